@@ -17,6 +17,7 @@ import pytest
 from cluster import paths
 from cluster.api import Api, ApiError
 from cluster.console import run
+from cluster.observe import until
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.schedulerconfig.versions import Version
@@ -84,7 +85,18 @@ class World(PlayedCluster):
                 "POST", f"{RBAC}/clusterroles", {"metadata": {"name": user}, "rules": [rule]}
             )
             self.bind(user, user)
+            # The API server's authorizer learns of the role from a watch.
+            until(lambda: self.may_list(user, kind), 30, f"{user} has no right yet")
         return self.user(user)
+
+    def may_list(self, user: str, kind: str) -> bool:
+        try:
+            self.user(user).request("GET", PATHS[kind])
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            return False
+        return True
 
     def write(self, api: Api, kind: str, spec: dict[str, Any]) -> str:
         """Create an object, or edit the only one of its kind; returns its name."""

@@ -162,6 +162,7 @@ def test_kubectl_shows_how_it_does(secondaries: Kind) -> None:
         "CONFIG": "abc",
         "LEADER": "x-1_y",
         "IMAGE": "registry.example/scheduler:v1",
+        "ASSIGNED": "",
     }
 
 
