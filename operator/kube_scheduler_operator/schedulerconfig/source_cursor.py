@@ -20,7 +20,6 @@ _SPACES: Final = re.compile(" *")
 _BLANKS: Final = re.compile(f"[{BLANK}]*")
 _LINE: Final = re.compile(f"[^{BREAKS}{END}]*")
 _BYTE_ORDER_MARK: Final = "\ufeff"
-_FIRST_BLOCK: Final = 500  # characters; the decoder reads 512 bytes, of which 3 are a mark
 
 
 class Cursor:
@@ -105,7 +104,7 @@ class Cursor:
 
     def byte_order_mark(self) -> None:
         """Skip what the decoder takes for a byte order mark at the beginning of a line."""
-        if self._twice_marked and not self.column and self.at < _FIRST_BLOCK:
+        if self._twice_marked and not self.column and self.at < self._source.first_block:
             self.at += 1
 
     def is_at_document_mark(self) -> bool:

@@ -37,10 +37,13 @@ class Characters:
     Attributes:
         text: the characters that can be read without the error.
         error: of what follows the text; None: the text is complete.
+        first_block: number of characters of the first block that the decoder reads, if others
+            follow; else a larger one.
     """
 
     text: str
     error: ParseError | None = None
+    first_block: int = 2 * _BLOCK
 
 
 def position_of(text: str, at: int) -> Position:
@@ -59,6 +62,9 @@ def characters(data: bytes) -> Characters:
             encoding, marker = name, len(mark)
             break
     reason, length, is_cut_off = "", 0, False
+    first = 2 * _BLOCK
+    if len(data) > _BLOCK:
+        first = len(data[marker:_BLOCK].decode(encoding, errors="ignore"))
     try:
         text = data[marker:].decode(encoding)
     except UnicodeDecodeError as error:
@@ -75,14 +81,14 @@ def characters(data: bytes) -> Characters:
             reason = "this is UTF-16 without its byte order mark, or UTF-32; save the file as UTF-8"
         length, is_cut_off = found.start(), False
     if not reason:
-        return Characters(text)
+        return Characters(text, None, first)
     if is_cut_off:
-        return Characters(text, ParseError(position_of(text, length), reason))
+        return Characters(text, ParseError(position_of(text, length), reason), first)
     before = marker + len(text[:length].encode(encoding))
     block = before - before % _BLOCK
     # A character that crosses the end of a block belongs to the next one.
     readable = data[marker : max(block, marker)].decode(encoding, errors="ignore")
-    return Characters(readable, ParseError(position_of(text, length), reason))
+    return Characters(readable, ParseError(position_of(text, length), reason), first)
 
 
 def _width(data: bytes, encoding: str) -> int:

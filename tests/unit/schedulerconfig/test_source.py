@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import time
 from typing import Any
 
@@ -428,3 +429,15 @@ def test_the_time_of_reading_grows_with_the_size_only(name: str) -> None:
     began = time.process_time()
     read(LARGE[name])
     assert time.process_time() - began < 20, "a second on a fast machine, minutes if quadratic"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark", "key"),
+    [("utf-8", codecs.BOM_UTF8, "b"), ("utf-16-le", codecs.BOM_UTF16_LE, "xb")],
+)
+def test_after_a_second_mark_lines_lose_a_character_in_the_first_512_bytes(
+    encoding: str, mark: bytes, key: str
+) -> None:
+    # 400 characters: in UTF-16 the last line is in the second block.
+    text = f"#\n {{a: 1,\n #{'y' * 380}\nxb: 2}}\n"
+    assert value(mark + mark + text.encode(encoding)) == {"a": 1, key: 2}
