@@ -102,14 +102,17 @@ def wait_for_change(options: GuardOptions) -> DiskReport:
         looks, first = looks + 1, first if looks else found.edit
         is_old = found.edit == first and looks <= KNOWN_SOON
         edited = found.edit != known_edit and not is_old
-        # Without an API server no report arrives.
-        if (renewed or edited) and found == before and _has_api_server(options):
+        if found == before and (renewed or (edited and _has_api_server(options))):
             return found
         before = found
         time.sleep(options.interval)
 
 
 def _has_api_server(options: GuardOptions) -> bool:
+    """Whether a report would arrive, as far as the scheduler's kubeconfig shows.
+
+    A new kubeconfig is reported in any case: it may be the invalid one.
+    """
     probe = api_server(options.kubeconfig) if options.kubeconfig is not None else None
     return probe is None or health_probe.answers(probe)
 

@@ -247,6 +247,41 @@ def test_a_hand_edit_that_is_known_to_stay_is_not_reported_again(monkeypatch, wo
     assert len(DiskReport.parse(log.read_text()).edits) == 2
 
 
+def test_an_edit_is_not_reported_while_no_api_server_answers(monkeypatch, world, tmp_path):
+    conf = tmp_path / "scheduler.conf"
+    conf.write_text("first")
+    answers = [False, False, True]
+    monkeypatch.setattr(guard, "_has_api_server", lambda _: answers.pop(0))
+    edit_manifest(world)
+    play(monkeypatch, [nothing] * (guard.KNOWN_SOON + 3))
+    known = tmp_path / "known"
+    options = dataclasses.replace(watched(world, known_edit=known), kubeconfig=conf)
+    assert guard.wait_for_change(options).edits == (str(world.path),)
+    assert answers == []
+
+
+def test_a_new_kubeconfig_is_reported_although_its_api_server_does_not_answer(monkeypatch, conf):
+    monkeypatch.setattr(guard, "_has_api_server", lambda _: False)
+    known = fingerprint(conf)
+    conf.write_text("of no API server")
+    play(monkeypatch, [nothing] * 3)
+    assert wait(conf, known).kubeconfig == fingerprint(conf)
+
+
+def test_an_edit_found_at_the_start_is_reported_after_the_operator_could_know_it(
+    monkeypatch, world, tmp_path
+):
+    edit_manifest(world)
+    looks = [0]
+
+    def look() -> None:
+        looks[0] += 1
+
+    play(monkeypatch, [look] * 20)
+    guard.wait_for_change(watched(world, known_edit=tmp_path / "known"))
+    assert looks[0] == guard.KNOWN_SOON
+
+
 def test_a_swap_in_progress_is_not_an_edit(world):
     world.path.unlink()
     world.layout.write_journal(Journal(3, 0))
