@@ -167,7 +167,7 @@ def take_inventory(pod: Object, platform: Platform) -> Inventory:
     lost += _command(container)
     metadata = mapping(pod.get("metadata"))
     settings = PodSettings(
-        _annotations(metadata, platform), _labels(metadata, platform, lost), pod_fields, fields
+        _annotations(metadata, platform), _labels(metadata, platform), pod_fields, fields
     )
     return Inventory(settings, tuple(sorted(set(lost), key=lambda one: one.name)))
 
@@ -212,15 +212,12 @@ def _annotations(metadata: Mapping[str, Any], platform: Platform) -> dict[str, s
     }
 
 
-def _labels(metadata: Mapping[str, Any], platform: Platform, lost: list[NotKept]) -> dict[str, str]:
-    own = {name for name, _ in platform.static_pod_labels}
+def _labels(metadata: Mapping[str, Any], platform: Platform) -> dict[str, str]:
+    own = {names.REVISION_LABEL, "app", *(name for name, _ in platform.static_pod_labels)}
     found = {}
     for name, value in sorted(mapping(metadata.get("labels")).items()):
-        if name in own:
-            continue
-        if name in (names.REVISION_LABEL, "app") or name.startswith(_OWN_PREFIXES):
-            lost.append(NotKept(f"labels.{name}", "is a label of the operator; use another name"))
-        else:
+        # Any client can label a mirror Pod; the operator's own labels are set by it.
+        if name not in own and not name.startswith(_OWN_PREFIXES):
             found[name] = str(value)
     return found
 

@@ -152,8 +152,6 @@ NOT_KEPT = [
         ),
         "env.X",
     ),
-    (changed(labels={"app": "x"}), "labels.app"),
-    (changed(labels={"revision": "7"}), "labels.revision"),
 ]  # fmt: skip
 
 
@@ -162,6 +160,12 @@ def test_what_cannot_be_kept_is_named_with_a_way(pod: dict[str, Any], name: str)
     (lost,) = inventory(pod).not_kept
     assert lost.name == name
     assert "; " in lost.message, "the problem, then the way to keep its effect"
+
+
+@pytest.mark.parametrize("label", ["app", "revision", "component"])
+def test_a_label_of_the_operator_neither_blocks_nor_is_kept(label: str) -> None:
+    found = take_inventory(changed(labels={label: "7"}), KUBEADM)
+    assert (found.not_kept, found.settings.labels) == ((), {})
 
 
 def test_a_second_container_is_named() -> None:
