@@ -58,15 +58,7 @@ def roll_out(
         result,
         holds=upgrades.holds(snapshot, disks, statuses, images, image),
         requests=upgrades.requests(snapshot, disks, statuses, images),
-        refusals={
-            status.node: why
-            for status in statuses
-            if (
-                why := upgrades.not_followed(
-                    snapshot, disks.get(status.node), images.get(status.current, "")
-                )
-            )
-        },
+        refusals=upgrades.refusals(snapshot, disks, statuses, images),
     )
     for status in statuses:
         result = acknowledge(snapshot, revised, observation, result, status)

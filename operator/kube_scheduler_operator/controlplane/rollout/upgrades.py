@@ -139,6 +139,17 @@ def requests(
     }
 
 
+def refusals(
+    snapshot: Snapshot, disks: Disks, statuses: Sequence[NodeStatus], images: Mapping[int, str]
+) -> dict[str, str]:
+    """Node -> why another image in kubeadm's manifest there is replaced."""
+    found = {
+        status.node: not_followed(snapshot, disks.get(status.node), images.get(status.current, ""))
+        for status in statuses
+    }
+    return {node: why for node, why in found.items() if why}
+
+
 def not_followed(snapshot: Snapshot, disk: NodeDisk | None, current: str) -> str:
     """Why another image in kubeadm's manifest is replaced; empty otherwise.
 
