@@ -6,9 +6,8 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
-KIND: Final = "KubeSchedulerConfiguration"
-DEFAULT_SCHEDULER: Final = "default-scheduler"
+from ..schedulerconfig.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
+
 _KEPT: Final = ("profiles", "extenders", "parallelism", "percentageOfNodesToScore")
 """Fields that decide placements; back-offs only decide when, and the rest is about the process."""
 SPY: Final = "spy"

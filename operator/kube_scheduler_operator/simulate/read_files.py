@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from .configuration import KIND as CONFIGURATION
+from ..schedulerconfig.schema import KIND as CONFIGURATION
 from .world import World
 
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})

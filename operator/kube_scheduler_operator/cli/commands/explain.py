@@ -25,7 +25,7 @@ from ...kube.errors import NotFound
 from ...kube.resource import PODS, SCHEDULER_EXTENDERS, ObjectRef
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError
-from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag, add_pod_flags, pod_key
 from ..lib.objects import find_object
 from ..lib.output import format_table, print_document
 from ..lib.port_forward import Tunnel
@@ -45,10 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "scheduled: the rejected nodes with policy and reason, and the scores of the others. "
         "Agents remember only the latest pods (200 by default).",
     )
-    parser.add_argument("pod", metavar="POD", help="name of the pod, or NAMESPACE/NAME")
-    parser.add_argument(
-        "-n", "--namespace", default="default", help="namespace of the pod (default: %(default)s)"
-    )
+    add_pod_flags(parser)
     parser.add_argument(
         "--url", help="query only this extender, without a cluster, e.g. http://127.0.0.1:5401"
     )
@@ -57,13 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="also show the current input of each policy for each node",
     )
-    parser.add_argument(
-        "--nodes",
-        type=int,
-        default=_NODES,
-        metavar="N",
-        help=f"maximum number of nodes in a table; 0: all (default: {_NODES})",
-    )
+    add_nodes_flag(parser, _NODES)
     add_cluster_flags(parser)
     add_output_flag(parser)
     parser.set_defaults(run=run)
@@ -85,8 +76,8 @@ class AgentEndpoint:
 
 def run(args: argparse.Namespace) -> int:
     """Query the agents and print their decisions."""
-    namespace, _, name = args.pod.rpartition("/")
-    key = f"{namespace or args.namespace}/{name}"
+    namespace, name = pod_key(args)
+    key = f"{namespace}/{name}"
     if args.url:
         try:
             answer = _query_url(args.url, key, details=args.details)
@@ -96,7 +87,6 @@ def run(args: argparse.Namespace) -> int:
         return _print(args, key, {}, [] if answer is None else [(args.url, answer)], [args.url])
 
     async def work(api: ApiClient, platform: Platform) -> int:
-        namespace, _, name = key.partition("/")
         pod = await find_object(api, ObjectRef(PODS, namespace, name))
         found = await _agents(api, platform)
         answers = await _query_all(api, found, key, details=args.details)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError, UsageError
+from ..lib.errors import CommandError
 from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.output import print_document
-from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, from_files
+from ..lib.output import counted, print_document
+from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, run_simulating
 
 if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...kube.client import ApiClient
     from ...simulate.pending import WaitingGroup
 
 _FIXES: Final = 5
@@ -52,20 +47,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Print the groups; returns 2 for invalid usage, 1 for other errors."""
-    try:
-        if args.from_files:
-            return asyncio.run(_show(from_files(args), args))
-        return run_connected(args, lambda api, platform: _from_cluster(api, platform, args))
-    except UsageError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    except CommandError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-
-
-async def _from_cluster(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
-    return await _show(await from_cluster(api, platform, args, None), args)
+    return run_simulating(
+        args,
+        lambda simulation: _show(simulation, args),
+        lambda api, platform: from_cluster(api, platform, args, None),
+    )
 
 
 async def _show(simulation: Simulation, args: argparse.Namespace) -> int:
@@ -103,10 +89,10 @@ def lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
     if not total:
         yield "No pod waits for a node."
         return
-    yield f"{_count(total, 'pod')} without a node:"
+    yield f"{counted(total, 'pod')} without a node:"
     for group in groups:
         yield ""
-        yield f"{_count(len(group.pods), 'pod')}, oldest since {group.since}: {group.cause}"
+        yield f"{counted(len(group.pods), 'pod')}, oldest since {group.since}: {group.cause}"
         yield f"  pods    {_named([_name(pod) for pod in group.pods])}"
         yield f"  owners  {_named(group.owners)}"
         if group.fix is not None:
@@ -122,7 +108,3 @@ def _name(pod: Any) -> str:
 def _named(names: Sequence[str]) -> str:
     rest = f", … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + rest
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

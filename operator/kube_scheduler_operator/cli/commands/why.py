@@ -6,18 +6,15 @@ The answer comes from kube-scheduler itself, which runs on this machine over a c
 from __future__ import annotations
 
 import argparse
-import asyncio
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...kube.resource import PODS, ObjectRef
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError, UsageError
-from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.errors import CommandError
+from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag, add_pod_flags, pod_key
 from ..lib.objects import find_object
-from ..lib.output import format_table, print_document
-from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, from_files
+from ..lib.output import counted, format_table, print_document
+from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, run_simulating
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
@@ -41,17 +38,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "that is shown was tried with it. Environment variables, arguments, Secrets and ConfigMaps "
         "are not copied.",
     )
-    parser.add_argument("pod", metavar="POD", help="name of the pod, or NAMESPACE/NAME")
-    parser.add_argument(
-        "-n", "--namespace", default="default", help="namespace of the pod (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--nodes",
-        type=int,
-        default=_NODES,
-        metavar="N",
-        help=f"maximum number of nodes in a table; 0: all (default: {_NODES})",
-    )
+    add_pod_flags(parser)
+    add_nodes_flag(parser, _NODES)
     add_simulation_flags(parser)
     add_cluster_flags(parser)
     add_output_flag(parser)
@@ -60,29 +48,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Explain the pod; returns 2 for invalid usage, 1 for other errors."""
-    namespace, _, name = args.pod.rpartition("/")
-    key = (namespace or args.namespace, name)
-    try:
-        if args.from_files:
-            return asyncio.run(_explain(from_files(args), key, args))
-        return run_connected(args, lambda api, platform: _from_cluster(api, platform, key, args))
-    except UsageError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    except CommandError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+    key = pod_key(args)
+    return run_simulating(
+        args,
+        lambda simulation: _explain(simulation, key, args),
+        lambda api, platform: _from_cluster(api, platform, key, args),
+    )
 
 
 async def _from_cluster(
     api: ApiClient, platform: Platform, key: tuple[str, str], args: argparse.Namespace
-) -> int:
+) -> Simulation:
     pod = await find_object(api, ObjectRef(PODS, *key))
     if pod is None:
         raise CommandError(f"pod {'/'.join(key)} does not exist")
     scheduler_name = (pod.get("spec") or {}).get("schedulerName")
-    simulation = await from_cluster(api, platform, args, scheduler_name)
-    return await _explain(simulation, key, args)
+    return await from_cluster(api, platform, args, scheduler_name)
 
 
 async def _explain(simulation: Simulation, key: tuple[str, str], args: argparse.Namespace) -> int:
@@ -186,7 +167,7 @@ def _named(nodes: Sequence[str]) -> str:
 
 
 def _count(number: int, what: str = "node") -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return counted(number, what)
 
 
 def _fitting(found: Explanation) -> Iterator[str]:

@@ -12,6 +12,7 @@ from ... import __version__
 from ...base import names
 from ...base.findings import ERROR
 from ...offline.validate import Diagnosis, ValidationReport
+from .output import counted
 
 SARIF_VERSION: Final = "2.1.0"
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -27,14 +28,14 @@ def as_text(result: ValidationReport, version: str) -> str:
     lines += [f"note: {note}" for note in result.notes]
     warnings = result.count("warning")
     counts = [
-        _count(number, what)
+        counted(number, what)
         for number, what in ((result.count(ERROR), "error"), (warnings, "warning"))
         if number
     ]
     would = "would start" if result.starts else "would not start"
-    documents = _count(len(result.documents), "document")
+    documents = counted(len(result.documents), "document")
     if result.documents and result.others:
-        documents += f" ({_count(len(result.others), 'other')} not checked)"
+        documents += f" ({counted(len(result.others), 'other')} not checked)"
     summary = f": {', '.join(counts)}" if counts else ""
     lines.append(f"kube-scheduler {version} {would} with {documents}{summary}")
     return "\n".join(lines) + "\n"
@@ -153,10 +154,6 @@ def _sentence(each: Diagnosis) -> str:
 
 def _place(each: Diagnosis) -> str:
     return f"{each.file}:{each.position.line}:{each.position.column}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _json(document: Any) -> str:

@@ -33,6 +33,31 @@ def add_platform_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_pod_flags(parser: argparse.ArgumentParser) -> None:
+    """`POD` and `-n`; `pod_key` reads them."""
+    parser.add_argument("pod", metavar="POD", help="name of the pod, or NAMESPACE/NAME")
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="namespace of the pod (default: %(default)s)"
+    )
+
+
+def pod_key(args: argparse.Namespace) -> tuple[str, str]:
+    """(namespace, name) of the pod; a namespace in POD counts before `-n`."""
+    namespace, _, name = args.pod.rpartition("/")
+    return namespace or args.namespace, name
+
+
+def add_nodes_flag(parser: argparse.ArgumentParser, default: int) -> None:
+    """`--nodes`."""
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        default=default,
+        metavar="N",
+        help="maximum number of nodes in a table; 0: all (default: %(default)s)",
+    )
+
+
 def add_scheduler_flag(parser: argparse.ArgumentParser) -> None:
     """`--scheduler`."""
     parser.add_argument(

@@ -27,6 +27,11 @@ def print_document(document: Any, output: str, text: str = "") -> None:
         sys.stdout.write(yaml_text([document]))
 
 
+def counted(number: int, noun: str) -> str:
+    """The number with the noun in its form: `1 node`, `2 nodes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def format_table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines with aligned columns; the first row is the heading."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

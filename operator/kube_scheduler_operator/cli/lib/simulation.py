@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from ...kube.resource import CONFIG_MAPS
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import read
 from ...schedulerconfig.versions import Version
+from .connection import run_connected
 from .errors import CommandError, UsageError
 from .input_files import display_name, read_bytes
 
@@ -81,6 +83,34 @@ def add_simulation_flags(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="limit of the simulation (default: %(default)s)",
     )
+
+
+def run_simulating(
+    args: argparse.Namespace,
+    show: Callable[[Simulation], Coroutine[Any, Any, int]],
+    connected: Callable[[ApiClient, Platform], Awaitable[Simulation]],
+) -> int:
+    """Show the simulation of the files, or of the cluster; 2 for invalid usage, 1 for other errors.
+
+    Args:
+        args: with the flags of `add_simulation_flags` and `add_cluster_flags`.
+        show: prints the answer; returns the exit code.
+        connected: the simulation of the cluster.
+    """
+
+    async def work(api: ApiClient, platform: Platform) -> int:
+        return await show(await connected(api, platform))
+
+    try:
+        if args.from_files:
+            return asyncio.run(show(from_files(args)))
+        return run_connected(args, work)
+    except UsageError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except CommandError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
 
 
 def from_files(args: argparse.Namespace) -> Simulation:
@@ -222,9 +252,3 @@ def _configuration_file(name: str) -> Mapping[str, Any]:
         if isinstance(value, dict) and value.get("kind") == KIND:
             return value
     raise UsageError(f"{display_name(name)}: this is not a {KIND}")
-
-
-def print_notes(notes: Sequence[str]) -> None:
-    """Print what was not considered."""
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
