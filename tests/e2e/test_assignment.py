@@ -25,7 +25,15 @@ from cluster.console import run
 from cluster.observe import until
 from kube_scheduler_operator.base import names
 
-from .conftest import DEPLOYMENT, NAME_OF_ASSIGNED, REPOSITORY, SECONDARY_SCHEDULERS, Cluster, up
+from .conftest import (
+    DEPLOYMENT,
+    NAME_OF_ASSIGNED,
+    REPOSITORY,
+    SCHEDULER_PROFILES,
+    SECONDARY_SCHEDULERS,
+    Cluster,
+    up,
+)
 from .faults import dead, pids_of
 
 PACKED, DEFAULT = "packed", "default-scheduler"
@@ -33,6 +41,7 @@ SELECTED, OTHER = "team-packed", "team-other"
 REPLICAS = 6
 NEWEST = releases.PINNED[max(releases.PINNED)]
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+AKS = "/apis/aks.azure.com/v1alpha1/schedulerconfigurations/upstream"
 BINDING = f"{ADMISSION}/mutatingadmissionpolicybindings/{names.ASSIGNMENT}"
 README = (REPOSITORY / "README.md").read_text()
 THREE_COMMANDS = re.search(r"```\n(kubectl [^`]*packed-by-namespace[^`]*)```", README)
@@ -66,6 +75,24 @@ class Assigned(Cluster):
     def pods_in(self, namespace: str) -> list[dict[str, Any]]:
         items = self.api.request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
         found: list[dict[str, Any]] = items
+        return found
+
+    def aks_configuration(self) -> str:
+        """The scheduler configuration that AKS reads; empty if it has none."""
+        try:
+            return str(self.api.request("GET", AKS)["spec"]["rawConfig"])
+        except ApiError:
+            return ""
+
+    def seen_events(self) -> Counter[tuple[str, ...]]:
+        """How often each event was seen, except a missing cluster DNS."""
+        found: Counter[tuple[str, ...]] = Counter()
+        for event in self.api.request("GET", "/api/v1/events")["items"]:
+            if event["reason"] != "MissingClusterDNS":
+                count = event.get("count") or (event.get("series") or {}).get("count") or 1
+                about = event["involvedObject"]
+                key = (about["kind"], about.get("name", ""), event["reason"], event["message"])
+                found[key] += count
         return found
 
     def clean(self, namespace: str) -> None:
@@ -106,14 +133,30 @@ def _deployment() -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module", params=["webhook", "policy"])
+def _cluster(way: str, like: str) -> Any:
+    """A parameter; clusters like EKS are always tested, the others in `make soak`."""
+    marks = () if like == "eks" else pytest.mark.soak
+    return pytest.param((way, like), id=f"{like}-{way}", marks=marks)
+
+
+CLUSTERS = [
+    _cluster("webhook", "eks"),
+    _cluster("policy", "eks"),
+    _cluster("policy", "k3s"),
+    _cluster("webhook", "gke"),
+    _cluster("webhook", "aks"),
+]
+
+
+@pytest.fixture(scope="module", params=CLUSTERS)
 def assigned(request: pytest.FixtureRequest) -> Iterator[Assigned]:
-    kubernetes = NEWEST if request.param == "policy" else None
-    options = {"platform": model.MANAGED, "like": "eks", "kubernetes": kubernetes}
+    way, like = request.param
+    kubernetes = NEWEST if way == "policy" else None
+    options = {"platform": model.MANAGED, "like": like, "kubernetes": kubernetes}
     with up(NAME_OF_ASSIGNED, 0, 3, with_operator=False, **options) as sandbox:
         operator.load_image(sandbox)
         cluster = Assigned(sandbox)
-        cluster.way = request.param
+        cluster.way = way
         for name, labels in ((SELECTED, {"scheduling": "packed"}), (OTHER, {})):
             body = {"metadata": {"name": name, "labels": labels}}
             cluster.api.create("/api/v1/namespaces", body)
@@ -162,6 +205,32 @@ def test_the_three_commands_of_the_readme_pack_the_pods_of_a_labelled_namespace(
     assert len(nodes[OTHER]) == 3, "spread"
     for namespace in (SELECTED, OTHER):
         assigned.clean(namespace)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400, func_only=True)
+def test_at_rest_nothing_is_degraded_and_no_event_repeats(assigned: Assigned) -> None:
+    if assigned.sandbox.like == "aks":
+        profile = {
+            "metadata": {"name": "spare"},
+            "spec": {"scheduler": "aks", "base": "HighNodeUtilization"},
+        }
+        assigned.api.create(SCHEDULER_PROFILES, profile)
+        until(
+            lambda: "schedulerName: spare" in assigned.aks_configuration(),
+            60,
+            "the profile is not in AKS' SchedulerConfiguration",
+        )
+    until(lambda: assigned.cluster_operator("Available")[0] == "True", 60, "not Available")
+    time.sleep(30)  # of the installation
+    before = assigned.seen_events()
+    end = time.monotonic() + 150
+    while time.monotonic() < end:
+        assert assigned.cluster_operator("Degraded")[0] == "False"
+        time.sleep(5)
+    again = {key: count for key, count in assigned.seen_events().items() if count > before[key]}
+    print(f"{assigned.way}: events in 150 s at rest: {again or 'none'}")
+    assert not again
 
 
 def test_with_the_operator_away_no_pod_is_refused_or_waits(assigned: Assigned) -> None:

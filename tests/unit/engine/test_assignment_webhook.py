@@ -277,7 +277,7 @@ async def test_a_defect_is_contained(webhook: Webhook, monkeypatch: pytest.Monke
     ],
     ids=["empty", "no text", "nested", "another object", "another operation", "no uid"],
 )
-async def test_what_is_no_review_is_refused_by_name(
+async def test_the_answer_names_what_makes_a_body_invalid(
     webhook: Webhook, body: bytes, message: bytes
 ) -> None:
     assert await webhook.post(body) == (400, message)
