@@ -8,12 +8,19 @@ it is what keeps the pod from a node.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from ..kube.label_selector import matches, requirements, written
 from ..policies.pods import Demand
-from .kinds import NODES, Object
+from .constraint import Constraint, Remove, containers
+from .kinds import NAMESPACES, NODES, PODS, Object
+from .volume_constraints import (
+    DEVICES_FAMILY,
+    VOLUMES_FAMILY,
+    device_constraints,
+    volume_constraints,
+)
 from .world import World
 
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -24,8 +31,8 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "ports": ("NodePorts",),
     "pod affinity": ("InterPodAffinity",),
     "spread": ("PodTopologySpread",),
-    "volumes": ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
-    "devices": ("DynamicResources",),
+    VOLUMES_FAMILY: ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
+    DEVICES_FAMILY: ("DynamicResources",),
 }
 """The filter plugins that look at one kind of constraint."""
 FAMILY_OF: Final = {plugin: family for family, names in FAMILIES.items() for plugin in names}
@@ -34,28 +41,6 @@ UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 _BLOCKING: Final = ("NoSchedule", "NoExecute")
 _MOST_TAINTS: Final = 20
 """Taints that are tried one by one; clusters rarely have more than five."""
-
-Remove = Callable[[Object], None]
-"""Changes a pod in place."""
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """A constraint of a pod.
-
-    Attributes:
-        family: the key of FAMILIES.
-        text: what it demands, for "nodes fail because …".
-        fix: what to do to remove it, in the imperative.
-        remove: removes it from a pod.
-        resource: of a request, the name of the resource.
-    """
-
-    family: str
-    text: str
-    fix: str
-    remove: Remove
-    resource: str = ""
 
 
 def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
@@ -72,10 +57,11 @@ def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
         *_selectors(spec),
         *_ports(spec),
         *_requests(spec),
-        *_volumes(spec),
-        *_devices(spec),
+        *volume_constraints(pod, world),
+        *device_constraints(pod, world),
         *_spread(spec),
         *_pod_affinity(spec),
+        *_existing_anti_affinity(pod, world),
     ]
 
 
@@ -189,14 +175,9 @@ def _expression(expression: Mapping[str, Any]) -> str:
     return f"{key} {words.get(operator, operator)} {values}"
 
 
-def _containers(spec: Mapping[str, Any]) -> Iterator[Object]:
-    for field in ("initContainers", "containers"):
-        yield from spec.get(field) or ()
-
-
 def _ports(spec: Mapping[str, Any]) -> Iterator[Constraint]:
     seen: set[tuple[Any, str]] = set()
-    for container in _containers(spec):
+    for container in containers(spec):
         for port in container.get("ports") or ():
             number, protocol = port.get("hostPort"), port.get("protocol") or "TCP"
             if not number or (number, protocol) in seen:
@@ -204,7 +185,7 @@ def _ports(spec: Mapping[str, Any]) -> Iterator[Constraint]:
             seen.add((number, protocol))
 
             def remove(pod: Object, number: Any = number, protocol: str = protocol) -> None:
-                for each in _containers(pod["spec"]):
+                for each in containers(pod["spec"]):
                     each["ports"] = [
                         one
                         for one in each.get("ports") or ()
@@ -222,7 +203,7 @@ def _ports(spec: Mapping[str, Any]) -> Iterator[Constraint]:
 def remove_request(pod: Object, resource: str) -> None:
     """Remove the requests and limits of one resource from all containers."""
     spec = pod["spec"]
-    for holder in (*_containers(spec), spec):
+    for holder in (*containers(spec), spec):
         for field in ("requests", "limits"):
             ((holder.get("resources") or {}).get(field) or {}).pop(resource, None)
     (spec.get("overhead") or {}).pop(resource, None)
@@ -254,47 +235,6 @@ def quantity_text(resource: str, amount: float) -> str:
             if amount >= 1024**power and amount % 1024**power == 0:
                 return f"{amount / 1024**power:.0f}{unit}"
     return f"{amount:.0f}"
-
-
-def _volumes(spec: Mapping[str, Any]) -> Iterator[Constraint]:
-    for volume in spec.get("volumes") or ():
-        name = volume.get("name")
-        source = next(key for key in volume if key != "name")
-        content = volume[source] or {}
-        claim = content.get("claimName") or content.get("driver") or source
-
-        def remove(pod: Object, name: Any = name) -> None:
-            volumes = pod["spec"].get("volumes") or ()
-            pod["spec"]["volumes"] = [each for each in volumes if each.get("name") != name]
-
-        yield Constraint(
-            "volumes",
-            f"the volume {name} ({claim}) cannot be used there",
-            f"remove the volume {name} ({claim})",
-            remove,
-        )
-
-
-def _devices(spec: Mapping[str, Any]) -> Iterator[Constraint]:
-    for claim in spec.get("resourceClaims") or ():
-        name = claim["name"]
-
-        def remove(pod: Object, name: str = name) -> None:
-            changed = pod["spec"]
-            claims = [each for each in changed["resourceClaims"] if each["name"] != name]
-            changed["resourceClaims"] = claims
-            for container in _containers(changed):
-                used = (container.get("resources") or {}).get("claims")
-                if used:
-                    kept = [each for each in used if each.get("name") != name]
-                    container["resources"]["claims"] = kept
-
-        yield Constraint(
-            "devices",
-            f"the devices of the resource claim {name} are not available",
-            f"remove the resource claim {name}",
-            remove,
-        )
 
 
 # --- other pods -----------------------------------------------------------------------------------
@@ -331,7 +271,7 @@ def _pod_affinity(spec: Mapping[str, Any]) -> Iterator[Constraint]:
                 holder = pod["spec"]["affinity"][kind]
                 holder[_REQUIRED] = [each for each in holder[_REQUIRED] if each != term]
 
-            selector = _selector(term.get("labelSelector") or {})
+            selector = written(term.get("labelSelector")) or "any labels"
             key = term.get("topologyKey", "")
             described = text.format(selector=f"with {selector}", key=key)
             yield Constraint(
@@ -342,7 +282,47 @@ def _pod_affinity(spec: Mapping[str, Any]) -> Iterator[Constraint]:
             )
 
 
-def _selector(selector: Mapping[str, Any]) -> str:
-    labels = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    labels += [_expression(each) for each in selector.get("matchExpressions") or ()]
-    return " and ".join(labels) or "any labels"
+def _existing_anti_affinity(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
+    """The labels of this pod that running pods keep away by a required anti-affinity."""
+    labels = pod["metadata"].get("labels") or {}
+    if not labels:
+        return
+    seen: dict[tuple[str, ...], str] = {}
+    for entry in world.objects[PODS].values():
+        if not entry.node or b"podAntiAffinity" not in entry.content:
+            continue
+        other = entry.object()
+        for term in _required(other["spec"], "podAntiAffinity") or ():
+            selector = term.get("labelSelector")
+            keys = tuple(sorted({each.key for each in requirements(selector)} & set(labels)))
+            if keys and keys not in seen and _concerns(term, other, pod, world):
+                seen[keys] = f"{other['metadata']['namespace']}/{other['metadata']['name']}"
+    for keys, name in seen.items():
+
+        def remove(pod: Object, keys: tuple[str, ...] = keys) -> None:
+            for key in keys:
+                pod["metadata"]["labels"].pop(key, None)
+
+        named = ",".join(f"{key}={labels[key]}" for key in keys)
+        yield Constraint(
+            "pod affinity",
+            f"a pod there has anti-affinity to pods with {named}, e.g. pod {name}",
+            f"change the label {named} of the pod",
+            remove,
+        )
+
+
+def _concerns(
+    term: Mapping[str, Any], holder: Mapping[str, Any], pod: Mapping[str, Any], world: World
+) -> bool:
+    """Whether an affinity term of pod `holder` selects `pod`."""
+    namespace = pod["metadata"]["namespace"]
+    namespaces = set(term.get("namespaces") or ())
+    chosen = term.get("namespaceSelector")
+    if not namespaces and chosen is None:
+        namespaces = {holder["metadata"]["namespace"]}
+    if namespace not in namespaces:
+        found = world.get(NAMESPACES, namespace) or {"metadata": {}}
+        if chosen is None or not matches(chosen, found["metadata"].get("labels") or {}):
+            return False
+    return matches(term.get("labelSelector"), pod["metadata"].get("labels") or {})

@@ -16,7 +16,8 @@ from typing import Any, Final
 from ..policies.pods import Demand
 from ..schedulerconfig.feature_gates import Gates, parse_gates
 from .configuration import profiles_of, simulated
-from .constraints import Constraint, constraints_of, quantity_text, without
+from .constraint import Constraint, containers
+from .constraints import constraints_of, quantity_text, without
 from .decisions import NO_SCHEDULER, PodDecision
 from .kinds import NODES, PODS, Object
 from .probes import (
@@ -319,7 +320,7 @@ class _Inquiry:
         free = self._free(resource, nodes)
         for most in sorted({amount for amount in free.values() if amount > 0}, reverse=True)[:3]:
             changed = copy.deepcopy(self._pod)
-            if not _reduce(changed["spec"], resource, asked - most):
+            if not _reduce(changed["spec"], resource, most):
                 continue
             (answer,) = await self._ask([(changed, ALL)])
             if answer.candidates:
@@ -384,10 +385,10 @@ class _Inquiry:
             fresh["spec"].pop("unschedulable", None)
             added[name] = (node["metadata"]["name"], count)
             self._run.put(NODES, fresh)
-        for name in await self._candidates_of(len(self._nodes) + len(added)):
-            if name in added:
-                like, count = added[name]
-                others = f" and {count - 1} others" if count > 1 else ""
+        fitting = set(await self._candidates_of(len(self._nodes) + len(added)))
+        for name, (like, count) in added.items():
+            if name in fitting:
+                others = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
                 self._found.fixes.append(Fix(f"add a node like {like}{others}", (like,), 2))
 
     async def _candidates_of(self, nodes: int) -> Sequence[str]:
@@ -427,22 +428,41 @@ def _allocatable(world: World, node: str, resource: str) -> float:
     )
 
 
-def _reduce(spec: Object, resource: str, by: float) -> bool:
-    """Reduce the request of the containers that ask for most; False if they have too little."""
-    holders = [spec, *(spec.get("containers") or ())]
-    amounts = []
-    for holder in holders:
-        requests = (holder.get("resources") or {}).get("requests") or {}
-        if resource in requests:
-            single = Demand({"resources": {"requests": requests}}).requests[resource]
-            amounts.append((single, requests, holder))
-    for single, requests, holder in sorted(amounts, key=lambda each: -each[0]):
-        if single > by:
-            requests[resource] = quantity_text(resource, single - by)
-            limits = (holder.get("resources") or {}).get("limits") or {}
-            limits.pop(resource, None)
+def _reduce(spec: Object, resource: str, to: float) -> bool:
+    """Reduce requests, the largest first, until the pod demands `to`; False if that is impossible.
+
+    An init container that runs before the others counts only if it needs more than they do.
+    """
+    holders = [spec, *containers(spec)]
+    for _ in holders:
+        excess = Demand(spec).requests[resource] - to
+        if excess <= 0:
             return True
-    return False
+        found = [(_requested(holder, resource), at) for at, holder in enumerate(holders)]
+        for amount, at in sorted(found, reverse=True):
+            if amount > excess and _lowered(spec, holders[at], resource, amount - excess):
+                break
+        else:
+            return False
+    return Demand(spec).requests[resource] <= to
+
+
+def _requested(holder: Mapping[str, Any], resource: str) -> float:
+    requests = (holder.get("resources") or {}).get("requests") or {}
+    return Demand({"resources": {"requests": requests}}).requests.get(resource, 0.0)
+
+
+def _lowered(spec: Mapping[str, Any], holder: Object, resource: str, amount: float) -> bool:
+    """Lower one request; False, and nothing is changed, if the pod demands no less then."""
+    before = Demand(spec).requests[resource]
+    requests = holder["resources"]["requests"]
+    kept = requests[resource]
+    requests[resource] = quantity_text(resource, amount)
+    if Demand(spec).requests[resource] >= before:
+        requests[resource] = kept
+        return False
+    (holder["resources"].get("limits") or {}).pop(resource, None)
+    return True
 
 
 def _kind_of(node: Mapping[str, Any]) -> str:

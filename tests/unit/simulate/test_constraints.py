@@ -75,17 +75,22 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
         "remove the pod anti-affinity to pods with app=db per zone",
         {"affinity": {"podAntiAffinity": {REQUIRED: []}}},
     ),
-    "a volume": (
+    "a claim": (
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
-        "remove the volume v (data)",
+        "create PersistentVolumeClaim data",
         {"volumes": []},
+    ),
+    "a volume of a driver": (
+        {"volumes": [{"name": "v", "csi": {"driver": "d"}}, {"name": "w", "csi": {"driver": "d"}}]},
+        "remove the volume v (d)",
+        {"volumes": [{"name": "w", "csi": {"driver": "d"}}]},
     ),
     "a device": (
         {
             "resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}],
             "containers": [_container(resources={"claims": [{"name": "gpu"}]})],
         },
-        "remove the resource claim gpu",
+        "create ResourceClaim g",
         {"resourceClaims": [], "containers": [_container(resources={"claims": []})]},
     ),
 }  # fmt: skip
@@ -142,3 +147,129 @@ def test_all_constraints_together_leave_a_pod_that_fits_everywhere() -> None:
 )
 def test_amounts_are_written_as_users_do(resource: str, amount: float, text: str) -> None:
     assert quantity_text(resource, amount) == text
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+CLAIM = {"accessModes": ["ReadWriteOnce"], "storageClassName": "disk"}
+
+
+def _named(kind: str, version: str, name: str, **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "n"} if kind.endswith("Claim") else {"name": name}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
+
+
+def _claim(phase: str = "Pending", **spec: Any) -> dict[str, Any]:
+    fields = {"spec": {**CLAIM, **spec}, "status": {"phase": phase}}
+    return _named("PersistentVolumeClaim", "v1", "data", **fields)
+
+
+def _class(provisioner: str, mode: str = "Immediate") -> dict[str, Any]:
+    fields = {"provisioner": provisioner, "volumeBindingMode": mode}
+    return _named("StorageClass", "storage.k8s.io/v1", "disk", **fields)
+
+
+def _leaving() -> dict[str, Any]:
+    claim = _claim("Bound", volumeName="v1")
+    claim["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return claim
+
+
+def _user(name: str, claim: str, node: str) -> dict[str, Any]:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+    fields = {"spec": {"nodeName": node, "volumes": volumes, "containers": []}}
+    pod = _named("Pod", "v1", name, **fields)
+    pod["metadata"]["namespace"] = "n"
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("objects", "text", "fix"),
+    [
+        ([], "does not exist", "create PersistentVolumeClaim data"),
+        ([_leaving()], "is being deleted", "create PersistentVolumeClaim data again once it"),
+        (
+            [_claim("Lost", volumeName="v1")],
+            "has lost its volume v1",
+            "create PersistentVolumeClaim data again, or restore PersistentVolume v1",
+        ),
+        (
+            [_claim("Bound", volumeName="v1")],
+            "the volume v1 of PersistentVolumeClaim data cannot be used there",
+            "remove the volume v (PersistentVolumeClaim data)",
+        ),
+        (
+            [
+                _claim("Bound", volumeName="v1", accessModes=["ReadWriteOncePod"]),
+                _user("waits", "data", ""),
+                _user("other", "data-2", "a"),
+                _user("holder", "data", "a"),
+            ],
+            "pod holder uses PersistentVolumeClaim data, whose access mode is ReadWriteOncePod",
+            "delete pod holder",
+        ),
+        (
+            [_claim(storageClassName="")],
+            "has no volume and no StorageClass",
+            "create a PersistentVolume for PersistentVolumeClaim data",
+        ),
+        ([_claim()], "names StorageClass disk, which does not exist", "create StorageClass disk"),
+        (
+            [_claim(), _class("kubernetes.io/no-provisioner", "WaitForFirstConsumer")],
+            "no free PersistentVolume of StorageClass disk can be used there",
+            "create a PersistentVolume for PersistentVolumeClaim data",
+        ),
+        (
+            [_claim(), _class("disk.example.com", "WaitForFirstConsumer")],
+            "disk.example.com cannot provide a volume for PersistentVolumeClaim data there",
+            "remove the volume v (PersistentVolumeClaim data)",
+        ),
+        (
+            [_claim(), _class("disk.example.com")],
+            "waits for a volume of disk.example.com (StorageClass disk)",
+            "make disk.example.com provide a volume for PersistentVolumeClaim data",
+        ),
+    ],
+)
+def test_what_a_claim_lacks_is_named(objects: list[dict[str, Any]], text: str, fix: str) -> None:
+    world = World()
+    for obj in objects:
+        world.add(obj)
+    spec = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+    pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": spec}
+    (found,) = (each for each in constraints_of(pod, world) if each.family == "volumes")
+    assert text in found.text
+    assert found.fix.startswith(fix)
+
+
+# --- anti-affinity of running pods ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("term", "fix"),
+    [
+        ({}, "change the label app=db of the pod"),
+        ({"namespaces": ["n"]}, "change the label app=db of the pod"),
+        ({"namespaces": ["other"]}, ""),
+        ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, "change the label app=db"),
+        ({"namespaceSelector": {"matchLabels": {"team": "b"}}}, ""),
+        ({"labelSelector": {"matchLabels": {"app": "web"}}}, ""),
+        ({"labelSelector": {}}, ""),
+    ],
+)
+def test_labels_that_running_pods_keep_away_are_constraints(term: dict[str, Any], fix: str) -> None:
+    world = World()
+    world.add({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"team": "a"}},
+    })  # fmt: skip
+    other = _user("other", "data", "a")
+    other["spec"]["affinity"] = {"podAntiAffinity": {REQUIRED: [{**TERM, **term}]}}
+    world.add(other)
+    labels = {"app": "db", "tier": "back"}
+    pod = {"metadata": {"name": "p", "namespace": "n", "labels": labels}, "spec": {}}
+    found = [each for each in constraints_of(pod, world) if each.family == "pod affinity"]
+    assert [each.fix for each in found if not each.fix.startswith(fix)] == []
+    assert len(found) == bool(fix)
+    for each in found:
+        assert "pod n/other" in each.text
+        assert without(pod, [each])["metadata"]["labels"] == {"tier": "back"}

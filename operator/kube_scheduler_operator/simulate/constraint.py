@@ -1,0 +1,37 @@
+"""A constraint of a pod: the smallest part that a user can change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .kinds import Object
+
+Remove = Callable[[Object], None]
+"""Changes a pod in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A constraint of a pod.
+
+    Attributes:
+        family: the key of FAMILIES.
+        text: what it demands, for "nodes fail because …".
+        fix: what to do to remove it, in the imperative.
+        remove: removes it from a pod.
+        resource: of a request, the name of the resource.
+    """
+
+    family: str
+    text: str
+    fix: str
+    remove: Remove
+    resource: str = ""
+
+
+def containers(spec: Mapping[str, Any]) -> Iterator[Object]:
+    """The init containers and containers of a pod."""
+    for field in ("initContainers", "containers"):
+        yield from spec.get(field) or ()

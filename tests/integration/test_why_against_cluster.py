@@ -1,0 +1,316 @@
+"""`kubectl scheduler why` names the cause and the smallest change, and the change helps.
+
+Each kind of Pending is made at a real API server with a real kube-scheduler. The command reads the
+cluster, its message is the one that kube-scheduler wrote, and after the change that it names first
+kube-scheduler gives the pod a node.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import pytest
+
+from kube_scheduler_operator.__main__ import kubectl_plugin
+
+from .conftest import ApiServer, RefusedError
+from .pending_kinds import (
+    CONFIGURATION,
+    KINDS,
+    NAMESPACE,
+    OTHER_NAMESPACE,
+    PRIORITIES,
+    Object,
+    Situation,
+)
+from .played_nodes import NEW
+from .test_simulation_against_cluster import Client
+
+SECONDS: Final = 30
+_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+
+class Cluster:
+    """A real API server with a real kube-scheduler.
+
+    Attributes:
+        config: the file of kube-scheduler's configuration.
+    """
+
+    def __init__(self, api: ApiServer, binary: Path, folder: Path) -> None:
+        self.client = Client(api)
+        self.binary = binary
+        self.kubeconfig = api.kubeconfig
+        self.config = folder / "config.json"
+        connection = {"kubeconfig": str(api.kubeconfig), "qps": 1000, "burst": 1000}
+        self.config.write_text(json.dumps({**CONFIGURATION, "clientConnection": connection}))
+        self._log = (folder / "kube-scheduler.log").open("wb")
+        self._process = subprocess.Popen(
+            [binary, f"--config={self.config}", "--secure-port=0", "-v=2"],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+        self.client.close()
+
+
+class Made:
+    """The objects of a situation at the API server."""
+
+    def __init__(self, client: Client, situation: Situation) -> None:
+        self._client = client
+        self._situation = situation
+        self._made: list[str] = []
+        self._nodes = self._objects = 0
+
+    def create(self) -> None:
+        """Create what does not exist yet; the waiting pod comes last."""
+        situation = self._situation
+        for node in situation.nodes[self._nodes :]:
+            made = {key: node[key] for key in ("metadata", "spec")}
+            path = self._create("/api/v1/nodes", made)
+            self._client.request("PATCH", f"{path}/status", {"status": node["status"]})
+        self._nodes = len(situation.nodes)
+        for collection, obj, status in situation.objects[self._objects :]:
+            path = self._create(collection, obj)
+            if status:
+                self._client.request("PATCH", f"{path}/status", {"status": status})
+            if collection.endswith("/persistentvolumes"):
+                # A claim whose volume the controller does not know yet is tried again after 15 s.
+                until(lambda path=path: self._phase(path) != "Pending", "the volume is not known")
+        self._objects = len(situation.objects)
+        until(self._nodes_are_known, "the nodes are still tainted as new")
+        until(self._claims_are_bound, "a claim is not bound to its volume")
+
+    def create_pods(self) -> None:
+        for pod in self._situation.running:
+            self._create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
+        self._create(_PODS, self._situation.waiting)
+
+    def repair(self) -> None:
+        """Do what was added to the situation; a changed pod is created again, as its owner does."""
+        situation = self._situation
+        self.create()
+        for path, patch in situation.patches:
+            self._client.request("PATCH", path, patch)
+        for path in situation.deletions:
+            self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+    def replace_pod(self) -> None:
+        path = f"{_PODS}/{self._situation.waiting['metadata']['name']}"
+        self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
+        self._create(_PODS, self._situation.waiting)
+
+    def pod(self) -> Object:
+        path = f"{_PODS}/{self._situation.waiting['metadata']['name']}"
+        return self._client.request("GET", path)
+
+    def scheduled(self) -> Object:
+        """The pod's condition PodScheduled; empty until kube-scheduler has tried it."""
+        for condition in (self.pod().get("status") or {}).get("conditions") or ():
+            if condition["type"] == "PodScheduled":
+                return dict(condition)
+        return {}
+
+    def delete(self) -> None:
+        for path in reversed(self._made):
+            with suppress(RefusedError):
+                self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+    def _create(self, collection: str, obj: Object) -> str:
+        path = f"{collection}/{obj['metadata']['name']}"
+        body = {"apiVersion": "v1", "kind": "Pod", **obj} if collection == _PODS else obj
+        self._client.request("POST", collection, copy.deepcopy(body))
+        self._made.append(path)
+        return path
+
+    def _phase(self, path: str) -> str:
+        found = self._client.request("GET", path)
+        return str((found.get("status") or {}).get("phase") or "Pending")
+
+    def _nodes_are_known(self) -> bool:
+        for node in self._situation.nodes:
+            path = f"/api/v1/nodes/{node['metadata']['name']}"
+            spec = self._client.request("GET", path)["spec"]
+            keys = {taint["key"] for taint in spec.get("taints") or ()}
+            cordoned = "node.kubernetes.io/unschedulable" in keys
+            if NEW in keys or cordoned != bool(spec.get("unschedulable")):
+                return False
+        return True
+
+    def _claims_are_bound(self) -> bool:
+        for collection, obj, _ in self._situation.objects:
+            if collection.endswith("claims") and (obj.get("spec") or {}).get("volumeName"):
+                path = f"{collection}/{obj['metadata']['name']}"
+                if self._phase(path) != "Bound":
+                    return False
+        return True
+
+
+def until(done: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + SECONDS
+    while not done():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    api_server: ApiServer,
+    nodes_of_ones_own: None,
+    kube_scheduler_binary: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cluster]:
+    for namespace in (NAMESPACE, OTHER_NAMESPACE):
+        with suppress(RefusedError):
+            api_server.create_namespace(namespace)
+    for name, value in PRIORITIES.items():
+        policy = "Never" if name.endswith("never") else "PreemptLowerPriority"
+        body = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
+        with suppress(RefusedError):
+            api_server.request("POST", _CLASSES, body)
+    made = Cluster(api_server, kube_scheduler_binary, tmp_path_factory.mktemp("why"))
+    yield made
+    made.close()
+    for name in PRIORITIES:
+        api_server.request("DELETE", f"{_CLASSES}/{quote(name)}")
+    for namespace in (NAMESPACE, OTHER_NAMESPACE):
+        api_server.request("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+@pytest.fixture
+def why(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Callable[[Object], Object]:
+    """What the command prints about a pod, as JSON."""
+
+    def run(pod: Object) -> Object:
+        command = [
+            "why", pod["metadata"]["name"], "-n", NAMESPACE, "--platform", "kubeadm", "-o", "json",
+            "--kubeconfig", str(cluster.kubeconfig), "--kube-scheduler", str(cluster.binary),
+            "--config", str(cluster.config),
+        ]  # fmt: skip
+        assert kubectl_plugin(command) == 0, capsys.readouterr().err
+        found: Object = json.loads(capsys.readouterr().out)
+        return found
+
+    return run
+
+
+@pytest.fixture
+def made(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Callable[[Situation], Made]]:
+    """Creates a situation, and deletes it after the test."""
+    created: list[Made] = []
+
+    def make(situation: Situation) -> Made:
+        created.append(Made(cluster.client, situation))
+        created[-1].create()
+        created[-1].create_pods()
+        return created[-1]
+
+    yield make
+    for each in created:
+        each.delete()
+
+
+@pytest.mark.parametrize(("number", "name"), list(enumerate(KINDS)), ids=list(KINDS))
+def test_the_cause_and_the_smallest_change_are_named_and_the_change_helps(
+    number: int,
+    name: str,
+    made: Callable[[Situation], Made],
+    why: Callable[[Object], Object],
+) -> None:
+    kind = KINDS[name]
+    situation = Situation(f"k{number}")
+    kind.arrange(situation)
+    cause, fix = (text.replace("{}", situation.prefix) for text in (kind.cause, kind.fix))
+    real = made(situation)
+    waits_for_claim = "ResourceClaim" in cause
+    if not waits_for_claim:
+        until(real.scheduled, "kube-scheduler has not tried the pod")
+        assert real.scheduled()["reason"] == "Unschedulable", real.scheduled()
+    found = why(situation.waiting)
+    assert found["candidates"] == []
+    causes = [each for group in found["groups"] for each in group["causes"]]
+    texts = [" ".join((each["text"], *each["scheduler"])) for each in causes] + found["impossible"]
+    assert any(cause in text for text in texts), texts
+    named = {node for group in found["groups"] for node in group["nodes"]}
+    assert named == {node["metadata"]["name"] for node in situation.nodes}
+    if not waits_for_claim:
+        assert found["now"]["message"] == real.scheduled()["message"]
+    if fix:
+        assert fix in found["fixes"][0]["text"], found["fixes"]
+    if kind.repair is None:
+        return
+    before = copy.deepcopy(situation.waiting)
+    known = {node["metadata"]["name"] for node in situation.nodes}
+    kind.repair(situation)
+    real.repair()
+    if situation.waiting != before:
+        real.replace_pod()
+    until(lambda: real.pod()["spec"].get("nodeName"), f"not scheduled: {real.scheduled()}")
+    node = real.pod()["spec"]["nodeName"]
+    assert node in found["fixes"][0]["nodes"] or node not in known
+
+
+def test_a_gated_pod_waits_for_its_gates_alone(
+    cluster: Cluster, made: Callable[[Situation], Made], why: Callable[[Object], Object]
+) -> None:
+    situation = Situation("gated")
+    situation.spec["schedulingGates"] = [{"name": "example.com/wait"}]
+    real = made(situation)
+    until(lambda: real.scheduled().get("reason") == "SchedulingGated", "the pod is not gated")
+    found = why(situation.waiting)
+    assert found["schedulingGates"] == ["example.com/wait"]
+    assert len(found["candidates"]) == 3
+    path = f"{_PODS}/{situation.waiting['metadata']['name']}"
+    cluster.client.request("PATCH", path, {"spec": {"schedulingGates": []}})
+    until(lambda: real.pod()["spec"].get("nodeName"), "not scheduled")
+
+
+def test_a_pod_that_no_scheduler_serves_waits_for_one(
+    made: Callable[[Situation], Made], why: Callable[[Object], Object]
+) -> None:
+    situation = Situation("other-scheduler")
+    situation.spec["schedulerName"] = "unknown"
+    real = made(situation)
+    found = why(situation.waiting)
+    assert (found["served"], found["schedulerName"]) == (False, "unknown")
+    situation.spec["schedulerName"] = "default-scheduler"
+    real.replace_pod()
+    until(lambda: real.pod()["spec"].get("nodeName"), "not scheduled")
+
+
+def test_the_pods_that_would_go_are_those_that_go(
+    made: Callable[[Situation], Made], why: Callable[[Object], Object], cluster: Cluster
+) -> None:
+    situation = Situation("preempting")
+    situation.runs(0, "3")
+    situation.runs(1, "4", priorityClassName="pending-high")
+    situation.runs(2, "4", priorityClassName="pending-high")
+    situation.requests(cpu="3")
+    # Not served before the command has run.
+    situation.spec.update(priorityClassName="pending-high", schedulerName="default-scheduler")
+    situation.spec["schedulingGates"] = [{"name": "example.com/wait"}]
+    real = made(situation)
+    found = why(situation.waiting)
+    victim = situation.running[0]["metadata"]["name"]
+    assert found["now"]["preempted"] == [f"{NAMESPACE}/{victim}"]
+    path = f"{_PODS}/{situation.waiting['metadata']['name']}"
+    cluster.client.request("PATCH", path, {"spec": {"schedulingGates": []}})
+    until(lambda: real.pod()["spec"].get("nodeName"), "not scheduled")
+    assert real.pod()["spec"]["nodeName"] == found["now"]["node"]
+    names = {pod["metadata"]["name"] for pod in cluster.client.request("GET", _PODS)["items"]}
+    assert victim not in names
