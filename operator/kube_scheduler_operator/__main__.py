@@ -84,6 +84,9 @@ COMMANDS: Final = (
         "update the scheduler's certificates on this node (runs in the static pod)",
         "node",
     ),
+    Command(
+        "simulation", "answer a simulating command (runs in pods of simulations)", "simulation"
+    ),
     Command("node-metrics", "export the load of this node (runs in pods)", "node_metrics"),
     Command(
         "annotator", "write the load of nodes into their annotations (runs in pods)", "annotator"

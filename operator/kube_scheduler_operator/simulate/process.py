@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -49,24 +49,29 @@ def find_binary(path: str | None, version: str = "") -> Path:
         if found is None:
             raise SimulationError(f"--kube-scheduler {path}: this is not an executable file")
         return Path(found).absolute()
-    candidates = []
+    for candidate in candidates(version):
+        return candidate
+    raise SimulationError(
+        "no kube-scheduler was found: name one with --kube-scheduler PATH; the program of a "
+        "release is at https://dl.k8s.io/release/v1.35.4/bin/linux/amd64/kube-scheduler"
+    )
+
+
+def candidates(version: str) -> Iterator[Path]:
+    """The programs of $KUBEBUILDER_ASSETS, $PATH and the cache, those of this version first."""
+    found = []
     if assets := os.environ.get(_ASSETS):
-        candidates.append(Path(assets, PROGRAM))
+        found.append(Path(assets, PROGRAM))
     if on_path := shutil.which(PROGRAM):
-        candidates.append(Path(on_path))
+        found.append(Path(on_path))
     cached = _cached()
     minor = re.match(r"v?(\d+\.\d+)", version)
     if minor:
         same = [each for each in cached if each.parent.name.startswith(f"v{minor[1]}.")]
         cached = same or cached
-    candidates += cached
-    for candidate in candidates:
+    for candidate in (*found, *cached):
         if os.access(candidate, os.X_OK):
-            return candidate.absolute()
-    raise SimulationError(
-        "no kube-scheduler was found: name one with --kube-scheduler PATH; the program of a "
-        "release is at https://dl.k8s.io/release/v1.35.4/bin/linux/amd64/kube-scheduler"
-    )
+            yield candidate.absolute()
 
 
 def _cached() -> list[Path]:
@@ -87,7 +92,12 @@ def binary_version(binary: Path) -> Version:
     """
     try:
         done = subprocess.run(
-            [binary, "--version"], capture_output=True, text=True, timeout=20, check=True
+            [PROGRAM, "--version"],
+            executable=binary,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
         )
         return Version.parse(done.stdout.split()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
@@ -133,7 +143,8 @@ class KubeSchedulerProcess:
         path = folder / "config.json"
         path.touch(0o600)
         path.write_text(json.dumps({**config, "clientConnection": connection}))
-        command = [str(self._binary), f"--config={path}", "--secure-port=0", *flags]
+        # Programs that are several components, such as hyperkube, are told by their name.
+        command = [PROGRAM, f"--config={path}", "--secure-port=0", *flags]
         parent = os.getpid()
 
         def bound() -> None:
@@ -146,6 +157,7 @@ class KubeSchedulerProcess:
 
         self._process = subprocess.Popen(
             command,
+            executable=self._binary,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..lib.errors import CommandError
 from ..lib.flags import add_cluster_flags, add_output_flag
 from ..lib.output import counted, print_document
 from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, run_simulating
@@ -24,8 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "pending",
         description="Shows all pods without a node by cause: how many, since when, and whose they "
         "are. For the largest groups, changes of the oldest pod are tried, as `why` does. A "
-        "kube-scheduler on this machine decides, over a copy of the cluster in memory; nothing is "
-        "written to the cluster.",
+        "kube-scheduler decides, on this machine or in a Job in the cluster, over a copy of the "
+        "cluster in memory; nothing else is written to the cluster.",
     )
     scope = parser.add_mutually_exclusive_group()
     scope.add_argument("-n", "--namespace", help="only the pods of this namespace")
@@ -56,14 +55,8 @@ def run(args: argparse.Namespace) -> int:
 
 async def _show(simulation: Simulation, args: argparse.Namespace) -> int:
     from ...simulate.pending import waiting_groups
-    from ...simulate.process import SimulationError
 
-    try:
-        groups = await waiting_groups(
-            simulation.world, simulation.options, args.namespace, args.fixes
-        )
-    except SimulationError as error:
-        raise CommandError(str(error)) from None
+    groups = await simulation.ask(waiting_groups, namespace=args.namespace, fixes=args.fixes)
     document = {"groups": [to_document(group) for group in groups], "notes": simulation.notes}
     notes = (f"note: {note}" for note in simulation.notes)
     print_document(document, args.output, "\n".join([*lines(groups), *notes]))

@@ -33,10 +33,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "why",
         description="Shows why a pod is Pending and what would help, or why a running pod is on "
-        "its node: the scores of all nodes by plugin. A kube-scheduler on this machine decides, "
-        "over a copy of the cluster in memory; nothing is written to the cluster. Every change "
-        "that is shown was tried with it. Environment variables, arguments, Secrets and ConfigMaps "
-        "are not copied.",
+        "its node: the scores of all nodes by plugin. A kube-scheduler decides, on this machine or "
+        "in a Job in the cluster, over a copy of the cluster in memory; nothing else is written to "
+        "the cluster. Every change that is shown was tried with it. Environment variables, "
+        "arguments, Secrets and ConfigMaps are not copied.",
     )
     add_pod_flags(parser)
     add_nodes_flag(parser, _NODES)
@@ -68,7 +68,6 @@ async def _from_cluster(
 
 async def _explain(simulation: Simulation, key: tuple[str, str], args: argparse.Namespace) -> int:
     from ...simulate.kinds import PODS as POD_KIND
-    from ...simulate.process import SimulationError
     from ...simulate.why import explain
 
     namespace, name = key
@@ -77,10 +76,7 @@ async def _explain(simulation: Simulation, key: tuple[str, str], args: argparse.
         raise CommandError(
             f"pod {namespace}/{name} is not among the pods that are waiting or running"
         )
-    try:
-        found = await explain(simulation.world, pod, simulation.options)
-    except SimulationError as error:
-        raise CommandError(str(error)) from None
+    found = await simulation.ask(explain, pod=pod)
     notes = [*simulation.notes, *found.notes]
     document = {**to_document(found), "notes": notes}
     text = "\n".join([*lines(found, args.nodes), *(f"note: {note}" for note in notes)])

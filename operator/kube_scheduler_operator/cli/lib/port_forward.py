@@ -23,7 +23,7 @@ _WAIT = 30.0
 
 
 class Tunnel:
-    """A connection to one port of one pod, for one request; blocking."""
+    """A connection to one port of one pod; blocking."""
 
     def __init__(
         self, access: Access, namespace: str, pod: str, port: int, *, tls: bool = True
@@ -32,12 +32,39 @@ class Tunnel:
         self._stream: socket.socket | None = None
         self._port = port
         self._tls = tls
+        self._forward: Any = None
+        self._connection: http.client.HTTPConnection | None = None
 
     def close(self) -> None:
         """Close it, even during a request in another thread."""
         if self._stream is not None:
             with suppress(OSError):
                 self._stream.shutdown(socket.SHUT_RDWR)
+        if self._connection is not None:
+            self._connection.close()
+            self._forward.close()
+
+    def post(self, path: str, token: str, body: bytes, seconds: float) -> tuple[int, bytes]:
+        """POST `body`; returns the HTTP status and the response. The connection stays open.
+
+        `seconds` is the longest time without a byte of the response.
+
+        Raises:
+            CommandError: the connection cannot be established, or failed.
+        """
+        if self._connection is None:
+            self._forward = _open(*self._where)
+            self._stream = self._forward.socket(self._port)
+            self._connection = http.client.HTTPConnection("localhost", self._port)
+            self._connection.sock = self._stream
+        self._stream.settimeout(seconds)  # type: ignore[union-attr]  # it is open
+        try:
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/gzip"}
+            self._connection.request("POST", path, body, headers)
+            answer = self._connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._failed(self._forward, error) from error
 
     def fetch(self, path: str, token: str, seconds: float, target: IO[bytes]) -> int:
         """GET `path`, with its query, into `target` if the status is 200; returns the HTTP status.
@@ -63,15 +90,16 @@ class Tunnel:
             else:
                 answer.read()
         except (OSError, http.client.HTTPException) as error:
-            reason = forward.error(self._port) or error or type(error).__name__
-            raise CommandError(
-                f"the connection to port {self._port} of the pod failed: {reason}"
-            ) from error
+            raise self._failed(forward, error) from error
         else:
             return answer.status
         finally:
             connection.close()
             forward.close()
+
+    def _failed(self, forward: Any, error: Exception) -> CommandError:
+        reason = forward.error(self._port) or error or type(error).__name__
+        return CommandError(f"the connection to port {self._port} of the pod failed: {reason}")
 
 
 def _wrapped(stream: socket.socket) -> socket.socket:

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import json
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...base import names
 from ...kube.errors import KubeError
 from ...kube.resource import CONFIG_MAPS
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import read
-from ...schedulerconfig.versions import Version
 from .connection import run_connected
 from .errors import CommandError, UsageError
 from .input_files import display_name, read_bytes
+from .where_to_run import Place, add_where_flags, place_of_cluster, place_of_files
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
     from ...kube.client import ApiClient
+    from ...simulate.questions import Question, Simulator
     from ...simulate.run import RunOptions
     from ...simulate.world import World
+    from .compare import ParsedRevision
+    from .in_cluster import Operand
+
+T = TypeVar("T")
 
 _SECONDS: Final = 120
 _GATES: Final = "--feature-gates="
@@ -39,12 +42,31 @@ class Simulation:
     Attributes:
         world: the copy of the cluster.
         options: how to run kube-scheduler.
+        where: runs it, on this machine or in the cluster.
         notes: what the simulation does not consider, one sentence each.
     """
 
     world: World
     options: RunOptions
+    where: Simulator
     notes: list[str] = field(default_factory=list)
+
+    async def ask(self, question: Question[T], **arguments: Any) -> T:
+        """The answer to a question (`simulate/questions.py`) about the world.
+
+        Raises:
+            CommandError, KubeError: kube-scheduler could not be run.
+        """
+        from ...simulate.process import SimulationError
+
+        try:
+            return await self.where.ask(question, self.world, self.options, **arguments)
+        except SimulationError as error:
+            raise CommandError(str(error)) from None
+
+    async def close(self) -> None:
+        """Remove what runs in the cluster."""
+        await self.where.close()
 
 
 def add_simulation_flags(parser: argparse.ArgumentParser) -> None:
@@ -67,8 +89,10 @@ def add_simulation_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kube-scheduler",
         metavar="PATH",
-        help="the kube-scheduler to run (default: $KUBEBUILDER_ASSETS, PATH, the build cache)",
+        help="the kube-scheduler of this machine to run (default: $KUBEBUILDER_ASSETS, PATH, the "
+        "build cache)",
     )
+    add_where_flags(parser)
     parser.add_argument(
         "--feature-gates",
         action="append",
@@ -99,7 +123,11 @@ def run_simulating(
     """
 
     async def work(api: ApiClient, platform: Platform) -> int:
-        return await show(await connected(api, platform))
+        simulation = await connected(api, platform)
+        try:
+            return await show(simulation)
+        finally:
+            await simulation.close()
 
     try:
         if args.from_files:
@@ -136,7 +164,8 @@ def from_files(args: argparse.Namespace) -> Simulation:
         config = found.configurations[0][1]
     elif args.config is None:
         notes.append(f"no file is a {KIND}, so kube-scheduler runs with its defaults (--config)")
-    return _simulation(args, found.world, config, (), notes)
+    chosen = _configuration_file(args.config) if args.config is not None else config
+    return _simulation(args, found.world, chosen, (), notes, place_of_files(args))
 
 
 async def from_cluster(
@@ -148,40 +177,35 @@ async def from_cluster(
         KubeError: the cluster cannot be read.
         CommandError: there is no kube-scheduler.
     """
-    from ...simulate.process import SimulationError, binary_version
     from ...simulate.read_cluster import read_cluster
 
     notes: list[str] = []
     config: Mapping[str, Any] | None = None
     flags: Sequence[str] = ()
+    operand: Operand | None = None
     if args.config is None:
-        config, flags = await running_configuration(api, platform, scheduler_name, notes)
+        running = await running_configuration(api, platform, scheduler_name, notes)
+        config, flags, operand = running
+    elif not args.kube_scheduler and not args.local:
+        _, _, operand = await running_configuration(api, platform, scheduler_name, [])
     world = await read_cluster(api)
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
-    simulation = _simulation(args, world, config, flags, notes)
-    try:
-        used, own = binary_version(simulation.options.binary), Version.parse(world.version)
-    except (SimulationError, ValueError) as error:
-        simulation.notes.append(f"the version of the cluster or of kube-scheduler: {error}")
-        return simulation
-    if used.short != own.short:
-        simulation.notes.append(
-            f"the simulation runs kube-scheduler {used.short}, but the cluster has {own.short}: "
-            "choose its program with --kube-scheduler"
-        )
-    return simulation
+    chosen = _configuration_file(args.config) if args.config is not None else config
+    place = await place_of_cluster(api, platform, args, world, chosen, operand, notes)
+    return _simulation(args, world, chosen, flags, notes, place)
 
 
 async def running_configuration(
     api: ApiClient, platform: Platform, scheduler_name: str | None, notes: list[str]
-) -> tuple[Mapping[str, Any] | None, Sequence[str]]:
-    """(configuration, flags) of the scheduler that serves this name; None: not known."""
+) -> tuple[Mapping[str, Any] | None, Sequence[str], Operand | None]:
+    """(configuration, flags, image) of the scheduler that serves this name; None: not known."""
     from .compare import parse_revision, profiles_of
     from .objects import get_kubescheduler
     from .revisions import find_running_revision, list_revisions, nodes_by_revision
 
     config: Mapping[str, Any] | None = None
     flags: Sequence[str] = ()
+    operand: Operand | None = None
     try:
         nodes = nodes_by_revision(await get_kubescheduler(api))
         revision = find_running_revision(await list_revisions(api, platform), nodes)
@@ -194,27 +218,38 @@ async def running_configuration(
         made = parse_revision(revision.content)
         config = made.config
         flags = [flag for flag in made.arguments if flag.startswith(_GATES)]
+        operand = _operand(made, platform)
     if scheduler_name is None or scheduler_name not in (profiles_of(config or {}) or {}):
-        for secondary in await _secondary_configurations(api):
-            if scheduler_name in (profiles_of(secondary) or {}):
-                return secondary, ()
+        for secondary in await _secondary_contents(api):
+            if scheduler_name in (profiles_of(secondary.config) or {}):
+                return secondary.config, (), _operand(secondary, platform)
     if unknown:
         notes.append(unknown)
-    return config, flags
+    return config, flags, operand
 
 
-async def _secondary_configurations(api: ApiClient) -> list[dict[str, Any]]:
-    """The configurations of secondary schedulers, newest first."""
+def _operand(content: ParsedRevision, platform: Platform) -> Operand | None:
+    from .in_cluster import Operand
+
+    containers = (content.pod.get("spec") or {}).get("containers") or ()
+    own: Mapping[str, Any] = next(
+        (each for each in containers if each.get("name") == names.OPERAND), {}
+    )
+    command = own.get("command") or platform.operand_command
+    return Operand(content.image, tuple(command)) if content.image else None
+
+
+async def _secondary_contents(api: ApiClient) -> list[ParsedRevision]:
+    """What secondary schedulers run, newest first."""
+    from ...secondary.content import content_of
+    from .scheduler_contents import parse_content
+
     try:
         found = (await api.list(CONFIG_MAPS, label_selector=names.SECONDARY_LABEL)).items
     except KubeError:
         return []
     found.sort(key=lambda obj: str(obj["metadata"].get("creationTimestamp")), reverse=True)
-    documents = []
-    for config_map in found:
-        with contextlib.suppress(ValueError):
-            documents.append(json.loads((config_map.get("data") or {}).get(names.CONFIG_KEY, "")))
-    return [document for document in documents if isinstance(document, dict)]
+    return [parse_content(content_of(config_map)) for config_map in found]
 
 
 def _simulation(
@@ -223,23 +258,18 @@ def _simulation(
     config: Mapping[str, Any] | None,
     flags: Sequence[str],
     notes: list[str],
+    place: Place,
 ) -> Simulation:
     from ...simulate.configuration import default_configuration
-    from ...simulate.process import SimulationError, find_binary
     from ...simulate.run import RunOptions
 
-    chosen = _configuration_file(args.config) if args.config is not None else config
-    try:
-        binary = find_binary(args.kube_scheduler, world.version)
-    except SimulationError as error:
-        raise UsageError(str(error)) from None
     if args.feature_gates:
         flags = [f"{_GATES}{','.join(args.feature_gates)}"]
-    final = dict(chosen or default_configuration())
+    final = dict(config or default_configuration())
     extenders = final.pop("extenders", None) or ()
     notes += [f"the extender {each.get('urlPrefix')} is left out" for each in extenders]
-    options = RunOptions(binary, final, flags, args.timeout)
-    return Simulation(world, options, [*notes, *world.notes])
+    options = RunOptions(place.binary, final, flags, args.timeout)
+    return Simulation(world, options, place.where, [*notes, *world.notes])
 
 
 def _configuration_file(name: str) -> Mapping[str, Any]:

@@ -1,0 +1,52 @@
+"""`kube-scheduler-operator simulation`: answers simulating commands, in the Pod of a Job."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+_WAIT = 60.0
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "simulation",
+        description="Answers a simulating command of kubectl scheduler over HTTP with the "
+        "kube-scheduler of another container of its Pod, which shares its process namespace. Ends "
+        "when the command does.",
+    )
+    parser.add_argument(
+        "--key-sha256", required=True, metavar="HASH", help="hash of the key of requests, in hex"
+    )
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1:8080",
+        metavar="HOST:PORT",
+        help="default: %(default)s, which only port-forwarding reaches",
+    )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=_WAIT,
+        metavar="SECONDS",
+        help="limit until the command connects (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--kube-scheduler",
+        type=Path,
+        metavar="PATH",
+        help="the kube-scheduler to run (default: that of the other container)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve; returns the exit code."""
+    from ...simulate.service import ServiceOptions, main
+
+    host, _, port = args.listen.rpartition(":")
+    options = ServiceOptions(
+        host, args.key_sha256, wait=args.wait, port=int(port), binary=args.kube_scheduler
+    )
+    return main(options)

@@ -1,0 +1,234 @@
+"""The Job that runs a simulation in the cluster, and the node for it.
+
+One Pod with two containers: `operand`, the image of the kube-scheduler that decides, and
+`simulation`, the operator's image (`service.py`). It has no token, no rights, no volume of the node
+and no connection beyond its loopback, and it meets Pod Security `restricted`. Its node is set,
+because it has to run when nothing is scheduled.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..base import names
+from ..base.quantities import amounts
+from ..kube.label_selector import matches
+from ..policies.pods import Demand
+from .kinds import NODES, PODS, Object
+from .operand_program import WAITING
+from .world import World
+
+APP: Final = "kube-scheduler-simulation"
+LABELS: Final = {"app": APP, names.PART_OF_LABEL: names.PROGRAM}
+"""Of the Job and its Pod; without the label of objects that the operator manages."""
+
+OPERAND: Final = "operand"
+SIMULATION: Final = "simulation"
+
+START_SECONDS: Final = 180
+"""For pulling two images and starting them; a part of the Job's deadline."""
+KEPT_SECONDS: Final = 60
+"""After its end, until the cluster deletes the Job."""
+
+_USER: Final = 65532
+_MEBIBYTE: Final = 2**20
+_MEMORY: Final = 1024
+"""MiB for a small cluster, at most."""
+_MEMORY_OF_A_NODE: Final = 0.25
+"""MiB more for each node and its pods; with 5,000 nodes and 30,000 pods, 700 MiB were needed."""
+_REQUESTS: Final = {"cpu": "20m", "memory": "64Mi"}
+_REQUESTED: Final = {"cpu": 40.0, "memory": 96.0 * _MEBIBYTE, "pods": 1.0}
+_VIRTUAL: Final = (
+    ("type", "virtual-kubelet"),
+    ("kubernetes.io/role", "agent-virtual-kubelet"),
+    ("eks.amazonaws.com/compute-type", "fargate"),
+)
+_CONTROL_PLANE: Final = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """What the Job is made of.
+
+    Attributes:
+        namespace: its namespace.
+        node: the node of its Pod.
+        image: the operator's image.
+        operand_image: the image of kube-scheduler.
+        operand_command: the command that runs kube-scheduler in it.
+        key_hash: SHA-256 of the key of requests, in hex.
+        seconds: for the simulation, without the start.
+        nodes: number of nodes in the cluster, for the memory limit.
+        pull_secrets: names of image pull Secrets.
+    """
+
+    namespace: str
+    node: str
+    image: str
+    operand_image: str
+    operand_command: Sequence[str]
+    key_hash: str
+    seconds: float
+    nodes: int = 0
+    pull_secrets: Sequence[str] = ()
+
+    @property
+    def deadline(self) -> int:
+        """Seconds after which the cluster ends the Job, whatever its client does."""
+        return START_SECONDS + int(self.seconds)
+
+
+def job_of(plan: JobPlan) -> Object:
+    """The Job."""
+    memory = f"{_MEMORY + int(plan.nodes * _MEMORY_OF_A_NODE)}Mi"
+    spec: Object = {
+        "nodeName": plan.node,
+        # A set nodeName bypasses the scheduler, but taints with the effect NoExecute still evict.
+        "tolerations": [{"operator": "Exists"}],
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "dnsPolicy": "Default",
+        "terminationGracePeriodSeconds": 1,
+        "shareProcessNamespace": True,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "initContainers": [
+            {
+                # A sidecar: it ends with the other container, and its exit code does not count.
+                **_container(OPERAND, plan.operand_image, "256Mi"),
+                "restartPolicy": "Always",
+                "command": list(plan.operand_command),
+                "args": [WAITING],
+                "stdin": True,
+            }
+        ],
+        "containers": [
+            {
+                **_container(SIMULATION, plan.image, memory),
+                "command": [names.PROGRAM, "simulation"],
+                "args": [f"--key-sha256={plan.key_hash}"],
+                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+            }
+        ],
+        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
+    }
+    if plan.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in plan.pull_secrets]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": f"{APP}-{secrets.token_hex(4)}",
+            "namespace": plan.namespace,
+            "labels": dict(LABELS),
+        },
+        "spec": {
+            "activeDeadlineSeconds": plan.deadline,
+            "ttlSecondsAfterFinished": KEPT_SECONDS,
+            "backoffLimit": 0,
+            "podReplacementPolicy": "Failed",
+            "template": {"metadata": {"labels": dict(LABELS)}, "spec": spec},
+        },
+    }
+
+
+def _container(name: str, image: str, memory: str) -> Object:
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "resources": {
+            "requests": {**_REQUESTS, "memory": "32Mi"} if name == OPERAND else dict(_REQUESTS),
+            "limits": {"cpu": "2", "memory": memory},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+
+
+# --- the node -------------------------------------------------------------------------------------
+
+
+def choose_node(world: World, images: Sequence[str]) -> str | None:
+    """The node for the Pod; None: no node is Ready and has room.
+
+    A node of the control plane is preferred, then one that is not cordoned and has the images, then
+    the one with most free memory.
+    """
+    free = {
+        node["metadata"]["name"]: amounts(node["status"].get("allocatable"))
+        for node in world.all(NODES)
+        if _usable(node)
+    }
+    for entry in world.objects[PODS].values():
+        if entry.node in free:
+            left = free[entry.node]
+            for resource, amount in Demand(entry.object()["spec"]).requests.items():
+                left[resource] = left.get(resource, 0.0) - amount
+            left["pods"] = left.get("pods", 0.0) - 1
+    ranked: list[tuple[tuple[bool, bool, int, float], str]] = []
+    for name, left in free.items():
+        if any(left.get(resource, 0.0) < least for resource, least in _REQUESTED.items()):
+            continue
+        node = world.get(NODES, name) or {}
+        labels = node["metadata"].get("labels") or {}
+        has = {tag for image in node["status"].get("images") or () for tag in image["names"] or ()}
+        rank = (
+            any(label in labels for label in _CONTROL_PLANE),
+            not node["spec"].get("unschedulable"),
+            len(has.intersection(images)),
+            left["memory"],
+        )
+        ranked.append((rank, name))
+    return max(ranked)[1] if ranked else None
+
+
+def _usable(node: Mapping[str, Any]) -> bool:
+    metadata = node["metadata"]
+    labels = metadata.get("labels") or {}
+    conditions = node["status"].get("conditions") or ()
+    ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return (
+        ready
+        and "deletionTimestamp" not in metadata
+        and labels.get("kubernetes.io/os", "linux") == "linux"
+        and not any(labels.get(key) == value for key, value in _VIRTUAL)
+    )
+
+
+# --- isolation ------------------------------------------------------------------------------------
+
+
+def missing_isolation(policies: Sequence[Mapping[str, Any]]) -> str:
+    """Why the Pod would not be isolated by these NetworkPolicies of its namespace; empty: it is."""
+    isolating = [policy for policy in policies if "Egress" in _types(policy) and _selects(policy)]
+    if not isolating:
+        return "no NetworkPolicy there denies its egress"
+    for policy in isolating:
+        if policy["spec"].get("egress"):
+            return f"NetworkPolicy {policy['metadata']['name']} allows egress"
+    return ""
+
+
+def _types(policy: Mapping[str, Any]) -> Iterator[str]:
+    spec = policy["spec"]
+    yield from spec.get("policyTypes") or (["Egress"] if spec.get("egress") else [])
+
+
+def _selects(policy: Mapping[str, Any]) -> bool:
+    return matches(policy["spec"].get("podSelector"), LABELS)

@@ -1,0 +1,210 @@
+"""The questions that a simulation answers, and how they get to another process.
+
+A question is a coroutine function with the parameters `world` and `options` and further ones of its
+own; their annotations, and that of the result, define its JSON. A request is compressed lines of
+JSON: the question first, then one object of the world in each line, as the world has them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+import orjson
+
+from .. import __version__
+from .kinds import BY_KIND, PODS
+from .pending import waiting_groups
+from .process import PROGRAM, SimulationError
+from .run import RunOptions
+from .typed_json import hints_of, read_value, to_json
+from .why import explain
+from .world import Entry, World
+
+T = TypeVar("T")
+Question = Callable[..., Awaitable[T]]
+
+QUESTIONS: Final[Mapping[str, Question[Any]]] = {
+    question.__name__: question for question in (explain, waiting_groups)
+}
+"""All that can be asked of another process, by name."""
+
+NO_BINARY: Final = Path(PROGRAM)
+"""`RunOptions.binary` where another process has the program."""
+
+_CHUNK: Final = 2**16
+_GZIP: Final = 16 + zlib.MAX_WBITS
+_FASTEST: Final = 1
+_LARGEST_LINE: Final = 64 * 2**20
+_GIVEN: Final = frozenset({"world", "options", "return"})
+
+
+class Simulator(Protocol):
+    """Where simulations run."""
+
+    async def ask(
+        self, question: Question[T], world: World, options: RunOptions, **arguments: Any
+    ) -> T:
+        """The answer to a question about a world.
+
+        Raises:
+            SimulationError: kube-scheduler could not be run.
+        """
+
+    async def close(self) -> None:
+        """End what was started."""
+
+
+class LocalSimulator:
+    """Runs `options.binary` on this machine."""
+
+    async def ask(
+        self, question: Question[T], world: World, options: RunOptions, **arguments: Any
+    ) -> T:
+        """The answer to a question about a world."""
+        return await question(world=world, options=options, **arguments)
+
+    async def close(self) -> None:
+        """Nothing: a run ends with its question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as another process gets it.
+
+    Attributes:
+        question: the function.
+        arguments: its further arguments.
+        world: the cluster.
+        options: how to run kube-scheduler, without the program.
+    """
+
+    question: Question[Any]
+    arguments: Mapping[str, Any]
+    world: World
+    options: RunOptions
+
+    async def answer(self, binary: Path) -> bytes:
+        """The answer as JSON.
+
+        Raises:
+            SimulationError: kube-scheduler could not be run.
+        """
+        options = replace(self.options, binary=binary)
+        found = await self.question(world=self.world, options=options, **self.arguments)
+        return to_json(found)
+
+
+def request(
+    question: Question[Any], world: World, options: RunOptions, arguments: Mapping[str, Any]
+) -> bytes:
+    """A question in bytes, compressed."""
+    head = {
+        "version": __version__,
+        "question": question.__name__,
+        "arguments": arguments,
+        "options": {
+            each.name: getattr(options, each.name)
+            for each in fields(options)
+            if each.name != "binary"
+        },
+        "world": {
+            "notes": world.notes,
+            "annotations": world.annotations,
+            "version": world.version,
+        },
+    }
+    compressor = zlib.compressobj(_FASTEST, zlib.DEFLATED, _GZIP)
+    parts = [compressor.compress(to_json(head))]
+    for entries in world.objects.values():
+        parts += [compressor.compress(b"\n" + entry.content) for entry in entries.values()]
+    return b"".join((*parts, compressor.flush()))
+
+
+def read_request(chunks: Iterable[bytes]) -> Asked:
+    """The question in a request.
+
+    Raises:
+        ValueError: it is damaged, or of another version; the message states the difference.
+    """
+    lines = _lines(chunks)
+    head = orjson.loads(next(lines, b""))
+    name, version = str(head.get("question")), str(head.get("version"))
+    question = QUESTIONS.get(name)
+    try:
+        if question is None:
+            raise ValueError(f"the question {name!r} is unknown")
+        hints = hints_of(question)
+        arguments = {}
+        for key, value in head["arguments"].items():
+            if key in _GIVEN or key not in hints:
+                raise ValueError(f"the question {name!r} has no argument {key!r}")
+            arguments[key] = read_value(hints[key], value, key)
+        of_options = hints_of(RunOptions)
+        options = RunOptions(
+            NO_BINARY,
+            **{
+                key: read_value(of_options[key], value, f"options.{key}")
+                for key, value in head["options"].items()
+            },
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        if version != __version__:
+            raise ValueError(
+                f"the operator's image is version {__version__} and the command is version "
+                f"{version}: use the same version of both ({error})"
+            ) from None
+        raise ValueError(str(error)) from None
+    world = World(**head["world"])
+    for line in lines:
+        obj = orjson.loads(line)
+        resource = BY_KIND[obj["apiVersion"], obj["kind"]].resource
+        metadata = obj["metadata"]
+        node = obj["spec"].get("nodeName") or "" if resource is PODS else ""
+        key = (metadata.get("namespace", ""), metadata["name"])
+        world.objects[resource][key] = Entry(line, node)
+    return Asked(question, arguments, world, options)
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of compressed chunks."""
+    decompressor = zlib.decompressobj(_GZIP)
+    rest = b""
+    try:
+        for chunk in chunks:
+            while chunk:
+                *lines, rest = (rest + decompressor.decompress(chunk, _CHUNK)).split(b"\n")
+                chunk = decompressor.unconsumed_tail
+                yield from lines
+                if len(rest) > _LARGEST_LINE:
+                    raise ValueError("the request has a line that is too long")
+        rest += decompressor.flush()
+    except zlib.error as error:
+        raise ValueError(f"the request is damaged: {error}") from None
+    if not decompressor.eof:
+        raise ValueError("the request is not complete")
+    yield from rest.split(b"\n")
+
+
+def read_answer(question: Question[T], content: bytes) -> T:
+    """The answer of another process.
+
+    Raises:
+        SimulationError: it could not answer, or its answer is not the question's type.
+    """
+    try:
+        found = orjson.loads(content)
+        if not isinstance(found, dict) or not found.keys() & {"answer", "error"}:
+            raise ValueError("there is neither an answer nor an error")
+        if "error" in found:
+            raise SimulationError(str(found["error"]))
+        answer: T = read_value(hints_of(question)["return"], found["answer"], "answer")
+    except ValueError as error:
+        raise SimulationError(
+            f"the answer cannot be read: {error}; the operator's image may be of another version "
+            f"than this command, {__version__}"
+        ) from None
+    return answer

@@ -1,0 +1,162 @@
+"""Answers questions over HTTP: the program in the Pod of a simulation.
+
+It has no rights in the cluster and keeps nothing: a request has the world, the answer leaves with
+the response. It ends by itself when its only client is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from .operand_program import find_operand, operand_program
+from .process import SimulationError, binary_version
+from .questions import read_request
+from .typed_json import to_json
+
+PORT: Final = 8080
+PATH: Final = "/ask"
+_LARGEST: Final = 512 * 2**20
+"""Bytes of a compressed request; 5,000 nodes and 30,000 pods have a few million."""
+_POLL: Final = 0.1
+_KEEP_ALIVE: Final = 5.0
+"""Seconds between the spaces that are sent while kube-scheduler decides: load balancers on the way
+close connections without traffic."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """How to serve.
+
+    Attributes:
+        host: the address to listen on; loopback is reached by port-forwarding only.
+        key_hash: SHA-256 of the key that requests have to have, in hex.
+        wait: seconds until the operand and the first client must be there.
+        binary: the kube-scheduler to run; None: that of another container of the Pod.
+    """
+
+    host: str
+    key_hash: str
+    wait: float = 60.0
+    port: int = PORT
+    binary: Path | None = None
+
+
+class Service:
+    """Serves until the client is gone."""
+
+    def __init__(self, options: ServiceOptions, folder: Path) -> None:
+        self._options = options
+        self._folder = folder
+        self._lock = asyncio.Lock()
+        self._programs: dict[Path, Path] = {}
+
+    async def run(self) -> int:
+        """Serve; returns the exit code."""
+        app = web.Application(client_max_size=_LARGEST)
+        app.router.add_post(PATH, self._ask)
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            handle_signals=False,
+            handler_cancellation=True,
+            shutdown_timeout=0.2,
+        )
+        await runner.setup()
+        await web.TCPSite(runner, self._options.host, self._options.port).start()
+        end = time.monotonic() + self._options.wait
+        had_client = False
+        try:
+            while True:
+                connections = runner.server.connections if runner.server is not None else ()
+                if had_client and not connections:
+                    return 0
+                had_client = had_client or bool(connections)
+                if not had_client and time.monotonic() > end:
+                    sys.stderr.write(f"no client within {self._options.wait:.0f} s\n")
+                    return 0
+                await asyncio.sleep(_POLL)
+        finally:
+            await runner.cleanup()
+
+    async def _ask(self, request: web.Request) -> web.StreamResponse:
+        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+        own = hashlib.sha256(key.encode()).hexdigest()
+        if scheme != "Bearer" or not hmac.compare_digest(own, self._options.key_hash):
+            raise web.HTTPUnauthorized
+        body = await request.read()
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        async with self._lock, _kept_alive(response):
+            answer = await self._answer(body)
+        await response.write(answer)
+        await response.write_eof()
+        return response
+
+    async def _answer(self, body: bytes) -> bytes:
+        try:
+            asked = await asyncio.to_thread(read_request, (body,))
+            return b'{"answer":%b}' % await asked.answer(await self._binary())
+        except (SimulationError, ValueError) as error:
+            return to_json({"error": str(error)})
+
+    async def _binary(self) -> Path:
+        if self._options.binary is not None:
+            return self._options.binary
+        end = time.monotonic() + self._options.wait
+        while (process := find_operand()) is None:
+            if time.monotonic() > end:
+                raise SimulationError("the container of the operand's image does not run")
+            await asyncio.sleep(_POLL)
+        if process in self._programs:
+            return self._programs[process]
+        binary = self._programs[process] = operand_program(process, self._folder)
+        version = await asyncio.to_thread(binary_version, binary)
+        sys.stderr.write(f"kube-scheduler {version}\n")
+        return binary
+
+
+@contextlib.asynccontextmanager
+async def _kept_alive(response: web.StreamResponse) -> AsyncIterator[None]:
+    """Send a space now and then."""
+
+    async def send() -> None:
+        while True:
+            await asyncio.sleep(_KEEP_ALIVE)
+            await response.write(b" ")
+
+    task = asyncio.create_task(send())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+            await task
+
+
+def main(options: ServiceOptions) -> int:
+    """Serve until the client is gone or SIGTERM; returns the exit code."""
+
+    async def serve() -> int:
+        with tempfile.TemporaryDirectory(prefix="simulation-") as folder:
+            task = asyncio.ensure_future(Service(options, Path(folder)).run())
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+            try:
+                return await task
+            except asyncio.CancelledError:
+                return 0
+
+    return asyncio.run(serve())
