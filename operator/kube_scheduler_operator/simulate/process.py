@@ -143,7 +143,7 @@ class KubeSchedulerProcess:
         path = folder / "config.json"
         path.touch(0o600)
         path.write_text(json.dumps({**config, "clientConnection": connection}))
-        # Programs that are several components, such as hyperkube, are told by their name.
+        # The name selects the component of a program that is several.
         command = [PROGRAM, f"--config={path}", "--secure-port=0", *flags]
         parent = os.getpid()
 

@@ -62,6 +62,7 @@ class Service:
         self._folder = folder
         self._lock = asyncio.Lock()
         self._programs: dict[Path, Path] = {}
+        self._had_client = False
 
     async def run(self) -> int:
         """Serve; returns the exit code."""
@@ -77,14 +78,12 @@ class Service:
         await runner.setup()
         await web.TCPSite(runner, self._options.host, self._options.port).start()
         end = time.monotonic() + self._options.wait
-        had_client = False
         try:
             while True:
                 connections = runner.server.connections if runner.server is not None else ()
-                if had_client and not connections:
+                if self._had_client and not connections:
                     return 0
-                had_client = had_client or bool(connections)
-                if not had_client and time.monotonic() > end:
+                if not self._had_client and not connections and time.monotonic() > end:
                     sys.stderr.write(f"no client within {self._options.wait:.0f} s\n")
                     return 0
                 await asyncio.sleep(_POLL)
@@ -96,6 +95,7 @@ class Service:
         own = hashlib.sha256(key.encode()).hexdigest()
         if scheme != "Bearer" or not hmac.compare_digest(own, self._options.key_hash):
             raise web.HTTPUnauthorized
+        self._had_client = True
         body = await request.read()
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()

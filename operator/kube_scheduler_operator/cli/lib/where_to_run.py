@@ -39,8 +39,8 @@ def add_where_flags(parser: argparse.ArgumentParser) -> None:
         "--in-cluster",
         action="store_true",
         help="run kube-scheduler in the cluster, in a Job with the image of its scheduler "
-        "(default: only if there is none of the cluster's version on this machine, or its "
-        "configuration has plugins of others)",
+        "(default: only if this machine does not have the cluster's version of it, or the "
+        "configuration has plugins that are not part of Kubernetes)",
     )
     where.add_argument(
         "--local", action="store_true", help="run kube-scheduler on this machine, never in a Job"

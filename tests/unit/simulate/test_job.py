@@ -1,0 +1,179 @@
+"""The Job of a simulation: what its Pod may, how it ends, on which node it runs, its isolation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.simulate.job import (
+    KEPT_SECONDS,
+    LABELS,
+    START_SECONDS,
+    JobPlan,
+    choose_node,
+    job_of,
+    missing_isolation,
+)
+from kube_scheduler_operator.simulate.operand_program import WAITING
+from kube_scheduler_operator.simulate.world import World
+
+PLAN = JobPlan(
+    "operators",
+    "cp-1",
+    "operator:1",
+    "private/scheduler:v1.35.4",
+    ("hyperkube", "kube-scheduler"),
+    "c0ffee",
+    120.0,
+    nodes=5000,
+    pull_secrets=("registry",),
+)
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+
+def test_the_cluster_ends_and_deletes_the_job_by_itself() -> None:
+    job = job_of(PLAN)
+    assert job["spec"]["activeDeadlineSeconds"] == START_SECONDS + 120
+    assert job["spec"]["ttlSecondsAfterFinished"] == KEPT_SECONDS
+    assert job["spec"]["backoffLimit"] == 0
+    spec = job["spec"]["template"]["spec"]
+    assert spec["restartPolicy"] == "Never"
+    assert spec["terminationGracePeriodSeconds"] == 1
+    assert job_of(PLAN)["metadata"]["name"] != job["metadata"]["name"]
+
+
+def test_the_pod_runs_on_its_node_without_a_scheduler_and_in_spite_of_taints() -> None:
+    spec = job_of(PLAN)["spec"]["template"]["spec"]
+    assert spec["nodeName"] == "cp-1"
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+
+
+def test_the_pod_has_no_rights_and_meets_pod_security_restricted() -> None:
+    spec = job_of(PLAN)["spec"]["template"]["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    assert "serviceAccountName" not in spec
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert [volume.keys() - {"name"} for volume in spec["volumes"]] == [{"emptyDir"}]
+    for container in (*spec["containers"], *spec["initContainers"]):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["limits"].keys() == {"cpu", "memory"}
+        assert "env" not in container
+
+
+def test_the_operand_is_a_sidecar_that_waits_for_a_configuration() -> None:
+    spec = job_of(PLAN)["spec"]["template"]["spec"]
+    (operand,), (own,) = spec["initContainers"], spec["containers"]
+    assert operand["restartPolicy"] == "Always"
+    assert (operand["command"], operand["args"]) == (["hyperkube", "kube-scheduler"], [WAITING])
+    assert operand["stdin"] is True
+    assert spec["shareProcessNamespace"] is True
+    assert own["args"] == ["--key-sha256=c0ffee"]
+    assert own["resources"]["limits"]["memory"] == "2274Mi"
+
+
+# --- the node -------------------------------------------------------------------------------------
+
+
+def node(name: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": fields.pop("labels", {})},
+        "spec": fields.pop("spec", {}),
+        "status": {
+            "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"},
+            "conditions": [{"type": "Ready", "status": fields.pop("ready", "True")}],
+            **fields,
+        },
+    }
+
+
+def pod(name: str, on: str, cpu: str = "100m", memory: str = "1Gi") -> dict[str, Any]:
+    requests = {"cpu": cpu, "memory": memory}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "x"},
+        "spec": {"nodeName": on, "containers": [{"resources": {"requests": requests}}]},
+    }
+
+
+def chosen(*objects: dict[str, Any]) -> str | None:
+    world = World()
+    for obj in objects:
+        world.add(obj)
+    return choose_node(world, ("operator:1", "scheduler:1"))
+
+
+CP = {CONTROL_PLANE: ""}
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        ([node("a"), node("b", labels=CP), node("c")], "b"),
+        ([node("a"), node("b", labels=CP, ready="Unknown")], "a"),
+        ([node("a", ready="False")], None),
+        ([], None),
+        ([node("a", labels={"kubernetes.io/os": "windows"})], None),
+        ([node("a", labels={"type": "virtual-kubelet"}), node("b")], "b"),
+        ([node("a"), node("b", images=[{"names": ["operator:1"]}]), node("c")], "b"),
+        ([node("a"), node("b", spec={"unschedulable": True}, images=[])], "a"),
+        (
+            [
+                node("a", spec={"taints": [{"key": "x", "effect": "NoExecute"}]}, labels=CP),
+                node("b"),
+            ],
+            "a",
+        ),
+        ([node("a"), node("b"), pod("p", "b")], "a"),
+        ([node("a", labels=CP), pod("p", "a", memory="4000Mi"), node("b")], "a"),
+        ([node("a", labels=CP), pod("p", "a", memory="4001Mi"), node("b")], "b"),
+        ([node("a", labels=CP), pod("p", "a", cpu="1970m"), node("b")], "b"),
+        ([node("a", labels=CP), *(pod(str(n), "a", "1m", "1Mi") for n in range(10))], None),
+    ],
+)
+def test_the_node(objects: list[dict[str, Any]], expected: str | None) -> None:
+    assert chosen(*objects) == expected
+
+
+# --- isolation ------------------------------------------------------------------------------------
+
+
+def policy(name: str, selector: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"podSelector": selector, **spec}}
+
+
+DENY = policy("default-deny-all", {}, policyTypes=["Ingress", "Egress"])
+OPERATOR = policy(
+    "operator",
+    {"matchLabels": {"app.kubernetes.io/name": "kube-scheduler-operator"}},
+    policyTypes=["Ingress", "Egress"],
+    egress=[{}],
+)
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ([DENY, OPERATOR], ""),
+        ([policy("own", {"matchLabels": LABELS}, policyTypes=["Egress"])], ""),
+        ([], "no NetworkPolicy there denies its egress"),
+        ([OPERATOR], "no NetworkPolicy there denies its egress"),
+        ([policy("in", {}, policyTypes=["Ingress"])], "no NetworkPolicy there denies its egress"),
+        ([policy("in", {})], "no NetworkPolicy there denies its egress"),
+        ([DENY, policy("dns", {}, egress=[{}])], "NetworkPolicy dns allows egress"),
+    ],
+)
+def test_isolation_is_what_the_policies_of_the_namespace_give(
+    policies: list[dict[str, Any]], message: str
+) -> None:
+    assert missing_isolation(policies) == message
