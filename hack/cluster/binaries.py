@@ -238,17 +238,31 @@ def provide_configuration_reader(version: str) -> Path:
     Raises:
         SandboxError: It cannot be built on this machine.
     """
-    package = SOURCE / "configurations"
+    return _provide("configurations", "the reader of configurations", version)
+
+
+def provide_scheduler_with_plugin(version: str) -> Path:
+    """Return a kube-scheduler of a release with the plugin LongName, building it first.
+
+    Raises:
+        SandboxError: It cannot be built on this machine.
+    """
+    return _provide("plugin", "a kube-scheduler with a plugin", version)
+
+
+def _provide(name: str, what: str, version: str) -> Path:
+    """The program of a folder of `controlplane/`, for a release."""
+    package = SOURCE / name
     modules = modules_file(version)
     sources = (modules, modules.with_suffix(".sum"), *sorted(package.glob("*.go")))
-    program = built_from(f"configurations-{version}", sources) / "configurations"
+    program = built_from(f"{name}-{version}", sources) / name
     with paths.locked(paths.cache_dir() / ".binaries.lock"):
         if not program.exists():
             go = shutil.which("go")
             if go is None:
                 raise SandboxError(f"there is no Go; install Go {_needed_go(version)} or newer")
-            with step(f"built the reader of configurations of Kubernetes {version}"):
-                go_build(go, SOURCE, f"./{package.name}", _version_flags(version), program,
+            with step(f"built {what} of Kubernetes {version}"):
+                go_build(go, SOURCE, f"./{name}", _version_flags(version), program,
                          "-modfile", modules)  # fmt: skip
     return program
 

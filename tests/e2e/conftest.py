@@ -198,10 +198,17 @@ class Cluster:
 
     def plugin(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`kubectl scheduler ARGUMENTS`."""
+        process = self.start_plugin(*arguments)
+        out, err = process.communicate()
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def start_plugin(self, *arguments: str) -> subprocess.Popen[str]:
+        """`kubectl scheduler ARGUMENTS`, not waited for."""
         environment = {**os.environ, "KUBECONFIG": str(self.sandbox.kubeconfig)}
         program = "import sys; from kube_scheduler_operator.__main__ import kubectl_plugin; "
         command = [sys.executable, "-c", f"{program}sys.exit(kubectl_plugin())", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
 
     def on_node(self, *command: str, node: Node | None = None) -> str:
         """Run a command in a control-plane node's namespaces."""

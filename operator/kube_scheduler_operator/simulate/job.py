@@ -39,8 +39,12 @@ _MEMORY: Final = 1024
 """MiB for a small cluster, at most."""
 _MEMORY_OF_A_NODE: Final = 0.25
 """MiB more for each node and its pods; with 5,000 nodes and 30,000 pods, 700 MiB were needed."""
-_REQUESTS: Final = {"cpu": "20m", "memory": "64Mi"}
-_REQUESTED: Final = {"cpu": 40.0, "memory": 96.0 * _MEBIBYTE, "pods": 1.0}
+_REQUESTS: Final = {
+    OPERAND: {"cpu": "10m", "memory": "32Mi"},
+    SIMULATION: {"cpu": "100m", "memory": "64Mi"},
+}
+_REQUESTED: Final = {"cpu": 110.0, "memory": 96.0 * _MEBIBYTE, "pods": 1.0}
+"""Sum of the requests: CPU in millicores, memory in bytes."""
 _VIRTUAL: Final = (
     ("type", "virtual-kubelet"),
     ("kubernetes.io/role", "agent-virtual-kubelet"),
@@ -150,7 +154,7 @@ def _container(name: str, image: str, memory: str) -> Object:
         "imagePullPolicy": "IfNotPresent",
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": {
-            "requests": {**_REQUESTS, "memory": "32Mi"} if name == OPERAND else dict(_REQUESTS),
+            "requests": dict(_REQUESTS[name]),
             "limits": {"cpu": "2", "memory": memory},
         },
         "securityContext": {

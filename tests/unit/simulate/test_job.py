@@ -137,7 +137,7 @@ CP = {CONTROL_PLANE: ""}
         ([node("a"), node("b"), pod("p", "b")], "a"),
         ([node("a", labels=CP), pod("p", "a", memory="4000Mi"), node("b")], "a"),
         ([node("a", labels=CP), pod("p", "a", memory="4001Mi"), node("b")], "b"),
-        ([node("a", labels=CP), pod("p", "a", cpu="1970m"), node("b")], "b"),
+        ([node("a", labels=CP), pod("p", "a", cpu="1900m"), node("b")], "b"),
         ([node("a", labels=CP), *(pod(str(n), "a", "1m", "1Mi") for n in range(10))], None),
     ],
 )

@@ -35,7 +35,7 @@ from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
 from ...simulate.questions import Question, read_answer, request
 from .errors import CommandError, error_message
-from .port_forward import Tunnel
+from .port_forward import Tunnel, load_client
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -120,7 +120,7 @@ class JobSimulator:
         node = self._choice.node or choose_node(world, (image, operand.image))
         if node is None:
             raise CommandError(
-                "no node is Ready and has 40m of CPU and 96Mi of memory for the simulation; choose "
+                "no node is Ready and has 110m of CPU and 96Mi of memory for the simulation; choose "
                 "one with --job-node"
             )
         self._plan = JobPlan(
@@ -189,7 +189,7 @@ class JobSimulator:
             f"simulating in the cluster: {self._job} on node {self._plan.node}, "
             f"{self._plan.operand_image}\n"
         )
-        self._pod_name = await self._running()
+        self._pod_name, _ = await asyncio.gather(self._running(), asyncio.to_thread(load_client))
 
     async def _post(self, body: bytes) -> tuple[int, bytes]:
         clock = asyncio.get_running_loop().time

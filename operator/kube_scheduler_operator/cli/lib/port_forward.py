@@ -112,8 +112,12 @@ def _wrapped(stream: socket.socket) -> socket.socket:
     return context.wrap_socket(stream)
 
 
+def load_client() -> None:
+    """Import what `Tunnel` needs, which takes half a second and 60 MiB."""
+    from kubernetes import client, stream  # noqa: F401
+
+
 def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
-    # Imported here because it takes half a second and 60 MiB.
     from kubernetes import client, stream
     from kubernetes.client.exceptions import ApiException
 

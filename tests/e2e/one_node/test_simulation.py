@@ -1,0 +1,121 @@
+"""Simulations in the cluster: the operand's own image decides, and nothing stays behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cluster import binaries
+from cluster.observe import until
+
+from ..conftest import OPERATOR_NAMESPACE, PODS, PODS_IN_DEFAULT, Cluster
+
+JOBS = f"/apis/batch/v1/namespaces/{OPERATOR_NAMESPACE}/jobs"
+SELECTED = "?labelSelector=app%3Dkube-scheduler-simulation"
+HIDDEN = "hunter2-of-this-test"
+COMMAND = "kube-scheduler-operator kubectl"
+"""The user agent of commands."""
+
+pytestmark = pytest.mark.usefixtures("no_pods_left")
+
+
+@pytest.fixture
+def waiting(cluster: Cluster) -> Iterator[str]:
+    """A Pod that fits nowhere, with content that nobody else may see."""
+    container = {
+        "name": "c",
+        "image": "registry.k8s.io/pause:3.10",
+        "env": [{"name": "PASSWORD", "value": HIDDEN}],
+        "resources": {"requests": {"cpu": "1000"}},
+    }
+    pod = {"metadata": {"name": "waiting"}, "spec": {"containers": [container]}}
+    cluster.api.request("POST", PODS_IN_DEFAULT, pod)
+    yield "default/waiting"
+    cluster.without_pods()
+
+
+def left(cluster: Cluster) -> list[str]:
+    """The Jobs and Pods of simulations."""
+    return [
+        f"{kind}/{item['metadata']['name']}"
+        for kind, path in (("job", JOBS), ("pod", PODS))
+        for item in cluster.api.request("GET", path + SELECTED)["items"]
+    ]
+
+
+def all_gone(cluster: Cluster, timeout: float) -> None:
+    until(lambda: not left(cluster), timeout, lambda: f"still there: {left(cluster)}")
+
+
+def requests_of_commands(cluster: Cluster, since: int) -> list[dict[str, Any]]:
+    """Audited requests of commands after a position in the audit log."""
+    with (cluster.sandbox.state / "logs/audit.log").open() as file:
+        file.seek(since)
+        events = [json.loads(line) for line in file if line.endswith("\n")]
+    return [event for event in events if event.get("userAgent", "").startswith(COMMAND)]
+
+
+def test_the_cluster_and_this_machine_give_the_same_answer(cluster: Cluster, waiting: str) -> None:
+    binary = binaries.ensure(cluster.sandbox.version).path / "kube-scheduler"
+    log = cluster.sandbox.state / "logs/audit.log"
+    before = log.stat().st_size
+    there = cluster.plugin("why", waiting, "--in-cluster", "-o", "json")
+    assert there.returncode == 0, there.stderr
+    here = cluster.plugin("why", waiting, "--kube-scheduler", str(binary), "-o", "json")
+    assert json.loads(there.stdout) == json.loads(here.stdout)
+    assert json.loads(there.stdout)["groups"]
+    all_gone(cluster, 20)
+    writes = {
+        (event["verb"], event["objectRef"]["resource"])
+        for event in requests_of_commands(cluster, before)
+        if event["verb"] not in ("get", "list", "watch") and "objectRef" in event
+    }
+    assert writes == {("create", "jobs"), ("delete", "jobs")}
+    created = [
+        event for event in requests_of_commands(cluster, before) if event["verb"] == "create"
+    ]
+    assert HIDDEN not in json.dumps(created)
+
+
+def test_an_interrupted_command_leaves_nothing(cluster: Cluster, waiting: str) -> None:
+    command = _start(cluster, waiting)
+    until(lambda: any(name.startswith("pod/") for name in left(cluster)), 30, "it starts no Pod")
+    command.send_signal(signal.SIGINT)
+    assert command.wait(10) == 130
+    all_gone(cluster, 20)
+
+
+def _start(cluster: Cluster, waiting: str) -> subprocess.Popen[bytes]:
+    return cluster.start_plugin("why", waiting, "--in-cluster")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_command_that_is_killed_at_any_moment_leaves_nothing(
+    cluster: Cluster, waiting: str
+) -> None:
+    for tenths in range(0, 60, 4):
+        command = _start(cluster, waiting)
+        time.sleep(1 + tenths / 10)
+        command.kill()
+        command.wait()
+    all_gone(cluster, 420)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("victim", ["pod", "operator"])
+def test_nothing_stays_when_a_pod_is_killed(cluster: Cluster, waiting: str, victim: str) -> None:
+    command = _start(cluster, waiting)
+    until(lambda: any(name.startswith("pod/") for name in left(cluster)), 30, "it starts no Pod")
+    (pod,) = [name for name in left(cluster) if name.startswith("pod/")]
+    for name in [pod.partition("/")[2]] if victim == "pod" else cluster.operators:
+        cluster.kubectl("-n", OPERATOR_NAMESPACE, "delete", "pod", name, "--force")
+    assert command.wait(60) == (1 if victim == "pod" else 0)
+    all_gone(cluster, 420)

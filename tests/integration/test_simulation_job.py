@@ -1,0 +1,175 @@
+"""The Job of a simulation on a real API server: what may make it, and how the cluster removes it.
+
+The kubelet is played: nothing runs in the Pods. The end-to-end tests have real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.lib import in_cluster
+from kube_scheduler_operator.cli.lib.errors import CommandError
+from kube_scheduler_operator.cli.lib.in_cluster import JobChoice, JobSimulator, Operand
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.credentials import find
+from kube_scheduler_operator.kube.errors import Forbidden
+from kube_scheduler_operator.simulate import job
+from kube_scheduler_operator.simulate.configuration import default_configuration
+from kube_scheduler_operator.simulate.pending import waiting_groups
+from kube_scheduler_operator.simulate.questions import NO_BINARY
+from kube_scheduler_operator.simulate.read_cluster import read_cluster
+from kube_scheduler_operator.simulate.run import RunOptions
+
+from .conftest import REPOSITORY, ApiServer
+
+NAMESPACE = "simulations"
+USER = "simulating-user"
+EXAMPLE = REPOSITORY / "docs" / "examples" / "simulations.yaml"
+NODE = "node-of-simulations"
+
+
+@pytest.fixture(scope="module")
+def installed(api_server: ApiServer) -> ApiServer:
+    """The operator's Deployment, a Ready node, and the example bound to a user."""
+    api_server.kubectl("create", "namespace", KUBEADM.operator_namespace)
+    pod = {
+        "metadata": {"labels": {"app": "x"}},
+        "spec": {"containers": [{"name": "operator", "image": "registry.invalid/operator:1"}]},
+    }
+    deployment = {
+        "metadata": {"name": KUBEADM.operator.deployment},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "x"}}, "template": pod},
+    }
+    apps = f"/apis/apps/v1/namespaces/{KUBEADM.operator_namespace}/deployments"
+    api_server.request("POST", apps, deployment)
+    api_server.request("POST", "/api/v1/nodes", {"metadata": {"name": NODE}})
+    status = {
+        "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"},
+        "capacity": {"cpu": "4", "memory": "8Gi", "pods": "10"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    api_server.kubectl(
+        "patch", "node", NODE, "--subresource=status", "--patch", yaml.safe_dump({"status": status})
+    )
+    api_server.kubectl("apply", "-f", str(EXAMPLE))
+    api_server.kubectl("-n", NAMESPACE, "create", "serviceaccount", USER)
+    account = f"--serviceaccount={NAMESPACE}:{USER}"
+    for where in (NAMESPACE, KUBEADM.operator_namespace):
+        api_server.kubectl("-n", where, "create", "rolebinding", USER, "--role=simulate", account)
+    api_server.kubectl("create", "clusterrolebinding", USER, "--clusterrole=simulate", account)
+    return api_server
+
+
+@pytest.fixture
+async def client(installed: ApiServer, tmp_path: Path) -> AsyncIterator[ApiClient]:
+    """The user, who has the rights of the example only."""
+    config = yaml.safe_load(installed.kubeconfig.read_text())
+    token = installed.kubectl("-n", NAMESPACE, "create", "token", USER).strip()
+    config["users"][0]["user"] = {"token": token}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    async with ApiClient(find(str(kubeconfig)), field_manager="test") as api:
+        yield api
+
+
+def objects(server: ApiServer) -> list[dict[str, Any]]:
+    """The Jobs and Pods of simulations."""
+    paths = (f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", f"/api/v1/namespaces/{NAMESPACE}/pods")
+    return [item for path in paths for item in server.request("GET", path)["items"]]
+
+
+async def until(met: Callable[[], Any], seconds: float = 20.0) -> Any:
+    end = time.monotonic() + seconds
+    for _ in range(10_000):
+        if found := await asyncio.to_thread(met):
+            return found
+        assert time.monotonic() < end, "it does not happen"
+        await asyncio.sleep(0.1)
+    raise AssertionError
+
+
+def pods(server: ApiServer) -> list[dict[str, Any]]:
+    return [item for item in objects(server) if "nodeName" in item["spec"]]
+
+
+def kubelet(server: ApiServer) -> bool:
+    """Confirm the end of Pods that are deleted; whether nothing is left."""
+    for pod in pods(server):
+        if "deletionTimestamp" in pod["metadata"]:
+            path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}"
+            server.request("DELETE", path, {"gracePeriodSeconds": 0})
+    return not objects(server)
+
+
+async def simulator(api: ApiClient) -> tuple[JobSimulator, asyncio.Task[Any]]:
+    """A simulator, and the question that it was asked."""
+    operand = Operand("registry.invalid/kube-scheduler:v1.35.4", ("kube-scheduler",))
+    made = JobSimulator(api, KUBEADM, operand, JobChoice(NAMESPACE))
+    world = await read_cluster(api)
+    assert world.notes == []
+    await made.prepare(world)
+    options = RunOptions(NO_BINARY, default_configuration(), seconds=2.0)
+    return made, asyncio.create_task(made.ask(waiting_groups, world, options))
+
+
+async def test_the_rights_of_the_example_are_enough_and_a_cancelled_question_leaves_nothing(
+    installed: ApiServer, client: ApiClient
+) -> None:
+    made, asked = await simulator(client)
+    (pod,) = await until(lambda: pods(installed))
+    assert pod["spec"]["nodeName"] == NODE
+    assert not [volume for volume in pod["spec"]["volumes"] if "emptyDir" not in volume]
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    await made.close()
+    await until(lambda: kubelet(installed))
+
+
+async def test_the_user_gets_nothing_else(client: ApiClient) -> None:
+    made, asked = await simulator(client)
+    asked.cancel()
+    await asyncio.wait((asked,))
+    await made.close()
+    elsewhere = JobSimulator(client, KUBEADM, None, JobChoice("default"))
+    with pytest.raises(Forbidden):
+        await elsewhere.prepare(await read_cluster(client))
+
+
+async def test_a_namespace_without_isolation_is_refused(
+    installed: ApiServer, client: ApiClient
+) -> None:
+    path = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
+    spec = {"podSelector": {}, "policyTypes": ["Egress"], "egress": [{}]}
+    installed.request("POST", path, {"metadata": {"name": "open"}, "spec": spec})
+    try:
+        with pytest.raises(CommandError, match="NetworkPolicy open allows egress"):
+            await simulator(client)
+    finally:
+        installed.request("DELETE", f"{path}/open")
+    assert objects(installed) == []
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["the-pod-ends", "the-node-is-dead"])
+async def test_without_its_command_the_cluster_removes_everything(
+    installed: ApiServer, client: ApiClient, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    monkeypatch.setattr(job, "KEPT_SECONDS", 1)
+    monkeypatch.setattr(job, "START_SECONDS", 60 if ends else 1)
+    monkeypatch.setattr(in_cluster, "START_SECONDS", 60)
+    _, asked = await simulator(client)
+    (pod,) = await until(lambda: pods(installed))
+    asked.cancel()  # killed: nothing is deleted by it
+    await asyncio.wait((asked,))
+    if ends:
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}/status"
+        installed.request("PUT", path, {**pod, "status": {"phase": "Succeeded"}})
+    await until(lambda: kubelet(installed))
