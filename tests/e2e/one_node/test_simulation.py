@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("no_pods_left")
 
 @pytest.fixture
 def waiting(cluster: Cluster) -> Iterator[str]:
-    """A Pod that fits nowhere, with content that nobody else may see."""
+    """A Pod that fits nowhere, with an environment."""
     container = {
         "name": "c",
         "image": "registry.k8s.io/pause:3.10",

@@ -120,8 +120,8 @@ class JobSimulator:
         node = self._choice.node or choose_node(world, (image, operand.image))
         if node is None:
             raise CommandError(
-                "no node is Ready and has 110m of CPU and 96Mi of memory for the simulation; choose "
-                "one with --job-node"
+                "no node is Ready and has 110m of CPU and 96Mi of memory for the simulation; "
+                "choose one with --job-node"
             )
         self._plan = JobPlan(
             self._namespace,
@@ -285,7 +285,7 @@ def _operand_of_version(spec: Mapping[str, Any], platform: Platform, version: st
     if not image:
         repository = _variable(spec, "OPERAND_REPOSITORY") or Settings().operand_repository
         try:
-            image = f"{repository}:v{Version.parse(version)}"
+            image = f"{repository}:{Version.parse(version)}"
         except ValueError as error:
             raise CommandError(f"the version of the cluster: {error}") from None
     return Operand(image, platform.operand_command)

@@ -21,6 +21,7 @@ from kube_scheduler_operator.kube.resource import (
     DEPLOYMENTS,
     EVENTS,
     JOBS,
+    KUBE_SCHEDULERS,
     NETWORK_POLICIES,
     NODES,
     PODS,
@@ -233,6 +234,15 @@ async def test_where_the_job_runs_can_be_chosen(world: World) -> None:
     assert 'apiGroups: ["batch"], resources: ["jobs"], verbs: ["create"]' in done.err
     assert world.job["metadata"]["namespace"] == "simulations"
     assert world.job["spec"]["template"]["spec"]["nodeName"] == "other"
+
+
+async def test_without_a_revision_the_image_is_that_of_the_clusters_version(world: World) -> None:
+    world.cluster.api.remove(KUBE_SCHEDULERS, "cluster")
+    done = await world.run(*WHY, "-o", "json")
+    assert done.code == 0, done.err
+    assert any("runs with its defaults" in note for note in json.loads(done.out)["notes"])
+    (operand,) = world.job["spec"]["template"]["spec"]["initContainers"]
+    assert operand["image"] == "registry.k8s.io/kube-scheduler:v1.35.4"
 
 
 # --- what stops it --------------------------------------------------------------------------------
