@@ -24,7 +24,7 @@ func (longName) ScoreExtensions() framework.ScoreExtensions { return nil }
 
 // Score is the length of the node's name, up to the highest score of a plugin.
 func (longName) Score(_ context.Context, _ framework.CycleState, _ *v1.Pod, node framework.NodeInfo) (int64, *framework.Status) {
-	return int64(min(len(node.Node().Name), framework.MaxNodeScore)), nil
+	return min(int64(len(node.Node().Name)), framework.MaxNodeScore), nil
 }
 
 func create(context.Context, runtime.Object, framework.Handle) (framework.Plugin, error) {

@@ -7,12 +7,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from cluster import binaries
-from cluster.observe import until
+from cluster import binaries, images, nodes
+from cluster.observe import schedule_pod, until
 
 from ..conftest import OPERATOR_NAMESPACE, PODS, PODS_IN_DEFAULT, Cluster
 
@@ -62,7 +63,7 @@ def requests_of_commands(cluster: Cluster, since: int) -> list[dict[str, Any]]:
 
 
 def test_the_cluster_and_this_machine_give_the_same_answer(cluster: Cluster, waiting: str) -> None:
-    binary = binaries.ensure(cluster.sandbox.version).path / "kube-scheduler"
+    binary = cluster.sandbox.state / "bin" / "kube-scheduler"
     log = cluster.sandbox.state / "logs/audit.log"
     before = log.stat().st_size
     there = cluster.plugin("why", waiting, "--in-cluster", "-o", "json")
@@ -91,7 +92,7 @@ def test_an_interrupted_command_leaves_nothing(cluster: Cluster, waiting: str) -
     all_gone(cluster, 20)
 
 
-def _start(cluster: Cluster, waiting: str) -> subprocess.Popen[bytes]:
+def _start(cluster: Cluster, waiting: str) -> subprocess.Popen[str]:
     return cluster.start_plugin("why", waiting, "--in-cluster")
 
 
@@ -119,3 +120,34 @@ def test_nothing_stays_when_a_pod_is_killed(cluster: Cluster, waiting: str, vict
         cluster.kubectl("-n", OPERATOR_NAMESPACE, "delete", "pod", name, "--force")
     assert command.wait(60) == (1 if victim == "pod" else 0)
     all_gone(cluster, 420)
+
+
+@pytest.fixture
+def own_image(cluster: Cluster) -> Iterator[str]:
+    """The control plane runs a kube-scheduler with the plugin LongName, as users build theirs."""
+    version = cluster.sandbox.kubernetes
+    binary = binaries.provide_scheduler_with_plugin(version)
+    image = replace(images.scheduler(binary, version), reference=f"localhost/own:{version}")
+    nodes.load_images(cluster.sandbox, cluster.node, [image])
+    cluster.operand_image(image.reference)
+    enabled = {"score": {"enabled": [{"name": "LongName", "weight": 3}]}}
+    profile = {"schedulerName": "default-scheduler", "plugins": enabled}
+    cluster.override({"profiles": [profile]}, timeout=300)
+    yield image.reference
+    cluster.operand_image(None)
+    cluster.rest(timeout=300)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+@pytest.mark.usefixtures("workers")  # a single node gets no scores
+def test_a_plugin_of_the_users_own_image_is_among_the_scores(
+    cluster: Cluster, own_image: str
+) -> None:
+    name, node, _ = schedule_pod(cluster.api)
+    done = cluster.plugin("why", f"default/{name}", "-o", "json")  # no flag: nothing here has it
+    assert done.returncode == 0, done.stderr
+    assert own_image in done.stderr
+    scores = json.loads(done.stdout)["scores"][node]["plugins"]
+    assert scores["LongName"] == 3 * len(node)
+    assert scores.keys() > {"LongName", "NodeResourcesFit"}
