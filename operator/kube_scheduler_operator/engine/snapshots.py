@@ -14,6 +14,7 @@ from ..base.settings import Settings
 from ..kube import resource as kinds
 from ..kube.resource import ObjectRef, Resource
 from ..kube.store import Fields, Store, StoreView
+from ..model.mirror_pods import foreign_metadata, of_manifest
 from ..model.snapshot import (
     AssignmentWay,
     BindingScheduler,
@@ -96,11 +97,9 @@ def take_snapshot(
             for node in view.list(kinds.NODES)
             if is_control_plane(node, platform.node_selectors)
         ),
-        operand_pods={
-            node: pod
-            for pod in pods
-            if (node := pod["spec"].get("nodeName"))
-            and pod["metadata"]["name"] == platform.mirror_pod_name(node)
+        operand_pods={node: of_manifest(pod) for node, pod in pods.items()},
+        foreign_metadata={
+            node: found for node, pod in pods.items() if (found := tuple(foreign_metadata(pod)))
         },
         installer_pods=_labelled(view.list(kinds.PODS, target), names.INSTALLER),
         guard_pods=_labelled(view.list(kinds.PODS, target), names.GUARD),
@@ -129,12 +128,17 @@ def take_snapshot(
     )
 
 
-def _operand_pods(view: StoreView, platform: Platform) -> tuple[Object, ...]:
-    """The static pods of the control plane's scheduler."""
+def _operand_pods(view: StoreView, platform: Platform) -> dict[str, Object]:
+    """The mirror pods of the control plane's scheduler, by node."""
     if not platform.owns_static_pods:
-        return ()
+        return {}
     labels = dict(platform.static_pod_labels)
-    return view.list(kinds.PODS, platform.operand_namespace, labels=labels)
+    return {
+        node: pod
+        for pod in view.list(kinds.PODS, platform.operand_namespace, labels=labels)
+        if (node := pod["spec"].get("nodeName"))
+        and pod["metadata"]["name"] == platform.mirror_pod_name(node)
+    }
 
 
 class _ByOneClock(StoreView):

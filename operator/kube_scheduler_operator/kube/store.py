@@ -19,6 +19,9 @@ Fields: TypeAlias = Mapping[str, Any]
 
 _Objects: TypeAlias = dict[ObjectRef, Fields]
 
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+"""The kubelet's mark of a mirror Pod, whose managedFields show what its manifest has."""
+
 _TOMBSTONES: Final = 1024
 """Number of remembered deletions; late events arrive within seconds."""
 
@@ -214,8 +217,11 @@ def _version(obj: Fields) -> int:
 
 
 def _slim(obj: Fields) -> Fields:
-    """Without managedFields, which are often half of an object and not used."""
+    """Without managedFields, which are often half of an object; mirror Pods keep theirs."""
     if "managedFields" not in obj["metadata"]:
+        return obj
+    annotations = obj["metadata"].get("annotations")
+    if isinstance(annotations, Mapping) and MIRROR_ANNOTATION in annotations:
         return obj
     metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
     return {**obj, "metadata": metadata}

@@ -146,7 +146,8 @@ class Snapshot:
         user_config_maps: ConfigMaps of users that Scheduler may refer to.
         service_accounts: the operator's ServiceAccounts in the target namespace, by name.
         nodes: control-plane nodes, by name.
-        operand_pods: mirror pods of the scheduler, by node name.
+        operand_pods: mirror pods of the scheduler as their manifests are, by node name.
+        foreign_metadata: node -> labels and annotations that other clients wrote on its mirror pod.
         installer_pods: by pod name.
         guard_pods: by pod name.
         config_reader_pods: by pod name.
@@ -194,6 +195,7 @@ class Snapshot:
     service_accounts: Mapping[str, Object] = field(default_factory=dict)
     nodes: Mapping[str, Object] = field(default_factory=dict)
     operand_pods: Mapping[str, Object] = field(default_factory=dict)
+    foreign_metadata: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     installer_pods: Mapping[str, Object] = field(default_factory=dict)
     guard_pods: Mapping[str, Object] = field(default_factory=dict)
     config_reader_pods: Mapping[str, Object] = field(default_factory=dict)

@@ -269,6 +269,22 @@ def test_operand_pods_are_the_mirror_pods(
     assert bool(harness.snapshot().operand_pods) is seen
 
 
+def test_labels_that_other_clients_wrote_are_not_the_mirror_pods(harness: Harness) -> None:
+    mark = {"kubernetes.io/config.mirror": "1"}
+    written = {
+        "f:annotations": {"f:kubernetes.io/config.mirror": {}},
+        "f:labels": {f"f:{key}": {} for key in OPERAND},
+    }
+    made = pod("kube-scheduler-a", "kube-system", {**OPERAND, "revision": "7"}, "a")
+    made["metadata"] |= {
+        "annotations": mark, "managedFields": [{"fieldsV1": {"f:metadata": written}}],
+    }  # fmt: skip
+    harness.event(PODS, "ADDED", made)
+    snapshot = harness.snapshot()
+    assert snapshot.operand_pods["a"]["metadata"]["labels"] == OPERAND
+    assert snapshot.foreign_metadata == {"a": ("labels.revision",)}
+
+
 @pytest.mark.parametrize(
     ("labels", "counts"),
     [

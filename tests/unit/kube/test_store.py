@@ -134,6 +134,14 @@ def test_managed_fields_are_dropped_and_the_original_is_unchanged():
     assert "managedFields" in original["metadata"]
 
 
+def test_managed_fields_of_mirror_pods_are_kept():
+    mark = {"kubernetes.io/config.mirror": "1"}
+    managed = [{"manager": "kubelet"}]
+    store = Store()
+    store.put(PODS, config(1, metadata={"managedFields": managed, "annotations": mark}))
+    assert store.view().list(PODS)[0]["metadata"]["managedFields"] == managed
+
+
 def test_list_is_sorted_and_filtered():
     store = Store()
     for namespace, name, labels in [

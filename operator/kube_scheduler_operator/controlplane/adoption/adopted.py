@@ -38,50 +38,27 @@ from .pod_settings import NO_SETTINGS, PodSettings, read_settings
 NOT_KEPT: Final = "SettingNotKept"
 NODES_DIFFER: Final = "NodesDiffer"
 READING: Final = "ReadingConfiguration"
+NOT_IN_MANIFEST: Final = "NotInManifest"
 
 _LISTED: Final = 20
 """The number of settings that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
-    """What the operator keeps from the schedulers before it.
+class StockScheduler:
+    """One scheduler from before the operator.
 
     Attributes:
-        settings: of their static Pods.
-        config: fields of KubeSchedulerConfiguration with the effect of their flags.
-        findings: what cannot be kept, and differences between nodes; each blocks a revision.
-        new: whether they still run, and no node has a revision of the operator.
-        waiting: node -> its configuration file that is being read.
-        actions: the Pods that read them.
-        requeue_after: seconds until they are needed again; None: only after a change.
+        node: its node.
+        pod: its Pod.
+        flags: of its command line.
+        inventory: what its Pod has beyond its flags.
+        file: what its configuration file has, in v1, without what the operator sets itself.
+        not_kept: what cannot be kept of all of it.
     """
 
-    settings: PodSettings = NO_SETTINGS
-    config: Mapping[str, Any] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
-    new: bool = False
-    waiting: Mapping[str, str] = field(default_factory=dict)
-    actions: tuple[Action, ...] = ()
-    requeue_after: float | None = None
-
-    @property
-    def record(self) -> str:
-        """The record for a revision; empty if there is nothing to keep."""
-        if not self.settings and not self.config:
-            return ""
-        return canonical_json({"pod": self.settings.document, "config": self.config})
-
-
-NOTHING: Final = Adopted()
-"""Nothing was adopted, or it had no settings."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Scheduler:
-    """One scheduler from before the operator."""
-
     node: str
+    pod: Object
     flags: Flags
     inventory: Inventory
     file: Mapping[str, Any]
@@ -101,6 +78,44 @@ class _Scheduler:
         return found | {name: json.dumps(value, sort_keys=True) for name, value in pairs}
 
 
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What the operator keeps from the schedulers before it.
+
+    Attributes:
+        settings: of their static Pods.
+        config: fields of KubeSchedulerConfiguration with the effect of their flags.
+        findings: what cannot be kept, and differences between nodes; each blocks a revision.
+        new: whether they still run, and no node has a revision of the operator.
+        waiting: node -> its configuration file that is being read.
+        foreign: node -> labels and annotations of its Pod that are not in its manifest.
+        schedulers: the schedulers that still run.
+        actions: the Pods that read them.
+        requeue_after: seconds until they are needed again; None: only after a change.
+    """
+
+    settings: PodSettings = NO_SETTINGS
+    config: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    new: bool = False
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    foreign: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    schedulers: tuple[StockScheduler, ...] = field(default=(), compare=False, repr=False)
+    actions: tuple[Action, ...] = ()
+    requeue_after: float | None = None
+
+    @property
+    def record(self) -> str:
+        """The record for a revision; empty if there is nothing to keep."""
+        if not self.settings and not self.config:
+            return ""
+        return canonical_json({"pod": self.settings.document, "config": self.config})
+
+
+NOTHING: Final = Adopted()
+"""Nothing was adopted, or it had no settings."""
+
+
 def adopted(snapshot: Snapshot) -> Adopted:
     """What is adopted: from the Pods that run, else from the record of the revision in use."""
     platform = snapshot.platform
@@ -110,7 +125,7 @@ def adopted(snapshot: Snapshot) -> Adopted:
     pods = sorted(snapshot.operand_pods.items())
     if not pods or _has_begun(snapshot, history):
         return replace(_remembered(history), actions=tuple(unneeded_readers(snapshot, set())))
-    files = read_files(snapshot, dict(pods), _target(snapshot))
+    files = read_files(snapshot, dict(pods), target_of(snapshot))
     found = [_scheduler(node, pod, platform, files) for node, pod in pods]
     # A file that is not read yet is neither equal nor different.
     different = _differences(found) if not files.waiting else ()
@@ -122,12 +137,14 @@ def adopted(snapshot: Snapshot) -> Adopted:
         tuple(findings),
         new=True,
         waiting=files.waiting,
+        foreign=snapshot.foreign_metadata,
+        schedulers=tuple(found),
         actions=files.actions,
         requeue_after=files.requeue_after,
     )
 
 
-def _target(snapshot: Snapshot) -> Target:
+def target_of(snapshot: Snapshot) -> Target:
     """The scheduler that runs, for which a file is converted."""
     return Target(Gates(operand_version(snapshot, operand_image(snapshot)), {}))
 
@@ -158,10 +175,24 @@ def adoption_conditions(
             f"from the scheduler before the operator: {', '.join(kept[:_LISTED])}{more}; kept in "
             "every revision"
         )
-        informed = Condition(names.ADOPTED_SETTINGS, "True", "Kept", message)
+        notes = "".join(f"; {note}" for note in foreign_notes(found.foreign))
+        informed = Condition(names.ADOPTED_SETTINGS, "True", "Kept", f"{message}{notes}")
+    elif found.foreign:
+        message = "; ".join(foreign_notes(found.foreign))
+        informed = Condition(names.ADOPTED_SETTINGS, "True", NOT_IN_MANIFEST, message)
     else:
         informed = Condition(names.ADOPTED_SETTINGS, "False", AS_EXPECTED)
     return informed, problem_condition(type_, problems)
+
+
+def foreign_notes(foreign: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What is not adopted because it is on a Pod in the API only, one sentence a node."""
+    for node, found in sorted(foreign.items()):
+        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+        yield (
+            f'{", ".join(found[:_LISTED])}{more} of the Pod on node "{node}" are not kept, because '
+            "another client wrote them to the API: put them into the manifest to keep them"
+        )
 
 
 def _has_begun(snapshot: Snapshot, history: tuple[Revision, ...]) -> bool:
@@ -201,7 +232,7 @@ def _parsed(text: str) -> Adopted:
     return Adopted(read_settings(document.get("pod")), mapping(document.get("config")))
 
 
-def _scheduler(node: str, pod: Object, platform: Platform, files: ConfigFiles) -> _Scheduler:
+def _scheduler(node: str, pod: Object, platform: Platform, files: ConfigFiles) -> StockScheduler:
     found, inventory = operand_pods.read(pod), take_inventory(pod, platform)
     flags = parse(found.arguments)
     lost = (
@@ -209,10 +240,10 @@ def _scheduler(node: str, pod: Object, platform: Platform, files: ConfigFiles) -
         *flags_not_kept(flags, platform),
         *files.not_kept.get(node, ()),
     )
-    return _Scheduler(node, flags, inventory, files.configs.get(node, {}), lost)
+    return StockScheduler(node, pod, flags, inventory, files.configs.get(node, {}), lost)
 
 
-def _not_kept(found: list[_Scheduler], platform: Platform) -> Iterator[Finding]:
+def _not_kept(found: list[StockScheduler], platform: Platform) -> Iterator[Finding]:
     """Settings that would be lost, with the nodes that have them."""
     nodes: dict[NotKept, list[str]] = {}
     for one in found:
@@ -224,7 +255,7 @@ def _not_kept(found: list[_Scheduler], platform: Platform) -> Iterator[Finding]:
         yield _finding(NOT_KEPT, path, f"{lost.message}. Until then no node is touched")
 
 
-def _differences(found: list[_Scheduler]) -> Iterator[Finding]:
+def _differences(found: list[StockScheduler]) -> Iterator[Finding]:
     """Settings that nodes do not share: a revision is one for all nodes."""
     first, *others = found
     expected = first.values()

@@ -216,3 +216,20 @@ def test_settings_that_were_adopted_do_not_hide_an_edit() -> None:
     content, _ = desired_content(cluster({"a": pod}, kubescheduler=kubescheduler(logLevel="Trace")))
     assert content is not None
     assert "-v=6" in content.parts[names.POD][names.POD_KEY]
+
+
+def test_what_other_clients_wrote_on_a_mirror_pod_is_named_and_blocks_nothing() -> None:
+    foreign = {"b": ("labels.example.com/team",)}
+    snapshot = cluster({"a": on("a"), "b": on("b")}, foreign_metadata=foreign)
+    found = adopted(snapshot)
+    assert found.findings == ()
+    informed, degraded = adoption_conditions(KUBEADM, found, ())
+    assert (informed.status, informed.reason) == ("True", "NotInManifest")
+    assert informed.message.startswith(
+        'labels.example.com/team of the Pod on node "b" are not kept'
+    )
+    assert degraded.status == "False"
+    kept = adopted(cluster({n: on(n, "environment") for n in "ab"}, foreign_metadata=foreign))
+    informed, _ = adoption_conditions(KUBEADM, kept, ())
+    assert informed.reason == "Kept"
+    assert informed.message.endswith("put them into the manifest to keep them")
