@@ -15,6 +15,7 @@ from cluster.console import say, step
 from cluster.observe import cluster_operator, schedule_pod, until
 from cluster.releases import DEFAULT
 from pages.asked import POD, asked
+from pages.customised import write_files
 from pages.stage import PREFIX, VIEWER, Stage
 from pages.terminal import sizes
 from pages.text import Keep, Section, Shown, index, page, tree
@@ -37,6 +38,7 @@ COMMANDS = (
     "compose",
     "validate",
     "convert",
+    "adopt",
 )
 """All commands; a test compares them with the program's parser."""
 
@@ -142,6 +144,23 @@ def healthy(stage: Stage) -> list[Section]:
             [stage.run("status --verbose", _LONG)],
             [stage.run("status -o json", _LONG)],
             [stage.run("history")],
+        )
+    ]
+
+
+def adopted(stage: Stage) -> list[Section]:
+    write_files(stage.terminal.folder)
+    return [
+        _section(
+            "What adoption does with a cluster",
+            "`cp-1` and `cp-2` are directories with the scheduler's manifest and configuration "
+            "file of two\nnodes, which have a proxy, another log level and two profiles; in "
+            "`cp-2` the proxy has a password.\nWithout `-f` the command reads the Pods of the "
+            "cluster.",
+            [stage.run("adopt --dry-run -f cp-1")],
+            [stage.run("adopt --dry-run -f cp-1 -f cp-2", code=1)],
+            [stage.run("adopt --dry-run -f cp-1 -o yaml", _LONG)],
+            [stage.run("adopt --as-profiles -f cp-1", Keep(40))],
         )
     ]
 
@@ -407,6 +426,7 @@ def with_groups(commands: Sequence[str]) -> list[str]:
 
 _CHAPTERS: tuple[Chapter, ...] = (
     healthy,
+    adopted,
     edited,
     profiled,
     taken_back,

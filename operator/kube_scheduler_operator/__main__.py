@@ -56,6 +56,7 @@ PLUGIN_COMMANDS: Final = (
     Command("compose", "show the configuration that the operator would create from objects"),
     Command("validate", "check configuration files for errors and risky settings"),
     Command("convert", "convert an old scheduler configuration to the current version"),
+    Command("adopt", "show what adoption does with the schedulers that a cluster has"),
 )
 """The commands of the kubectl plugin, in the order of `--help`."""
 

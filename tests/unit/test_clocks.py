@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "operator/kube_scheduler_operato
 USES = {
     "cli/commands/must_gather.py": "names a directory",
     "cli/commands/rollout.py": "a snapshot from which settings are composed, without waits",
+    "cli/lib/adoption_input.py": "a snapshot has one; the preview does not read it",
     "cli/lib/output.py": "the time of day in front of a line",
     "cli/lib/proposal.py": "a snapshot has one; a composition does not read it",
     "engine/intake.py": "a default; the operator passes the API server's time",

@@ -93,7 +93,7 @@ def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles
     if adopted:
         observed[PROFILES] = adopted
     if extenders.own:
-        observed[EXTENDERS] = [*extenders.own, *(observed.get(EXTENDERS) or ())]
+        observed[EXTENDERS] = [*extenders.own, *_adopted_extenders(observed, extenders)]
     config: dict[str, Any] | None = None
     if base.fragments is not None:
         fragment = {key: observed[key] for key in observed if key not in (ARGUMENTS, SERVING_INFO)}
@@ -137,6 +137,16 @@ def _adopted_profiles(
         if str(mapping(one).get("schedulerName") or (DEFAULT_SCHEDULER if alone else ""))
         not in replaced
     ]
+
+
+def _adopted_extenders(
+    observed: Mapping[str, Any], extenders: ObservedExtenders
+) -> list[Mapping[str, Any]]:
+    """Extenders of the adopted configuration, without those that SchedulerExtenders replace."""
+    replaced = {entry.get("urlPrefix") for entry in extenders.own}
+    found = observed.get(EXTENDERS)
+    listed = found if isinstance(found, list) else []
+    return [one for one in listed if mapping(one).get("urlPrefix") not in replaced]
 
 
 def _refused(

@@ -7,7 +7,7 @@ replaced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from ..schedulerconfig.command_line import (
     FLAG_NAME,
     LOG_LEVEL,
     LOG_LEVELS,
+    Flags,
     normalized_name,
     parse,
 )
@@ -129,15 +130,7 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
         flags = {}  # a pod of the operator
     if not flags:
         return _fragment(_remembered(inputs.spec.get("observedConfig"))), []
-    defaults = {name: [value] for name, value in platform.default_arguments}
-    defaults[LOG_LEVEL] = [str(LOG_LEVELS["Normal"])]
-    kept = {
-        name: values
-        for name, values in flags.items()
-        if (is_users_flag(name) or (name == LOG_LEVEL and platform.adopts_pods))
-        and name not in platform.dropped_arguments
-        and values != defaults.get(name)
-    }
+    kept = kept_flags(flags, platform)
     findings = [
         Finding(
             names.CONFIG_OBSERVATION_DEGRADED,
@@ -152,6 +145,19 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
         if not platform.adopts_pods  # elsewhere it is read on the node
     ]
     return _fragment(kept), findings
+
+
+def kept_flags(flags: Flags, platform: Platform) -> dict[str, Sequence[str]]:
+    """The flags of an adopted scheduler that its users set, without defaults."""
+    defaults = {name: [value] for name, value in platform.default_arguments}
+    defaults[LOG_LEVEL] = [str(LOG_LEVELS["Normal"])]
+    return {
+        name: values
+        for name, values in flags.items()
+        if (is_users_flag(name) or (name == LOG_LEVEL and platform.adopts_pods))
+        and name not in platform.dropped_arguments
+        and values != defaults.get(name)
+    }
 
 
 def observe_adopted_settings(inputs: Inputs) -> Observation:
@@ -180,8 +186,9 @@ def is_users_flag(name: str) -> bool:
     return name not in _OURS and not name.startswith("leader-elect")
 
 
-def _fragment(flags: Mapping[str, list[str]]) -> dict[str, Any]:
-    return {ARGUMENTS: dict(sorted(flags.items()))} if flags else {}
+def _fragment(flags: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    kept = {name: list(values) for name, values in sorted(flags.items())}
+    return {ARGUMENTS: kept} if kept else {}
 
 
 _OBSERVERS: Final[tuple[Callable[[Inputs], Observation], ...]] = (

@@ -509,6 +509,7 @@ def _next_steps(report: Mapping[str, Any]) -> list[str]:
             steps += [
                 "change what the problem names on the node: the manifest, its patches, or the",
                 "file that it reads. The schedulers keep running unchanged until then.",
+                "kubectl scheduler adopt --dry-run shows every setting of every node.",
             ]
         if any(p["condition"] == names.SCHEDULER_PROFILES_DEGRADED for p in problems):
             steps += [

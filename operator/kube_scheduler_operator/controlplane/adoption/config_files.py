@@ -7,7 +7,7 @@ what it has. It is read once for each scheduler's Pod, and again every minute wh
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -18,7 +18,7 @@ from ...base.objects import Object, annotation, mapping
 from ...base.platform import Platform
 from ...kube.resource import PODS
 from ...manifests.templates import canonical_json
-from ...migrate.changes import ConversionError
+from ...migrate.changes import ConversionError, Severity
 from ...migrate.convert import convert, source_of
 from ...migrate.old_schema import V1
 from ...model import operand_pods
@@ -123,14 +123,19 @@ def adoptable(
 
     Without what the operator sets itself: the kubeconfig and the Lease.
     """
-    try:
-        v1 = source_of(document) is V1
-        config = dict(document) if v1 else convert(document, target).config
-    except ConversionError as error:
-        fields = ", ".join(format_path(problem.path) for problem in error.problems) or "its type"
-        message = f"{path}: {fields} cannot be converted to v1; run `convert` on the file"
-        return {}, (NotKept("flags.config", message),)
     lost = []
+    try:
+        if source_of(document) is V1:
+            config = dict(document)
+        else:
+            conversion = convert(document, target)
+            config = conversion.config
+            gone = [format_path(c.path) for c in conversion.changes if c.severity is Severity.LOST]
+            if gone:
+                lost.append(NotKept("flags.config", _unconverted(path, gone)))
+    except ConversionError as error:
+        fields = [format_path(problem.path) for problem in error.problems]
+        return {}, (NotKept("flags.config", _unconverted(path, fields)),)
     client = dict(mapping(config.get("clientConnection")))
     election = dict(mapping(config.get("leaderElection")))
     own = (
@@ -148,6 +153,40 @@ def adoptable(
         config.pop(key, None)
     groups = {"clientConnection": client, "leaderElection": election}
     return {**config, **{key: value for key, value in groups.items() if value}}, tuple(lost)
+
+
+def _unconverted(path: str, fields: Sequence[str]) -> str:
+    names_ = ", ".join(dict.fromkeys(filter(None, fields))) or "its type"
+    return f"{path}: {names_} cannot be converted to v1; run `convert` on the file"
+
+
+def answered_readers(
+    snapshot: Snapshot, reports: Mapping[str, ConfigReport]
+) -> dict[str, dict[str, Any]]:
+    """Reader Pods that have reported, by name: the snapshot's next state, for a preview.
+
+    `reports` has the report on the file of each node's scheduler.
+    """
+    answered = {}
+    for node, report in reports.items():
+        pod = snapshot.operand_pods.get(node)
+        path = config_path(pod) if pod is not None else ""
+        if pod is None or not path:
+            continue
+        made = _reader(snapshot, node, pod, path)
+        ended = {"terminated": {"exitCode": 0, "message": report.serialise()}}
+        status = {"containerStatuses": [{"name": names.CONFIG_READER, "state": ended}]}
+        answered[made["metadata"]["name"]] = {**made, "status": status}
+    return answered
+
+
+def last_report(pod: Object) -> ConfigReport | None:
+    """What a reader Pod has reported; None before."""
+    for status in mapping(pod.get("status")).get("containerStatuses") or ():
+        ended = mapping(mapping(status.get("state")).get("terminated"))
+        if ended.get("exitCode") == 0:
+            return ConfigReport.parse(str(ended.get("message") or ""))
+    return None
 
 
 def _reader(snapshot: Snapshot, node: str, pod: Object, path: str) -> dict[str, Any]:
@@ -185,13 +224,7 @@ def _on_host(pod: Object, path: str) -> str:
 
 def _report(found: Object | None, wanted: Object) -> ConfigReport | None:
     """What a Pod has reported; None if it has not, or was made for something else."""
-    if found is None or _is_stale(found, wanted):
-        return None
-    for status in mapping(found.get("status")).get("containerStatuses") or ():
-        ended = mapping(mapping(status.get("state")).get("terminated"))
-        if ended.get("exitCode") == 0:
-            return ConfigReport.parse(str(ended.get("message") or ""))
-    return None
+    return None if found is None or _is_stale(found, wanted) else last_report(found)
 
 
 def _is_stale(found: Object, wanted: Object) -> bool:

@@ -62,6 +62,12 @@ def configuration_of(flags: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return found
 
 
+def field_of(name: str, flags: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The field that replaces a flag; empty without one."""
+    fields = _TIMINGS if "config" in flags else {**_FIELDS, **_TIMINGS}
+    return fields.get(name, ())
+
+
 def flags_not_kept(flags: Mapping[str, Sequence[str]], platform: Platform) -> tuple[NotKept, ...]:
     """Flags that a scheduler of the operator cannot have."""
     lost = []

@@ -45,6 +45,11 @@ def report(file: Path) -> ConfigReport:
             data = stream.read(_LARGEST + 1)
     except OSError as error:
         return ConfigReport(error=f"the file cannot be read: {error.strerror}; correct its mode")
+    return report_content(data)
+
+
+def report_content(data: bytes) -> ConfigReport:
+    """The same for the content of a file."""
     if len(data) > _LARGEST:
         return ConfigReport(error=f"the file is larger than {_LARGEST} bytes; shorten it")
     documents, unreadable = read(data)

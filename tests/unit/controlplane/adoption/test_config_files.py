@@ -212,6 +212,20 @@ def test_an_older_version_is_converted() -> None:
     assert "apiVersion" not in config
 
 
+def test_a_field_that_v1_does_not_have_blocks_instead_of_being_lost() -> None:
+    affinity = {"name": "ServiceAffinity", "args": {"affinityLabels": ["hunter2"]}}
+    profile = {
+        "plugins": {"filter": {"enabled": [{"name": "ServiceAffinity"}]}},
+        "pluginConfig": [affinity],
+    }
+    version = "kubescheduler.config.k8s.io/v1beta1"
+    old = {**V1, "apiVersion": version, "profiles": [profile], "parallelism": 8}
+    config, (lost,) = adoptable(old, FILE, KUBEADM, TARGET)
+    assert config["parallelism"] == 8
+    assert "profiles[0].plugins.filter.enabled[0]" in lost.message
+    assert "hunter2" not in lost.message
+
+
 def test_another_kind_is_named_without_its_content() -> None:
     config, (lost,) = adoptable({"kind": "Secret", "data": "hunter2"}, FILE, KUBEADM, TARGET)
     assert config == {}

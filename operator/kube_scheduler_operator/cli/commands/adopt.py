@@ -1,0 +1,160 @@
+"""`kubectl scheduler adopt`: what adoption does with a cluster, and its configuration as objects.
+
+The operator adopts by itself when it is installed; this command changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ...migrate.changes import Severity
+from ..lib.errors import CommandError, UsageError, error_message
+from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.output import print_document
+
+if TYPE_CHECKING:
+    from ...base.platform import Platform
+    from ...controlplane.adoption.preview import AdoptionPreview
+    from ...kube.api import Api
+    from ..lib.adoption_input import AdoptionInput, NodeFiles
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "adopt",
+        description="Shows what adoption does with the schedulers that a cluster has: every "
+        "setting of their static Pods, what is kept, what blocks, and how nodes differ. With "
+        "--as-profiles, prints the adopted configuration file as objects for kubectl apply. The "
+        "operator itself adopts when it is installed; this command changes nothing. The exit code "
+        "is 0 if everything is adopted, 1 if something blocks or is not visible, 2 for invalid "
+        "usage.",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--dry-run", action="store_true", help="show what adoption does, setting by setting"
+    )
+    what.add_argument(
+        "--as-profiles",
+        action="store_true",
+        help="print the adopted profiles and extenders as SchedulerProfiles and SchedulerExtenders",
+    )
+    parser.add_argument(
+        "-f",
+        "--file",
+        action="append",
+        default=[],
+        metavar="[NODE=]PATH",
+        help="a configuration file or a manifest that was copied from a node, or a directory with "
+        "both; repeat it for each. With manifests, no cluster is read. A configuration file "
+        "without NODE is that of all nodes",
+    )
+    add_cluster_flags(parser)
+    add_output_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the preview or the objects; returns 1 if something blocks, 2 for invalid usage."""
+    from ...base.findings import listing
+    from ...base.platform import KUBEADM, PLATFORMS
+    from ..lib.adoption_input import from_files, read_node_files
+    from ..lib.connection import run_connected
+
+    try:
+        if not (args.dry_run or args.as_profiles):
+            raise UsageError(
+                "the operator adopts schedulers by itself when it is installed; use --dry-run to "
+                "see what it does, or --as-profiles for its configuration as objects"
+            )
+        files = read_node_files(args.file)
+        if not files.manifests:
+            return run_connected(args, lambda api, platform: _live(api, platform, files, args))
+        platform = KUBEADM if args.platform == "auto" else PLATFORMS.get(args.platform)
+        if platform is None:
+            raise UsageError(f'--platform: "{args.platform}" is not {listing(PLATFORMS)}')
+        _check_platform(platform)
+        return _show(from_files(files, platform), args)
+    except CommandError as error:
+        for line in error_message(error).splitlines():
+            print(f"error: {line}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+
+
+async def _live(api: Api, platform: Platform, files: NodeFiles, args: argparse.Namespace) -> int:
+    from ..lib.adoption_input import from_cluster
+
+    _check_platform(platform)
+    found = await from_cluster(api, platform, files)
+    if not found.snapshot.operand_pods:
+        labels = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
+        raise CommandError(
+            f"no Pod in {platform.operand_namespace} has the labels {labels}; pass manifests of "
+            "nodes with -f"
+        )
+    return _show(found, args)
+
+
+def _check_platform(platform: Platform) -> None:
+    if not platform.adopts_pods:
+        raise CommandError(
+            f"on the platform {platform.name} there are no settings of users in the manifests of "
+            "schedulers; nothing is adopted"
+        )
+
+
+def _show(found: AdoptionInput, args: argparse.Namespace) -> int:
+    from ...controlplane.adoption.preview import preview
+    from ..lib.adoption_output import as_document, as_record, as_text, record_text
+
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    seen = preview(found.snapshot, found.reports)
+    if args.as_profiles:
+        return _print_objects(seen, args.output)
+    if not seen.adopted.new:
+        print_document(as_record(found, seen), args.output, record_text(found, seen))
+        return 0
+    print_document(as_document(found, seen), args.output, as_text(found, seen))
+    return 0 if seen.adoptable else 1
+
+
+def _print_objects(seen: AdoptionPreview, output: str) -> int:
+    """Print objects for `kubectl apply`, and what happens when they are applied."""
+    from ...base import names
+    from ...controlplane.adoption.as_objects import adopted_objects
+    from ...schedulerconfig.yaml_text import yaml_text
+
+    if seen.unseen:
+        raise CommandError("\n".join(_unseen(seen.unseen)))
+    if seen.findings:
+        raise CommandError("\n".join(one.text for one in seen.findings))
+    made = adopted_objects(seen.adopted.config, seen.part(names.CONFIG, names.CONFIG_KEY))
+    for change in made.changes:
+        if change.severity is not Severity.SAME:
+            print(f"{change.severity.value}: {change.text}", file=sys.stderr)
+    if not made.objects:
+        raise CommandError("no profile and no extender was adopted, so there is nothing to convert")
+    print(
+        "note: applied, these objects replace the adopted profiles and extenders of the same names "
+        "and URLs, in a new revision that is equal in effect; deleted, the adopted ones return",
+        file=sys.stderr,
+    )
+    if made.remaining:
+        fields = ", ".join(made.remaining)
+        print(f"note: fields that stay adopted as they are: {fields}", file=sys.stderr)
+    if output == "json":
+        document = {"apiVersion": "v1", "kind": "List", "items": list(made.objects)}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        sys.stdout.write(yaml_text(list(made.objects)))
+    return 0
+
+
+def _unseen(files: Mapping[str, str]) -> Iterator[str]:
+    for node, path in sorted(files.items()):
+        yield f'{path} of node "{node}" is not visible in the API; copy it: -f {node}=FILE'

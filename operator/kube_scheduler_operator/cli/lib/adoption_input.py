@@ -1,0 +1,231 @@
+"""What `adopt` looks at: manifests and configuration files of nodes, and the cluster's Pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ...base import names
+from ...base.objects import Object, mapping
+from ...base.platform import Platform
+from ...base.settings import Settings
+from ...controlplane.adoption.api_defaults import as_mirror_pod, is_scheduler
+from ...controlplane.adoption.config_files import config_path, last_report
+from ...kube import resource as kinds
+from ...kube.api import Api
+from ...kube.errors import Forbidden, NotFound
+from ...kube.resource import ObjectRef
+from ...model import operand_pods
+from ...model.mirror_pods import foreign_metadata, of_manifest
+from ...model.snapshot import Snapshot
+from ...programs.config_reader.program import report_content
+from ...programs.config_reader.report import ConfigReport
+from ...schedulerconfig.source import read
+from .errors import UsageError
+from .input_files import read_bytes
+from .objects import find_object, list_by_name, list_config_maps
+from .operands import list_operand_pods
+
+ALL_NODES: Final = ""
+"""The node of a configuration file that `-f` names without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFiles:
+    """What the files of `-f` have.
+
+    Attributes:
+        manifests: node -> the manifest of its scheduler, or its mirror Pod.
+        reports: node -> the report on its configuration file; ALL_NODES for nodes without one.
+    """
+
+    manifests: Mapping[str, Object] = field(default_factory=dict)
+    reports: Mapping[str, ConfigReport] = field(default_factory=dict)
+
+    def pods(self, platform: Platform) -> dict[str, Object]:
+        """The mirror Pods of the manifests, by node."""
+        return {
+            node: as_mirror_pod(manifest, node, platform)
+            for node, manifest in self.manifests.items()
+        }
+
+    def reports_for(self, pods: Mapping[str, Object]) -> dict[str, ConfigReport]:
+        """The reports on the files that these schedulers read, by node."""
+        found = {}
+        for node, pod in pods.items():
+            report = self.reports.get(node) or self.reports.get(ALL_NODES)
+            if report is not None and config_path(pod):
+                found[node] = report
+        return found
+
+
+def read_node_files(arguments: Sequence[str]) -> NodeFiles:
+    """Read `-f [NODE=]PATH`; a directory stands for the files in it.
+
+    The node of a manifest without NODE is its nodeName, or else the name of the directory that has
+    this manifest only, or of the file.
+
+    Raises:
+        UsageError: a file cannot be read, or two files are about the same node.
+    """
+    manifests: dict[str, Object] = {}
+    reports: dict[str, ConfigReport] = {}
+    for argument in arguments:
+        node, path = _split(argument)
+        contents = {file: read_bytes(file) for file in _files(path)}
+        found = {file: list(_schedulers(content)) for file, content in contents.items()}
+        if not node and Path(path).is_dir() and sum(map(len, found.values())) == 1:
+            node = Path(path).resolve().name  # the files of one node
+        for file, content in contents.items():
+            pods = found[file]
+            if not pods:
+                if node in reports:
+                    whose = f'node "{node}"' if node else "all nodes: use -f NODE=FILE for each"
+                    raise UsageError(f"{file}: a second configuration file of {whose}")
+                reports[node] = report_content(content)
+            for pod in pods:
+                name = node or str(mapping(pod.get("spec")).get("nodeName") or Path(file).stem)
+                if name in manifests:
+                    raise UsageError(
+                        f'{file}: a second manifest of node "{name}": use -f NODE=FILE for each'
+                    )
+                manifests[name] = pod
+    if manifests and (unknown := set(reports) - {ALL_NODES} - set(manifests)):
+        raise UsageError(
+            f'-f has a configuration file of node "{min(unknown)}" and not its manifest; add it'
+        )
+    return NodeFiles(manifests, reports)
+
+
+def _split(argument: str) -> tuple[str, str]:
+    """(node, path); a path that exists is not split."""
+    node, equals, path = argument.partition("=")
+    if not equals or "/" in node or Path(argument).exists():
+        return "", argument
+    return node, path
+
+
+def _files(path: str) -> Iterator[str]:
+    if path == "-" or not Path(path).is_dir():
+        yield path
+        return
+    found = sorted(str(one) for one in Path(path).iterdir() if one.is_file())
+    if not found:
+        raise UsageError(f"{path}: the directory has no file")
+    yield from found
+
+
+def _schedulers(content: bytes) -> Iterator[Object]:
+    """The Pods of kube-scheduler in a file; none in a configuration file."""
+    documents, _ = read(content)
+    for document in documents:
+        for each in document.objects():
+            if is_scheduler(each.value):
+                yield each.value
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionInput:
+    """What the preview is made of.
+
+    Attributes:
+        snapshot: with the schedulers from before the operator.
+        reports: node -> the report on its configuration file.
+        recorded: nodes whose file the installed operator has read.
+        notes: what could not be read, and what follows.
+    """
+
+    snapshot: Snapshot
+    reports: Mapping[str, ConfigReport]
+    recorded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def from_files(files: NodeFiles, platform: Platform) -> AdoptionInput:
+    """Without a cluster."""
+    pods = files.pods(platform)
+    snapshot = _snapshot(platform, pods)
+    return AdoptionInput(snapshot, files.reports_for(pods))
+
+
+async def from_cluster(api: Api, platform: Platform, files: NodeFiles) -> AdoptionInput:
+    """From the Pods in the API, with configuration files of `files`.
+
+    Raises:
+        Forbidden: the user may not read the Pods of schedulers.
+    """
+    live = await list_operand_pods(api, platform)
+    notes: list[str] = []
+    pods = {node: of_manifest(pod) for node, pod in live.items()}
+    snapshot = replace(
+        _snapshot(platform, pods),
+        foreign_metadata={
+            node: found for node, pod in live.items() if (found := tuple(foreign_metadata(pod)))
+        },
+    )
+    try:
+        snapshot = await _with_objects(api, snapshot)
+    except Forbidden as error:
+        what = error.request.resource.name if error.request.resource else error.request.path
+        notes.append(f"the operator's objects are left out, because you may not read {what}")
+    read = await _recorded(api, snapshot, notes)
+    reports = {**read, **files.reports_for(pods)}
+    recorded = tuple(sorted(node for node in read if reports[node] is read[node]))
+    return AdoptionInput(snapshot, reports, recorded, tuple(notes))
+
+
+def _snapshot(platform: Platform, pods: Mapping[str, Object]) -> Snapshot:
+    scheduler = {"metadata": {"name": names.CLUSTER}, "spec": {}}
+    return Snapshot(
+        now=datetime.now(UTC),
+        platform=platform,
+        settings=Settings(),
+        scheduler=scheduler,
+        kubescheduler={"metadata": {"name": names.CLUSTER}, "spec": {}},
+        operand_pods=pods,
+    )
+
+
+async def _with_objects(api: Api, snapshot: Snapshot) -> Snapshot:
+    """With the objects of an operator that is installed, as far as they exist."""
+    found: dict[str, Any] = {}
+    with suppress(NotFound):
+        found["config_maps"] = await list_config_maps(api, snapshot.platform)
+    for key, resource in (
+        ("scheduler", kinds.SCHEDULERS),
+        ("kubescheduler", kinds.KUBE_SCHEDULERS),
+    ):
+        obj = await find_object(api, ObjectRef(resource, None, names.CLUSTER))
+        if obj is not None:
+            found[key] = obj
+    for key, resource in (
+        ("scheduler_profiles", kinds.SCHEDULER_PROFILES),
+        ("scheduler_extenders", kinds.SCHEDULER_EXTENDERS),
+    ):
+        found[key] = await list_by_name(api, resource) or {}
+    return replace(snapshot, **found)
+
+
+async def _recorded(api: Api, snapshot: Snapshot, notes: list[str]) -> dict[str, ConfigReport]:
+    """What Pods of the operator have read on nodes, by node."""
+    selector = f"app={names.CONFIG_READER}"
+    try:
+        readers = await api.list(
+            kinds.PODS, snapshot.platform.target_namespace, label_selector=selector
+        )
+    except Forbidden:
+        notes.append("what the operator has read on nodes is left out: you may not read its Pods")
+        return {}
+    found = {}
+    for pod in readers.items:
+        node = str(mapping(pod.get("spec")).get("nodeName") or "")
+        scheduler = snapshot.operand_pods.get(node)
+        report = last_report(pod)
+        made, started = operand_pods.created(pod), operand_pods.created(scheduler or {})
+        if report is not None and made is not None and started is not None and made >= started:
+            found[node] = report
+    return found

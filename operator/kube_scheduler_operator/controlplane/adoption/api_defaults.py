@@ -1,0 +1,105 @@
+"""Completes a static Pod's manifest as the API server does, so that it compares with a mirror Pod.
+
+The values are those of pkg/apis/core/v1/defaults.go in Kubernetes; only fields that the inventory
+reads are completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...base import names
+from ...base.objects import Object, mapping
+from ...base.platform import Platform
+from .pod_settings import PROBES
+
+_SPEC: Final = {
+    "dnsPolicy": "ClusterFirst",
+    "enableServiceLinks": True,
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "terminationGracePeriodSeconds": 30,
+}
+_PROBE: Final = {
+    "failureThreshold": 3,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "timeoutSeconds": 1,
+}
+_PRIORITIES: Final = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+
+
+def as_mirror_pod(manifest: Object, node: str, platform: Platform) -> dict[str, Any]:
+    """The mirror Pod of a manifest on a node."""
+    metadata, spec = mapping(manifest.get("metadata")), mapping(manifest.get("spec"))
+    completed = {**_SPEC, **spec, "nodeName": node}
+    priority = _PRIORITIES.get(str(spec.get("priorityClassName")))
+    if priority is not None:
+        completed["priority"] = priority
+    completed["volumes"] = [_volume(mapping(one)) for one in spec.get("volumes") or ()]
+    completed["containers"] = [_container(mapping(one)) for one in spec.get("containers") or ()]
+    named = {**metadata, "name": platform.mirror_pod_name(node)}
+    return {**manifest, "metadata": named, "spec": completed}
+
+
+def _volume(volume: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(volume)
+    if isinstance(volume.get("hostPath"), Mapping):
+        found["hostPath"] = {"type": "", **volume["hostPath"]}
+    if isinstance(volume.get("downwardAPI"), Mapping):
+        items = [_reference(mapping(one)) for one in volume["downwardAPI"].get("items") or ()]
+        found["downwardAPI"] = {"defaultMode": 420, **volume["downwardAPI"], "items": items}
+    return found
+
+
+def _container(container: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        **container,
+    }
+    if not found.get("imagePullPolicy"):
+        tag = str(container.get("image")).partition("@")[0].rpartition("/")[2].partition(":")[2]
+        pinned = "@" in str(container.get("image")) or tag not in ("", "latest")
+        found["imagePullPolicy"] = "IfNotPresent" if pinned else "Always"
+    for name in PROBES:
+        probe = container.get(name)
+        if isinstance(probe, Mapping):
+            # A value of 0 is unset for the API server.
+            given = {key: value for key, value in probe.items() if value or key not in _PROBE}
+            found[name] = {**_PROBE, **given}
+            if isinstance(probe.get("httpGet"), Mapping):
+                found[name]["httpGet"] = {"path": "/", "scheme": "HTTP", **probe["httpGet"]}
+    resources = mapping(container.get("resources"))
+    if resources.get("limits"):
+        requests = {**mapping(resources["limits"]), **mapping(resources.get("requests"))}
+        found["resources"] = {**resources, "requests": requests}
+    if container.get("env"):
+        found["env"] = [
+            {**one, "valueFrom": _reference(mapping(one["valueFrom"]))}
+            if mapping(one).get("valueFrom")
+            else one
+            for one in container["env"]
+        ]
+    return found
+
+
+def _reference(source: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(source)
+    if isinstance(source.get("fieldRef"), Mapping):
+        found["fieldRef"] = {"apiVersion": "v1", **source["fieldRef"]}
+    if isinstance(source.get("resourceFieldRef"), Mapping):
+        found["resourceFieldRef"] = {"divisor": "0", **source["resourceFieldRef"]}
+    return found
+
+
+def is_scheduler(document: Any) -> bool:
+    """Whether a document is a Pod of kube-scheduler."""
+    spec = mapping(mapping(document).get("spec"))
+    if mapping(document).get("kind") != "Pod" or not isinstance(spec.get("containers"), list):
+        return False
+    return any(mapping(one).get("name") == names.OPERAND for one in spec["containers"])

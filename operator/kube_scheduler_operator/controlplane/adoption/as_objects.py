@@ -1,0 +1,62 @@
+"""The adopted profiles and extenders as objects, which then have the same effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...base.objects import mapping
+from ...migrate.changes import Change, ConversionLog
+from ...migrate.scheduler_objects import control_plane_objects
+from ...schedulerconfig.schema import DEFAULT_SCHEDULER
+
+_OBJECTS: Final = ("profiles", "extenders")
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedObjects:
+    """The adopted configuration as objects.
+
+    Attributes:
+        objects: SchedulerProfiles and SchedulerExtenders, for `kubectl apply`.
+        changes: what differs from the adopted configuration.
+        remaining: adopted fields that no object has; they stay in effect as they are.
+    """
+
+    objects: tuple[dict[str, Any], ...]
+    changes: tuple[Change, ...]
+    remaining: tuple[str, ...]
+
+
+def adopted_objects(adopted: Mapping[str, Any], effective: Mapping[str, Any]) -> AdoptedObjects:
+    """The objects for an adopted configuration.
+
+    Args:
+        adopted: the fields that were adopted.
+        effective: the configuration that they lead to, with spec.profile of the Scheduler.
+    """
+    profiles = adopted.get("profiles")
+    listed = [mapping(one) for one in profiles] if isinstance(profiles, list) else []
+    served = {str(one.get("schedulerName") or DEFAULT_SCHEDULER) for one in listed}
+    config: dict[str, Any] = {
+        "profiles": [
+            one
+            for one in effective.get("profiles") or ()
+            if str(one.get("schedulerName") or DEFAULT_SCHEDULER) in served
+        ],
+        "extenders": adopted.get("extenders") or [],
+    }
+    log = ConversionLog()
+    objects = control_plane_objects(config, set(), log)
+    named = {str(one.get("schedulerName") or DEFAULT_SCHEDULER) for one in config["profiles"]}
+    if served and DEFAULT_SCHEDULER not in named:
+        why = (
+            f"beside SchedulerProfiles, the control plane's scheduler always serves it; if another "
+            f"scheduler serves {DEFAULT_SCHEDULER}, keep the profiles adopted instead"
+        )
+        log.differs(("profiles",), f"profile {DEFAULT_SCHEDULER} added", why)
+    if not served:  # control_plane_objects has a profile for a file without any
+        objects = [one for one in objects if one["kind"] != "SchedulerProfile"]
+    remaining = tuple(sorted(key for key in adopted if key not in _OBJECTS))
+    return AdoptedObjects(tuple(objects), log.changes(), remaining)

@@ -1,0 +1,315 @@
+"""What adoption does with the schedulers of a cluster, before it does it.
+
+The decisions are those of a reconcile (`adopted`, `desired_content`), over a snapshot with the
+reports that the operator would read from the nodes; this module lists them setting by setting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+from ...base import names
+from ...base.findings import Finding
+from ...base.json_text import parse_json
+from ...base.objects import mapping
+from ...base.platform import Platform
+from ...migrate.changes import Change, ConversionError
+from ...migrate.convert import convert, source_of
+from ...migrate.old_schema import V1
+from ...model import operand_pods
+from ...model.snapshot import Snapshot
+from ...programs.config_reader.program import credentials
+from ...programs.config_reader.report import ConfigReport
+from ...schedulerconfig.command_line import CONFIG_PATH
+from ...schedulerconfig.flags import VOID_WITH_CONFIG
+from ...schedulerconfig.schema import DEFAULT_SCHEDULER
+from ...schedulerconfig.validation import Target
+from ..desired import desired_content
+from ..observe import kept_flags
+from ..revision.content import RevisionContent
+from .adopted import READING, Adopted, StockScheduler, adopted, foreign_notes, target_of
+from .config_files import answered_readers, config_path
+from .flag_settings import configuration_of, field_of
+from .inventory import holds_credentials
+
+HIDDEN: Final = "(not shown)"
+"""In the place of a value that may be a credential."""
+
+_OBSERVED: Final = "spec.observedConfig"
+
+
+class Outcome(Enum):
+    """What becomes of a setting; the value is displayed."""
+
+    KEPT = "kept"
+    SAME = "same"
+    NO_EFFECT = "no effect"
+    DROPPED = "dropped"
+    BLOCKS = "blocks"
+    UNKNOWN = "not visible"
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedSetting:
+    """One setting of a scheduler.
+
+    Attributes:
+        name: `flags.v`, `env.GOGC`, `config.parallelism` …
+        value: the value, as text; HIDDEN if it may be a credential.
+        outcome: what becomes of it.
+        note: where it is kept, or why it is not, and the way to keep its effect.
+    """
+
+    name: str
+    value: str
+    outcome: Outcome
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedNode:
+    """The scheduler of a node.
+
+    Attributes:
+        node: the node.
+        image: of its container.
+        file: its configuration file; empty without one.
+        settings: all that it was started with, by name.
+        converted: what differs between its file and the same in v1; empty for a file of v1.
+    """
+
+    node: str
+    image: str
+    file: str
+    settings: tuple[PreviewedSetting, ...]
+    converted: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionPreview:
+    """What adoption does with a cluster.
+
+    Attributes:
+        nodes: the schedulers, by node; empty if there is nothing to adopt.
+        adopted: the decision of the operator.
+        findings: what blocks the first revision.
+        warnings: the rest of what validation reports.
+        content: the first revision; None if it is blocked.
+        unseen: node -> the configuration file that is not known.
+        notes: what is not adopted because it is not in a manifest.
+    """
+
+    nodes: tuple[PreviewedNode, ...]
+    adopted: Adopted
+    findings: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+    content: RevisionContent | None
+    unseen: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def adoptable(self) -> bool:
+        """Whether the operator adopts the schedulers, and loses nothing."""
+        return self.content is not None and not self.unseen
+
+    def part(self, name: str, key: str) -> Mapping[str, Any]:
+        """A document of the first revision; empty if it is blocked."""
+        if self.content is None:
+            return {}
+        return mapping(parse_json(self.content.parts[name][key]))
+
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The configuration of the first revision without credentials, to be shown."""
+        return mapping(_without_credentials(self.part(names.CONFIG, names.CONFIG_KEY)))
+
+    @property
+    def arguments(self) -> list[str]:
+        """The flags of the first revision without credentials, to be shown."""
+        pod = self.part(names.POD, names.POD_KEY)
+        containers = mapping(pod.get("spec")).get("containers") or [{}]
+        return [
+            f"{flag}={HIDDEN}" if holds_credentials(flag, value) else f"{flag}={value}"
+            for flag, _, value in (word.partition("=") for word in containers[0].get("args") or ())
+        ]
+
+
+def _without_credentials(document: Any) -> Any:
+    shown = deepcopy(document)
+    for path in credentials(document):
+        target = shown
+        for key in path[:-1]:
+            target = target[key]
+        target[path[-1]] = HIDDEN
+    return shown
+
+
+def preview(snapshot: Snapshot, reports: Mapping[str, ConfigReport]) -> AdoptionPreview:
+    """Decide as the operator does; `reports` has what is known of the nodes' configuration files.
+
+    The snapshot's schedulers are from before the operator.
+    """
+    answered = answered_readers(snapshot, reports)
+    read = replace(snapshot, config_reader_pods=answered)
+    found = adopted(read)
+    content, findings = desired_content(read)
+    unseen = {node: path for node, path in found.waiting.items() if node not in reports}
+    blocking = [one for one in findings if one.blocking and one.reason != READING]
+    return AdoptionPreview(
+        nodes=tuple(
+            _node(one, snapshot, reports.get(one.node), found.foreign.get(one.node, ()))
+            for one in found.schedulers
+        ),
+        adopted=found,
+        findings=tuple(dict.fromkeys(blocking)),
+        warnings=tuple(dict.fromkeys(one for one in findings if not one.blocking)),
+        content=content,
+        unseen=unseen,
+        notes=tuple(foreign_notes(found.foreign)),
+    )
+
+
+def _node(
+    one: StockScheduler, snapshot: Snapshot, report: ConfigReport | None, foreign: Sequence[str]
+) -> PreviewedNode:
+    path, platform = config_path(one.pod), snapshot.platform
+    lost = {each.name: each.message for each in one.not_kept}
+    settings = [
+        *_flags(one, platform, lost),
+        *_config(one),
+        *(_kept(name, value) for name, value in one.inventory.settings.names()),
+        *_foreign(foreign),
+    ]
+    listed = {each.name for each in settings}
+    settings += [
+        PreviewedSetting(name, HIDDEN, Outcome.BLOCKS, message)
+        for name, message in lost.items()
+        if name not in listed
+    ]
+    image = operand_pods.read(one.pod).image
+    converted = _changes(report, target_of(snapshot))
+    return PreviewedNode(one.node, image, path, tuple(settings), converted)
+
+
+def _changes(report: ConfigReport | None, target: Target) -> tuple[Change, ...]:
+    """What the conversion of a file changes; empty for v1."""
+    if report is None or report.config is None:
+        return ()
+    with suppress(ConversionError):
+        if source_of(report.config) is not V1:
+            return convert(report.config, target).changes
+    return ()
+
+
+def _flags(
+    one: StockScheduler, platform: Platform, lost: Mapping[str, str]
+) -> Iterator[PreviewedSetting]:
+    kept = kept_flags(one.flags, platform)
+    fields = configuration_of(one.flags)
+    for flag, values in sorted(one.flags.items()):
+        name, value = f"flags.{flag}", ", ".join(values)
+        value_ = HIDDEN if holds_credentials(flag, value) else value
+        field = field_of(flag, one.flags)
+        if name in lost and (flag != "config" or not one.file):
+            yield PreviewedSetting(name, value_, Outcome.BLOCKS, lost[name])
+        elif flag == "config":
+            if value != CONFIG_PATH:
+                yield PreviewedSetting(name, value_, *_config_flag(one, value))
+        elif field and _has(fields, field):
+            yield PreviewedSetting(name, value_, Outcome.KEPT, _observed(field))
+        elif flag in VOID_WITH_CONFIG and "config" in one.flags:
+            note = "kube-scheduler ignores it beside --config"
+            yield PreviewedSetting(name, value_, Outcome.NO_EFFECT, note)
+        elif flag in kept:
+            yield PreviewedSetting(name, value_, Outcome.KEPT, _observed(("arguments", flag)))
+        elif flag in platform.dropped_arguments:
+            note = "names a file of the distribution; the scheduler makes its own certificate"
+            yield PreviewedSetting(name, value_, Outcome.DROPPED, note)
+        elif flag == "leader-elect" and value == "false":
+            note = "a leader is elected, which a single scheduler wins at once"
+            yield PreviewedSetting(name, value_, Outcome.DROPPED, note)
+        else:
+            yield PreviewedSetting(name, value_, Outcome.SAME)
+
+
+def _config_flag(one: StockScheduler, path: str) -> tuple[Outcome, str]:
+    if one.file:
+        note = "the operator's file has its fields, listed as config"
+        return Outcome.KEPT, note
+    note = f"the API does not show {path}; the operator reads it on the node, or copy it for -f"
+    return Outcome.UNKNOWN, note
+
+
+def _config(one: StockScheduler) -> Iterator[PreviewedSetting]:
+    flags = configuration_of(one.flags)
+    for key, value in sorted(one.file.items()):
+        note = f"{_observed((key,))}; flags win" if key in flags else _observed((key,))
+        yield PreviewedSetting(f"config.{key}", config_text(key, value), Outcome.KEPT, note)
+
+
+def config_text(key: str, value: Any) -> str:
+    """A field of a configuration as text: profiles and extenders by name."""
+    if key == "profiles" and isinstance(value, list):
+        named = (mapping(each).get("schedulerName") or DEFAULT_SCHEDULER for each in value)
+        return ", ".join(map(str, named))
+    if key == "extenders" and isinstance(value, list):
+        return ", ".join(str(mapping(each).get("urlPrefix")) for each in value)
+    return value_text(value)
+
+
+def _kept(name: str, value: Any) -> PreviewedSetting:
+    return PreviewedSetting(name, shown(name, value), Outcome.KEPT)
+
+
+def shown(name: str, value: Any) -> str:
+    """The value of a setting as text; HIDDEN if it may be a credential."""
+    if name.startswith("env."):
+        value = mapping(value).get("value", mapping(value).get("valueFrom", value))
+    hidden = isinstance(value, str) and holds_credentials(name, value)
+    return HIDDEN if hidden else value_text(value)
+
+
+def _foreign(names_: Sequence[str]) -> Iterator[PreviewedSetting]:
+    for name in names_:
+        note = "is on the Pod in the API only; put it into the manifest to keep it"
+        yield PreviewedSetting(name, HIDDEN, Outcome.DROPPED, note)
+
+
+def _observed(path: Sequence[str]) -> str:
+    return ".".join((_OBSERVED, *path))
+
+
+def _has(fields: Mapping[str, Any], path: Sequence[str]) -> bool:
+    found: Any = fields
+    for key in path:
+        if key not in mapping(found):
+            return False
+        found = found[key]
+    return True
+
+
+def value_text(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        host = mapping(value.get("hostPath")).get("path")
+        if host:
+            return f"hostPath {host}"
+        if value.get("mountPath"):
+            return f"{value.get('name')}{', read-only' if value.get('readOnly') else ''}"
+        return ", ".join(f"{key}={_inner(each)}" for key, each in value.items() if key != "name")
+    if isinstance(value, list):
+        return ", ".join(_inner(each) for each in value)
+    return json.dumps(value)
+
+
+def _inner(value: Any) -> str:
+    text = value_text(value)
+    return f"({text})" if isinstance(value, Mapping | list) else text
