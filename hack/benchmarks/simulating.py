@@ -7,16 +7,21 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.table import REPOSITORY, Row
+from cluster import lifecycle, teardown
+from cluster.api import Api
 
 LARGE: Final = (5_000, 30_000)
 SMALL: Final = (100, 600)
 MOST_SECONDS: Final = {LARGE: 30.0, SMALL: 3.0}
+MOST_SECONDS_IN_CLUSTER: Final = 10.0
 MOST_MEBIBYTES: Final = 1024.0
+NAME: Final = "bench-simulate"
 _ZONE: Final = "topology.kubernetes.io/zone"
 _TYPE: Final = "node.kubernetes.io/instance-type"
 _TYPES: Final = (("small", "8", "32Gi"), ("large", "32", "128Gi"), ("gpu", "16", "64Gi"))
@@ -65,6 +70,44 @@ def measure(repeat: int, binary: Path) -> Iterator[Row]:
         for at, (name, unit) in enumerate(_PARTS):
             values = [run[at] for run in runs]
             yield Row(f"why, {size[0]} nodes: {name}", values, unit, targets.get(name))
+
+
+def measure_in_cluster(repeat: int) -> Iterator[Row]:
+    """`why --in-cluster` as a user types it, in a sandbox with 100 more Nodes and their pods.
+
+    The containers start on a real node; the images are there.
+    """
+    try:
+        sandbox = lifecycle.up(NAME, 1, 0, with_operator=True)
+        api = Api(sandbox)
+        nodes, pods = SMALL
+        for number in range(nodes):
+            api.request("POST", "/api/v1/nodes", _node(number))
+        running = [_pod(number, f"node-{number % nodes:05d}") for number in range(pods)]
+        for pod in (*running, _waiting()):
+            pod["metadata"] = {key: pod["metadata"][key] for key in ("name", "labels")}
+            api.request("POST", "/api/v1/namespaces/default/pods", pod)
+        seconds = [_ask_cluster(sandbox.kubeconfig) for _ in range(repeat)]
+        yield Row(f"why, {nodes} nodes: in the cluster", seconds, "s", MOST_SECONDS_IN_CLUSTER)
+    finally:
+        teardown.down(NAME)
+
+
+def _ask_cluster(kubeconfig: Path) -> float:
+    program = "import sys; from kube_scheduler_operator.__main__ import kubectl_plugin; "
+    command = [sys.executable, "-c", f"{program}sys.exit(kubectl_plugin())", "why", "waiting"]
+    begun = time.monotonic()
+    subprocess.run(
+        [*command, "--in-cluster"],
+        stdout=subprocess.DEVNULL,
+        check=True,
+        env={
+            "KUBECONFIG": str(kubeconfig),
+            "PYTHONPATH": str(REPOSITORY / "operator"),
+            "PATH": "/usr/bin:/bin",
+        },
+    )
+    return time.monotonic() - begun
 
 
 def _run(folder: Path, binary: Path) -> list[float]:

@@ -163,5 +163,5 @@ def _difference(binary: Path, version: str) -> list[str]:
         return []
     return [
         f"the simulation runs kube-scheduler {used.short}, but the cluster has {own.short}: "
-        "choose its program with --kube-scheduler"
+        "choose its program with --kube-scheduler, or use --in-cluster"
     ]
