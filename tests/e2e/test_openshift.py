@@ -19,7 +19,7 @@ from cluster.console import CommandError, run
 from cluster.observe import CLUSTEROPERATOR, SCHEDULER, delete_pod, until
 from kube_scheduler_operator.base.platform import OPENSHIFT
 
-from .conftest import NAME_OF_OPENSHIFT, Cluster, up
+from .conftest import NAME_OF_OPENSHIFT, PODS_IN_DEFAULT, Cluster, up
 from .faults import pids
 
 TARGET = f"/api/v1/namespaces/{OPENSHIFT.target_namespace}"
@@ -330,6 +330,21 @@ def _resident(pid: int) -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     words: Any = next(line for line in lines if line.startswith("VmRSS")).split()
     return int(words[1]) / 1024
+
+
+def test_a_simulation_runs_beside_the_operator_and_is_isolated(ocp: Cluster) -> None:
+    """Pod Security restricted and NetworkPolicies are enforced; the image runs `hyperkube`."""
+    resources = {"requests": {"cpu": "1000"}}
+    container = {"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": resources}
+    pod = {"metadata": {"name": "huge"}, "spec": {"containers": [container]}}
+    ocp.api.request("POST", PODS_IN_DEFAULT, pod)
+    try:
+        done = ocp.plugin("why", "default/huge", "--in-cluster", "-o", "json")
+    finally:
+        delete_pod(ocp.api, "huge")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["groups"]
+    assert f"Job {OPENSHIFT.operator_namespace}/" in done.stderr
 
 
 def test_no_account_on_the_node_is_an_administrator(ocp: Cluster) -> None:
