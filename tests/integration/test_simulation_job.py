@@ -6,9 +6,11 @@ The kubelet is played: nothing runs in the Pods. The end-to-end tests have real 
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,13 +32,13 @@ from kube_scheduler_operator.simulate.questions import NO_BINARY
 from kube_scheduler_operator.simulate.read_cluster import read_cluster
 from kube_scheduler_operator.simulate.run import RunOptions
 
-from .conftest import REPOSITORY, ApiServer
+from .conftest import REPOSITORY, ApiServer, RefusedError
 
 RUN = secrets.token_hex(3)
+USER = f"simulating-user-{RUN}"
 NAMESPACE = f"simulations-{RUN}"
 OPERATORS = f"operators-{RUN}"
 PLATFORM = replace(KUBEADM, operator_namespace=OPERATORS)
-USER = "simulating-user"
 EXAMPLE = REPOSITORY / "docs" / "examples" / "simulations.yaml"
 NODE = f"node-of-{NAMESPACE}"
 OPERAND = Operand("registry.invalid/kube-scheduler:v1.35.4", ("kube-scheduler",))
@@ -73,8 +75,11 @@ def installed(
         example.replace("namespace: kube-scheduler-operator", f"namespace: {OPERATORS}")
     )
     api_server.kubectl("apply", "-f", str(file))
-    api_server.kubectl("-n", NAMESPACE, "create", "serviceaccount", USER)
-    account = f"--serviceaccount={NAMESPACE}:{USER}"
+    # The API server audits accounts of the operator's usual namespace.
+    with suppress(RefusedError):
+        api_server.create_namespace(KUBEADM.operator_namespace)
+    api_server.kubectl("-n", KUBEADM.operator_namespace, "create", "serviceaccount", USER)
+    account = f"--serviceaccount={KUBEADM.operator_namespace}:{USER}"
     for where in (NAMESPACE, OPERATORS):
         api_server.kubectl("-n", where, "create", "rolebinding", USER, "--role=simulate", account)
     api_server.kubectl("create", "clusterrolebinding", NODE, "--clusterrole=simulate", account)
@@ -82,13 +87,14 @@ def installed(
     for path in (f"namespaces/{NAMESPACE}", f"namespaces/{OPERATORS}", f"nodes/{NODE}"):
         api_server.request("DELETE", f"/api/v1/{path}")
     api_server.kubectl("delete", "clusterrolebinding", NODE)
+    api_server.kubectl("-n", KUBEADM.operator_namespace, "delete", "serviceaccount", USER)
 
 
 @pytest.fixture
 async def client(installed: ApiServer, tmp_path: Path) -> AsyncIterator[ApiClient]:
     """The user, who has the rights of the example only."""
     config = yaml.safe_load(installed.kubeconfig.read_text())
-    token = installed.kubectl("-n", NAMESPACE, "create", "token", USER).strip()
+    token = installed.kubectl("-n", KUBEADM.operator_namespace, "create", "token", USER).strip()
     config["users"][0]["user"] = {"token": token}
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(config))
@@ -125,6 +131,18 @@ def kubelet(server: ApiServer) -> bool:
     return not objects(server)
 
 
+def writes(server: ApiServer) -> set[tuple[str, str, str]]:
+    """(verb, resource, namespace) of the user's writes in the API server's audit log."""
+    found = set()
+    with (server.kubeconfig.parent / "logs/audit.log").open() as file:
+        for line in file:
+            event = json.loads(line)
+            about = event.get("objectRef", {})
+            if USER in event["user"]["username"] and event["verb"] not in ("get", "list", "watch"):
+                found.add((event["verb"], about["resource"], about["namespace"]))
+    return found
+
+
 async def simulator(api: ApiClient) -> tuple[JobSimulator, asyncio.Task[Any]]:
     """A simulator, and the question that it was asked."""
     made = JobSimulator(api, PLATFORM, OPERAND, JobChoice(NAMESPACE))
@@ -147,6 +165,7 @@ async def test_the_rights_of_the_example_are_enough_and_a_cancelled_question_lea
         await asked
     await made.close()
     await until(lambda: kubelet(installed))
+    assert writes(installed) == {("create", "jobs", NAMESPACE), ("delete", "jobs", NAMESPACE)}
 
 
 async def test_another_namespace_is_refused(client: ApiClient) -> None:

