@@ -63,11 +63,11 @@ def test_the_cluster_and_this_machine_give_the_same_answer(cluster: Cluster, wai
     binary = cluster.sandbox.state / "bin" / "kube-scheduler"
     there = cluster.plugin("why", waiting, "--in-cluster", "-o", "json")
     assert there.returncode == 0, there.stderr
+    all_gone(cluster, 20)
     here = cluster.plugin("why", waiting, "--kube-scheduler", str(binary), "-o", "json")
     found = json.loads(there.stdout)
     assert found["groups"]
     assert ordered(found) == ordered(json.loads(here.stdout))
-    all_gone(cluster, 20)
 
 
 def test_an_interrupted_command_leaves_nothing(cluster: Cluster, waiting: str) -> None:
