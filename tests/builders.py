@@ -15,6 +15,7 @@ from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.kube.resource import (
     KUBE_SCHEDULERS,
     LOAD_POLICIES,
+    OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
@@ -292,6 +293,12 @@ def profile(name: str, *, accepted: Any = None, **fields: Any) -> Object:
 def extender(name: str, *, accepted: Any = None, **fields: Any) -> Object:
     """A SchedulerExtender."""
     return _user_object(SCHEDULER_EXTENDERS, name, accepted, fields)
+
+
+def operator_settings(*, accepted: Any = None, status: Any = None, **pods: Any) -> Object:
+    """OperatorSettings "cluster" with these fields of `spec.pods`."""
+    given: Object = {"pods": pods, "status": dict(status or {})}
+    return _user_object(OPERATOR_SETTINGS, "cluster", accepted, given)
 
 
 def secondary(

@@ -335,6 +335,11 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         _TYPES,
+        "OperatorSettingsDegraded",
+        "OperatorSettings is kept at its last accepted version or not used",
+    ),
+    Reason(
+        _TYPES,
         "SchedulerExtendersDegraded",
         "a SchedulerExtender is kept at its last accepted version or not used",
     ),

@@ -62,6 +62,7 @@ DEPLOYMENT = f"/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/kube-sc
 SCHEDULER_PROFILES = "/apis/kube-scheduler-operator.dev/v1alpha1/schedulerprofiles"
 SECONDARY_SCHEDULERS = "/apis/kube-scheduler-operator.dev/v1alpha1/secondaryschedulers"
 SCHEDULER_EXTENDERS = "/apis/kube-scheduler-operator.dev/v1alpha1/schedulerextenders"
+OPERATOR_SETTINGS = "/apis/kube-scheduler-operator.dev/v1alpha1/operatorsettings"
 LOAD_POLICIES = "/apis/kube-scheduler-operator.dev/v1alpha1/loadpolicies"
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 

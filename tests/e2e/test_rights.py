@@ -15,8 +15,9 @@ pytestmark = pytest.mark.audit
 SELDOM = {
     **{(written, "get"): CONFLICT for written in (
         "clusteroperators", "clusterrolebindings", "daemonsets", "kubeschedulers", "loadpolicies",
-        "networkpolicies", "poddisruptionbudgets", "rolebindings", "roles", "schedulerextenders",
-        "schedulerprofiles", "secondaryschedulers", "secrets", "serviceaccounts", "services",
+        "networkpolicies", "operatorsettings", "poddisruptionbudgets", "rolebindings", "roles",
+        "schedulerextenders", "schedulerprofiles", "secondaryschedulers", "secrets",
+        "serviceaccounts", "services",
     )},
     # Only while a SecondaryScheduler has spec.assign.
     **{(kind, "get"): "test_what_exists_decides" for kind in (

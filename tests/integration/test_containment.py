@@ -166,6 +166,63 @@ def test_a_field_with_an_error_delays_no_edit_of_another_object(
         world.api.text("PATCH", KUBESCHEDULER, {"spec": {name: None}})
 
 
+SETTINGS = f"{GROUP}/operatorsettings"
+
+
+def test_operator_settings_with_an_error_delay_no_edit_and_keep_what_was_accepted(
+    world: World,
+) -> None:
+    own = f"{SETTINGS}/{names.CLUSTER}"
+
+    def environment() -> list[str]:
+        config_map = world.api.request("GET", f"{CORE}/configmaps/{names.POD}")
+        pod = json.loads(config_map["data"][names.POD_KEY])
+        return [one["name"] for one in pod["spec"]["containers"][0].get("env", ())]
+
+    def write(variable: str, value: str) -> None:
+        spec = {"pods": {"env": [{"name": variable, "value": value}]}}
+        world.api.request("PATCH", own, {"spec": spec})
+
+    def arrives(*variables: str) -> None:
+        until(lambda: environment() == [*variables], 15, lambda: f"{environment()}")
+
+    body = {
+        "apiVersion": "kube-scheduler-operator.dev/v1alpha1", "kind": "OperatorSettings",
+        "metadata": {"name": names.CLUSTER},
+        "spec": {"pods": {"env": [{"name": "API_TOKEN", "value": "hunter2"}]}},
+    }  # fmt: skip
+    latest = number_of_revisions(world)
+    world.api.request("POST", SETTINGS, body)
+    try:
+        assert world.edit(30) < DELAY
+        reported(world, own)
+        assert world.condition(own, "Accepted")["reason"] == "NotInUse"
+        assert "spec.pods.env[0].value" in world.condition(own, "Accepted")["message"]
+        assert "hunter2" not in json.dumps(world.api.request("GET", KUBESCHEDULER))
+        write("GOGC", "80")
+        arrives("GOGC")
+        until(lambda: world.condition(own, "Accepted")["status"] == "True", 15, "not accepted")
+        until(lambda: number_of_revisions(world) > latest, 15, "no revision")
+        write("API_TOKEN", "hunter2")
+        assert world.edit(31) < DELAY
+        until(
+            lambda: world.condition(own, "Accepted")["reason"] == "LastAcceptedInUse",
+            15,
+            lambda: f"{world.condition(own, 'Accepted')}",
+        )
+        assert environment() == ["GOGC"]
+        degraded = world.condition(KUBESCHEDULER, names.OPERATOR_SETTINGS_DEGRADED)
+        assert degraded["status"] == "True"
+    finally:
+        world.api.request("DELETE", own)
+    arrives()
+
+
+def number_of_revisions(world: World) -> int:
+    status = world.api.request("GET", KUBESCHEDULER).get("status", {})
+    return int(status.get("latestAvailableRevision", 0))
+
+
 def clear(world: World, paths: list[str]) -> None:
     world.api.text("PATCH", KUBESCHEDULER, {"spec": {"unsupportedConfigOverrides": None}})
     for path in paths:

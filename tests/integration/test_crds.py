@@ -21,6 +21,7 @@ GROUPS = {
     "SchedulerProfile": "kube-scheduler-operator.dev/v1alpha1",
     "SecondaryScheduler": "kube-scheduler-operator.dev/v1alpha1",
     "LoadPolicy": "kube-scheduler-operator.dev/v1alpha1",
+    "OperatorSettings": "kube-scheduler-operator.dev/v1alpha1",
 }
 SINCE = "2026-01-01T00:00:00Z"
 
@@ -30,7 +31,8 @@ class Kind:
 
     def __init__(self, server: ApiServer, kind: str) -> None:
         self.server, self.kind = server, kind
-        self.plural = kind.lower().removesuffix("y") + ("ies" if kind.endswith("y") else "s")
+        ending = {"y": "ies", "s": "s"}.get(kind[-1], f"{kind[-1]}s")
+        self.plural = kind.lower()[:-1] + ending
         self.path = f"/apis/{GROUPS[kind]}/{self.plural}"
         self.created: list[str] = []
 

@@ -39,6 +39,7 @@ PATHS = {
     "SchedulerExtender": f"{GROUP}/schedulerextenders",
     "SecondaryScheduler": f"{GROUP}/secondaryschedulers",
     "LoadPolicy": f"{GROUP}/loadpolicies",
+    "OperatorSettings": f"{GROUP}/operatorsettings",
     "KubeScheduler": f"{OPERATOR}/kubeschedulers",
     "Scheduler": f"{CONFIG}/schedulers",
 }
@@ -100,7 +101,10 @@ class World(PlayedCluster):
 
     def write(self, api: Api, kind: str, spec: dict[str, Any]) -> str:
         """Create an object, or edit the only one of its kind; returns its name."""
-        name = names.CLUSTER if kind in SINGLE else f"a{time.monotonic_ns() % 10**9}"
+        if kind == "OperatorSettings":
+            name = names.CLUSTER
+        else:
+            name = names.CLUSTER if kind in SINGLE else f"a{time.monotonic_ns() % 10**9}"
         if kind in SINGLE:
             api.request("PATCH", f"{PATHS[kind]}/{name}", {"spec": spec})
             return name
@@ -220,6 +224,10 @@ def prometheus(url: str, secret: str) -> dict[str, Any]:
     return {"source": {"type": "Prometheus", "prometheus": fields}}
 
 
+def mounted(path: str, at: str = "") -> dict[str, Any]:
+    return {"pods": {"hostFiles": [{"path": path, "mountPath": at}]}}
+
+
 SECRET = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "valuable", "key": "token"}}}
 ROWS = [
     Row("SecondaryScheduler", "root on a node", sidecar(securityContext={"privileged": True}),
@@ -272,6 +280,21 @@ ROWS = [
         API_SERVER, "the Pod has no other"),
     Row("KubeScheduler", "a second flag in a value", overrides(vmodule="a=1\n--master=x"),
         API_SERVER, "control character"),
+    Row("OperatorSettings", "an administrator's kubeconfig", mounted("/etc/kubernetes/admin.conf"),
+        API_SERVER, "only files without keys and kubeconfigs"),
+    Row("OperatorSettings", "a key by another way",
+        mounted("/etc/ssl/certs/../../kubernetes/pki/ca.key"), API_SERVER, "without .."),
+    Row("OperatorSettings", "a kubeconfig of one's own for the scheduler",
+        mounted("/etc/ssl/certs/a.crt", "/etc/kubernetes/scheduler.conf"), API_SERVER,
+        "would hide files"),
+    Row("OperatorSettings", "another program as the scheduler",
+        mounted("/etc/ssl/certs/a.crt", "/usr/local/bin/kube-scheduler"), API_SERVER,
+        "would hide files"),
+    Row("OperatorSettings", "a Secret in a variable", {"pods": {"env": [SECRET]}}, API_SERVER,
+        "unknown field"),
+    Row("OperatorSettings", "a Pod that the kubelet takes for one of the API",
+        {"pods": {"annotations": {"kubernetes.io/config.source": "api"}}}, API_SERVER,
+        "belong to the kubelet"),
     Row("Scheduler", "a file as a profile", {"profile": "../../etc/passwd"}, API_SERVER,
         "Unsupported value"),
     Row("SchedulerProfile", "extenders of a scheduler",

@@ -16,16 +16,17 @@ OPERAND: Final = "kube-scheduler"
 LEASE: Final = f"{PROGRAM}-lock"  # for leader election of the operator
 
 # --- our API ----------------------------------------------------------------------------------
-CLUSTER: Final = "cluster"  # the name of the only Scheduler and the only KubeScheduler
+CLUSTER: Final = "cluster"  # the name of the only Scheduler, KubeScheduler, OperatorSettings
 SCHEDULERS: Final = "schedulers.config.openshift.io"
 KUBESCHEDULERS: Final = "kubeschedulers.operator.openshift.io"
 CLUSTEROPERATORS: Final = "clusteroperators.config.openshift.io"
 CLUSTEROPERATOR: Final = "kube-scheduler"
 SCHEDULERPROFILES: Final = "schedulerprofiles.kube-scheduler-operator.dev"
 SCHEDULEREXTENDERS: Final = "schedulerextenders.kube-scheduler-operator.dev"
-ACCEPTED: Final = "Accepted"  # condition of SchedulerProfile, SchedulerExtender and LoadPolicy
+ACCEPTED: Final = "Accepted"  # condition of the kinds of this group, but SecondaryScheduler
 SECONDARYSCHEDULERS: Final = "secondaryschedulers.kube-scheduler-operator.dev"
 LOADPOLICIES: Final = "loadpolicies.kube-scheduler-operator.dev"
+OPERATORSETTINGS: Final = "operatorsettings.kube-scheduler-operator.dev"
 
 # --- objects in the target namespace ----------------------------------------------------------
 CONFIG: Final = "config"  # ConfigMap: the KubeSchedulerConfiguration
@@ -46,6 +47,7 @@ INSTALLER: Final = "installer"  # pods installer-N-NODE, their app label and the
 RESTORE: Final = "restore"  # pods restore-NODE, which undo the adoption on a node
 GUARD: Final = "guard"  # pods guard-NODE, their app label and their container
 CONFIG_READER: Final = "config-reader"  # pods config-reader-NODE, their app label, container
+HOST_FILE: Final = "host-file"  # beginning of the names of volumes from OperatorSettings
 PREFLIGHT: Final = "preflight"  # container of the installer pod
 OPERATOR_CONFIG_KEY: Final = "config.yaml"  # of the ConfigMap that configures the operator
 CLIENT_CA: Final = (
@@ -146,6 +148,7 @@ CONTROLLER_MANAGER_RESOURCES_DEGRADED: Final = "KubeControllerManagerStaticResou
 OVERRIDES_DEGRADED: Final = "UnsupportedConfigOverridesDegraded"  # added: malformed overrides
 SCHEDULER_PROFILES_DEGRADED: Final = "SchedulerProfilesDegraded"  # added: a profile is not accepted
 SCHEDULER_EXTENDERS_DEGRADED: Final = "SchedulerExtendersDegraded"  # added: likewise, or no agent
+OPERATOR_SETTINGS_DEGRADED: Final = "OperatorSettingsDegraded"  # added: it is not accepted
 ADOPTION_DEGRADED: Final = "AdoptionDegraded"  # added: a setting of the old scheduler would be lost
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # added: kube-scheduler rejected a revision
 SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # added

@@ -1,4 +1,5 @@
 """KubeScheduler and Scheduler: the schedulers in the static Pods of control-plane nodes; pure.
 
-May import: profiles, extenders and below. May be imported by: diagnostics and above.
+May import: profiles, extenders, operatorsettings and below. May be imported by: diagnostics and
+above.
 """

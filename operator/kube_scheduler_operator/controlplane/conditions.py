@@ -64,6 +64,7 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
         names.OVERRIDES_DEGRADED,
         names.SCHEDULER_PROFILES_DEGRADED,
         names.SCHEDULER_EXTENDERS_DEGRADED,
+        names.OPERATOR_SETTINGS_DEGRADED,
         names.INEFFECTIVE_SETTINGS,
     )
     conditions = [
@@ -256,7 +257,8 @@ def _installer_pods(
             reasons["pending"] = "Pending"
             pending.append(
                 f'Pod "{found.name}" on node "{found.node}" is {found.stage.value} since '
-                f"{found.pod['metadata'].get('creationTimestamp')}: {found.message or 'no message'}"
+                f"{found.pod['metadata'].get('creationTimestamp')}: "
+                f"{found.message or found.awaited_files or 'no message'}"
             )
     return [
         _collected(names.INSTALLER_POD_PENDING_DEGRADED, reasons.get("pending", ""), pending),

@@ -13,9 +13,11 @@ from ..model import operand_pods
 from ..model.attachment import CONTROL_PLANE
 from ..model.limits import TOO_LARGE, data_bytes
 from ..model.snapshot import Snapshot
+from ..operatorsettings.validate import SettingsResult
 from .adoption.adopted import NOTHING, Adopted, adopted
 from .compose import Composition, Inputs, compose
 from .operand_image import operand_image, operand_version
+from .requested_settings import requested_by, static_pod_settings
 from .revision.content import RevisionContent
 from .revision.credentials import has_serving_certificate
 from .revision.inputs import record
@@ -34,7 +36,8 @@ def desired_content(snapshot: Snapshot) -> tuple[RevisionContent | None, tuple[F
     findings = (*kept.findings, *composition.findings, *image_findings(image))
     if any(finding.blocking for finding in findings):
         return None, findings
-    return content_of(snapshot, composition, image, {}, kept), findings
+    settings = static_pod_settings(snapshot, kept)
+    return content_of(snapshot, composition, image, {}, kept, settings), findings
 
 
 def content_of(
@@ -43,17 +46,21 @@ def content_of(
     image: str,
     credentials: Mapping[str, Mapping[str, str]],
     kept: Adopted,
+    settings: SettingsResult | None,
 ) -> RevisionContent | None:
     """The content of the revision for a composition; None if it has no configuration."""
     if composition.config is None:
         return None
     reason = str(snapshot.spec.get("forceRedeploymentReason") or "")
-    target = target_data(snapshot.platform, composition, image, reason, kept)
+    target = target_data(
+        snapshot.platform, composition, image, reason, kept, requested_by(settings)
+    )
     profiles = {v.name: v.spec for v in composition.results if v.spec is not None}
     extenders = {
         v.name: v.spec for v in composition.extenders if v.spec is not None and v.entry is not None
     }
-    inputs = record(snapshot.scheduler, snapshot.kubescheduler, profiles, extenders)
+    own = settings.spec if settings is not None else None
+    inputs = record(snapshot.scheduler, snapshot.kubescheduler, profiles, extenders, own)
     return RevisionContent({**target, **credentials}, inputs)
 
 

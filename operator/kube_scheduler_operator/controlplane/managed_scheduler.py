@@ -17,6 +17,7 @@ from ..base.objects import Object, annotation, label, mapping
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..model.plan import Action, Create, Delete, Event, Replace
 from ..model.snapshot import Snapshot
+from ..operatorsettings.validate import SettingsResult
 from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import parse_gates
 from ..schedulerconfig.go_values import without_nulls
@@ -25,6 +26,7 @@ from .accepted_settings import AcceptedSettings
 from .base_configuration import Base
 from .compose import Composition
 from .overrides import ARGUMENTS, ROOT, SERVING_FLAGS
+from .requested_settings import requested_by
 from .revision.inputs import read_inputs, record
 
 USERS_FIELDS: Final = ("assign",)
@@ -50,11 +52,13 @@ class Permitted:
         settings: the fields of `spec.config`.
         connection: the fields of its `clientConnection`.
         reserved: flags that it may not set, and why.
+        resources: the default resources of its container.
     """
 
     settings: tuple[str, ...]
     connection: tuple[str, ...]
     reserved: Mapping[str, str]
+    resources: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ def managed_scheduler(
     base: Base,
     composition: Composition,
     permitted: Permitted,
+    operator_settings: SettingsResult | None = None,
     image: str = "",
 ) -> ManagedScheduler:
     """Keep the SecondaryScheduler in its desired state.
@@ -100,9 +105,10 @@ def managed_scheduler(
     leaving = "deletionTimestamp" in mapping(mapping(found).get("metadata"))
     if composition.blocking or leaving:
         return ManagedScheduler(None, tuple(findings))
-    spec = desired_spec(snapshot, base, composition, permitted, namespace)
+    spec = desired_spec(snapshot, base, composition, permitted, namespace, operator_settings)
     spec |= {"image": image} if image else {}
-    settings = record(snapshot.scheduler, snapshot.kubescheduler, {}, {})
+    own = operator_settings.spec if operator_settings is not None else None
+    settings = record(snapshot.scheduler, snapshot.kubescheduler, {}, {}, own)
     settings = settings if len(settings.encode()) <= RECORD_BYTES else ""
     return ManagedScheduler(_write(found, name, spec, settings), tuple(findings))
 
@@ -126,6 +132,7 @@ def desired_spec(
     composition: Composition,
     permitted: Permitted,
     namespace: str,
+    operator_settings: SettingsResult | None = None,
 ) -> dict[str, Any]:
     """The operator's fields of its spec."""
     config = mapping(composition.config)
@@ -137,6 +144,7 @@ def desired_spec(
     }
     settings["leaderElection"] = _timings(base)
     gates = parse_gates(base.flags.get(FEATURE_GATES, ()))
+    pods = requested_by(operator_settings)
     spec = {
         "namespace": namespace,
         "replicas": REPLICAS,
@@ -146,6 +154,8 @@ def desired_spec(
         "featureGates": dict(gates),
         "extraArguments": _arguments(base, permitted),
         "forceRedeploymentReason": str(snapshot.spec.get("forceRedeploymentReason") or ""),
+        "resources": pods.resources_over(permitted.resources) if pods.resources else {},
+        "priorityClassName": pods.priority_class_name,
     }
     return {key: value for key, value in spec.items() if value not in ({}, [], "")}
 

@@ -28,6 +28,10 @@ OWN_VOLUMES: Final = ("cert-dir", "kubeconfig", "resource-dir", "var-run-kuberne
 """Beginnings of the names of the static Pod's own volumes."""
 
 
+OWN_RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "100m", "memory": "50Mi"}}
+"""Resources of a scheduler for which nothing else was adopted or set."""
+
+
 @dataclass(frozen=True, slots=True)
 class InstallerSettings:
     """Time-outs, verbosity and permissions of an installer.
@@ -76,9 +80,14 @@ def render_static_pod(
         content_hash_annotation=names.CONTENT_HASH_ANNOTATION,
         operand=names.OPERAND,
         placeholder=PLACEHOLDER,
+        resources=dict(OWN_RESOURCES),
         revision_label=names.REVISION_LABEL,
         static_pod_resources=STATIC_POD_RESOURCES,
     )
+
+
+SHARED_VOLUMES: Final = "scheduler-"
+"""Beginning of the names of the scheduler's volumes in the installer Pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,7 @@ class SchedulerSurroundings:
             name = str(mount["name"])
             if name.startswith(OWN_VOLUMES):
                 continue
-            names_.setdefault(name, f"scheduler-{len(names_)}")
+            names_.setdefault(name, f"{SHARED_VOLUMES}{len(names_)}")
             mounts.append({**mount, "name": names_[name], "readOnly": True})
         volumes = tuple({**known[name], "name": made} for name, made in names_.items())
         return cls(tuple(container.get("env") or ()), volumes, tuple(mounts))

@@ -11,6 +11,7 @@ import yaml
 from ..base import assets, names
 from ..base.platform import Platform
 from ..manifests.templates import canonical_json
+from ..operatorsettings.requested_pod import NOTHING_REQUESTED, RequestedPod
 from ..schedulerconfig.canonical import config_text
 from ..schedulerconfig.command_line import probe_target
 from ..schedulerconfig.result_cache import cached_by_identity
@@ -18,6 +19,7 @@ from .adoption.adopted import NOTHING, Adopted
 from .adoption.pod_settings import apply_settings, parse_settings, settings_text
 from .compose import Composition
 from .node_pods import render_static_pod, stub_kubeconfig
+from .requested_settings import merged_settings
 
 
 def target_data(
@@ -26,15 +28,16 @@ def target_data(
     image: str,
     force_redeployment_reason: str,
     adopted: Adopted = NOTHING,
+    requested: RequestedPod = NOTHING_REQUESTED,
 ) -> dict[str, dict[str, str]]:
     """The data of the target ConfigMaps, by name; a revision is a copy of them.
 
     The composition must have a configuration; `adopted` is what schedulers before the operator
-    had. The operator's version is not part of the data: a new
-    operator that renders the same bytes does not restart a scheduler.
+    had, and `requested` is what OperatorSettings has in its place. The operator's version is not
+    part of the data: a new operator that renders the same bytes does not restart a scheduler.
     """
     assert composition.config is not None  # noqa: S101 - callers check `blocking`
-    settings = settings_text(adopted.settings)
+    settings = settings_text(merged_settings(adopted.settings, requested))
     record = adopted.record
     return {
         names.CONFIG: {names.CONFIG_KEY: _config_text(composition.config)},

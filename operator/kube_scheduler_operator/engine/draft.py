@@ -22,6 +22,7 @@ from ..loadpolicy.reconcile import LoadPolicies
 from ..model.inputs import Inputs
 from ..model.plan import Action, Plan
 from ..model.snapshot import PendingPod
+from ..operatorsettings.validate import SettingsResult
 from ..secondary.reconcile import SecondarySchedulers
 from ..status.conditions import Condition
 
@@ -34,6 +35,7 @@ class Draft:
 
     Attributes:
         adopted: what is kept from the schedulers before the operator.
+        settings: the validated OperatorSettings; None without one.
         image: the operand's image; empty if it is unknown.
         record: the write of what was decided about the platform; empty if it is up to date.
         managed: the SecondaryScheduler in the place of the control plane's scheduler.
@@ -60,6 +62,7 @@ class Draft:
     """
 
     adopted: Adopted = field(default_factory=Adopted)
+    settings: SettingsResult | None = None
     image: str = ""
     record: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     managed: ManagedScheduler = field(default_factory=ManagedScheduler)

@@ -40,6 +40,7 @@ async def finish(memo: Session, **_: Any) -> None:
 @kopf.on.event("kube-scheduler-operator.dev/v1alpha1", "schedulerextenders", registry=registry)
 @kopf.on.event("kube-scheduler-operator.dev/v1alpha1", "secondaryschedulers", registry=registry)
 @kopf.on.event("kube-scheduler-operator.dev/v1alpha1", "loadpolicies", registry=registry)
+@kopf.on.event("kube-scheduler-operator.dev/v1alpha1", "operatorsettings", registry=registry)
 @kopf.on.event("aks.azure.com/v1alpha1", "schedulerconfigurations", registry=registry)
 # The cluster: OpenShift's configuration, its credentials, nodes, and the holders of Leases.
 @kopf.on.event("config.openshift.io/v1", "apiservers", registry=registry)

@@ -19,6 +19,7 @@ _USER_KINDS: Final = (
     kinds.KUBE_SCHEDULERS,
     kinds.LOAD_POLICIES,
     kinds.SCHEDULER_EXTENDERS,
+    kinds.OPERATOR_SETTINGS,
     kinds.SCHEDULER_PROFILES,
     kinds.SCHEDULERS,
     kinds.SECONDARY_SCHEDULERS,

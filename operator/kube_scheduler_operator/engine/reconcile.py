@@ -37,6 +37,7 @@ STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
     "Managed": (
         *EVERYWHERE,
         steps.adopt,  # settings of the schedulers from before the operator
+        steps.validate_settings,  # OperatorSettings: what replaces them
         steps.observe,  # default configuration, cluster settings, overrides, flags
         steps.validate_extenders,  # SchedulerExtenders of the control plane
         steps.validate_profiles,  # SchedulerProfiles of the control plane
@@ -59,6 +60,7 @@ WITHOUT_STATIC_PODS: Final[Mapping[str, tuple[Step, ...]]] = {
     "Managed": (
         steps.record_platform,
         steps.find_image,
+        steps.validate_managed_settings,  # OperatorSettings
         steps.observe_settings,  # default configuration, overrides, flags
         steps.compose_managed,  # the effective configuration, validated
         steps.replace_refused_settings,  # by those that it was written with last
@@ -81,6 +83,8 @@ FAILURES: Final[Mapping[Step, tuple[str, bool]]] = {
     steps.reconcile_load_policies: (names.LOAD_POLICIES_DEGRADED, False),
     steps.diagnose: (names.CONFIG_OBSERVATION_DEGRADED, False),
     steps.adopt: (names.ADOPTION_DEGRADED, True),
+    steps.validate_settings: (names.OPERATOR_SETTINGS_DEGRADED, True),
+    steps.validate_managed_settings: (names.OPERATOR_SETTINGS_DEGRADED, True),
     steps.observe: (names.CONFIG_OBSERVATION_DEGRADED, True),
     steps.validate_extenders: (names.SCHEDULER_EXTENDERS_DEGRADED, True),
     steps.validate_profiles: (names.SCHEDULER_PROFILES_DEGRADED, True),

@@ -78,6 +78,9 @@ def take_snapshot(
         scheduler_extenders=None
         if kinds.SCHEDULER_EXTENDERS in missing_kinds
         else _by_name(view.list(kinds.SCHEDULER_EXTENDERS)),
+        operator_settings=None
+        if kinds.OPERATOR_SETTINGS in missing_kinds
+        else _by_name(view.list(kinds.OPERATOR_SETTINGS)),
         aks_configurations=None
         if platform.owns_static_pods or kinds.AKS_SCHEDULER_CONFIGURATIONS in missing_kinds
         else _by_name(view.list(kinds.AKS_SCHEDULER_CONFIGURATIONS)),

@@ -62,6 +62,7 @@ from ..controlplane.observe_attached import (
 from ..controlplane.operand_image import operand_image, operand_version
 from ..controlplane.platform_record import keep_record
 from ..controlplane.policy_config_map import mirror_policy
+from ..controlplane.requested_settings import recorded_object, static_pod_settings
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import gather_credentials
 from ..controlplane.revision.history import configurations_in_use, refusal_of
@@ -87,6 +88,7 @@ from ..kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
     NETWORK_POLICIES,
+    OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SECONDARY_SCHEDULERS,
@@ -99,6 +101,9 @@ from ..model.limits import OVERRIDES
 from ..model.plan import Action, Delete, Event, Plan, Replace, soonest
 from ..model.redirect import as_written, redirected, renaming_note
 from ..model.snapshot import Snapshot
+from ..operatorsettings.status import report_settings
+from ..operatorsettings.validate import PodDefaults
+from ..operatorsettings.validate import validate_settings as validate_own
 from ..profiles import aks
 from ..profiles.attribution import attribute
 from ..profiles.status import report_profiles
@@ -109,6 +114,7 @@ from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from ..schedulerconfig.validation import Target
 from ..secondary.compose import CONNECTION, RESERVED, SETTINGS
 from ..secondary.reconcile import secondary_schedulers
+from ..secondary.request import DEFAULT_RESOURCES
 from ..status.accepted import forget
 from ..status.conditions import Condition, merge_conditions, problem_condition
 from ..status.scheduler_lease import control_plane_lease
@@ -175,6 +181,11 @@ def adopt(snapshot: Snapshot, draft: Draft) -> Draft:
     return replace(draft, adopted=adopted(snapshot))
 
 
+def validate_settings(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Validate OperatorSettings with what was adopted, which it replaces."""
+    return replace(draft, settings=static_pod_settings(snapshot, draft.adopted))
+
+
 def observe(snapshot: Snapshot, draft: Draft) -> Draft:
     """Read the settings of the cluster and of users: what all profiles and extenders share."""
     inputs = desired.inputs_of(snapshot, draft.image, draft.adopted)
@@ -207,6 +218,7 @@ def compose(snapshot: Snapshot, draft: Draft) -> Draft:
     findings = (
         *draft.failures,
         *draft.adopted.findings,
+        *_settings_findings(draft),
         *composition.findings,
         *(finding for result in attached for finding in rejection_findings(result)),
         *desired.image_findings(draft.image),
@@ -215,6 +227,10 @@ def compose(snapshot: Snapshot, draft: Draft) -> Draft:
         *_refused_statuses(snapshot),
     )
     return replace(draft, composition=composition, credentials=credentials, findings=findings)
+
+
+def _settings_findings(draft: Draft) -> tuple[Finding, ...]:
+    return rejection_findings(draft.settings) if draft.settings is not None else ()
 
 
 def _version_findings(draft: Draft) -> tuple[Finding, ...]:
@@ -327,7 +343,12 @@ def revise(snapshot: Snapshot, draft: Draft) -> Draft:
             snapshot, scheduler=inputs.scheduler, kubescheduler=inputs.kubescheduler
         )
         content = desired.content_of(
-            effective, composition, draft.image, credentials.parts, draft.adopted
+            effective,
+            composition,
+            draft.image,
+            credentials.parts,
+            draft.adopted,
+            draft.settings,
         )
     too_large = desired.size_findings(content) if content is not None else ()
     content = None if too_large else content
@@ -423,6 +444,16 @@ def _next_version(draft: Draft) -> tuple[Condition, ...]:
 # --- where the provider runs the control plane's scheduler ----------------------------------------
 
 
+def validate_managed_settings(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Validate OperatorSettings for the Deployment in the control plane's place."""
+    objects = snapshot.operator_settings
+    if objects is None:  # not served; a restarted API server may not serve it at first
+        accepted = accepted_by(snapshot)
+        objects = recorded_object(accepted.inputs if accepted is not None else None)
+    defaults = PodDefaults(DEFAULT_RESOURCES)
+    return replace(draft, settings=validate_own(objects, snapshot.platform, defaults))
+
+
 def observe_settings(snapshot: Snapshot, draft: Draft) -> Draft:
     """Read what Scheduler and KubeScheduler set; other objects are attached later."""
     inputs = replace(
@@ -438,20 +469,26 @@ def compose_managed(snapshot: Snapshot, draft: Draft) -> Draft:
     del snapshot  # it is in the inputs
     composition = combine(result_of(draft.base), ObservedExtenders(), ObservedProfiles())
     image = desired.image_findings(draft.image, static_pods=False)
-    findings = (*draft.failures, *composition.findings, *image, *_version_findings(draft))
+    findings = (
+        *draft.failures,
+        *_settings_findings(draft),
+        *composition.findings,
+        *image,
+        *_version_findings(draft),
+    )
     return replace(draft, composition=composition, findings=findings)
 
 
 def request_scheduler(snapshot: Snapshot, draft: Draft) -> Draft:
     """Keep the SecondaryScheduler that has these settings."""
-    permitted = Permitted(SETTINGS, CONNECTION, RESERVED)
+    permitted = Permitted(SETTINGS, CONNECTION, RESERVED, DEFAULT_RESOURCES)
     base, composition = result_of(draft.base), result_of(draft.composition)
     inputs = result_of(draft.inputs)
     scheduler, kubescheduler = inputs.scheduler, inputs.kubescheduler
     effective = replace(snapshot, scheduler=scheduler, kubescheduler=kubescheduler)
     # An older image than the default one, while settings are not valid for that.
     image = draft.image if draft.image != operand_image(snapshot) else ""
-    managed = managed_scheduler(effective, base, composition, permitted, image)
+    managed = managed_scheduler(effective, base, composition, permitted, draft.settings, image)
     return replace(draft, managed=managed, findings=(*draft.findings, *managed.findings))
 
 
@@ -554,6 +591,7 @@ def remove_managed(snapshot: Snapshot, draft: Draft) -> Draft:
         forgotten = (
             *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
             *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
+            *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
         )
     plan = Plan(
         (*work, *write_status(snapshot, status)),
@@ -598,6 +636,7 @@ def remove(snapshot: Snapshot, draft: Draft) -> Draft:
         forgotten = (
             *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
             *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
+            *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
         )
         plan = replace(
             plan, reports=(*plan.reports, *forgotten), write_sets=removed_agents(snapshot)
@@ -673,7 +712,7 @@ def _object_reports(
     profiles: Sequence[ProfileResult],
     extenders: Sequence[ExtenderResult],
 ) -> tuple[Action, ...]:
-    """The statuses of SchedulerProfiles and SchedulerExtenders, of all schedulers."""
+    """The statuses of SchedulerProfiles, SchedulerExtenders and OperatorSettings."""
     secondary = draft.secondary
     return (
         *report_profiles(
@@ -685,4 +724,5 @@ def _object_reports(
             {**secondary.agents, **draft.agents.health},
             snapshot.now,
         ),
+        *report_settings(snapshot.operator_settings, draft.settings, snapshot.now),
     )

@@ -94,6 +94,7 @@ def _shared_watches(target: str) -> Iterator[WatchSpec]:
     yield WatchSpec(kinds.KUBE_SCHEDULERS)
     yield WatchSpec(kinds.SCHEDULER_PROFILES, optional=True)
     yield WatchSpec(kinds.SCHEDULER_EXTENDERS, optional=True)
+    yield WatchSpec(kinds.OPERATOR_SETTINGS, optional=True)
     yield WatchSpec(
         kinds.CLUSTER_OPERATORS, field_selector=f"metadata.name={names.CLUSTEROPERATOR}"
     )

@@ -195,6 +195,7 @@ CLUSTER_OPERATORS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "ClusterOperator")
 SCHEDULER_PROFILES: Final = _cluster_scoped(_OWN, "SchedulerProfile")
 SCHEDULER_EXTENDERS: Final = _cluster_scoped(_OWN, "SchedulerExtender")
 LOAD_POLICIES: Final = _cluster_scoped(_OWN, "LoadPolicy", plural="loadpolicies")
+OPERATOR_SETTINGS: Final = _cluster_scoped(_OWN, "OperatorSettings", plural="operatorsettings")
 KUBE_SCHEDULERS: Final = _cluster_scoped("operator.openshift.io/v1", "KubeScheduler")
 SECONDARY_SCHEDULERS: Final = _cluster_scoped(_OWN, "SecondaryScheduler")
 AKS_SCHEDULER_CONFIGURATIONS: Final = _cluster_scoped(
@@ -211,6 +212,7 @@ CONFIGURED: Final[Mapping[str, Resource]] = {
         SCHEDULER_EXTENDERS,
         SECONDARY_SCHEDULERS,
         LOAD_POLICIES,
+        OPERATOR_SETTINGS,
     )
 }
 """The kinds in which users configure schedulers and their load, by name."""

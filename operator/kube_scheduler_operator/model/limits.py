@@ -63,6 +63,7 @@ def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
         infrastructure=keep(snapshot.infrastructure),
         scheduler_profiles=keep_all(snapshot.scheduler_profiles),
         scheduler_extenders=keep_all(snapshot.scheduler_extenders),
+        operator_settings=keep_all(snapshot.operator_settings),
         secondaries=replace(snapshot.secondaries, schedulers=schedulers),
         loads=replace(snapshot.loads, policies=keep_all(snapshot.loads.policies)),
     )
@@ -95,6 +96,7 @@ def _objects(snapshot: Snapshot) -> Iterator[Object]:
     )
     yield from (snapshot.scheduler_profiles or {}).values()
     yield from (snapshot.scheduler_extenders or {}).values()
+    yield from (snapshot.operator_settings or {}).values()
     yield from snapshot.secondaries.schedulers.values()
     yield from (snapshot.loads.policies or {}).values()
 

@@ -139,6 +139,7 @@ class Snapshot:
         infrastructure: Infrastructure "cluster" of config.openshift.io, if there is one.
         scheduler_profiles: SchedulerProfiles by name; None: the API does not serve the kind.
         scheduler_extenders: SchedulerExtenders likewise.
+        operator_settings: OperatorSettings likewise; at most the one with the name "cluster".
         config_maps: the operator's ConfigMaps in the target namespace, by name.
         secrets: Secrets of schedulers in the target namespace, by name.
         source_config_maps: ConfigMaps that the cluster keeps for schedulers (platform.Credentials).
@@ -186,6 +187,7 @@ class Snapshot:
     infrastructure: Object | None = None
     scheduler_profiles: Mapping[str, Object] | None = field(default_factory=dict)
     scheduler_extenders: Mapping[str, Object] | None = field(default_factory=dict)
+    operator_settings: Mapping[str, Object] | None = field(default_factory=dict)
     aks_configurations: Mapping[str, Object] | None = None
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     secrets: Mapping[str, Object] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from ..base.findings import (
     listing,
 )
 from ..base.objects import mapping
-from ..kube.resource import CONFIGURED, LOAD_POLICIES
+from ..kube.resource import CONFIGURED, LOAD_POLICIES, OPERATOR_SETTINGS
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
@@ -31,6 +31,7 @@ from .checks import Checked, Checker, CheckOptions, Item, Kind
 from .config_maps import CONFIG_MAP, MountedFile, mounted_files, scheduler_images
 from .control_plane import check_configurations
 from .load_policies import check_load_policies
+from .operator_settings import check_operator_settings
 from .secondary_schedulers import check_objects
 
 SYNTAX: Final = "Syntax"
@@ -49,6 +50,9 @@ KINDS: Final[Kinds] = {
         for each in CONFIGURED.values()
     },
     (LOAD_POLICIES.group, LOAD_POLICIES.kind): Kind(LOAD_POLICIES.version, check_load_policies),
+    (OPERATOR_SETTINGS.group, OPERATOR_SETTINGS.kind): Kind(
+        OPERATOR_SETTINGS.version, check_operator_settings
+    ),
     (CRANE_GROUP, CRANE_KIND): Kind("v1alpha1", check_load_policies),
 }
 """The kinds that can be checked, by API group and kind."""

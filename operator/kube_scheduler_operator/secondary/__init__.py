@@ -1,4 +1,5 @@
 """SecondaryScheduler: composition, rollout as a Deployment, and status; pure.
 
-May import: profiles, extenders and below. May be imported by: diagnostics and above.
+May import: profiles, extenders, operatorsettings and below. May be imported by: diagnostics and
+above.
 """

@@ -1,4 +1,5 @@
 """Conditions, and what the statuses of all kinds share; pure.
 
-May import: manifests and below. May be imported by: profiles, extenders and above.
+May import: manifests and below. May be imported by: profiles, extenders, operatorsettings and
+above.
 """

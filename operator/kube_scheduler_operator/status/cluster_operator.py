@@ -12,6 +12,7 @@ from ..base import names
 from ..base.platform import Platform
 from ..kube.resource import (
     LOAD_POLICIES,
+    OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SECONDARY_SCHEDULERS,
@@ -21,7 +22,13 @@ from .conditions import ALWAYS_FALSE, Condition, merge_conditions
 
 API_VERSION: Final = "config.openshift.io/v1"
 
-_OWN_KINDS: Final = (SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS, LOAD_POLICIES)
+_OWN_KINDS: Final = (
+    SCHEDULER_PROFILES,
+    SCHEDULER_EXTENDERS,
+    SECONDARY_SCHEDULERS,
+    LOAD_POLICIES,
+    OPERATOR_SETTINGS,
+)
 _FIELD: Final = "spec.managementState of KubeScheduler cluster is"
 _UNMANAGED: Final = f"{_FIELD} Unmanaged: the operator changes nothing until it is Managed again"
 

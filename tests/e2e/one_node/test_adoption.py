@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ...customised import (
     customised,
     with_config_file,
 )
-from ..conftest import CONFIG_MAPS, MANIFEST, PODS, Cluster
+from ..conftest import CONFIG_MAPS, MANIFEST, OPERATOR_SETTINGS, PODS, Cluster
 
 # They leave the cluster without the operator's revisions, and adopt again.
 pytestmark = pytest.mark.runs_last
@@ -131,8 +132,16 @@ def lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return found
 
 
-def is_kept(cluster: Cluster, stock: dict[str, Any], *names: str) -> None:
-    """Adopt a customised scheduler, compare, and give it back byte for byte."""
+def is_kept(
+    cluster: Cluster,
+    stock: dict[str, Any],
+    *names: str,
+    meanwhile: Callable[[Cluster], None] = lambda cluster: None,
+) -> None:
+    """Adopt a customised scheduler, compare, and give it back byte for byte.
+
+    After `meanwhile`, everything must be as it was adopted.
+    """
     text = yaml.safe_dump(customised(stock, *names))
     write(cluster, text)
     before = mirror(cluster)
@@ -161,13 +170,75 @@ def is_kept(cluster: Cluster, stock: dict[str, Any], *names: str) -> None:
     ):
         assert cluster.condition("AdoptedSettings")[0] == "True"
     cluster.schedules()
+    meanwhile(cluster)
+    assert lost(before, mirror(cluster)) == []
     remove(cluster)
     assert cluster.on_node("cat", MANIFEST) == text, "given back byte for byte"
 
 
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+SETTINGS = {
+    "resources": {"requests": {"cpu": "150m"}, "limits": {"memory": "2Gi"}},
+    "env": [{"name": "GOGC", "value": "75"}, {"name": "GOTRACEBACK", "value": "all"}],
+    "annotations": {"example.com/team": "other", "example.com/cost": "shared"},
+    "hostFiles": [{"path": CERTIFICATES, "mountPath": "/etc/extra/ca.crt"}],
+    "removeAdopted": ["env.HTTPS_PROXY"],
+}
+
+
+def settings_replace_what_was_adopted(cluster: Cluster) -> None:
+    """Create OperatorSettings, look into the running Pod, and delete them again."""
+    own = f"{OPERATOR_SETTINGS}/cluster"
+    body = {
+        "apiVersion": "kube-scheduler-operator.dev/v1alpha1", "kind": "OperatorSettings",
+        "metadata": {"name": "cluster"}, "spec": {"pods": SETTINGS},
+    }  # fmt: skip
+
+    def rolled_out(after: int) -> None:
+        until(
+            lambda: cluster.calm() and cluster.current > after and mirror(cluster)["ready"],
+            120,
+            lambda: f"not rolled out: {cluster.status}",
+        )
+
+    latest = cluster.latest
+    cluster.api.request("POST", OPERATOR_SETTINGS, body)
+    try:
+        rolled_out(latest)
+        pod = mirror(cluster)
+        container = pod["spec"]["containers"][0]
+        assert container["resources"] == {
+            "requests": {"cpu": "150m", "memory": "300Mi"}, "limits": {"memory": "2Gi"},
+        }  # fmt: skip
+        annotations = pod["metadata"]["annotations"]
+        assert annotations["example.com/team"] == "other"
+        assert annotations["example.com/cost"] == "shared"
+        pid, _ = cluster.scheduler()
+        environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
+        assert {"GOGC=75", "GOTRACEBACK=all"} <= {*environment}
+        assert any(one.startswith("NO_PROXY=") for one in environment)
+        assert not any(one.startswith("HTTPS_PROXY=") for one in environment)
+        seen = Path(f"/proc/{pid}/root/etc/extra/ca.crt")
+        assert seen.read_bytes() == Path(CERTIFICATES).read_bytes()
+        mounts = Path(f"/proc/{pid}/mounts").read_text().splitlines()
+        (line,) = (one.split() for one in mounts if one.split()[1] == "/etc/extra/ca.crt")
+        assert "ro" in line[3].split(",")
+        conditions = cluster.api.request("GET", own)["status"]["conditions"]
+        assert {one["type"]: one["status"] for one in conditions} == {
+            "Accepted": "True", "Warnings": "False",
+        }  # fmt: skip
+        cluster.schedules()
+        latest = cluster.latest
+    finally:
+        cluster.api.request("DELETE", own)
+    rolled_out(latest)
+
+
 @pytest.mark.timeout(420, func_only=True)
-def test_all_customisations_together_are_kept(cluster: Cluster, stock: dict[str, Any]) -> None:
-    is_kept(cluster, stock, *TOGETHER)
+def test_all_customisations_together_are_kept_and_replaced_by_operator_settings(
+    cluster: Cluster, stock: dict[str, Any]
+) -> None:
+    is_kept(cluster, stock, *TOGETHER, meanwhile=settings_replace_what_was_adopted)
 
 
 def write_config(cluster: Cluster, text: str) -> None:

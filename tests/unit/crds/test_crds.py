@@ -16,6 +16,7 @@ from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     KUBE_SCHEDULERS,
     LOAD_POLICIES,
+    OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
@@ -38,6 +39,7 @@ RESOURCES = {
     names.SCHEDULERPROFILES: SCHEDULER_PROFILES,
     names.SECONDARYSCHEDULERS: SECONDARY_SCHEDULERS,
     names.LOADPOLICIES: LOAD_POLICIES,
+    names.OPERATORSETTINGS: OPERATOR_SETTINGS,
 }
 CRDS: dict[str, dict[str, Any]] = {
     name: yaml.safe_load(assets.text("crds", f"{name}.yaml")) for name in RESOURCES
@@ -118,7 +120,8 @@ def test_schema_is_structural(name: str) -> None:
     """Every field has a type, and required ones and list keys exist."""
     for path, field in [("", schema(name)), *fields(schema(name))]:
         # A field that is a number or a string cannot declare a type.
-        assert "type" in field or field.get("x-kubernetes-preserve-unknown-fields"), path
+        free = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
+        assert "type" in field or any(field.get(key) for key in free), path
         assert set(field.get("required", [])) <= set(field.get("properties", {})), path
         keys = field.get("x-kubernetes-list-map-keys", [])
         assert (field.get("x-kubernetes-list-type") == "map") == bool(keys), path

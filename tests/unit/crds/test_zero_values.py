@@ -17,6 +17,8 @@ from kube_scheduler_operator.controlplane.compose import Inputs, compose
 from kube_scheduler_operator.extenders import agent
 from kube_scheduler_operator.extenders.entry import agent_of, check_entry
 from kube_scheduler_operator.loadpolicy import request as loads
+from kube_scheduler_operator.operatorsettings.requested_pod import requested_pod
+from kube_scheduler_operator.operatorsettings.validate import PodDefaults, settings_problems
 from kube_scheduler_operator.profiles.check import ProfileVersion, Surroundings, check_profile
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.target_scheduler import Target
@@ -30,8 +32,8 @@ VERSION = Version.parse("v1.36.0")
 TARGET = Target(Gates(VERSION), stock=False)
 
 PASSED_ON = (
-    "resources.", "tolerations[].", "spec.config.", "spec.profiles[].", "spec.sidecars[].",
-    "spec.plugins.", "spec.pluginConfig[].",
+    "nodeMetrics.resources.", "annotator.resources.", "spec.resources.", "tolerations[].",
+    "spec.config.", "spec.profiles[].", "spec.sidecars[].", "spec.plugins.", "spec.pluginConfig[].",
 )  # fmt: skip
 """Fields of Kubernetes' types. They are passed on, so zero values mean what they mean there."""
 
@@ -49,6 +51,7 @@ A_VALUE: Mapping[str, frozenset[str]] = {
             "spec.source.nodeMetrics.tolerations=[]",
         }
     ),
+    names.OPERATORSETTINGS: frozenset(),
     names.SCHEDULEREXTENDERS: frozenset(
         {
             "spec.agent.policies[].weight=0",
@@ -97,8 +100,14 @@ def read_secondary(spec: Mapping[str, Any]) -> object:
     return secondary.read({"metadata": {"name": "x"}, "spec": spec})
 
 
+def read_settings(spec: Mapping[str, Any]) -> object:
+    assert not tuple(settings_problems({"metadata": {}, "spec": spec}, PodDefaults()))
+    return requested_pod(spec)
+
+
 READERS: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
     names.LOADPOLICIES: read_load_policy,
+    names.OPERATORSETTINGS: read_settings,
     names.SCHEDULEREXTENDERS: read_extender,
     names.SCHEDULERPROFILES: read_profile,
     names.SECONDARYSCHEDULERS: read_secondary,

@@ -40,6 +40,7 @@ REQUIRED: Mapping[str, Any] = {
     "timeRange": "5m",
     "tlsSecurityProfile.type": "Custom",
     "type": "Degraded",
+    "path": "/etc/ssl/certs",
     "url": "http://prometheus:9090",
     "volumes[].name": "data",
 }
@@ -157,6 +158,7 @@ def adjust(name: str, value: Object, path: str = "") -> Object:
 
 REFUSED: Mapping[str, frozenset[str]] = {
     names.LOADPOLICIES: frozenset({"spec.annotator.replicas"}),
+    names.OPERATORSETTINGS: frozenset(),
     names.SCHEDULEREXTENDERS: frozenset(),
     names.SCHEDULERPROFILES: frozenset(),
     names.SECONDARYSCHEDULERS: frozenset({"spec.replicas"}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -59,7 +59,13 @@ def found(platform: Platform, kind: str, name: str, namespace: str | None = None
 
 def bound(platform: Platform, account: str, namespace: str) -> Iterator[tuple[str, Object]]:
     """(namespace, "" for all; rule) for everything that a ServiceAccount may do."""
-    objects = OVERLAYS[platform.name]
+    yield from bound_by(OVERLAYS[platform.name], account, namespace)
+
+
+def bound_by(
+    objects: Sequence[Object], account: str, namespace: str
+) -> Iterator[tuple[str, Object]]:
+    """The same for the bindings and roles among these objects."""
     for binding in objects:
         subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
         if subject not in binding.get("subjects", ()):

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import PLATFORMS, Platform
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, Platform
 
 from .overlays import DEPLOY, build
-from .test_overlays import bound
+from .test_overlays import bound, bound_by
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "rights.md"
 ACCOUNTS_HEAD = """\
@@ -43,10 +45,27 @@ ACCOUNTS = {
 }
 
 
+WEBHOOKS: Mapping[Platform, str] = {KUBEADM: "webhook", OPENSHIFT: "openshift-webhook"}
+"""Where the operator answers a webhook -> what to apply; the others are as on kubeadm."""
+WEBHOOK_HEAD = """
+### With the webhook for `spec.assign`
+
+Before Kubernetes 1.36, `deploy/assignment` adds a webhook for [assignment.md](assignment.md) (Helm:
+`assignment.way`). With it, the operator's account may also do this; a ValidatingAdmissionPolicy
+limits the update to the field `caBundle`. The policy that applies `spec.assign` from 1.36 on adds
+no rights.
+"""
+
+
 def rows(platform: Platform, account: str, namespace: str) -> list[str]:
     """One line per rule: namespace, resources, names and verbs."""
-    lines = []
-    for place, rule in bound(platform, account, namespace):
+    return lines(bound(platform, account, namespace))
+
+
+def lines(rules: Iterable[tuple[str, Any]]) -> list[str]:
+    """One line per rule in a namespace."""
+    found = []
+    for place, rule in rules:
         what = [
             f"`{resource}.{group}`" if group else f"`{resource}`"
             for group in rule["apiGroups"]
@@ -58,8 +77,8 @@ def rows(platform: Platform, account: str, namespace: str) -> list[str]:
             ", ".join(f"`{name}`" for name in rule.get("resourceNames", ())),
             ", ".join(rule["verbs"]),
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return sorted(lines)
+        found.append(f"| {' | '.join(cells)} |")
+    return sorted(found)
 
 
 def section(platform: Platform) -> str:
@@ -73,17 +92,30 @@ def section(platform: Platform) -> str:
             continue  # the platform does not have it
         text += f"\n#### `{account}`: {what}\n\n"
         if found:
-            head = "| Where | What | Names | Verbs |\n|---|---|---|---|\n"
-            text += head + "\n".join(found) + "\n"
+            text += table(found)
         else:
             text += "Nothing; its pods have no token either.\n"
+    return text
+
+
+def table(found: list[str]) -> str:
+    head = "| Where | What | Names | Verbs |\n|---|---|---|---|\n"
+    return head + "\n".join(found) + "\n"
+
+
+def webhook_section() -> str:
+    text = WEBHOOK_HEAD
+    for platform, folder in WEBHOOKS.items():
+        account, namespace = platform.operator.account, platform.operator_namespace
+        found = lines(bound_by(build(DEPLOY / "assignment" / folder), account, namespace))
+        text += f"\n#### `deploy/assignment/{folder}`\n\n{table(found)}"
     return text
 
 
 def test_the_page_lists_what_the_manifests_grant(golden) -> None:
     by_hand = DOCUMENT.read_text(encoding="utf-8").partition("## Accounts\n")[0]
     generated = "".join(section(platform) for platform in PLATFORMS.values())
-    golden(DOCUMENT, by_hand + ACCOUNTS_HEAD + generated)
+    golden(DOCUMENT, by_hand + ACCOUNTS_HEAD + generated + webhook_section())
 
 
 def test_the_roles_for_people_are_those_of_the_page() -> None:

@@ -27,6 +27,7 @@ from kube_scheduler_operator.kube.resource import (
     LEASES,
     LOAD_POLICIES,
     NODES,
+    OPERATOR_SETTINGS,
     PODS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
@@ -353,6 +354,7 @@ def test_all_kinds_of_the_snapshot_are_watched() -> None:
         KUBE_SCHEDULERS,
         SCHEDULER_PROFILES,
         SCHEDULER_EXTENDERS,
+        OPERATOR_SETTINGS,
         CLUSTER_OPERATORS,
         NODES,
         SECRETS,
@@ -371,7 +373,12 @@ def test_all_kinds_of_the_snapshot_are_watched() -> None:
 
 def test_optional_kinds() -> None:
     optional = {w.resource for w in watches(KUBEADM) if w.optional}
-    assert optional == {SCHEDULER_PROFILES, SCHEDULER_EXTENDERS, LOAD_POLICIES}
+    assert optional == {
+        SCHEDULER_PROFILES,
+        SCHEDULER_EXTENDERS,
+        OPERATOR_SETTINGS,
+        LOAD_POLICIES,
+    }
 
 
 def test_kind_without_objects_and_kind_that_is_not_served_differ(harness: Harness) -> None:

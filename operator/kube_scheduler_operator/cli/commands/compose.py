@@ -56,7 +56,11 @@ _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
         (kinds.KUBE_SCHEDULERS, {"managementState": "Managed"}),
     )
 }
-_KINDS: Final = {**kinds.CONFIGURED, **kinds.OBSERVED}
+_KINDS: Final = {
+    kind: resource
+    for kind, resource in {**kinds.CONFIGURED, **kinds.OBSERVED}.items()
+    if resource is not kinds.OPERATOR_SETTINGS  # it is about Pods, not about their configuration
+}
 _PROFILE: Final = kinds.SCHEDULER_PROFILES.kind
 _SECONDARY: Final = kinds.SECONDARY_SCHEDULERS.kind
 _LOAD: Final = kinds.LOAD_POLICIES.kind

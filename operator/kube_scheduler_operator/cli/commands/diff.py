@@ -66,9 +66,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         default=[],
         metavar="FILE",
-        help="Scheduler, KubeScheduler, SchedulerProfiles and SchedulerExtenders, or a "
-        "SecondaryScheduler, a LoadPolicy or a KubeSchedulerConfiguration; - for standard input; "
-        "can be repeated",
+        help="Scheduler, KubeScheduler, OperatorSettings, SchedulerProfiles and "
+        "SchedulerExtenders, or a SecondaryScheduler, a LoadPolicy or a "
+        "KubeSchedulerConfiguration; - for standard input; can be repeated",
     )
     parser.add_argument(
         "-o",

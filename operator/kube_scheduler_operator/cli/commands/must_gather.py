@@ -104,6 +104,7 @@ class _Gatherer:
             kinds.KUBE_SCHEDULERS,
             kinds.SCHEDULER_PROFILES,
             kinds.LOAD_POLICIES,
+            kinds.OPERATOR_SETTINGS,
             kinds.SCHEDULER_EXTENDERS,
             kinds.SECONDARY_SCHEDULERS,
             kinds.CLUSTER_OPERATORS,
@@ -172,6 +173,7 @@ class _Gatherer:
     ) -> list[Object]:
         optional = (
             kinds.LOAD_POLICIES,
+            kinds.OPERATOR_SETTINGS,
             kinds.SCHEDULER_EXTENDERS,
             kinds.SCHEDULER_PROFILES,
             kinds.SECONDARY_SCHEDULERS,

@@ -169,6 +169,7 @@ async def _snapshot(api: Api, platform: Platform) -> Snapshot:
         kubescheduler=await get_kubescheduler(api),
         scheduler_profiles=await list_by_name(api, kinds.SCHEDULER_PROFILES),
         scheduler_extenders=await list_by_name(api, kinds.SCHEDULER_EXTENDERS),
+        operator_settings=await list_by_name(api, kinds.OPERATOR_SETTINGS),
         config_maps=await list_config_maps(api, platform),
     )
     if platform.cluster_config:

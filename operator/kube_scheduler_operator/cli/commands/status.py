@@ -19,6 +19,7 @@ from ...kube.resource import (
     KUBE_SCHEDULERS,
     LEASES,
     LOAD_POLICIES,
+    OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
@@ -84,6 +85,7 @@ class ClusterState:
         profiles: SchedulerProfiles by name; None: the kind is not installed or not readable.
         loads: LoadPolicies.
         extenders: SchedulerExtenders by name; None: likewise.
+        settings: OperatorSettings by name; None: likewise.
         secondaries: SecondarySchedulers by name; None: likewise.
         managed: whether they are in the place of the control plane's scheduler.
         kubeadm: kubeadm's ConfigMap; None if it does not exist or is not readable.
@@ -99,6 +101,7 @@ class ClusterState:
     profiles: Mapping[str, Mapping[str, Any]] | None = None
     loads: Sequence[Mapping[str, Any]] = ()
     extenders: Mapping[str, Mapping[str, Any]] | None = None
+    settings: Mapping[str, Mapping[str, Any]] | None = None
     secondaries: Mapping[str, Mapping[str, Any]] | None = None
     managed: bool = False
     kubeadm: Mapping[str, Any] | None = None
@@ -128,6 +131,7 @@ async def _read(api: Api, platform: Platform) -> ClusterState:
         events_in=platform.operator_namespace,
         profiles=await _allowed("SchedulerProfiles", list_by_name(api, SCHEDULER_PROFILES)),
         extenders=await _allowed("SchedulerExtenders", list_by_name(api, SCHEDULER_EXTENDERS)),
+        settings=await _allowed("OperatorSettings", list_by_name(api, OPERATOR_SETTINGS)),
         loads=await _load_policies(api),
         secondaries=await _allowed("SecondarySchedulers", list_by_name(api, SECONDARY_SCHEDULERS)),
         managed=not platform.owns_static_pods,
@@ -238,6 +242,7 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
                 for kind, objects in (
                     ("SchedulerProfile", cluster.profiles),
                     ("SchedulerExtender", cluster.extenders),
+                    ("OperatorSettings", cluster.settings),
                 )
                 for name, obj in sorted((objects or {}).items())
                 for warning in _warnings(f"{kind} {name}", obj, names.WARNINGS)
@@ -255,6 +260,7 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
         "nodes": nodes,
         "loadPolicies": [_load_policy(obj) for obj in cluster.loads],
         "schedulerProfiles": [_profile(obj) for _, obj in sorted((cluster.profiles or {}).items())],
+        "operatorSettings": [_settings(obj) for _, obj in sorted((cluster.settings or {}).items())],
         "schedulerExtenders": [
             extender_state(obj) for _, obj in sorted((cluster.extenders or {}).items())
         ],
@@ -318,6 +324,20 @@ def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
         "state": accepted.get("reason", "") if observed else "",
         "generation": obj["metadata"].get("generation", 0),
         "acceptedGeneration": status.get("acceptedGeneration", 0),
+        "message": accepted.get("message", ""),
+    }
+
+
+def _settings(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """The status of OperatorSettings; `state` is empty until the operator has observed it."""
+    status = obj.get("status") or {}
+    accepted = condition_in(status, names.ACCEPTED)
+    observed = status.get("observedGeneration") == obj["metadata"].get("generation")
+    pods = (obj.get("spec") or {}).get("pods") or {}
+    return {
+        "name": obj["metadata"]["name"],
+        "pods": sorted(name for name, value in pods.items() if value),
+        "state": accepted.get("reason", "") if observed else "",
         "message": accepted.get("message", ""),
     }
 
@@ -402,6 +422,9 @@ def render(report: Mapping[str, Any]) -> str:
             f"Profiling  on since revision {report['profilingSince']}; to turn it off, remove "
             "enableProfiling from the KubeScheduler's spec.unsupportedConfigOverrides"
         )
+    for each in report["operatorSettings"]:
+        fields = ", ".join(f"pods.{name}" for name in each["pods"]) or "nothing is set"
+        lines.append(f"Settings   {each['state'] or 'not observed'}: {fields}")
     for policy in report["loadPolicies"]:
         source = f" ({policy['source']})" if policy["source"] else ""
         message = policy["message"] or "not observed by the operator yet"
@@ -516,6 +539,8 @@ def _next_steps(report: Mapping[str, Any]) -> list[str]:
                 "correct the field in the problem: kubectl edit schedulerprofile NAME. Other",
                 "profiles are not affected.",
             ]
+        if any(p["condition"] == names.OPERATOR_SETTINGS_DEGRADED for p in problems):
+            steps += ["correct the field in the problem: kubectl edit operatorsettings cluster."]
         if any(p["condition"] == names.SCHEDULER_EXTENDERS_DEGRADED for p in problems):
             steps += [
                 "correct the SchedulerExtender (kubectl edit schedulerextender NAME) or check its",

@@ -159,6 +159,7 @@ class Uninstall:
         # Users own all objects of these kinds; a kind is deleted if it has no objects.
         await self._remove(kinds.SCHEDULER_PROFILES)
         await self._remove(kinds.SCHEDULER_EXTENDERS)
+        await self._remove(kinds.OPERATOR_SETTINGS)
         self._report("done: removed everything except namespace, ServiceAccounts and RBAC rules")
 
     async def _until(self, poll: Callable[[], Awaitable[str]]) -> None:

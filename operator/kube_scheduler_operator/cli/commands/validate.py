@@ -20,10 +20,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "validate",
         description="Checks KubeSchedulerConfigurations, Schedulers, KubeSchedulers, "
-        "SchedulerProfiles, SchedulerExtenders, SecondarySchedulers, LoadPolicies and crane's "
-        "DynamicSchedulerPolicies as kube-scheduler and the operator do, without a cluster. The "
-        "exit code is 0 if the scheduler would start, 1 if it would not, 2 for invalid usage; "
-        "warnings affect it only with --strict.",
+        "SchedulerProfiles, SchedulerExtenders, SecondarySchedulers, LoadPolicies, "
+        "OperatorSettings and crane's DynamicSchedulerPolicies as kube-scheduler and the operator "
+        "do, without a cluster. The exit code is 0 if the scheduler would start, 1 if it would "
+        "not, 2 for invalid usage; warnings affect it only with --strict.",
     )
     parser.add_argument(
         "-f",

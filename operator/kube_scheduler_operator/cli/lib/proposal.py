@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ...base import names
 from ...base.findings import Finding, format_path
-from ...base.objects import mapping
+from ...base.objects import annotation, mapping
 from ...base.platform import Platform
 from ...base.settings import Settings
 from ...controlplane.accepted_settings import (
@@ -31,10 +31,12 @@ from ...controlplane.adoption.adopted import read_record
 from ...controlplane.base_configuration import base_configuration
 from ...controlplane.compose import Composition, combine, compose
 from ...controlplane.managed_scheduler import Permitted, desired_spec
+from ...controlplane.node_pods import OWN_RESOURCES
 from ...controlplane.observe_attached import ObservedExtenders, ObservedProfiles
+from ...controlplane.requested_settings import recorded_object, requested_by
 from ...controlplane.revision.content import RevisionContent
 from ...controlplane.revision.history import Revision
-from ...controlplane.revision.inputs import read_inputs
+from ...controlplane.revision.inputs import RecordedInputs, read_inputs
 from ...controlplane.target_config_maps import target_data
 from ...kube import resource as kinds
 from ...kube.api import Api, Object
@@ -47,6 +49,7 @@ from ...model.snapshot import Snapshot
 from ...offline.checks import CheckOptions
 from ...offline.secondary_schedulers import DEFINITION, compose_secondary
 from ...offline.validate import wrong_types
+from ...operatorsettings.validate import PodDefaults, SettingsResult, validate_settings
 from ...schedulerconfig.crd_schema import validate_object
 from ...schedulerconfig.feature_gates import Gates
 from ...schedulerconfig.schema import DEFAULT_SCHEDULER, KIND
@@ -55,6 +58,7 @@ from ...schedulerconfig.versions import Version
 from ...secondary.compose import CONNECTION, RESERVED, SETTINGS
 from ...secondary.content import content_of
 from ...secondary.desired import OperandDefaults, desired_scheduler
+from ...secondary.request import DEFAULT_RESOURCES
 from .compare import ParsedRevision, gates_of, parse_revision
 from .errors import CommandError
 from .input_files import display_name, read_documents
@@ -152,12 +156,20 @@ _PROFILE: Final = kinds.SCHEDULER_PROFILES.kind
 _EXTENDER: Final = kinds.SCHEDULER_EXTENDERS.kind
 _MANY: Final = (_PROFILE, _EXTENDER)
 LOAD: Final = kinds.LOAD_POLICIES.kind
+OPERATOR_SETTINGS: Final = kinds.OPERATOR_SETTINGS.kind
 _NAMED: Final = (SECONDARY, LOAD)
-_KINDS: Final = (KIND, kinds.SCHEDULERS.kind, kinds.KUBE_SCHEDULERS.kind, SECONDARY, LOAD)
+_KINDS: Final = (
+    KIND,
+    kinds.SCHEDULERS.kind,
+    kinds.KUBE_SCHEDULERS.kind,
+    OPERATOR_SETTINGS,
+    SECONDARY,
+    LOAD,
+)
 _SUPPORTED: Final = (
-    "specify a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler, SchedulerProfiles and "
-    "SchedulerExtenders, or a SecondaryScheduler, SchedulerProfiles and SchedulerExtenders, or a "
-    "LoadPolicy"
+    "specify a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler, OperatorSettings, "
+    "SchedulerProfiles and SchedulerExtenders, or a SecondaryScheduler, SchedulerProfiles and "
+    "SchedulerExtenders, or a LoadPolicy"
 )
 
 
@@ -177,9 +189,37 @@ async def proposed(
     _refuse(composition.results, objects.profiles)
     _refuse(composition.extenders, objects.extenders)
     reason = str(inputs.spec.get("forceRedeploymentReason") or "")
-    target = target_data(platform, composition, before.image, reason, read_record(revision))
+    kept = read_record(revision)
+    defaults = PodDefaults(OWN_RESOURCES, dict(kept.settings.names()))
+    settings = await _settings(api, platform, objects, defaults, read_inputs(revision.inputs))
+    target = target_data(platform, composition, before.image, reason, kept, requested_by(settings))
     parts = {**revision.content.parts, **target}
     return before, parse_revision(RevisionContent(parts))
+
+
+async def _settings(
+    api: Api,
+    platform: Platform,
+    objects: InputObjects,
+    defaults: PodDefaults,
+    recorded: RecordedInputs | None,
+) -> SettingsResult | None:
+    """OperatorSettings of the files, else the cluster's; without the right to read it, `recorded`.
+
+    Raises:
+        CommandError: that of the files would not be accepted.
+    """
+    ref = ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER)
+    obj: Mapping[str, Any] | None = objects.single.get(OPERATOR_SETTINGS)
+    own = obj is not None
+    try:
+        obj = obj if own else await find_object(api, ref)
+    except Forbidden:
+        obj = recorded_object(recorded).get(names.CLUSTER)
+    result = validate_settings({names.CLUSTER: obj} if obj else {}, platform, defaults)
+    if own and result is not None and not result.accepted:
+        raise CommandError(f"it would not be accepted: {result.findings[0].text}; {_ALL}")
+    return result
 
 
 def configuration_alone(objects: InputObjects, before: ParsedRevision) -> ParsedRevision:
@@ -266,9 +306,11 @@ async def proposed_managed(
         scheduler=inputs.scheduler,
         kubescheduler=inputs.kubescheduler,
     )
-    permitted = Permitted(SETTINGS, CONNECTION, RESERVED)
+    permitted = Permitted(SETTINGS, CONNECTION, RESERVED, DEFAULT_RESOURCES)
+    recorded = read_inputs(annotation(scheduler, names.ACCEPTED_SETTINGS_ANNOTATION))
+    settings = await _settings(api, platform, objects, PodDefaults(DEFAULT_RESOURCES), recorded)
     namespace = str(scheduler["spec"]["namespace"])
-    spec = desired_spec(snapshot, base, composition, permitted, namespace)
+    spec = desired_spec(snapshot, base, composition, permitted, namespace, settings)
     profiles = _over(await list_by_name(api, kinds.SCHEDULER_PROFILES), objects.profiles) or ()
     extenders = _over(await list_by_name(api, kinds.SCHEDULER_EXTENDERS), objects.extenders) or ()
     moved = redirected({name_of(one): dict(one) for one in profiles}, name, DEFAULT_SCHEDULER)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import posixpath
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base import names
+from ...base.environment import holds_credentials
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
 from ..node_pods import OWN_VOLUMES, STATIC_POD_RESOURCES
@@ -103,11 +103,6 @@ _VOLUMES: Final = ("emptyDir", "hostPath", "downwardAPI")
 """Kinds of volumes that a static Pod can have."""
 
 _NOTED_REFERENCES: Final = ("fieldRef", "resourceFieldRef")
-
-_SECRET_NAME: Final = re.compile(
-    r"passw|secret|token|credential|(access|api|private|auth)_?key$", re.IGNORECASE
-)
-_SECRET_VALUE: Final = re.compile(r"://[^/\s@]+@|-----BEGIN ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,13 +238,6 @@ def _environment(
         else:
             found.append(dict(one))
     return found
-
-
-def holds_credentials(name: str, value: str) -> bool:
-    """Whether a variable holds credentials by its name or value; a path is not a credential."""
-    if _SECRET_VALUE.search(value):
-        return True
-    return bool(_SECRET_NAME.search(name)) and bool(value) and not value.startswith("/")
 
 
 def _resources(container: Mapping[str, Any], lost: list[NotKept]) -> dict[str, Any]:

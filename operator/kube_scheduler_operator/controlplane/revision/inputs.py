@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from ...base import names
 from ...base.json_text import parse_json
 from ...base.limits import COMPOSED_BYTES
 from ...base.objects import Object
@@ -43,12 +44,19 @@ class RecordedInputs:
         kubescheduler: fields of the KubeScheduler's spec.
         profiles: SchedulerProfile -> its spec, for those in use.
         extenders: SchedulerExtender -> its spec, likewise.
+        operator_settings: the spec of OperatorSettings in use; None without one.
     """
 
     scheduler: Mapping[str, Any]
     kubescheduler: Mapping[str, Any]
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    operator_settings: Mapping[str, Any] | None = None
+
+    @property
+    def own_settings(self) -> Mapping[str, Mapping[str, Any]]:
+        """The spec of OperatorSettings by name."""
+        return {} if self.operator_settings is None else {names.CLUSTER: self.operator_settings}
 
 
 def record(
@@ -56,10 +64,12 @@ def record(
     kubescheduler: Object | None,
     profiles: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     extenders: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    operator_settings: Mapping[str, Any] | None = None,
 ) -> str:
     """The current inputs as compact JSON with sorted keys.
 
-    `profiles` and `extenders` are the specs of the objects in use, by name.
+    `profiles` and `extenders` are the specs of the objects in use, by name; `operator_settings` is
+    that of OperatorSettings in use.
     """
     own = _chosen((kubescheduler or {}).get("spec") or {}, KUBESCHEDULER_FIELDS)
     observed = own.get("observedConfig")
@@ -75,6 +85,8 @@ def record(
         document["schedulerProfiles"] = dict(profiles)
     if extenders:
         document["schedulerExtenders"] = dict(extenders)
+    if operator_settings is not None:
+        document["operatorSettings"] = dict(operator_settings)
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     # Undo needs it, a revision does not: it must not make the ConfigMap too large.
     return text if len(text.encode()) <= COMPOSED_BYTES else ""
@@ -93,19 +105,22 @@ def read_inputs(text: str) -> RecordedInputs | None:
     extenders = document.get("schedulerExtenders") or {}
     if not isinstance(profiles, Mapping) or not isinstance(extenders, Mapping):
         return None
+    settings = document.get("operatorSettings")
     return RecordedInputs(
         _chosen(scheduler, SCHEDULER_FIELDS),
         _chosen(kubescheduler, KUBESCHEDULER_FIELDS),
         _specs(profiles),
         _specs(extenders),
+        settings if isinstance(settings, Mapping) else None,
     )
 
 
 def object_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
-    """Which SchedulerProfiles and SchedulerExtenders changed, a sentence each."""
+    """Which objects besides Scheduler and KubeScheduler changed, a sentence each."""
     kinds = (
         ("SchedulerProfile", before.profiles, after.profiles),
         ("SchedulerExtender", before.extenders, after.extenders),
+        ("OperatorSettings", before.own_settings, after.own_settings),
     )
     found = []
     for kind, old, new in kinds:

@@ -15,6 +15,7 @@ from ...base.revision_number import revision_number
 from ...base.times import timestamp
 from ...programs.node.exit_codes import EXIT_RETRY
 from ...programs.node.result import InstallerOutcome, Result
+from ..node_pods import SHARED_VOLUMES
 
 _OWN_NAMES: Final = (f"{names.INSTALLER}-", f"{names.RESTORE}-")
 
@@ -85,6 +86,22 @@ class Installer:
         """Whether it is permitted, and kube-scheduler's image could be started on its node."""
         begun = self.stage in (Stage.PREFLIGHT, Stage.STAGING, Stage.STAGED, Stage.INSTALLING)
         return self.permitted and begun and not self.waiting and self.revision > 0
+
+    @property
+    def awaited_files(self) -> str:
+        """What the kubelet waits for before it starts the Pod; empty if it needs no such file.
+
+        The kubelet reports a missing file in an event only, which the operator does not read.
+        """
+        if self.stage is not Stage.PENDING or self.waiting:
+            return ""
+        volumes = (self.pod.get("spec") or {}).get("volumes") or ()
+        paths = sorted(
+            str(volume["hostPath"]["path"])
+            for volume in volumes
+            if volume["name"].startswith(SHARED_VOLUMES) and "hostPath" in volume
+        )
+        return f"the kubelet starts it when the node has {', '.join(paths)}" if paths else ""
 
     @property
     def overtaken(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...base import names
 from ...base.json_text import parse_json
 from ...kube.resource import PODS
@@ -21,6 +23,9 @@ from .observe import Observation
 from .outcome import attempt_failed, refused
 from .prune import protected
 from .result import RolloutResult
+
+USUAL_START: Final = 15.0
+"""Seconds within which a Pod starts whose image and files are on the node."""
 
 
 def prepare(
@@ -143,12 +148,15 @@ def wait(
     snapshot: Snapshot, result: RolloutResult, status: NodeStatus, found: Installer
 ) -> RolloutResult:
     """Wait for an installer pod, and record what it does."""
+    age = (snapshot.now - found.created).total_seconds() if found.created else 0.0
     if status.node not in result.waiting:
-        result = result.with_waiting(status.node, _progress(found))
+        awaited = found.awaited_files if age >= USUAL_START else ""
+        text = _progress(found)
+        result = result.with_waiting(status.node, f"{text}: {awaited}" if awaited else text)
     if found.created and found.stage is not Stage.STAGED:
         # A pod that is pending for too long becomes a condition, and no watch event announces that.
-        pending = (snapshot.now - found.created).total_seconds()
-        left = snapshot.settings.rollout.pending_tolerance - pending
+        limits = (USUAL_START, snapshot.settings.rollout.pending_tolerance)
+        left = min((limit - age for limit in limits if age < limit), default=0.0)
         result = result.with_requeue(max(left, 5.0))
     return result
 

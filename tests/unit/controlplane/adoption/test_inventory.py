@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.base.environment import holds_credentials
 from kube_scheduler_operator.base.platform import KUBEADM, RKE2, Platform
 from kube_scheduler_operator.controlplane.adoption.inventory import (
     Inventory,
-    holds_credentials,
     take_inventory,
 )
 from kube_scheduler_operator.controlplane.adoption.pod_settings import (

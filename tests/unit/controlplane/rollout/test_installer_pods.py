@@ -365,3 +365,16 @@ def test_deleting_follows_the_deletion_timestamp() -> None:
 )
 def test_scheduler_sentence(log: str, expected: str) -> None:
     assert scheduler_sentence(log) == expected
+
+
+def test_a_pod_that_does_not_start_names_the_files_that_the_kubelet_waits_for() -> None:
+    starting = pod("Pending", CREATING, CREATING)
+    file = {"name": "scheduler-0", "hostPath": {"path": "/etc/ssl/a.crt", "type": "File"}}
+    own = {"name": "manifests", "hostPath": {"path": "/etc/kubernetes"}}
+    starting["spec"] = {**starting.get("spec", {}), "volumes": [own, file]}
+    assert read(starting).awaited_files == (
+        "the kubelet starts it when the node has /etc/ssl/a.crt"
+    )
+    starting["status"]["phase"] = "Running"
+    starting["spec"]["volumes"] = [own]
+    assert read(starting).awaited_files == ""

@@ -1,0 +1,140 @@
+"""Settings of the static Pods: adopted ones, and those that OperatorSettings has in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, Final
+
+from ..base import names
+from ..base.objects import mapping
+from ..model.snapshot import Snapshot
+from ..operatorsettings.requested_pod import NOTHING_REQUESTED, HostFile, RequestedPod
+from ..operatorsettings.validate import PodDefaults, SettingsResult, validate_settings
+from .adoption.adopted import Adopted
+from .adoption.pod_settings import METADATA, PodSettings
+from .node_pods import OWN_RESOURCES
+from .revision.history import read
+from .revision.inputs import RecordedInputs, read_inputs
+
+PRIORITIES: Final[Mapping[str, int]] = {
+    "system-node-critical": 2000001000,
+    "system-cluster-critical": 2000000000,
+}
+"""The classes that every cluster has; a static Pod starts before admission resolves its class."""
+
+_CLASS: Final = "priorityClassName"
+
+
+def static_pod_settings(snapshot: Snapshot, adopted: Adopted) -> SettingsResult | None:
+    """The result for OperatorSettings "cluster"; None if it does not exist.
+
+    If the API does not serve the kind, the settings of the revision in use stay in use: a restarted
+    API server may not serve it at first.
+    """
+    defaults = PodDefaults(OWN_RESOURCES, dict(adopted.settings.names()))
+    objects = snapshot.operator_settings
+    if objects is None:
+        history = read(snapshot.config_maps, snapshot.platform.parts)
+        in_use = (one for one in reversed(history) if one.outcome in ("", names.OUTCOME_INSTALLED))
+        newest = next(in_use, None)
+        objects = recorded_object(read_inputs(newest.inputs) if newest is not None else None)
+    return validate_settings(objects, snapshot.platform, defaults)
+
+
+def recorded_object(inputs: RecordedInputs | None) -> Mapping[str, Mapping[str, Any]]:
+    """OperatorSettings "cluster" as it was recorded, by name; empty if there was none."""
+    if inputs is None or inputs.operator_settings is None:
+        return {}
+    return {names.CLUSTER: {"spec": inputs.operator_settings}}
+
+
+def requested_by(result: SettingsResult | None) -> RequestedPod:
+    """What the version in use requests; nothing without one."""
+    return result.pods if result is not None else NOTHING_REQUESTED
+
+
+def merged_settings(adopted: PodSettings, requested: RequestedPod) -> PodSettings:
+    """The settings of the static Pods: what was adopted, with the requested ones in its place."""
+    if requested == NOTHING_REQUESTED:
+        return adopted
+    kept = _without(adopted, frozenset(requested.remove_adopted))
+    spec, container = dict(kept.spec), dict(kept.container)
+    if requested.resources:
+        base = mapping(container.get("resources")) or OWN_RESOURCES
+        container["resources"] = requested.resources_over(base)
+    if requested.env:
+        container["env"] = _environment(container.get("env") or (), requested.env)
+    if requested.priority_class_name:
+        spec[_CLASS] = requested.priority_class_name
+        spec["priority"] = PRIORITIES[requested.priority_class_name]
+    if requested.host_files:
+        _mount(spec, container, requested.host_files)
+    annotations = {**kept.annotations, **requested.annotations}
+    return PodSettings(annotations, kept.labels, spec, container)
+
+
+def _without(adopted: PodSettings, left_out: frozenset[str]) -> PodSettings:
+    """The adopted settings without those of these names."""
+    if not left_out:
+        return adopted
+    groups = {
+        group: {k: v for k, v in getattr(adopted, group).items() if f"{group}.{k}" not in left_out}
+        for group in METADATA
+    }
+    spec = {k: v for k, v in adopted.spec.items() if f"pod.{k}" not in left_out}
+    if f"pod.{_CLASS}" in left_out:
+        spec.pop("priority", None)
+    container = {k: v for k, v in adopted.container.items() if k not in left_out}
+    for fields, name, key in (
+        (container, "env", "name"),
+        (container, "ports", "name"),
+        (container, "volumeMounts", "mountPath"),
+        (spec, "volumes", "name"),
+    ):
+        if name in fields:
+            fields[name] = [
+                one for one in fields[name] if f"{name}.{one.get(key, '')}" not in left_out
+            ]
+    _tidy_volumes(spec, container)
+    full = {k: v for k, v in container.items() if v != []}
+    return PodSettings(groups["annotations"], groups["labels"], spec, full)
+
+
+def _tidy_volumes(spec: dict[str, Any], container: dict[str, Any]) -> None:
+    """Remove mounts without a volume, and volumes without a mount."""
+    known = {one["name"] for one in spec.get("volumes") or ()}
+    mounts = [one for one in container.get("volumeMounts") or () if one["name"] in known]
+    used = {one["name"] for one in mounts}
+    volumes = [one for one in spec.get("volumes") or () if one["name"] in used]
+    for fields, name, value in ((spec, "volumes", volumes), (container, "volumeMounts", mounts)):
+        fields.pop(name, None)
+        if value:
+            fields[name] = value
+
+
+def _environment(adopted: Any, requested: tuple[tuple[str, str], ...]) -> list[Mapping[str, Any]]:
+    """Adopted variables, replaced in their place, then the others in the order of the request."""
+    values = dict(requested)
+    found = [
+        {"name": one["name"], "value": values.pop(one["name"])} if one["name"] in values else one
+        for one in adopted
+    ]
+    return [*found, *({"name": name, "value": value} for name, value in values.items())]
+
+
+def _mount(spec: dict[str, Any], container: dict[str, Any], files: tuple[HostFile, ...]) -> None:
+    """Add the files; one that is mounted where an adopted volume is replaces it."""
+    paths = {file.mount_path for file in files}
+    container["volumeMounts"] = [
+        one for one in container.get("volumeMounts") or () if one.get("mountPath") not in paths
+    ]
+    _tidy_volumes(spec, container)
+    volumes, mounts = [], []
+    taken = {one["name"] for one in spec.get("volumes") or ()}
+    free = (name for index in count() if (name := f"{names.HOST_FILE}-{index}") not in taken)
+    for file, name in zip(files, free, strict=False):
+        volumes.append({"name": name, "hostPath": {"path": file.path, "type": file.type}})
+        mounts.append({"name": name, "mountPath": file.mount_path, "readOnly": True})
+    spec["volumes"] = [*spec.get("volumes", ()), *volumes]
+    container["volumeMounts"] = [*container.get("volumeMounts", ()), *mounts]

@@ -1,0 +1,98 @@
+"""What OperatorSettings requests for the static Pods of schedulers, as one immutable value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..base.objects import mapping
+from ..base.quantities import CPU, quantity
+
+FILE: Final = "File"
+GROUPS: Final = ("requests", "limits")
+
+
+@dataclass(frozen=True, slots=True)
+class HostFile:
+    """A file or a directory of the node.
+
+    Attributes:
+        path: on the node.
+        mount_path: in the container.
+        type: File or Directory, as in `hostPath`.
+    """
+
+    path: str
+    mount_path: str
+    type: str = FILE
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedPod:
+    """`spec.pods` of OperatorSettings; what is unset changes nothing.
+
+    Attributes:
+        resources: `requests` and `limits` -> resource -> quantity.
+        env: (name, value) of variables.
+        annotations: of the Pod.
+        priority_class_name: of the Pod.
+        host_files: mounted read-only.
+        remove_adopted: names of adopted settings to leave out, as `PodSettings.names` gives them.
+    """
+
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    env: tuple[tuple[str, str], ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    priority_class_name: str = ""
+    host_files: tuple[HostFile, ...] = ()
+    remove_adopted: tuple[str, ...] = ()
+
+    def resources_over(self, base: Mapping[str, Any]) -> dict[str, Any]:
+        """The resources of a container that has `base` without this request."""
+        merged = {**base}
+        for group in GROUPS:
+            if self.resources.get(group):
+                merged[group] = {**mapping(base.get(group)), **self.resources[group]}
+        return merged
+
+
+NOTHING_REQUESTED: Final = RequestedPod()
+
+
+def requested_pod(spec: Mapping[str, Any]) -> RequestedPod:
+    """The request in a valid spec; a zero value counts as unset."""
+    pods = mapping(spec.get("pods"))
+    resources = mapping(pods.get("resources"))
+    chosen = {
+        group: {
+            name: str(value)
+            for name, value in sorted(mapping(resources.get(group)).items())
+            if value is not None and amount(name, value)
+        }
+        for group in GROUPS
+    }
+    return RequestedPod(
+        {group: values for group, values in chosen.items() if values},
+        tuple((str(one["name"]), str(one.get("value") or "")) for one in pods.get("env") or ()),
+        {key: str(value) for key, value in sorted(mapping(pods.get("annotations")).items())},
+        str(pods.get("priorityClassName") or ""),
+        tuple(
+            HostFile(
+                str(one["path"]),
+                str(one.get("mountPath") or one["path"]),
+                str(one.get("type") or FILE),
+            )
+            for one in pods.get("hostFiles") or ()
+        ),
+        tuple(pods.get("removeAdopted") or ()),
+    )
+
+
+def amount(name: str, value: Any) -> float:
+    """A quantity: CPU in millicores, everything else in bytes.
+
+    Raises:
+        ValueError: it is not a quantity.
+    """
+    return quantity(str(value), milli=name == CPU)

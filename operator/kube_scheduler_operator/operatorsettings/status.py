@@ -1,0 +1,38 @@
+"""The status of OperatorSettings: the result of validation, and the last accepted version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from ..base import names
+from ..base.objects import Object
+from ..kube.resource import OPERATOR_SETTINGS
+from ..model.plan import Action, Replace
+from ..status.accepted import accepted_condition, accepted_events, remembered
+from ..status.conditions import merge_conditions
+from ..status.warnings import warnings_condition
+from .validate import SettingsResult
+
+
+def report_settings(
+    objects: Mapping[str, Object] | None, result: SettingsResult | None, now: datetime
+) -> tuple[Action, ...]:
+    """The status write for OperatorSettings "cluster"; empty if it is up to date."""
+    obj = (objects or {}).get(names.CLUSTER)
+    if obj is None or result is None:
+        return ()
+    before: Mapping[str, Any] = obj.get("status") or {}
+    generation = int(obj["metadata"].get("generation") or 0)
+    status = remembered(before, generation, result.spec if result.accepted else None)
+    owner = f"{OPERATOR_SETTINGS.kind}/{result.name} "
+    found = [
+        accepted_condition(result, before, owner),
+        warnings_condition(names.WARNINGS, result.warnings, owner),
+    ]
+    status["conditions"] = merge_conditions(before.get("conditions") or (), found, now)
+    if status == before:
+        return ()
+    events = accepted_events(OPERATOR_SETTINGS.kind, obj, status)
+    return (Replace(OPERATOR_SETTINGS, {**obj, "status": status}, "status", events),)

@@ -1,0 +1,287 @@
+"""Validation of OperatorSettings.
+
+While the current spec has an error, the last accepted version stays in use; it is validated again,
+because what was adopted may differ. Types and lengths are those of the CustomResourceDefinition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from ..base import names
+from ..base.defects import DEFECT
+from ..base.environment import holds_credentials
+from ..base.findings import NOT_ALLOWED, Finding, Problem, did_you_mean, listing
+from ..base.json_text import parse_json
+from ..base.objects import mapping
+from ..base.platform import Platform
+from ..base.quantities import MEMORY
+from ..kube.resource import OPERATOR_SETTINGS
+from ..manifests.templates import canonical_json
+from ..model.attachment import ACCEPTED as LAST
+from ..model.attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
+from ..model.limits import limit_problems
+from ..schedulerconfig.crd_schema import validate_object
+from .host_files import host_file_problems
+from .requested_pod import GROUPS, NOTHING_REQUESTED, RequestedPod, amount, requested_pod
+
+SETTINGS: Final = Attachable(OPERATOR_SETTINGS.kind, names.OPERATOR_SETTINGS_DEGRADED)
+DEFINITION: Final = f"{names.OPERATORSETTINGS}.yaml"
+
+INVALID_QUANTITY: Final = "InvalidQuantity"
+INVALID_NAME: Final = "InvalidName"
+DUPLICATE: Final = "Duplicate"
+CREDENTIALS: Final = "Credentials"
+NOT_ADOPTED: Final = "NotAdopted"
+NO_EFFECT: Final = "NotSupported"
+
+PODS: Final = (SPEC, "pods")
+MANAGED_FIELDS: Final = ("resources", "priorityClassName")
+"""What the Deployment in the place of the control plane's scheduler has as well."""
+
+_MEBIBYTE: Final = 2**20
+_KEY: Final = re.compile(
+    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_OTHERS_ANNOTATIONS: Final[Mapping[str, str]] = {
+    "kubernetes.io/config.": "the kubelet",
+    "kubectl.kubernetes.io/default-container": "the operator",
+    f"{names.PREFIX}/": "the operator",
+}
+_REMOVABLE: Final = re.compile(
+    r"(annotations|env|labels|pod|ports|volumeMounts|volumes)\..+"
+    r"|imagePullPolicy|livenessProbe|readinessProbe|resources|securityContext|startupProbe"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PodDefaults:
+    """What the Pods have without OperatorSettings.
+
+    Attributes:
+        own: resources of their container if none were adopted.
+        adopted: adopted settings by name; None: not known, as for files.
+    """
+
+    own: Mapping[str, Any] = field(default_factory=dict)
+    adopted: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsResult(ValidationResult):
+    """The result for OperatorSettings "cluster".
+
+    Attributes:
+        pods: what the version in use requests for Pods.
+    """
+
+    pods: RequestedPod = NOTHING_REQUESTED
+
+
+def validate_settings(
+    objects: Mapping[str, Mapping[str, Any]] | None, platform: Platform, defaults: PodDefaults
+) -> SettingsResult | None:
+    """Validate OperatorSettings "cluster"; None if it does not exist."""
+    obj = (objects or {}).get(names.CLUSTER)
+    if obj is None:
+        return None
+    spec, accepted = mapping(obj.get("spec")), last_accepted(obj)
+    findings: list[Finding] = []
+    versions = [(SPEC, spec)]
+    if accepted is not None and accepted != spec:
+        versions.append((LAST, accepted))
+    for root, version in versions:
+        problems, warnings = _judged(version, platform, defaults, root)
+        if not problems:
+            return SettingsResult(
+                names.CLUSTER,
+                root == SPEC,
+                tuple(findings),
+                version,
+                tuple(SETTINGS.warning(names.CLUSTER, root, _below(one)) for one in warnings),
+                _effective(requested_pod(version), platform),
+            )
+        findings += (
+            SETTINGS.finding(names.CLUSTER, p.reason, path_from(root, _below(p)), p.sentence)
+            for p in problems
+        )
+    # An error in both versions is reported once.
+    found = {f.message: f for f in reversed(findings)}
+    return SettingsResult(names.CLUSTER, accepted=False, findings=tuple(found.values())[::-1])
+
+
+def _effective(pods: RequestedPod, platform: Platform) -> RequestedPod:
+    """The fields that have an effect on this platform."""
+    if platform.adopts_pods:
+        return pods
+    if platform.owns_static_pods:
+        return NOTHING_REQUESTED
+    return RequestedPod(pods.resources, priority_class_name=pods.priority_class_name)
+
+
+def _below(problem: Problem) -> Problem:
+    """A problem with its path in the spec instead of the object."""
+    return Problem(problem.reason, problem.path[1:], problem.message, problem.fix)
+
+
+_Problems = tuple[Problem, ...]
+
+
+def _judged(
+    spec: Mapping[str, Any], platform: Platform, defaults: PodDefaults, root: str
+) -> tuple[_Problems, _Problems]:
+    """(errors, warnings); an unexpected error is an error of this version only."""
+    problems = limit_problems(spec)
+    if problems:
+        return tuple(Problem(p.reason, (SPEC, *p.path), p.message) for p in problems), ()
+    try:
+        return _cached(
+            canonical_json(spec),
+            platform,
+            canonical_json(defaults.own),
+            canonical_json(defaults.adopted),
+        )
+    except Exception as error:
+        message = SETTINGS.defect(names.CLUSTER, root, error).message
+        return (Problem(DEFECT, (SPEC,), message),), ()
+
+
+# Cached, because every reconcile validates the same spec.
+@lru_cache(maxsize=8)
+def _cached(spec: str, platform: Platform, own: str, adopted: str) -> tuple[_Problems, _Problems]:
+    defaults = PodDefaults(mapping(parse_json(own)), parse_json(adopted))
+    obj = {"metadata": {"name": names.CLUSTER}, "spec": parse_json(spec)}
+    problems = tuple(settings_problems(obj, defaults))
+    if problems:
+        return problems, ()
+    return (), tuple(settings_warnings(obj["spec"], platform, defaults))
+
+
+def settings_problems(obj: Mapping[str, Any], defaults: PodDefaults) -> Iterator[Problem]:
+    """The errors of an object, with their path in it."""
+    wrong = tuple(validate_object(obj, DEFINITION, OPERATOR_SETTINGS.version))
+    if wrong:
+        yield from wrong  # the rest expects these types
+        return
+    pods = mapping(mapping(obj.get("spec")).get("pods"))
+    yield from _environment_problems(pods)
+    yield from _annotation_problems(pods)
+    yield from _removal_problems(pods)
+    quantities = tuple(_quantity_problems(pods))
+    yield from quantities
+    readable = {key: value for key, value in pods.items() if not quantities or key != "resources"}
+    request = requested_pod({"pods": readable})
+    yield from _limit_problems(request, defaults)
+    yield from host_file_problems(request.host_files, (*PODS, "hostFiles"))
+
+
+def settings_warnings(
+    spec: Mapping[str, Any], platform: Platform, defaults: PodDefaults
+) -> Iterator[Problem]:
+    """Fields of a valid spec that have no effect."""
+    pods = mapping(spec.get("pods"))
+    for name, value in sorted(pods.items()):
+        if not value or platform.adopts_pods:
+            continue
+        if platform.owns_static_pods:
+            message = "has no effect on OpenShift, whose static Pods are those of its releases"
+        elif name not in MANAGED_FIELDS:
+            message = (
+                "has no effect where the provider runs the control plane: the Deployment in its "
+                f"place has only {listing(MANAGED_FIELDS)}".replace(" or ", " and ")
+            )
+        else:
+            continue
+        yield Problem(NO_EFFECT, (*PODS, name), message, "remove it")
+    if defaults.adopted is None or not platform.adopts_pods:
+        return
+    for index, name in enumerate(pods.get("removeAdopted") or ()):
+        if name not in defaults.adopted:
+            hint = did_you_mean(name, defaults.adopted)
+            message = f'"{name}" was not adopted{hint}'
+            fix = f"use a name from {names.ADOPTED_SETTINGS} of KubeScheduler, or remove it"
+            yield Problem(NOT_ADOPTED, (*PODS, "removeAdopted", index), message, fix)
+
+
+def _environment_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
+    seen = set()
+    for index, one in enumerate(pods.get("env") or ()):
+        name, path = str(one["name"]), (*PODS, "env", index)
+        if name in seen:
+            message = f'the variable "{name}" is already set'
+            yield Problem(DUPLICATE, (*path, "name"), message, "remove one of the two")
+        seen.add(name)
+        if holds_credentials(name, str(one.get("value") or "")):
+            message = (
+                f'the variable "{name}" has credentials, which would be stored in ConfigMaps and '
+                "shown in Pods; have its target accept the nodes without them"
+            )
+            yield Problem(CREDENTIALS, (*path, "value"), message, "remove it")
+
+
+def _annotation_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
+    for key in mapping(pods.get("annotations")):
+        path = (*PODS, "annotations", key)
+        if not _KEY.fullmatch(key):
+            message = f'"{key}" is not the key of an annotation'
+            yield Problem(INVALID_NAME, path, message, "write NAME or PREFIX/NAME")
+        owner = next((who for own, who in _OTHERS_ANNOTATIONS.items() if key.startswith(own)), "")
+        if owner:
+            yield Problem(NOT_ALLOWED, path, f"this annotation belongs to {owner}", "remove it")
+
+
+def _removal_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
+    for index, name in enumerate(pods.get("removeAdopted") or ()):
+        if not _REMOVABLE.fullmatch(name):
+            message = (
+                f'"{name}" is not an adopted setting of the Pod, such as env.NAME, '
+                "annotations.KEY, volumeMounts.PATH or resources"
+            )
+            fix = (
+                "override flags and fields of the configuration in "
+                "spec.unsupportedConfigOverrides of KubeScheduler"
+            )
+            yield Problem(INVALID_NAME, (*PODS, "removeAdopted", index), message, fix)
+
+
+def _quantity_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
+    for group in GROUPS:
+        for name, value in mapping(mapping(pods.get("resources")).get(group)).items():
+            path = (*PODS, "resources", group, name)
+            try:
+                found = amount(name, value)
+            except ValueError as error:
+                yield Problem(INVALID_QUANTITY, path, str(error), "correct it")
+                continue
+            if found < 0:
+                yield Problem(INVALID_QUANTITY, path, f"{value} is negative", "write more than 0")
+            elif name == MEMORY and 0 < found < _MEBIBYTE:
+                digits = re.match(r"\d+", str(value))
+                hint = f"did you mean {digits[0]}Mi?" if digits else "write a number with Mi"
+                message = f"{value} is less than a mebibyte, with which no scheduler starts"
+                yield Problem(INVALID_QUANTITY, path, message, hint)
+
+
+def _limit_problems(request: RequestedPod, defaults: PodDefaults) -> Iterator[Problem]:
+    """Requests above their limit, which the kubelet refuses."""
+    adopted = mapping((defaults.adopted or {}).get("resources"))
+    kept = adopted if "resources" not in request.remove_adopted else {}
+    merged = request.resources_over(kept or defaults.own)
+    requests = mapping(merged.get("requests"))
+    for name, limit in sorted(mapping(merged.get("limits")).items()):
+        wanted = requests.get(name)
+        set_here = [group for group in GROUPS if name in request.resources.get(group, {})]
+        if wanted is None or not set_here or amount(name, wanted) <= amount(name, limit):
+            continue
+        whose = ", which was adopted" if kept else ", which the operator sets by default"
+        asked, limited = (whose if group not in set_here else "" for group in GROUPS)
+        comma = "," if asked else ""
+        message = (
+            f"the request of {wanted}{asked}{comma} is more than the limit of {limit}{limited}"
+        )
+        at = (*PODS, "resources", set_here[-1], name)
+        yield Problem(INVALID_QUANTITY, at, message, f"set both requests.{name} and limits.{name}")
