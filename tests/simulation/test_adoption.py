@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, PODS, SCHEDULERS, ObjectRef
+from kube_scheduler_operator.kube.resource import (
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    PODS,
+    SCHEDULERS,
+    ObjectRef,
+)
 
 from .invariants import configuration, revisions_are_complete_and_in_order
 from .scheduler import STOCK, STOCK_ARGUMENTS, Manifest
@@ -120,6 +126,26 @@ def test_a_manifest_that_is_rewritten_later_changes_nothing_that_was_adopted() -
     manifest = world.machines["node-b"].manifest
     assert manifest is not None
     assert json.loads(manifest.container) == CUSTOMISED
+
+
+def test_what_was_adopted_outlives_the_loss_of_all_revisions() -> None:
+    world = World(start=False, nodes=3)
+    customised(world)
+    world.operator.start()
+    world.settle(150)
+    for ref in [ref for ref in world.server.objects if ref.resource == CONFIG_MAPS]:
+        world.server.finalize("admin", ref)
+    world.run(60)
+    world.settle(300)
+    for machine in world.machines.values():
+        assert machine.manifest is not None
+        assert json.loads(machine.manifest.container) == CUSTOMISED
+        assert machine.shown == 1, "the content is the same, so no scheduler restarts"
+    (record,) = {
+        world.config_map(f"{names.POD}-{number}")["data"][names.ADOPTED_KEY]
+        for number in set(world.current().values())
+    }
+    assert json.loads(record)["pod"] == {"container": CUSTOMISED}
 
 
 CONFIG_FILE = {

@@ -205,6 +205,7 @@ async def _with_objects(api: Api, snapshot: Snapshot) -> Snapshot:
     for key, resource in (
         ("scheduler_profiles", kinds.SCHEDULER_PROFILES),
         ("scheduler_extenders", kinds.SCHEDULER_EXTENDERS),
+        ("operator_settings", kinds.OPERATOR_SETTINGS),
     ):
         found[key] = await list_by_name(api, resource) or {}
     return replace(snapshot, **found)

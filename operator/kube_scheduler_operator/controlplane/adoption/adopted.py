@@ -34,6 +34,7 @@ from .config_files import ConfigFiles, read_files, unneeded_readers
 from .flag_settings import configuration_of, flags_not_kept
 from .inventory import Inventory, NotKept, take_inventory
 from .pod_settings import NO_SETTINGS, PodSettings, read_settings
+from .recovery import recovered_config, recovered_settings
 
 NOT_KEPT: Final = "SettingNotKept"
 NODES_DIFFER: Final = "NodesDiffer"
@@ -124,7 +125,8 @@ def adopted(snapshot: Snapshot) -> Adopted:
     history = read(snapshot.config_maps, platform.parts)
     pods = sorted(snapshot.operand_pods.items())
     if not pods or _has_begun(snapshot, history):
-        return replace(_remembered(history), actions=tuple(unneeded_readers(snapshot, set())))
+        known = _remembered(history) or _recovered(snapshot)
+        return replace(known, actions=tuple(unneeded_readers(snapshot, set())))
     files = read_files(snapshot, dict(pods), target_of(snapshot))
     found = [_scheduler(node, pod, platform, files) for node, pod in pods]
     # A file that is not read yet is neither equal nor different.
@@ -205,13 +207,20 @@ def _has_begun(snapshot: Snapshot, history: tuple[Revision, ...]) -> bool:
     )
 
 
-def _remembered(history: tuple[Revision, ...]) -> Adopted:
-    """What the newest revision that is installed, or on its way, has recorded."""
+def _remembered(history: tuple[Revision, ...]) -> Adopted | None:
+    """What the newest revision that is installed, or on its way, has recorded; None without one."""
     for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
         for revision in reversed(history):
             if revision.outcome in outcomes and names.POD in revision.copies:
                 return read_record(revision)
-    return NOTHING
+    return None
+
+
+def _recovered(snapshot: Snapshot) -> Adopted:
+    """What schedulers of the operator show, if no revision is left."""
+    if not any(operand_pods.read(pod).ours for pod in snapshot.operand_pods.values()):
+        return NOTHING
+    return Adopted(recovered_settings(snapshot), recovered_config(snapshot))
 
 
 def read_record(revision: Revision) -> Adopted:

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ...base import names
+from ...base.environment import holds_credentials
 from ...base.findings import Finding
 from ...base.json_text import parse_json
 from ...base.objects import mapping
@@ -36,7 +37,6 @@ from ..revision.content import RevisionContent
 from .adopted import READING, Adopted, StockScheduler, adopted, foreign_notes, target_of
 from .config_files import answered_readers, config_path
 from .flag_settings import configuration_of, field_of
-from .inventory import holds_credentials
 
 HIDDEN: Final = "(not shown)"
 """In the place of a value that may be a credential."""

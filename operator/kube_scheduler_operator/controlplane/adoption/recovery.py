@@ -1,0 +1,114 @@
+"""What was adopted, if every revision with its record is lost, such as all ConfigMaps.
+
+The operator's own schedulers still have it: their mirror Pods show the settings of the Pod, and
+`spec.observedConfig` of KubeScheduler has the fields of the configuration, as it has the flags.
+Without this, the next revision would take away what the schedulers were started with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...base import names
+from ...base.objects import Object, mapping
+from ...model import operand_pods
+from ...model.attachment import last_accepted, name_of
+from ...model.snapshot import Snapshot
+from ...operatorsettings.requested_pod import requested_pod
+from ..node_pods import OWN_RESOURCES, OWN_VOLUMES
+from ..observe_attached import EXTENDERS, PROFILES
+from ..overrides import ARGUMENTS, SERVING_INFO
+from .inventory import take_inventory
+from .pod_settings import NO_SETTINGS, PodSettings
+
+_GRACE: Final = "terminationGracePeriodSeconds"
+_OWN_GRACE: Final = 10
+_CLASS: Final = "priorityClassName"
+
+
+def recovered_settings(snapshot: Snapshot) -> PodSettings:
+    """The settings of the newest scheduler of the operator, without the operator's own.
+
+    What OperatorSettings replaces now is omitted: what it had replaced is not known.
+    """
+    pods = [operand_pods.read(pod) for pod in snapshot.operand_pods.values()]
+    ours = [pod for pod in pods if pod.ours]
+    if not ours:
+        return NO_SETTINGS
+    newest = max(ours, key=lambda pod: (pod.revision, pod.node))
+    theirs = _without_own(snapshot.operand_pods[newest.node])
+    found = take_inventory(theirs, snapshot.platform).settings
+    return _without_requested(found, snapshot)
+
+
+def recovered_config(snapshot: Snapshot) -> dict[str, Any]:
+    """The adopted fields of the configuration, from `spec.observedConfig`."""
+    observed = mapping(snapshot.spec.get("observedConfig"))
+    found = {
+        key: value
+        for key, value in observed.items()
+        if key not in (ARGUMENTS, SERVING_INFO, PROFILES, EXTENDERS)
+    }
+    profiles = observed.get(PROFILES)
+    if isinstance(profiles, list) and snapshot.scheduler_profiles is not None:
+        taken = _scheduler_names(snapshot.scheduler_profiles)
+        kept = [one for one in profiles if mapping(one).get("schedulerName") not in taken]
+        found |= {PROFILES: kept} if kept else {}
+    # Those of SchedulerExtenders look like any other.
+    if snapshot.scheduler_extenders == {} and observed.get(EXTENDERS):
+        found[EXTENDERS] = observed[EXTENDERS]
+    return found
+
+
+def _scheduler_names(objects: Mapping[str, Object]) -> set[str]:
+    return {
+        str(version.get("schedulerName") or name_of(obj))
+        for obj in objects.values()
+        for version in (mapping(obj.get("spec")), last_accepted(obj) or {})
+    }
+
+
+def _without_own(pod: Object) -> dict[str, Any]:
+    """A mirror Pod of the operator's as if it were kubeadm's, with the settings that it keeps."""
+    spec = dict(mapping(pod.get("spec")))
+    if spec.get(_GRACE) == _OWN_GRACE:
+        del spec[_GRACE]
+    containers = []
+    for container in map(dict, spec.get("containers") or ()):
+        container["volumeMounts"] = [
+            one
+            for one in container.get("volumeMounts") or ()
+            if not str(one.get("name")).startswith(OWN_VOLUMES)
+        ]
+        if container.get("resources") == OWN_RESOURCES:
+            del container["resources"]
+        containers.append(container)
+    return {**pod, "spec": {**spec, "containers": containers}}
+
+
+def _without_requested(found: PodSettings, snapshot: Snapshot) -> PodSettings:
+    """The settings without those of OperatorSettings."""
+    obj = (snapshot.operator_settings or {}).get(names.CLUSTER)
+    if obj is None:
+        return found
+    request = requested_pod(mapping(last_accepted(obj)))
+    spec, container = dict(found.spec), dict(found.container)
+    annotations = {k: v for k, v in found.annotations.items() if k not in request.annotations}
+    variables = {name for name, _ in request.env}
+    paths = {file.mount_path for file in request.host_files}
+    for fields, name, key, left_out in (
+        (container, "env", "name", variables),
+        (container, "volumeMounts", "mountPath", paths),
+    ):
+        kept = [one for one in fields.pop(name, ()) if one.get(key) not in left_out]
+        fields |= {name: kept} if kept else {}
+    mounted = {one["name"] for one in container.get("volumeMounts", ())}
+    volumes = [one for one in spec.pop("volumes", ()) if one["name"] in mounted]
+    spec |= {"volumes": volumes} if volumes else {}
+    if request.resources:
+        container.pop("resources", None)
+    if request.priority_class_name:
+        spec.pop(_CLASS, None)
+        spec.pop("priority", None)
+    return PodSettings(annotations, found.labels, spec, container)
