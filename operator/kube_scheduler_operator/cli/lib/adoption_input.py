@@ -49,7 +49,7 @@ class NodeFiles:
     def pods(self, platform: Platform) -> dict[str, Object]:
         """The mirror Pods of the manifests, by node."""
         return {
-            node: as_mirror_pod(manifest, node, platform)
+            node: as_mirror_pod(of_manifest(manifest), node, platform)
             for node, manifest in self.manifests.items()
         }
 
@@ -88,7 +88,8 @@ def read_node_files(arguments: Sequence[str]) -> NodeFiles:
                     raise UsageError(f"{file}: a second configuration file of {whose}")
                 reports[node] = report_content(content)
             for pod in pods:
-                name = node or str(mapping(pod.get("spec")).get("nodeName") or Path(file).stem)
+                known = mapping(pod.get("spec")).get("nodeName")
+                name = node or str(known or ("stdin" if file == "-" else Path(file).stem))
                 if name in manifests:
                     raise UsageError(
                         f'{file}: a second manifest of node "{name}": use -f NODE=FILE for each'

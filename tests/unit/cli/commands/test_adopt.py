@@ -235,6 +235,16 @@ def test_no_objects(adopt: Adopt, pod: Any, files: dict[str, Any], message: str)
     assert message in done.err
 
 
+def test_a_list_of_mirror_pods_is_read_by_node(adopt: Adopt) -> None:
+    etcd = {"kind": "Pod", "metadata": {"name": "etcd"}, "spec": {"containers": [{"name": "e"}]}}
+    items = [etcd, mirror("b", customised(STOCK, "flags")), mirror("c", STOCK)]
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    done = adopt({"pods.yaml": listed}, "--dry-run", "-f", "pods.yaml")
+    assert done.code == 1
+    assert done.out.startswith("2 schedulers before the operator: b, c (")
+    assert 'node "c" and node "b" differ in flags.feature-gates' in done.out
+
+
 async def test_a_cluster_without_the_operator(cluster: Cluster, tmp_path: Path) -> None:
     pods = {node: with_config_file(customised(STOCK, "environment")) for node in "ab"}
     for node, pod in pods.items():
