@@ -94,6 +94,26 @@ def test_an_edit_waits_while_kubeadm_works_on_a_node() -> None:
     assert {image(one) for one in world.machines.values()} == {IMAGE}
 
 
+def test_a_setting_that_the_new_version_does_not_have_is_named_with_what_runs() -> None:
+    world = adopted()
+    (machine,) = world.machines.values()
+    gates = {"feature-gates": ["CSIServiceAccountTokenSecrets=false"]}
+    world.spec(unsupportedConfigOverrides={"arguments": gates})
+    world.settle()
+    upgrade(world, machine)
+    world.run_until(lambda: world.condition(names.OVERRIDES_DEGRADED) == "True", 120)
+    world.run(300)
+    assert (machine.shown, image(machine)) == (0, IMAGE), "what kubeadm wrote stays"
+    text = message(world, names.OVERRIDES_DEGRADED)
+    assert "CSIServiceAccountTokenSecrets is locked to true in 1.36" in text
+    assert f"(in {IMAGE}; nodes that kubeadm has upgraded run it without the configuration" in text
+    assert OLD in text
+    world.spec(unsupportedConfigOverrides=None)
+    world.settle()
+    assert machine.shown > 0
+    assert image(machine) == IMAGE
+
+
 def test_a_configuration_that_the_new_version_refuses_leaves_the_stock_scheduler() -> None:
     world = adopted()
     (machine,) = world.machines.values()

@@ -380,7 +380,24 @@ def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutRe
         f"{edited}, and will be put back; set managementState to Unmanaged to keep an edit"
         for edited in _edited(snapshot, observation, result, kept=False)
     ]
+    if by_kubeadm := sorted(
+        status.node
+        for status in result.node_statuses
+        if status.node in settled and _is_of_kubeadm(result, status, observation)
+    ):
+        problems.append(
+            f"the manifest on {', '.join(by_kubeadm)} has kubeadm's form: kubeadm's arguments of "
+            "the scheduler are not used. Set flags in spec.unsupportedConfigOverrides.arguments"
+        )
     return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
+
+
+def _is_of_kubeadm(result: RolloutResult, status: NodeStatus, observation: Observation) -> bool:
+    """Whether kubeadm wrote over the revision, without another version."""
+    disk = observation.disks.get(status.node)
+    return bool(status.current and disk is not None and disk.image) and not (
+        result.is_kubeadms(status.node) or status.node in result.refusals
+    )
 
 
 def _edited(

@@ -293,7 +293,13 @@ def _with_image(
     effective = effective_settings(inputs, remaining, accepted) if remaining else current
     if effective is None:
         return None
-    note = f"(in {draft.image}; the schedulers stay at {image} until this is corrected)"
+    by_kubeadm = snapshot.platform.owns_static_pods and not snapshot.settings.operand_image
+    where = (
+        f"nodes that kubeadm has upgraded run it without the configuration, the others {image},"
+        if by_kubeadm
+        else f"the schedulers stay at {image}"
+    )
+    note = f"(in {draft.image}; {where} until this is corrected)"
     reported = tuple(noted(error, note) for error in errors if error not in remaining)
     return replace(effective, findings=(*reported, *effective.findings))
 

@@ -368,6 +368,15 @@ def test_problems_of_a_scheduler(pod: operands.OperandPod | None, message: str) 
     assert condition.status == ("True" if message else "False")
 
 
+def test_flags_that_kubeadm_wrote_are_put_back_and_the_field_is_named() -> None:
+    image = "registry.k8s.io/kube-scheduler:v1.35.4"
+    disk = NodeDisk(1, edits=("/m",), edit="e", image=image)
+    message = conditions_of(cluster(1, disks={"a": disk}))[PODS_DEGRADED].message
+    assert "/m changed since revision 1 was installed, and will be put back" in message
+    assert "the manifest on a has kubeadm's form" in message
+    assert "Set flags in spec.unsupportedConfigOverrides.arguments" in message
+
+
 EDITED = NodeDisk(1, edits=("/m", "/c"), edit="e", labelled=1)
 HAND_EDIT = 'node "a": /m, /c changed since revision 1 was installed'
 

@@ -14,8 +14,9 @@ import yaml
 
 from ...base.images import repository
 from ...base.objects import mapping
+from ...base.platform import KUBEADM
 from ...controlplane.observe import is_users_flag
-from ...controlplane.overrides import ARGUMENTS
+from ...controlplane.overrides import ARGUMENTS, read_overrides
 from ...kube.resource import CONFIG_MAPS, ObjectRef
 from ...schedulerconfig.command_line import normalized_name
 from ...schedulerconfig.versions import Version
@@ -23,6 +24,7 @@ from ...schedulerconfig.versions import Version
 REF: Final = ObjectRef(CONFIG_MAPS, "kube-system", "kubeadm-config")
 OWNER: Final = "ConfigMap kube-system/kubeadm-config"
 _KEY: Final = "ClusterConfiguration"
+_FIELD: Final = "spec.unsupportedConfigOverrides.arguments of KubeScheduler"
 
 
 def disagreements(
@@ -77,29 +79,32 @@ def _version(image: str) -> Version | None:
 
 
 def _flags(section: Mapping[str, Any], kubescheduler: Mapping[str, Any]) -> Iterator[str]:
-    observed = mapping(mapping(kubescheduler.get("spec")).get("observedConfig"))
-    adopted = {str(name): values for name, values in mapping(observed.get(ARGUMENTS)).items()}
+    spec = mapping(kubescheduler.get("spec"))
+    observed = mapping(mapping(spec.get("observedConfig")).get(ARGUMENTS))
+    overrides = read_overrides(spec.get("unsupportedConfigOverrides"), KUBEADM)
+    overridden = {**overrides.serving, **overrides.arguments}
+    adopted = {str(name): list(values) for name, values in observed.items()}
+    effective = {
+        **{name: [value] for name, value in KUBEADM.default_arguments},
+        **adopted,
+        **{name: list(values) for name, values in overridden.items()},
+    }
     listed = dict(_extra_arguments(section.get("extraArgs")))
-    for name in sorted({*listed, *adopted}):
-        wanted, used = listed.get(name), adopted.get(name)
+    for name, wanted in sorted(listed.items()):
+        used = effective.get(name)
         if wanted == used:
             continue
-        if used is None:
-            yield (
-                f"scheduler.extraArgs sets {_shown(name, wanted)}, which the operator has not "
-                "adopted: `kubeadm init phase control-plane scheduler` on a node applies it"
-            )
-        elif wanted is None:
-            yield (
-                f"scheduler.extraArgs does not set {_shown(name, used)}, which the operator "
-                "adopted from a node's manifest: add it, or a node that joins begins without it"
-            )
-        else:
-            yield (
-                f"scheduler.extraArgs sets {_shown(name, wanted)}, and the operator uses "
-                f"{_shown(name, used)}: `kubeadm init phase control-plane scheduler` on a node "
-                "applies the former"
-            )
+        other = (
+            f"and the operator uses {_shown(name, used)}: set it in {_FIELD}, or correct extraArgs"
+            if used
+            else f"which the operator does not use: set it in {_FIELD}, or remove it from extraArgs"
+        )
+        yield f"scheduler.extraArgs sets {_shown(name, wanted)}, {other}"
+    for name in sorted(adopted.keys() - listed.keys() - overridden.keys()):
+        yield (
+            f"scheduler.extraArgs does not set {_shown(name, adopted[name])}, which the operator "
+            "adopted from a node's manifest: add it, or a node that joins begins without it"
+        )
 
 
 def _extra_arguments(value: Any) -> Iterator[tuple[str, list[str]]]:

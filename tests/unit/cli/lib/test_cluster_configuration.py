@@ -60,7 +60,7 @@ def test_flags_of_kubeadm_and_of_the_operator_do_not_count() -> None:
         (
             (("tls-min-version", "VersionTLS13"),),
             {},
-            "sets --tls-min-version=VersionTLS13, which the operator has not",
+            "sets --tls-min-version=VersionTLS13, which the operator does not use: set it",
         ),
         (
             (),
@@ -78,6 +78,30 @@ def test_a_flag_that_differs_is_named_with_what_applies_it(
     pairs: tuple[tuple[str, str], ...], flags: dict[str, list[str]], text: str
 ) -> None:
     assert text in found(extra(*pairs), flags)
+
+
+def test_overrides_count_for_the_flags_in_use_and_need_not_be_in_extra_arguments() -> None:
+    spec = {
+        "observedConfig": {"arguments": {"feature-gates": ["A=true"]}},
+        "unsupportedConfigOverrides": {
+            "arguments": {"feature-gates": ["B=true"], "permit-port-sharing": "true"}
+        },
+    }
+
+    def sentences(*pairs: tuple[str, str]) -> list[str]:
+        return list(disagreements(config_map(**extra(*pairs)), {"spec": spec}, [IMAGE]))
+
+    assert sentences(("feature-gates", "B=true")) == []
+    assert sentences() == []
+    (sentence,) = sentences(("feature-gates", "A=true"))
+    assert "and the operator uses --feature-gates=B=true: set it in spec.un" in sentence
+
+
+def test_a_flag_with_kubeadms_own_value_agrees() -> None:
+    assert found(extra(("bind-address", "127.0.0.1")), {}) == ""
+    assert "sets --bind-address=0.0.0.0, and the operator uses" in found(
+        extra(("bind-address", "0.0.0.0")), {}
+    )
 
 
 def test_an_unfinished_upgrade_is_named() -> None:
