@@ -80,16 +80,20 @@ class Load:
         self._found.set()
         lost = len(self._created) - len(self._bound)
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-        self._api.request("DELETE", f"{PODS}?labelSelector=load", options)
+        while self._api.request("GET", f"{PODS}?labelSelector=load&limit=1")["items"]:
+            # All at once takes longer than a request may.
+            self._api.request("DELETE", f"{PODS}?labelSelector=load&limit=500", options)
         self._api.request("DELETE", f"/api/v1/nodes/{SINK}")
         return [bound - self._created[name] for name, bound in self._bound.items()], lost
 
     def _make_sink(self) -> None:
         quantity = {"cpu": "1000", "memory": "1000Gi", "pods": "100000"}
         metadata = {"name": SINK, "labels": {SINK: ""}}
-        self._api.create(
-            "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
-        )
+        # Nothing starts there: others' pods, such as the Job with which kubeadm checks a cluster,
+        # must not be sent to it.
+        spec = {"taints": [{"key": SINK, "effect": "NoSchedule"}]}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec}
+        self._api.create("/api/v1/nodes", node)
         self._renew()
         ready = {
             "type": "Ready",

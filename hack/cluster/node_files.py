@@ -76,12 +76,14 @@ def remove_mount_points() -> None:
     Removing a folder detaches what other mount namespaces have mounted on it.
     """
     note = _mount_points_note()
-    if not note.exists():
+    try:
+        made = json.loads(note.read_text())
+    except FileNotFoundError:  # never made, or another sandbox that went at this moment removed it
         return
-    for path in reversed(json.loads(note.read_text())):
+    for path in reversed(made):
         with suppress(OSError):
             Path(path).rmdir()
-    note.unlink()
+    note.unlink(missing_ok=True)
 
 
 def _mount_points_note() -> Path:
