@@ -19,7 +19,7 @@ from pages.customised import write_files
 from pages.stage import PREFIX, VIEWER, Stage
 from pages.terminal import sizes
 from pages.text import Keep, Section, Shown, index, page, tree
-from pages.waiting import FILE, write_cluster
+from pages.waiting import FILE, WORKLOAD, write_cluster, write_workload
 
 PAGE = paths.REPOSITORY / "docs" / "kubectl-scheduler-output.md"
 COMMANDS = (
@@ -29,7 +29,7 @@ COMMANDS = (
     "plugins",
     "why",
     "pending",
-    "explain",
+    "simulate",
     "rollout watch",
     "rollout undo",
     "pprof",
@@ -243,6 +243,7 @@ def cached(stage: Stage) -> list[Section]:
 
 def waiting(stage: Stage) -> list[Section]:
     (stage.terminal.folder / FILE).write_text(write_cluster())
+    (stage.terminal.folder / WORKLOAD).write_text(write_workload())
     return [
         _section(
             "Why a pod waits, and why it is where it is",
@@ -252,7 +253,21 @@ def waiting(stage: Stage) -> list[Section]:
             [stage.run(f"why shop/web-0 --from-files {FILE}")],
             [stage.run(f"why shop/web-1 --from-files {FILE} -o yaml", Keep(30))],
             [stage.run(f"pending --from-files {FILE}")],
-        )
+        ),
+        _section(
+            "Will this fit, and can this node be drained",
+            "The same cluster, and a Deployment that does not exist yet.",
+            [stage.run(f"simulate -f {WORKLOAD} --from-files {FILE}")],
+            [stage.run(f"simulate -f {WORKLOAD} --max --from-files {FILE}")],
+            [stage.run(f"simulate --drain worker-2 --from-files {FILE}", code=1)],
+            [stage.run(f"simulate --add-nodes 1xworker-1 --from-files {FILE}", code=1)],
+            [
+                stage.run(
+                    f"simulate --replay --profile HighNodeUtilization --from-files {FILE}",
+                    code=1,
+                )
+            ],
+        ),
     ]
 
 
@@ -263,7 +278,7 @@ def decided(stage: Stage) -> list[Section]:
                 "What extenders decided",
                 "An extender on the loopback of this machine, with safe-overload and safe-balance "
                 "as one agent, was\ncalled for three nodes; in a cluster `--url` is not needed.",
-                [stage.run(f"explain {POD} --url {url} --details")],
+                [stage.run(f"why {POD} --url {url} --details")],
             )
         ]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 ZONE = "topology.kubernetes.io/zone"
 FILE = "cluster.json"
+WORKLOAD = "api.yaml"
 _CREATED = "2026-01-02T08:00:00Z"
 
 
@@ -30,6 +31,30 @@ def write_cluster() -> str:
     return json.dumps(items, indent=4)
 
 
+def write_workload() -> str:
+    """A Deployment that does not exist yet."""
+    return """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: api
+  namespace: shop
+spec:
+  replicas: 3
+  selector:
+    matchLabels: {app: api}
+  template:
+    metadata:
+      labels: {app: api}
+    spec:
+      containers:
+      - name: main
+        image: example
+        resources:
+          requests: {cpu: 500m, memory: 1Gi}
+"""
+
+
 def _node(name: str, zone: str, cpu: str, **spec: Any) -> dict[str, Any]:
     labels = {"kubernetes.io/hostname": name, ZONE: zone, "disk": "ssd"}
     amounts = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
@@ -45,7 +70,13 @@ def _node(name: str, zone: str, cpu: str, **spec: Any) -> dict[str, Any]:
 def _pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
     requests = {"cpu": cpu, "memory": "1Gi"}
     container = {"name": "main", "image": "example", "resources": {"requests": requests}}
-    metadata = {"name": name, "namespace": "shop", "creationTimestamp": _CREATED}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name.partition("-")[0]}
+    metadata = {
+        "name": name,
+        "namespace": "shop",
+        "creationTimestamp": _CREATED,
+        "ownerReferences": [{**owner, "uid": name, "controller": True}] if "-" in name else [],
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",

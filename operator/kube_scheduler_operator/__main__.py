@@ -22,11 +22,13 @@ class Command(NamedTuple):
         name: as users type it.
         help: one line.
         program: the module of a program, below `cli.programs`; empty: a command.
+        alias: another name, which the command had before.
     """
 
     name: str
     help: str
     program: str = ""
+    alias: str = ""
 
     @property
     def module(self) -> str:
@@ -44,11 +46,11 @@ PLUGIN_COMMANDS: Final = (
     Command("history", "list the revisions and what each one changed"),
     Command("diff", "compare two revisions, or a file with the cluster"),
     Command("plugins", "show the plugins of each extension point, with their weights and origins"),
-    Command("why", "show why a pod waits and what would help, or why it is on its node"),
-    Command("pending", "list the pods that wait by cause, and what would help"),
     Command(
-        "explain", "show why extenders rejected nodes for a pod, and how they scored the others"
+        "why", "show why a pod waits and what would help, or why it is on its node", "", "explain"
     ),
+    Command("pending", "list the pods that wait by cause, and what would help"),
+    Command("simulate", "show where pods would be placed, in the cluster or in a changed one"),
     Command("rollout", "watch a rollout, or undo an edit"),
     Command("pprof", "fetch a profile of a running scheduler"),
     Command("dump-cache", "compare a scheduler's cache and queue with the API"),
@@ -109,7 +111,8 @@ def _parser(
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     name = next((word for word in argv if not word.startswith("-")), "")
-    chosen = next((command for command in commands if command.name == name), None)
+    called = (command for command in commands if name and name in (command.name, command.alias))
+    chosen = next(called, None)
     if chosen is not None:
         chosen.load().add_parser(subparsers)
     for command in commands:  # the others, for the list in --help

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -199,9 +201,17 @@ def _world() -> World:
     return world
 
 
-def _schedulers() -> set[str]:
-    listed = subprocess.run(["ps", "-ewwo", "pid,args"], capture_output=True, text=True, check=True)
-    return {line for line in listed.stdout.splitlines() if "kube-scheduler-simulation-" in line}
+def _schedulers(parent: int) -> set[int]:
+    """The simulated schedulers of a process: other tests have some at the same time."""
+    listed = subprocess.run(
+        ["ps", "-ewwo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    )
+    found = set()
+    for line in listed.stdout.splitlines():
+        pid, ppid, args = line.split(maxsplit=2)
+        if int(ppid) == parent and "kube-scheduler-simulation-" in args:
+            found.add(int(pid))
+    return found
 
 
 def test_no_process_is_left_whatever_happens(kube_scheduler_binary: Path) -> None:
@@ -215,12 +225,11 @@ def test_no_process_is_left_whatever_happens(kube_scheduler_binary: Path) -> Non
             await run.schedule([pod("p", schedulerName="default-scheduler"), _impossible()])
             await asyncio.sleep(60)
 
-    before = _schedulers()
     with pytest.raises(KeyError):
         asyncio.run(fail())
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancel())
-    assert _schedulers() <= before
+    assert _schedulers(os.getpid()) == set()
 
 
 def _impossible() -> Object:
@@ -230,7 +239,6 @@ def _impossible() -> Object:
 def test_no_process_survives_a_killed_command(kube_scheduler_binary: Path, tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     Files().write(path)
-    before = _schedulers()
     code = (
         "import asyncio, json, sys, time\n"
         "from pathlib import Path\n"
@@ -247,13 +255,18 @@ def test_no_process_survives_a_killed_command(kube_scheduler_binary: Path, tmp_p
     ) as command:
         assert command.stdout is not None
         assert command.stdout.readline() == b"started\n"
-        started = _schedulers() - before
+        (started,) = _schedulers(command.pid)
         command.kill()
-    assert len(started) == 1
     end = time.monotonic() + 10
-    while _schedulers() - before:
+    while b"kube-scheduler-simulation-" in _arguments(started):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def _arguments(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def test_the_time_is_bounded(kube_scheduler_binary: Path) -> None:

@@ -27,6 +27,9 @@ USES = {
     "programs/node/guard.py": "compared with the time of a directory of kubeadm",
     "programs/node/host.py": "compared with the times of this node's files",
     "programs/node/layout.py": "compared with the time of a directory of kubeadm",
+    "simulate/api_server.py": "a default; a run passes its own clock",
+    "simulate/extenders.py": "a default; a run passes its own clock",
+    "simulate/run.py": "compared with times of annotations that are valid for minutes",
     "telemetry/metrics.py": "compared with a time by the same clock",
 }
 """A module that compares another machine's times needs ServerClock, or measures how long what it

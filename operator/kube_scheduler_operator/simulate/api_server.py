@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 import orjson
 from aiohttp import web
 
+from ..base.times import rfc3339
 from ..kube.resource import Resource
 from .controllers import Controllers
 from .kinds import CLAIMS, KINDS, PODS, VOLUMES, Object
@@ -33,15 +36,15 @@ _BY_PATH: Final = {
 }
 _UNUSED_KINDS: Final = {
     "podgroups": "PodGroup",
-    "workloads": "Workload",
+    "workloads": "SimulatedWorkload",
     "compositepodgroups": "CompositePodGroup",
     "devicetaintrules": "DeviceTaintRule",
     "resourcepoolstatusrequests": "ResourcePoolStatusRequest",
 }
 """Kinds that some versions of kube-scheduler watch and that no world has: plural -> kind."""
 
-Filter = Callable[[bytes], bytes]
-"""Responds to a filter call of kube-scheduler: ExtenderArgs in, ExtenderFilterResult out."""
+Verb = Callable[[bytes], Awaitable[tuple[int, bytes]]]
+"""Responds to a call of an extender: a request in, (status, response) out."""
 
 
 class DecisionListener(Protocol):
@@ -84,8 +87,14 @@ class WorldServer:
         requests: number of requests.
     """
 
-    def __init__(self, store: WorldStore, listener: DecisionListener) -> None:
+    def __init__(
+        self,
+        store: WorldStore,
+        listener: DecisionListener,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.url = ""
+        self._clock = clock
         self._secret = secrets.token_urlsafe(32)
         self.unknown: set[str] = set()
         self.requests = 0
@@ -93,18 +102,19 @@ class WorldServer:
         self._store = store
         self._controllers = Controllers(store)
         self._listener = listener
-        self._extenders: dict[str, Filter] = {}
+        self._extenders: dict[tuple[str, str], Verb] = {}
         self._closing = asyncio.Event()
 
-    def add_extender(self, name: str, extender: Filter) -> str:
-        """Serve an extender in process; returns its urlPrefix."""
-        self._extenders[name] = extender
+    def add_extender(self, name: str, verbs: Iterable[tuple[str, Verb]]) -> str:
+        """Serve the verbs of an extender in process; returns its urlPrefix."""
+        for verb, handler in verbs:
+            self._extenders[name, verb] = handler
         return f"{self.url}/extenders/{name}"
 
     async def start(self) -> None:
         """Listen on a free port of 127.0.0.1."""
         app = web.Application(client_max_size=_LARGEST_BODY)
-        app.router.add_post(f"/{self._secret}/extenders/{{name}}/filter", self._extend)
+        app.router.add_post(f"/{self._secret}/extenders/{{name}}/{{verb}}", self._extend)
         app.router.add_route("*", f"/{self._secret}/{{path:.*}}", self._handle)
         self._runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=0.2, handle_signals=False
@@ -121,10 +131,11 @@ class WorldServer:
         await self._runner.cleanup()
 
     async def _extend(self, request: web.Request) -> web.Response:
-        extender = self._extenders.get(request.match_info["name"])
-        if extender is None:
+        verb = self._extenders.get((request.match_info["name"], request.match_info["verb"]))
+        if verb is None:
             raise web.HTTPNotFound
-        return web.Response(body=extender(await request.read()), content_type=_JSON)
+        status, body = await verb(await request.read())
+        return web.Response(body=body, status=status, content_type=_JSON)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         self.requests += 1
@@ -318,9 +329,13 @@ class WorldServer:
         if refused := self._listener.bound(pod, node):
             return _failure(409, "Conflict", refused)
         pod["spec"]["nodeName"] = node
-        pod["status"] = merged(
-            pod["status"], {"conditions": [{"type": "PodScheduled", "status": "True"}]}
-        )
+        condition = {
+            "type": "PodScheduled",
+            "status": "True",
+            # Extenders estimate the load of pods that were bound after the last measurement.
+            "lastTransitionTime": rfc3339(datetime.fromtimestamp(self._clock(), UTC)),
+        }
+        pod["status"] = merged(pod["status"], {"conditions": [condition]})
         pod["status"].pop("nominatedNodeName", None)
         self._store.put(PODS, pod)
         return _response({"kind": "Status", "apiVersion": "v1", "status": "Success"}, 201)

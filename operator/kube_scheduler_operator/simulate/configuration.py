@@ -26,6 +26,13 @@ def profiles_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     return profiles
 
 
+def with_profile(config: Mapping[str, Any], fragment: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration whose profile "default-scheduler" is the one of a fragment."""
+    (profile,) = profiles_of(fragment)
+    others = [each for each in profiles_of(config) if each["schedulerName"] != DEFAULT_SCHEDULER]
+    return {**copy.deepcopy(dict(config)), "profiles": [profile, *others]}
+
+
 def simulated(
     config: Mapping[str, Any],
     profiles: Sequence[Mapping[str, Any]] = (),
@@ -55,9 +62,15 @@ def simulated(
     }
 
 
-def spying_extender(url: str) -> dict[str, Any]:
-    """An extender that sees the nodes that all filters accept."""
+def spying_extender(url: str, *, last: bool = False) -> dict[str, Any]:
+    """An extender that sees the nodes that all filters accept.
+
+    Args:
+        url: its address.
+        last: it is called after all others: kube-scheduler calls ignorable ones last.
+    """
     return {
+        **({"ignorable": True} if last else {}),
         "urlPrefix": url,
         "filterVerb": "filter",
         "nodeCacheCapable": True,

@@ -112,7 +112,14 @@ async def _causes(
     """(kind, cause) of pods of one profile, each tried alone in the world as it is."""
     gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
     everything = probe_profiles(profile, families_of(profile, gates), gates)[:1]
-    run_options = replace(options, profiles=everything, probes=frozenset({ALL}))
+    only = frozenset({ALL})
+    run_options = replace(
+        options,
+        profiles=everything,
+        probes=only,
+        extended=only,
+        probed=str(profile["schedulerName"]),
+    )
     async with Run(world, run_options) as run:
         probes = [probe(pod, f"simulation-{at:05d}", ALL) for at, pod in enumerate(pods)]
         decisions = list((await run.schedule(probes, settle=False)).values())

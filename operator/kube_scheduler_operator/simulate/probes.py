@@ -20,6 +20,8 @@ from .constraints import FAMILY_OF
 from .kinds import Object
 
 ALL: Final = "simulation-all"
+EXTENDERS: Final = "extenders"
+"""The family of extenders, which has no plugins."""
 _PREFIX: Final = "simulation-only-"
 _OFF: Final = {"disabled": [{"name": "*"}]}
 _AFTER: Final = ("postFilter", "preScore", "score", "reserve", "permit", "preBind", "postBind")
@@ -121,5 +123,9 @@ def reasons(message: str) -> list[tuple[int, str]]:
 
 def whole_reason(message: str) -> str:
     """The message without the number of nodes, and without what preemption adds to it."""
-    reason = message.partition(_AVAILABLE)[2] or message
-    return re.split(r"\. (?:preemption|no new claims)", reason, maxsplit=1)[0].rstrip(". ")
+    return without_preemption(message.partition(_AVAILABLE)[2] or message)
+
+
+def without_preemption(message: str) -> str:
+    """The message without what preemption adds to it."""
+    return re.split(r"\. (?:preemption|no new claims)", message, maxsplit=1)[0].rstrip(". ")

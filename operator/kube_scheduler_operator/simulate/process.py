@@ -198,6 +198,8 @@ class KubeSchedulerProcess:
             if self._reader is not None:
                 await asyncio.wait((self._reader,), timeout=_STOP_SECONDS)
                 self._reader.cancel()
+                # It closes its end of the pipe before the number of the file is free again.
+                await asyncio.gather(self._reader, return_exceptions=True)
         finally:
             if self._process is not None and self._process.stderr is not None:
                 self._process.stderr.close()

@@ -16,8 +16,10 @@ from typing import Any, Final, Protocol, TypeVar
 import orjson
 
 from .. import __version__
+from .edit_effect import edit_effect
 from .kinds import BY_KIND, PODS
 from .pending import waiting_groups
+from .placements import eligible_nodes, placements
 from .process import PROGRAM, SimulationError
 from .run import RunOptions
 from .typed_json import hints_of, read_value, to_json
@@ -28,7 +30,8 @@ T = TypeVar("T")
 Question = Callable[..., Awaitable[T]]
 
 QUESTIONS: Final[Mapping[str, Question[Any]]] = {
-    question.__name__: question for question in (explain, waiting_groups)
+    question.__name__: question
+    for question in (explain, waiting_groups, placements, eligible_nodes, edit_effect)
 }
 """All that can be asked of another process, by name."""
 

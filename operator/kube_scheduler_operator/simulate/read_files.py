@@ -64,7 +64,7 @@ class Input:
     """
 
     def __init__(self) -> None:
-        self.world = World()
+        self.world = World(annotations=True)  # whether they matter is known at the end
         self.configurations: list[tuple[str, Mapping[str, Any]]] = []
         self.own: list[Mapping[str, Any]] = []
         self.ignored: dict[str, int] = {}

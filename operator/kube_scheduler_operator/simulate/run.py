@@ -26,6 +26,7 @@ from .decisions import (
     ScoreLog,
     scheduled_condition,
 )
+from .extenders import Handler, InProcessExtenders, SimulatedExtender
 from .kinds import PODS, Object
 from .process import KubeSchedulerProcess, SimulationError
 from .store import WorldStore
@@ -34,9 +35,14 @@ from .world import Key, World
 _QUIET: Final = 0.3
 """Seconds without a decision after which the pods that wait are not tried again."""
 _QUIET_AFTER_PREEMPTION: Final = 3.0
+_QUIET_WITH_PENDING: Final = 1.2
+"""Seconds until pods that wait were tried again after their back-off of a second."""
 _IDLE: Final = 1.0
 """Seconds without a decision after which a sentinel asks whether pods are tried at all."""
 _POLL: Final = 0.01
+_POLL_OF_A_POD: Final = 0.0001
+_LAST_CONNECTIONS: Final = 0.02
+"""Seconds in which the API server accepts connections that were made just before the end."""
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 _SENTINEL: Final = "simulation-sentinel"
 _LOWEST_PRIORITY: Final = -(2**31)
@@ -53,8 +59,14 @@ class RunOptions:
         seconds: limit of the whole run.
         profiles: profiles beside those of the configuration.
         scores: read the scores of nodes.
+        extenders: our own extenders, which take part in process; they see probes only if their
+            schedulerName is in `extended`.
+        now: seconds since 1970 at which the world was read; None: it is current. Measured loads
+            of nodes are valid for some minutes.
         probes: schedulerNames of pods that are never bound: only the nodes that would accept them
             are recorded, as `PodDecision.candidates`.
+        probed: the schedulerName of the pods whose copies the probes are, for extenders that
+            select pods by it.
     """
 
     binary: Path
@@ -63,7 +75,11 @@ class RunOptions:
     seconds: float = 120.0
     profiles: Sequence[Mapping[str, Any]] = ()
     scores: bool = False
+    extenders: tuple[SimulatedExtender, ...] = ()
+    now: float | None = None
     probes: frozenset[str] = frozenset()
+    extended: frozenset[str] = frozenset()
+    probed: str = ""
 
 
 class Run:
@@ -73,6 +89,7 @@ class Run:
 
     Attributes:
         decisions: by namespace/name.
+        extenders: our own extenders.
         preempted: (namespace/name, node) of all pods that were preempted.
     """
 
@@ -87,7 +104,12 @@ class Run:
 
         self._store = WorldStore(world, left_out)
         self._controllers = Controllers(self._store)
-        self._api = WorldServer(self._store, self)
+        self._clock = time.time
+        if options.now is not None:
+            behind = time.time() - options.now
+            self._clock = lambda: time.time() - behind
+        self._api = WorldServer(self._store, self, self._clock)
+        self.extenders = InProcessExtenders(options.extenders, self._store, self._clock)
         self._process = KubeSchedulerProcess(options.binary, self._scores.take)
         self._changed = time.monotonic()
         self._deadline = self._changed + options.seconds
@@ -108,8 +130,14 @@ class Run:
         try:
             options = self._options
             extenders = []
-            if options.probes:
-                extenders.append(spying_extender(self._api.add_extender(SPY, self._spy)))
+            for extender in options.extenders:
+                handlers = self.extenders.handlers(extender.name)
+                verbs = [(verb, self._unless_probed(handler)) for verb, handler in handlers]
+                url = self._api.add_extender(extender.name, verbs)
+                extenders.append(extender.entry_at(url))
+            if options.probes:  # last, so that it sees what all others accept
+                url = self._api.add_extender(SPY, [("filter", self._spy)])
+                extenders.append(spying_extender(url, last=bool(extenders)))
             config = simulated(options.config, options.profiles, extenders)
             flags = [*options.flags, *(SCORE_FLAGS if options.scores else ())]
             self._process.start(config, self._api.url, flags)
@@ -128,7 +156,15 @@ class Run:
         await self._stop()
 
     async def _stop(self) -> None:
-        await asyncio.shield(asyncio.gather(self._process.stop(), self._api.stop()))
+        self.extenders.close()
+        await asyncio.shield(self._stop_both())
+
+    async def _stop_both(self) -> None:
+        try:
+            await self._process.stop()
+            await asyncio.sleep(_LAST_CONNECTIONS)
+        finally:
+            await self._api.stop()
 
     @property
     def notes(self) -> list[str]:
@@ -171,16 +207,32 @@ class Run:
         found = {key: self.decisions[key] for key in fed}
         for key, decision in found.items():
             scores = self._scores.scores.get(key, {})
-            decision.scores = {
-                node: {name: score for name, score in plugins.items() if "/extenders/" not in name}
-                for node, plugins in scores.items()
-            }
+            decision.scores = {node: self._named(plugins) for node, plugins in scores.items()}
             decision.totals = self._scores.totals.get(key, {})
             on_node = decision.node or decision.nominated
             for victim, node in self.preempted:
                 if decision.nominated and node == on_node and victim not in decision.preempted:
                     decision.preempted.append(victim)
         return found
+
+    async def settle(self) -> None:
+        """Wait until no pod that was fed is tried again.
+
+        Raises:
+            SimulationError: kube-scheduler ended, or the time is over.
+        """
+        while True:
+            decisions = self.decisions.values()
+            waiting = [each for each in decisions if not each.node]
+            if not waiting:
+                return
+            quiet = _QUIET_AFTER_PREEMPTION if any(map(_preempts, waiting)) else _QUIET
+            if len(waiting) < len(decisions):
+                quiet = max(quiet, _QUIET_WITH_PENDING)
+            if time.monotonic() - self._changed > quiet:
+                return
+            self._check(len(waiting))
+            await asyncio.sleep(_POLL)
 
     def put(self, resource: Resource, obj: Object) -> None:
         """Add or change an object of the world."""
@@ -200,11 +252,10 @@ class Run:
         waiting = set(fed)
         sentinel: PodDecision | None = None
         while True:
-            if self._process.ended.is_set():
-                raise SimulationError(f"kube-scheduler ended: {self._process.failure()}")
             waiting = {key for key in waiting if not self.decisions[key].decided}
+            self._check(len(waiting))
             now = time.monotonic()
-            if not waiting and (not settle or now - self._changed > self._quiet(fed)):
+            if not waiting and (not settle or now - self._changed >= self._quiet(fed)):
                 return
             if waiting and sentinel is None and now - self._changed > _IDLE:
                 sentinel = self._feed_sentinel(next(iter(sorted(self._served))))
@@ -213,17 +264,24 @@ class Run:
                 for key in waiting:
                     self.decisions[key].reason = NOT_TRIED
                 continue
-            if now > self._deadline:
-                raise SimulationError(
-                    f"kube-scheduler has not decided about {len(waiting)} pods within "
-                    f"{self._options.seconds:.0f} s; {self._process.failure()}"
-                )
-            await asyncio.sleep(_POLL)
+            # Many pods take longer, and looking at all of them takes time from the API server.
+            await asyncio.sleep(max(_POLL, len(waiting) * _POLL_OF_A_POD))
+
+    def _check(self, waiting: int) -> None:
+        """Raise SimulationError if kube-scheduler has ended or the time is over."""
+        if self._process.ended.is_set():
+            raise SimulationError(f"kube-scheduler ended: {self._process.failure()}")
+        if time.monotonic() > self._deadline:
+            raise SimulationError(
+                f"kube-scheduler has not decided about {waiting} pods within "
+                f"{self._options.seconds:.0f} s; {self._process.failure()}"
+            )
 
     def _quiet(self, fed: Sequence[str]) -> float:
-        decisions = (self.decisions[key] for key in fed)
-        preempting = any(each.nominated and not each.node for each in decisions)
-        return _QUIET_AFTER_PREEMPTION if preempting else _QUIET
+        waiting = [self.decisions[key] for key in fed if not self.decisions[key].node]
+        if not waiting:
+            return 0.0
+        return _QUIET_AFTER_PREEMPTION if any(map(_preempts, waiting)) else _QUIET
 
     def _feed_sentinel(self, scheduler_name: str) -> PodDecision:
         """A pod that fits nowhere, with the lowest priority."""
@@ -241,6 +299,18 @@ class Run:
         sentinel = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         self._store.put(PODS, {**sentinel, "status": {"phase": "Pending"}})
         return decision
+
+    def _named(self, scores: Mapping[str, int]) -> dict[str, int]:
+        """Scores by plugin and extender, with the weights of extenders."""
+        weights = {each.name: each.weight for each in self._options.extenders}
+        found = {}
+        for name, score in scores.items():
+            _, own, extender = name.partition("/extenders/")
+            if not own:
+                found[name] = score
+            elif extender in weights:
+                found[f"extender {extender}"] = score * weights[extender]
+        return found
 
     # --- what kube-scheduler writes -------------------------------------------------------------
 
@@ -279,20 +349,42 @@ class Run:
         if decision is not None:
             decision.preempted.append(f"{victim.get('namespace')}/{victim.get('name')}")
 
+    # --- extenders -----------------------------------------------------------------------------
+
+    def _unless_probed(self, handler: Handler) -> Handler:
+        """The handler, which accepts all nodes for probes that are not about extenders."""
+
+        async def handle(body: bytes) -> tuple[int, bytes]:
+            options = self._options
+            args = orjson.loads(body) if options.probes else {}
+            spec = (args.get("Pod") or {}).get("spec") or {}
+            name = spec.get("schedulerName")
+            if name not in options.probes:
+                return await handler(body)
+            if name not in options.extended:
+                return 200, orjson.dumps({"NodeNames": args.get("NodeNames") or []})
+            spec["schedulerName"] = options.probed
+            return await handler(orjson.dumps(args))
+
+        return handle
+
     # --- the extender that only looks -----------------------------------------------------------
 
-    def _spy(self, body: bytes) -> bytes:
+    async def _spy(self, body: bytes) -> tuple[int, bytes]:
         args = orjson.loads(body)
         pod = args.get("pod") or args.get("Pod") or {}
         names = args.get("nodenames") or args.get("NodeNames") or []
         if pod.get("spec", {}).get("schedulerName") not in self._options.probes:
-            return orjson.dumps({"NodeNames": names})
+            return 200, orjson.dumps({"NodeNames": names})
         decision = self.decisions.get(_name(pod))
         if decision is not None:
             decision.candidates = list(names)
-        return orjson.dumps(
-            {"NodeNames": [], "FailedAndUnresolvableNodes": dict.fromkeys(names, SPY)}
-        )
+        rejected = dict.fromkeys(names, SPY)
+        return 200, orjson.dumps({"NodeNames": [], "FailedAndUnresolvableNodes": rejected})
+
+
+def _preempts(decision: PodDecision) -> bool:
+    return bool(decision.nominated and not decision.node)
 
 
 def _name(pod: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from .decisions import NO_SCHEDULER, PodDecision
 from .kinds import NODES, PODS, Object
 from .probes import (
     ALL,
+    EXTENDERS,
     families_of,
     probe,
     probe_profiles,
@@ -108,6 +109,7 @@ class Explanation:
         fixes: what would help, the smallest change first.
         impossible: requests that no node of the cluster could satisfy even if it was empty.
         decision: what kube-scheduler does with the pod now.
+        extenders: what our own extenders decide about it now, by name.
         notes: what the answer does not consider.
     """
 
@@ -123,6 +125,7 @@ class Explanation:
     fixes: list[Fix] = field(default_factory=list)
     impossible: list[str] = field(default_factory=list)
     decision: PodDecision | None = None
+    extenders: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -171,6 +174,8 @@ class _Inquiry:
         profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
         profile = profiles[found.scheduler]
         self._families = families_of(profile, gates)
+        if options.extenders:
+            self._families[EXTENDERS] = []
         probes = probe_profiles(
             {**profile, "plugins": profile.get("plugins") or {}}, self._families, gates
         )
@@ -184,6 +189,8 @@ class _Inquiry:
             options,
             profiles=probes,
             probes=frozenset(each["schedulerName"] for each in probes),
+            extended=frozenset({ALL, profile_of(EXTENDERS)}),
+            probed=found.scheduler,
             scores=bool(found.node) or options.scores,
         )
         self._nodes = [name for _, name in world.objects[NODES]]
@@ -201,6 +208,7 @@ class _Inquiry:
             if not found.candidates:
                 await self._fixes(excluded)
             found.decision = await self._decide()
+            found.extenders = run.extenders.explain(found.pod)
             if not found.candidates:
                 await self._new_nodes()
             found.notes += run.notes
@@ -251,6 +259,9 @@ class _Inquiry:
                 texts = [whole_reason(decision.message)]
             own[family] = tuple(texts)
             causes = excluded.setdefault(family, {})
+            if family == EXTENDERS:
+                for cause, rejected in self._by_extender(decision).items():
+                    causes[cause] = rejected
             always = rest.get(family, set())
             if always:  # not because of a constraint of this pod
                 for known_cause in list(causes):
@@ -261,6 +272,16 @@ class _Inquiry:
                 # Only the constraints together exclude these.
                 causes[_generic(family, texts)] = (nodes - known) | (always & nodes)
         return excluded, own
+
+    def _by_extender(self, decision: PodDecision) -> dict[Cause | Constraint, set[str]]:
+        """The nodes that our own extenders rejected, by extender and reason."""
+        found: dict[Cause | Constraint, set[str]] = {}
+        for name, answer in self._run.extenders.explain(decision.pod).items():
+            for agent in answer["agents"]:
+                for row in (agent.get("filter") or {}).get("rejected") or ():
+                    cause = Cause(f"extender {name}: {row['reason']}")
+                    found.setdefault(cause, set()).add(row["node"])
+        return found
 
     def _rejected(self, decision: PodDecision) -> set[str]:
         return set(self._nodes) - set(decision.candidates or ())

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from ..kube.resource import Resource
-from .kinds import BY_KIND, FINISHED, KINDS, NAMESPACES, PODS, Object, strip
+from .kinds import BY_KIND, FINISHED, KINDS, NAMESPACES, NODES, PODS, Object, strip
 
 _NAMESPACE_OF_UIDS: Final = uuid.UUID("8c4f1c52-32a8-4c4e-9d0a-0d2f54c2b7a5")
 
@@ -129,6 +129,13 @@ class World:
         """A world that can be changed without changing this one."""
         objects = {resource: dict(entries) for resource, entries in self.objects.items()}
         return World(objects, list(self.notes), self.annotations, self.version)
+
+    def drop_annotations(self) -> None:
+        """Keep only the annotations of Nodes that kube-scheduler reads."""
+        if self.annotations:
+            self.annotations = False
+            for node in list(self.all(NODES)):
+                self.add(node)
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
         """Remove an object, if it exists."""

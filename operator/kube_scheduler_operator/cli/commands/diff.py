@@ -6,7 +6,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
 from ...base.objects import annotation
@@ -32,6 +32,10 @@ from ..lib.scheduler_contents import (
     readable,
     running_content,
 )
+from ..lib.simulation import add_kube_scheduler_flags
+
+if TYPE_CHECKING:
+    from ...kube.client import ApiClient
 
 FAILED = 2
 """The exit code after an error; as in diff(1), 1 means that the revisions differ."""
@@ -77,8 +81,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=BOTH,
         help="lines are a patch (default: both)",
     )
+    parser.add_argument(
+        "--placements",
+        action="store_true",
+        help="with -f: also report which running and waiting pods could no longer be placed, and "
+        "how full nodes would be if all pods were placed again. A kube-scheduler on this machine "
+        "decides, over a copy of the cluster in memory",
+    )
+    add_kube_scheduler_flags(parser)
     add_cluster_flags(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, config=None, feature_gates=[], from_files=[])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,8 +98,11 @@ def run(args: argparse.Namespace) -> int:
     if args.files and args.new is not None:
         sys.stderr.write("error: -f FILE replaces M; omit M\n")
         return FAILED
+    if args.placements and not args.files:
+        sys.stderr.write("error: --placements is about an edit; add -f FILE\n")
+        return FAILED
 
-    async def work(api: Api, platform: Platform) -> int:
+    async def work(api: ApiClient, platform: Platform) -> int:
         if args.files:
             return await _with_files(api, platform, args)
         scheduler = await find_scheduler(api, platform, args.scheduler)
@@ -108,7 +123,7 @@ def _number(text: str | None) -> int | None:
     raise CommandError(f'"{text}" is not the number of a revision')
 
 
-async def _with_files(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+async def _with_files(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
     from ..lib.proposal import (
         LOAD,
         config_only,
@@ -124,6 +139,8 @@ async def _with_files(api: Api, platform: Platform, args: argparse.Namespace) ->
     if LOAD in objects.single:
         if args.old is not None:
             raise CommandError("a LoadPolicy has no revisions; omit N")
+        if args.placements:
+            raise CommandError("--placements is not possible for a LoadPolicy")
         words, lines = await differences(api, platform, objects.single[LOAD], name.lstrip("/"))
         return _output(words, lines, args.output)
     if objects.scheduler and args.old is not None:
@@ -131,7 +148,7 @@ async def _with_files(api: Api, platform: Platform, args: argparse.Namespace) ->
     if not platform.owns_static_pods:
         if objects.scheduler:
             before, after, called = await proposed_secondary(api, platform, objects, None)
-            return _print(before, after, (called, name.lstrip("/")), args.output)
+            return await _print_edit(api, platform, args, before, after, (called, name.lstrip("/")))
         scheduler = await find_scheduler(api, platform)
         contents = await read_contents(api, scheduler or {})
         then = running_content(contents) if args.old is None else find_content(contents, args.old)
@@ -141,7 +158,9 @@ async def _with_files(api: Api, platform: Platform, args: argparse.Namespace) ->
             before = config_only(before)
         else:
             after = await proposed_managed(api, platform, objects, scheduler or {}, before.image)
-        return _print(before, after, (_label(then), name.lstrip("/")), args.output)
+        return await _print_edit(
+            api, platform, args, before, after, (_label(then), name.lstrip("/"))
+        )
     nodes = nodes_by_revision(await get_kubescheduler(api))
     revisions = await list_revisions(api, platform)
     number = _number(args.old)
@@ -149,9 +168,32 @@ async def _with_files(api: Api, platform: Platform, args: argparse.Namespace) ->
     if objects.scheduler:
         control_plane = parse_revision(old.content)
         before, after, called = await proposed_secondary(api, platform, objects, control_plane)
-        return _print(before, after, (called, name.lstrip("/")), args.output)
+        return await _print_edit(api, platform, args, before, after, (called, name.lstrip("/")))
     before, after = await proposed(api, platform, objects, old)
-    return _print(before, after, (f"revision-{old.number}", name.lstrip("/")), args.output)
+    return await _print_edit(
+        api, platform, args, before, after, (f"revision-{old.number}", name.lstrip("/"))
+    )
+
+
+async def _print_edit(
+    api: ApiClient,
+    platform: Platform,
+    args: argparse.Namespace,
+    before: ParsedRevision,
+    after: ParsedRevision,
+    labels: tuple[str, str],
+) -> int:
+    """Print the difference and, with `--placements`, its effect on pods."""
+    if not args.placements:
+        return _print(before, after, labels, args.output)
+    from ..lib.placements import placement_sentences
+
+    words, lines = changes(before, after), unified(before, after, labels)
+    if words or lines:
+        found = await placement_sentences(api, platform, args, before, after)
+        _output([*words, *found], lines, args.output)
+        return 1
+    return _output(words, lines, args.output)
 
 
 def _pair(old: Revision, new: Revision) -> tuple[ParsedRevision, ParsedRevision, tuple[str, str]]:

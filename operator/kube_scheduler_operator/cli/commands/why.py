@@ -6,15 +6,25 @@ The answer comes from kube-scheduler itself, which runs on this machine over a c
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ...kube.errors import KubeError
 from ...kube.resource import PODS, ObjectRef
-from ..lib.errors import CommandError
+from ..lib.connection import run_connected
+from ..lib.errors import CommandError, UsageError, error_message
+from ..lib.extender_decisions import RememberedDecisions, remembered, remembered_at
+from ..lib.extender_decisions import lines as remembered_lines
 from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag, add_pod_flags, pod_key
 from ..lib.objects import find_object
 from ..lib.output import counted, format_table, print_document
-from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, run_simulating
+from ..lib.simulation import (
+    Simulation,
+    add_simulation_flags,
+    from_cluster,
+    run_on_files,
+)
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
@@ -32,13 +42,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register the command."""
     parser = subparsers.add_parser(
         "why",
+        aliases=["explain"],
         description="Shows why a pod is Pending and what would help, or why a running pod is on "
         "its node: the scores of all nodes by plugin. A kube-scheduler decides, on this machine or "
         "in a Job in the cluster, over a copy of the cluster in memory; nothing else is written to "
         "the cluster. Every change that is shown was tried with it. Environment variables, "
-        "arguments, Secrets and ConfigMaps are not copied.",
+        "arguments, Secrets and ConfigMaps are not copied. Of agents of SchedulerExtenders it also "
+        "shows what they decided when the pod was last scheduled; they remember the latest pods "
+        "(200 by default).",
     )
     add_pod_flags(parser)
+    parser.add_argument(
+        "--url",
+        help="show only what this extender remembers, without a cluster, e.g. "
+        "http://127.0.0.1:5401",
+    )
+    parser.add_argument(
+        "--details",
+        action="store_true",
+        help="also show the current input of each policy of an extender for each node",
+    )
     add_nodes_flag(parser, _NODES)
     add_simulation_flags(parser)
     add_cluster_flags(parser)
@@ -49,24 +72,72 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Explain the pod; returns 2 for invalid usage, 1 for other errors."""
     key = pod_key(args)
-    return run_simulating(
-        args,
-        lambda simulation: _explain(simulation, key, args),
-        lambda api, platform: _from_cluster(api, platform, key, args),
-    )
+    if args.url:
+        return _of_url(args, "/".join(key))
+
+    async def work(api: ApiClient, platform: Platform) -> int:
+        return await _of_cluster(api, platform, key, args)
+
+    if args.from_files:
+        return run_on_files(args, lambda simulation: _explain(simulation, key, args))
+    return run_connected(args, work)
 
 
-async def _from_cluster(
+def _of_url(args: argparse.Namespace, key: str) -> int:
+    try:
+        found = remembered_at(args.url, key, details=args.details)
+    except CommandError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    return _extenders_alone(args, key, found)
+
+
+async def _of_cluster(
     api: ApiClient, platform: Platform, key: tuple[str, str], args: argparse.Namespace
-) -> Simulation:
+) -> int:
     pod = await find_object(api, ObjectRef(PODS, *key))
+    name = "/".join(key)
+    found = await remembered(api, platform, name, details=args.details)
     if pod is None:
-        raise CommandError(f"pod {'/'.join(key)} does not exist")
+        if not found.answers:
+            raise CommandError(f"pod {name} does not exist")
+        sys.stderr.write(f"note: pod {name} does not exist any more\n")
+        return _extenders_alone(args, name, found)
     scheduler_name = (pod.get("spec") or {}).get("schedulerName")
-    return await from_cluster(api, platform, args, scheduler_name)
+    try:
+        simulation = await from_cluster(api, platform, args, scheduler_name)
+        try:
+            return await _explain(simulation, key, args, found)
+        finally:
+            await simulation.close()
+    except (CommandError, KubeError) as error:
+        if not found.answers:
+            if isinstance(error, (KubeError, UsageError)):  # agents are the only other source
+                sys.stderr.write(f"note: {found.missing(name)}\n")
+            raise
+        reason = error_message(error)
+        sys.stderr.write(f"note: kube-scheduler's own reasons are missing: {reason}\n")
+        return _extenders_alone(args, name, found)
 
 
-async def _explain(simulation: Simulation, key: tuple[str, str], args: argparse.Namespace) -> int:
+def _extenders_alone(args: argparse.Namespace, key: str, found: RememberedDecisions) -> int:
+    for note in found.notes:
+        sys.stderr.write(f"note: {note}\n")
+    if not found.answers:
+        sys.stderr.write(f"error: {found.missing(key)}\n")
+        return 1
+    document = {"pod": key, "answers": found.document()}
+    text = "\n".join([f"Pod {key}", *remembered_lines(found.answers, args.nodes)])
+    print_document(document, args.output, text)
+    return 0
+
+
+async def _explain(
+    simulation: Simulation,
+    key: tuple[str, str],
+    args: argparse.Namespace,
+    agents: RememberedDecisions | None = None,
+) -> int:
     from ...simulate.kinds import PODS as POD_KIND
     from ...simulate.why import explain
 
@@ -77,10 +148,17 @@ async def _explain(simulation: Simulation, key: tuple[str, str], args: argparse.
             f"pod {namespace}/{name} is not among the pods that are waiting or running"
         )
     found = await simulation.ask(explain, pod=pod)
-    notes = [*simulation.notes, *found.notes]
-    document = {**to_document(found), "notes": notes}
-    text = "\n".join([*lines(found, args.nodes), *(f"note: {note}" for note in notes)])
-    print_document(document, args.output, text)
+    agents = agents or RememberedDecisions()
+    simulated = [("simulated now", answer) for answer in found.extenders.values()]
+    answers = agents.answers or simulated
+    notes = [*simulation.notes, *found.notes, *agents.notes]
+    document = {
+        **to_document(found),
+        "answers": [{"from": source, **answer} for source, answer in answers],
+        "notes": notes,
+    }
+    text = [*lines(found, args.nodes), *remembered_lines(answers, args.nodes)]
+    print_document(document, args.output, "\n".join([*text, *(f"note: {note}" for note in notes)]))
     return 0
 
 

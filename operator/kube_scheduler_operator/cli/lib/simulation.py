@@ -6,15 +6,17 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...base import names
-from ...kube.errors import KubeError
-from ...kube.resource import CONFIG_MAPS
+from ...kube.errors import KubeError, NotFound
+from ...kube.resource import CONFIG_MAPS, LOAD_POLICIES, SCHEDULER_EXTENDERS
+from ...schedulerconfig.in_tree_plugins import NEWEST
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import read
+from ...schedulerconfig.versions import Version
 from .connection import run_connected
 from .errors import CommandError, UsageError
 from .input_files import display_name, read_bytes
@@ -35,6 +37,23 @@ _SECONDS: Final = 120
 _GATES: Final = "--feature-gates="
 
 
+@dataclass(frozen=True, slots=True)
+class OwnObjects:
+    """Objects of our own group that extenders need.
+
+    Attributes:
+        extenders: SchedulerExtenders.
+        load_policies: LoadPolicies.
+        from_files: they were in files, with a configuration that the operator may not have made.
+        error: why they cannot be read.
+    """
+
+    extenders: Sequence[Mapping[str, Any]] = ()
+    load_policies: Sequence[Mapping[str, Any]] = ()
+    from_files: bool = False
+    error: str = ""
+
+
 @dataclass(slots=True)
 class Simulation:
     """What to simulate.
@@ -44,23 +63,51 @@ class Simulation:
         options: how to run kube-scheduler.
         where: runs it, on this machine or in the cluster.
         notes: what the simulation does not consider, one sentence each.
+        own: for extenders.
     """
 
     world: World
     options: RunOptions
     where: Simulator
     notes: list[str] = field(default_factory=list)
+    own: OwnObjects = OwnObjects()
 
-    async def ask(self, question: Question[T], **arguments: Any) -> T:
-        """The answer to a question (`simulate/questions.py`) about the world.
+    def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
+        """The options for a configuration with its extenders; adds notes about those left out."""
+        from .simulated_extenders import simulated_extenders
+
+        final = dict(config)
+        entries = final.pop("extenders", None) or ()
+        if self.own.error and entries:
+            self.notes.append(f"SchedulerExtenders cannot be read: {self.own.error}")
+        extenders, notes = simulated_extenders(
+            entries,
+            self.own.extenders,
+            self.own.load_policies,
+            _version(self.world.version),
+            attach=self.own.from_files,
+        )
+        self.notes += [note for note in notes if note not in self.notes]
+        return replace(self.options, config=final, extenders=tuple(extenders))
+
+    async def ask(
+        self,
+        question: Question[T],
+        *,
+        world: World | None = None,
+        options: RunOptions | None = None,
+        **arguments: Any,
+    ) -> T:
+        """The answer to a question (`simulate/questions.py`) about the world, or a changed one.
 
         Raises:
             CommandError, KubeError: kube-scheduler could not be run.
         """
         from ...simulate.process import SimulationError
 
+        asked = world or self.world, options or self.options
         try:
-            return await self.where.ask(question, self.world, self.options, **arguments)
+            return await self.where.ask(question, *asked, **arguments)
         except SimulationError as error:
             raise CommandError(str(error)) from None
 
@@ -69,8 +116,8 @@ class Simulation:
         await self.where.close()
 
 
-def add_simulation_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that all simulating commands have."""
+def add_simulation_flags(parser: argparse.ArgumentParser, *, config: bool = True) -> None:
+    """The flags that all simulating commands have; `--config` only with `config`."""
     parser.add_argument(
         "--from-files",
         action="append",
@@ -80,19 +127,16 @@ def add_simulation_flags(parser: argparse.ArgumentParser) -> None:
         "yaml` or `-o json` for nodes, pods and the other kinds that kube-scheduler reads, or a "
         "must-gather; can be repeated",
     )
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help="simulate with this KubeSchedulerConfiguration (default: that of the cluster or of "
-        "the files, otherwise kube-scheduler's defaults)",
-    )
-    parser.add_argument(
-        "--kube-scheduler",
-        metavar="PATH",
-        help="the kube-scheduler of this machine to run (default: $KUBEBUILDER_ASSETS, PATH, the "
-        "build cache)",
-    )
-    add_where_flags(parser)
+    if config:
+        parser.add_argument(
+            "--config",
+            metavar="FILE",
+            help="simulate with this KubeSchedulerConfiguration (default: that of the cluster or "
+            "of the files, otherwise kube-scheduler's defaults)",
+        )
+    else:
+        parser.set_defaults(config=None)
+    add_kube_scheduler_flags(parser)
     parser.add_argument(
         "--feature-gates",
         action="append",
@@ -100,6 +144,17 @@ def add_simulation_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=true",
         help="feature gates for kube-scheduler, as in its own flag; can be repeated",
     )
+
+
+def add_kube_scheduler_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that determine which kube-scheduler runs, and for how long."""
+    parser.add_argument(
+        "--kube-scheduler",
+        metavar="PATH",
+        help="the kube-scheduler of this machine to run (default: $KUBEBUILDER_ASSETS, PATH, the "
+        "build cache)",
+    )
+    add_where_flags(parser)
     parser.add_argument(
         "--timeout",
         type=float,
@@ -113,13 +168,16 @@ def run_simulating(
     args: argparse.Namespace,
     show: Callable[[Simulation], Coroutine[Any, Any, int]],
     connected: Callable[[ApiClient, Platform], Awaitable[Simulation]],
+    *,
+    failure: int = 1,
 ) -> int:
-    """Show the simulation of the files, or of the cluster; 2 for invalid usage, 1 for other errors.
+    """Show the simulation of the files, or of the cluster; 2 for invalid usage.
 
     Args:
         args: with the flags of `add_simulation_flags` and `add_cluster_flags`.
         show: prints the answer; returns the exit code.
         connected: the simulation of the cluster.
+        failure: the exit code of other errors.
     """
 
     async def work(api: ApiClient, platform: Platform) -> int:
@@ -129,16 +187,26 @@ def run_simulating(
         finally:
             await simulation.close()
 
+    if args.from_files:
+        return run_on_files(args, show, failure=failure)
+    return run_connected(args, work, failure=failure)
+
+
+def run_on_files(
+    args: argparse.Namespace,
+    show: Callable[[Simulation], Coroutine[Any, Any, int]],
+    *,
+    failure: int = 1,
+) -> int:
+    """Show the simulation of the files; 2 for invalid usage, `failure` for other errors."""
     try:
-        if args.from_files:
-            return asyncio.run(show(from_files(args)))
-        return run_connected(args, work)
+        return asyncio.run(show(from_files(args)))
     except UsageError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     except CommandError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 1
+        return failure
 
 
 def from_files(args: argparse.Namespace) -> Simulation:
@@ -155,7 +223,7 @@ def from_files(args: argparse.Namespace) -> Simulation:
         raise UsageError(str(error)) from None
     if not found.world.objects:
         raise UsageError(f"{', '.join(args.from_files)}: there is no object to simulate with")
-    notes = []
+    notes: list[str] = []
     config: Mapping[str, Any] | None = None
     if args.config is None and len(found.configurations) > 1:
         names = ", ".join(name for name, _ in found.configurations)
@@ -164,8 +232,13 @@ def from_files(args: argparse.Namespace) -> Simulation:
         config = found.configurations[0][1]
     elif args.config is None:
         notes.append(f"no file is a {KIND}, so kube-scheduler runs with its defaults (--config)")
-    chosen = _configuration_file(args.config) if args.config is not None else config
-    return _simulation(args, found.world, chosen, (), notes, place_of_files(args))
+    chosen = configuration_file(args.config) if args.config is not None else config
+    own = OwnObjects(
+        [obj for obj in found.own if obj.get("kind") == SCHEDULER_EXTENDERS.kind],
+        [obj for obj in found.own if obj.get("kind") == LOAD_POLICIES.kind],
+        from_files=True,
+    )
+    return _simulation(args, found.world, chosen, (), notes, place_of_files(args), own)
 
 
 async def from_cluster(
@@ -188,11 +261,24 @@ async def from_cluster(
         config, flags, operand = running
     elif not args.kube_scheduler and not args.local:
         _, _, operand = await running_configuration(api, platform, scheduler_name, [])
-    world = await read_cluster(api)
+    own = await _own_objects(api)
+    world = await read_cluster(api, annotations=bool(own.extenders))
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
-    chosen = _configuration_file(args.config) if args.config is not None else config
+    chosen = configuration_file(args.config) if args.config is not None else config
     place = await place_of_cluster(api, platform, args, world, chosen, operand, notes)
-    return _simulation(args, world, chosen, flags, notes, place)
+    return _simulation(args, world, chosen, flags, notes, place, own)
+
+
+async def _own_objects(api: ApiClient) -> OwnObjects:
+    """What extenders need."""
+    try:
+        extenders = (await api.list(SCHEDULER_EXTENDERS)).items
+        load_policies = (await api.list(LOAD_POLICIES)).items if extenders else []
+    except NotFound:
+        return OwnObjects()
+    except KubeError as error:
+        return OwnObjects(error=str(error))
+    return OwnObjects(extenders, load_policies)
 
 
 async def running_configuration(
@@ -259,20 +345,37 @@ def _simulation(
     flags: Sequence[str],
     notes: list[str],
     place: Place,
+    own: OwnObjects,
 ) -> Simulation:
     from ...simulate.configuration import default_configuration
+    from ...simulate.extenders import measured_at
     from ...simulate.run import RunOptions
 
     if args.feature_gates:
         flags = [f"{_GATES}{','.join(args.feature_gates)}"]
-    final = dict(config or default_configuration())
-    extenders = final.pop("extenders", None) or ()
-    notes += [f"the extender {each.get('urlPrefix')} is left out" for each in extenders]
-    options = RunOptions(place.binary, final, flags, args.timeout)
-    return Simulation(world, options, place.where, [*notes, *world.notes])
+    now = measured_at(world) if own.from_files else None
+    options = RunOptions(place.binary, {}, flags, args.timeout, now=now)
+    simulation = Simulation(world, options, place.where, [*notes, *world.notes], own)
+    simulation.options = simulation.with_configuration(config or default_configuration())
+    if not own.extenders:
+        world.drop_annotations()
+    return simulation
 
 
-def _configuration_file(name: str) -> Mapping[str, Any]:
+def _version(text: str) -> Version:
+    """The version of a cluster; the newest one that is known if it has none."""
+    try:
+        return Version.parse(text)
+    except ValueError:
+        return NEWEST
+
+
+def configuration_file(name: str) -> Mapping[str, Any]:
+    """The KubeSchedulerConfiguration in a file.
+
+    Raises:
+        UsageError: it cannot be read, or has none.
+    """
     documents, error = read(read_bytes(name))
     if error is not None:
         at = f"{display_name(name)}:{error.position.line}:{error.position.column}"

@@ -75,5 +75,5 @@ def message(agent: str, rejections: Rejections) -> str:
     parts = [f"{times} {reason}" for reason, times in reasons.most_common(_REASONS)]
     if len(reasons) > _REASONS:
         left = sum(times for _, times in reasons.most_common()[_REASONS:])
-        parts.append(f"{left} for other reasons (kubectl scheduler explain)")
+        parts.append(f"{left} for other reasons (kubectl scheduler why)")
     return f"extender {agent} rejected {nodes}: {'; '.join(parts)}"

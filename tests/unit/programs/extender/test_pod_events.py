@@ -88,6 +88,6 @@ def test_the_most_frequent_reasons_come_first() -> None:
     reasons = ["hot"] * 5 + ["full"] * 3 + ["old"] * 2 + ["a", "b"]
     assert message("x", Rejections(dict(enumerate(reasons)))) == (
         "extender x rejected all 12 candidate nodes: 5 hot; 3 full; 2 old; "
-        "2 for other reasons (kubectl scheduler explain)"
+        "2 for other reasons (kubectl scheduler why)"
     )
     assert "rejected the only candidate node" in message("x", Rejections({0: "hot"}))

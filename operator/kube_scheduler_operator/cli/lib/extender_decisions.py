@@ -1,4 +1,4 @@
-"""`kubectl scheduler explain`: the decisions of extenders for a pod.
+"""What agents of SchedulerExtenders remember of their decisions about a pod.
 
 Every agent remembers its decisions for the latest pods. Agents listen on loopback only, so they are
 queried through the API server, as with `kubectl port-forward`.
@@ -6,58 +6,29 @@ queried through the API server, as with `kubectl port-forward`.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import io
 import json
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from ...base import names
 from ...base.platform import Platform
 from ...kube.api import Object
-from ...kube.errors import NotFound
-from ...kube.resource import PODS, SCHEDULER_EXTENDERS, ObjectRef
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError
-from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag, add_pod_flags, pod_key
-from ..lib.objects import find_object
-from ..lib.output import format_table, print_document
-from ..lib.port_forward import Tunnel
+from ...kube.errors import KubeError, NotFound
+from ...kube.resource import PODS, SCHEDULER_EXTENDERS
+from .errors import CommandError
+from .output import format_table
+from .port_forward import Tunnel
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
 
-_NODES: Final = 20
 _SECONDS: Final = 10.0
-
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "explain",
-        description="Shows what the agents of SchedulerExtenders decided when the pod was last "
-        "scheduled: the rejected nodes with policy and reason, and the scores of the others. "
-        "Agents remember only the latest pods (200 by default).",
-    )
-    add_pod_flags(parser)
-    parser.add_argument(
-        "--url", help="query only this extender, without a cluster, e.g. http://127.0.0.1:5401"
-    )
-    parser.add_argument(
-        "--details",
-        action="store_true",
-        help="also show the current input of each policy for each node",
-    )
-    add_nodes_flag(parser, _NODES)
-    add_cluster_flags(parser)
-    add_output_flag(parser)
-    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +45,56 @@ class AgentEndpoint:
         return f"{self.extender} in pod {self.namespace}/{self.pod} on {self.node}"
 
 
-def run(args: argparse.Namespace) -> int:
-    """Query the agents and print their decisions."""
-    namespace, name = pod_key(args)
-    key = f"{namespace}/{name}"
-    if args.url:
-        try:
-            answer = _query_url(args.url, key, details=args.details)
-        except CommandError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-        return _print(args, key, {}, [] if answer is None else [(args.url, answer)], [args.url])
+@dataclass(slots=True)
+class RememberedDecisions:
+    """The answers of agents about a pod.
 
-    async def work(api: ApiClient, platform: Platform) -> int:
-        pod = await find_object(api, ObjectRef(PODS, namespace, name))
-        found = await _agents(api, platform)
-        answers = await _query_all(api, found, key, details=args.details)
-        return _print(args, key, pod, answers, list(map(str, found)))
+    Attributes:
+        answers: (agent, answer) of those that remember the pod.
+        queried: the agents that were queried.
+        problem: why none was queried, or none answered.
+        notes: problems of single agents.
+    """
 
-    return run_connected(args, work)
+    answers: list[tuple[str, Any]] = field(default_factory=list)
+    queried: list[str] = field(default_factory=list)
+    problem: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def document(self) -> list[dict[str, Any]]:
+        """As JSON."""
+        return [{"from": agent, **answer} for agent, answer in self.answers]
+
+    def missing(self, key: str) -> str:
+        """Why there is no answer about the pod."""
+        return self.problem or (
+            f"no agent remembers pod {key}. Agents remember only the latest pods of schedulers "
+            f"that call them. Queried: {'; '.join(self.queried)}"
+        )
+
+
+async def remembered(
+    api: ApiClient, platform: Platform, key: str, *, details: bool
+) -> RememberedDecisions:
+    """What the agents of the cluster remember about a pod (namespace/name)."""
+    found = RememberedDecisions()
+    try:
+        agents = await _agents(api, platform)
+        found.queried = list(map(str, agents))
+        found.answers, found.notes = await _query_all(api, agents, key, details=details)
+    except (CommandError, KubeError) as error:
+        found.problem = str(error)
+    return found
+
+
+def remembered_at(url: str, key: str, *, details: bool) -> RememberedDecisions:
+    """What the extender at a URL remembers.
+
+    Raises:
+        CommandError: it does not respond.
+    """
+    answer = _query_url(url, key, details=details)
+    return RememberedDecisions([] if answer is None else [(url, answer)], [url])
 
 
 # --- queries ------------------------------------------------------------------------------------
@@ -147,8 +149,12 @@ def agents_in(extenders: Iterable[Object], pods: Iterable[Object]) -> Iterator[A
 
 async def _query_all(
     api: ApiClient, agents: Sequence[AgentEndpoint], key: str, *, details: bool
-) -> list[tuple[str, Any]]:
-    """The answers of agents that remember the pod."""
+) -> tuple[list[tuple[str, Any]], list[str]]:
+    """The answers of agents that remember the pod, and the problems of others.
+
+    Raises:
+        CommandError: no agent could be queried.
+    """
     access = await api.credentials.access()
 
     def query(agent: AgentEndpoint) -> Any:
@@ -168,9 +174,7 @@ async def _query_all(
             found.append((str(agent), answer))
     if problems and not found:
         raise CommandError("; ".join(problems))
-    for problem in problems:
-        print(f"note: {problem}", file=sys.stderr)
-    return found
+    return found, problems
 
 
 def _fetch(fetch: Any, key: str, *, details: bool) -> Any:
@@ -205,35 +209,8 @@ def _query_url(url: str, key: str, *, details: bool) -> Any:
 # --- output -------------------------------------------------------------------------------------
 
 
-def _print(
-    args: argparse.Namespace,
-    key: str,
-    pod: Object | None,
-    answers: Sequence[tuple[str, Any]],
-    queried: Sequence[str],
-) -> int:
-    if not answers:
-        missing = "" if pod is not None else " The pod does not exist."
-        print(
-            f"error: no agent remembers pod {key}.{missing} Agents remember only the latest pods "
-            f"of schedulers that call them. Queried: {'; '.join(queried)}",
-            file=sys.stderr,
-        )
-        return 1
-    document = {"pod": key, "answers": [{"from": agent, **answer} for agent, answer in answers]}
-    text = "\n".join(lines(key, pod, answers, args.nodes))
-    print_document(document, args.output, text)
-    return 0
-
-
-def lines(
-    key: str, pod: Object | None, answers: Sequence[tuple[str, Any]], most: int
-) -> Iterator[str]:
-    """The text output, with at most `most` nodes in a table (0: all).
-
-    `pod` is None if it does not exist, and empty if it was not read.
-    """
-    yield f"Pod {key}{_whereabouts(pod)}"
+def lines(answers: Sequence[tuple[str, Any]], most: int) -> Iterator[str]:
+    """The text output, with at most `most` nodes in a table (0: all)."""
     for name, answer in answers:
         for agent in answer.get("agents") or ():
             yield ""
@@ -245,15 +222,6 @@ def lines(
                 yield ""
                 yield f"Current input of {policy} in {agent}"
                 yield from _details(rows, most)
-
-
-def _whereabouts(pod: Object | None) -> str:
-    if pod is None:
-        return " does not exist"
-    if not pod:
-        return ""
-    node = (pod.get("spec") or {}).get("nodeName")
-    return f" is on node {node}" if node else " is not bound to a node"
 
 
 def _filter(decision: Mapping[str, Any] | None, most: int) -> Iterator[str]:

@@ -1,0 +1,382 @@
+"""`kubectl scheduler simulate`: where pods would be placed, in the cluster or in a changed one."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
+from ...schedulerconfig.presets import PROFILES, profile_fragment
+from ..lib.errors import UsageError
+from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag
+from ..lib.input_files import display_name, read_documents
+from ..lib.output import counted, print_document
+from ..lib.simulation import (
+    Simulation,
+    add_simulation_flags,
+    configuration_file,
+    from_cluster,
+    run_simulating,
+)
+
+if TYPE_CHECKING:
+    from ...base.platform import Platform
+    from ...kube.client import ApiClient
+    from ...simulate.run import RunOptions
+    from ...simulate.scenario import Prepared
+    from ...simulate.workloads import SimulatedWorkload
+    from ...simulate.world import World
+    from ..lib.simulation_answer import Question, SimulationAnswer
+
+FITS, DOES_NOT_FIT, FAILED = 0, 1, 2
+_NODES: Final = 12
+_REPEAT: Final = 5
+_ADD: Final = re.compile(r"(\d+)x(.+)")
+_DESCRIPTION: Final = """\
+Shows whether and where pods would be placed: those of a workload that does not exist yet, those of
+drained or lost nodes, those that wait, or all that run. A kube-scheduler decides, on this machine
+or in a Job in the cluster, over a copy of the cluster in memory; nothing else is written to the
+cluster. Equal scores are decided by chance, so the simulation is repeated, and each figure is a
+median with its range. Options can be combined.
+"""
+_EXAMPLES: Final = """\
+examples:
+  does a Deployment fit, and where?
+    kubectl scheduler simulate -f web.yaml
+  how many of its pods fit?
+    kubectl scheduler simulate -f web.yaml --max
+  can two nodes be drained?
+    kubectl scheduler simulate --drain worker-1 --drain worker-2
+  would three more nodes take the waiting pods?
+    kubectl scheduler simulate --add-nodes 3xworker-1
+  how would all pods be placed with another profile?
+    kubectl scheduler simulate --replay --profile HighNodeUtilization --svg nodes.svg
+  without a cluster:
+    kubectl get nodes,pods,pdb,replicasets -A -o json > cluster.json
+    kubectl scheduler simulate -f web.yaml --from-files cluster.json
+
+exit codes: 0 all pods that the question is about fit in every run, 1 some do not, 2 wrong usage, or
+the simulation could not be run
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "simulate",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "-f",
+        "--file",
+        dest="files",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="workloads to place: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, "
+        "Pod, PodTemplate, or any kind with spec.template; other objects, such as claims, are "
+        "added to the world; - for standard input; can be repeated",
+    )
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument(
+        "--replicas",
+        type=int,
+        metavar="N",
+        help="number of pods of the workload (default: its spec.replicas)",
+    )
+    number.add_argument(
+        "--max", action="store_true", help="place pods of the workload until one does not fit"
+    )
+    parser.add_argument(
+        "--profile",
+        dest="profiles",
+        action="append",
+        default=[],
+        choices=PROFILES,
+        metavar="NAME",
+        help=f"compare with this profile as default-scheduler: {', '.join(PROFILES)}; can be "
+        "repeated, which compares the chosen ones with each other",
+    )
+    add_simulation_flags(parser, config=False)
+    parser.add_argument(
+        "--config",
+        dest="configs",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="compare with this KubeSchedulerConfiguration; can be repeated",
+    )
+    parser.add_argument(
+        "--without-node",
+        action="append",
+        default=[],
+        metavar="NODE",
+        help="a node that is gone, with its pods; can be repeated",
+    )
+    parser.add_argument(
+        "--drain",
+        action="append",
+        default=[],
+        metavar="NODE",
+        help="a node that is cordoned and drained; PodDisruptionBudgets are respected, and pods of "
+        "DaemonSets stay; can be repeated",
+    )
+    parser.add_argument(
+        "--add-nodes",
+        action="append",
+        default=[],
+        metavar="NxNODE",
+        help="N new nodes like an existing one, with its DaemonSets' pods: 3xworker-1; can be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--replay",
+        action="store_true",
+        help="place all running pods again, in the order of their creation; those of "
+        "DaemonSets stay",
+    )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=_REPEAT,
+        metavar="N",
+        help="number of runs (default: %(default)s)",
+    )
+    parser.add_argument("--svg", metavar="FILE", help="also draw how full the nodes are")
+    add_nodes_flag(parser, _NODES)
+    add_cluster_flags(parser)
+    add_output_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate; 0 if all pods fit in every run, 1 if not, 2 for errors."""
+    import sys
+
+    try:
+        question = _question(args)
+    except UsageError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return FAILED
+    return run_simulating(
+        args,
+        lambda simulation: _simulate(simulation, question, args),
+        lambda api, platform: _from_cluster(api, platform, question, args),
+        failure=FAILED,
+    )
+
+
+def _question(args: argparse.Namespace) -> Question:
+    from ...simulate.scenario import Scenario
+    from ...simulate.workloads import DAEMON_SET, WorkloadError, read_workloads
+    from ..lib.simulation_answer import Question
+
+    if args.repeat < 1:
+        raise UsageError(f"--repeat {args.repeat}: at least one run is needed")
+    if args.replicas is not None and args.replicas < 1:
+        raise UsageError(f"--replicas {args.replicas}: at least one pod is needed")
+    added = []
+    for text in args.add_nodes:
+        match = _ADD.fullmatch(text)
+        if match is None or int(match[1]) < 1:
+            raise UsageError(
+                f"--add-nodes {text}: use NUMBERxNODE, the name of an existing node, such as "
+                "3xworker-1"
+            )
+        added.append((int(match[1]), match[2]))
+    both = sorted({*args.drain} & {*args.without_node})
+    if both:
+        raise UsageError(f"{both[0]} cannot be drained by --drain and lost by --without-node")
+    question = Question(
+        Scenario(tuple(args.without_node), tuple(args.drain), tuple(added), args.replay)
+    )
+    for name in args.files:
+        try:
+            workloads, others = read_workloads(read_documents(name), display_name(name))
+        except WorkloadError as error:
+            raise UsageError(str(error)) from None
+        question.workloads += workloads
+        question.others += others
+    if args.files and not question.workloads:
+        names = ", ".join(map(display_name, args.files))
+        raise UsageError(f"{names}: no object has a Pod template, so there is nothing to place")
+    for flag, given in (("--replicas", args.replicas is not None), ("--max", args.max)):
+        if given and len(question.workloads) != 1:
+            raise UsageError(
+                f"{flag} needs exactly one workload in -f, and there are {len(question.workloads)}"
+            )
+        if given and question.workloads[0].kind == DAEMON_SET:
+            raise UsageError(f"{flag}: the number of pods of a DaemonSet is that of its nodes")
+    return question
+
+
+async def _from_cluster(
+    api: ApiClient, platform: Platform, question: Question, args: argparse.Namespace
+) -> Simulation:
+    names = [workload.template["spec"].get("schedulerName") for workload in question.workloads]
+    simulation = await from_cluster(api, platform, args, next(filter(None, names), None))
+    for at, workload in enumerate(question.workloads):
+        question.workloads[at] = await _admitted(api, simulation.world, workload, question)
+    return simulation
+
+
+async def _admitted(
+    api: ApiClient, world: World, workload: SimulatedWorkload, question: Question
+) -> SimulatedWorkload:
+    """The workload with a pod as the API server would complete it: nothing is created."""
+    from ...kube.client import ApiClient as Client
+    from ...kube.resource import PODS
+    from ...simulate.workloads import admit
+
+    question.notes += admit(workload, world)
+    name = f"{workload.name[:40].rstrip('-.')}-simulated"
+    template = workload.template
+    pod = {**template, "metadata": {**template["metadata"], "name": name}}
+    pod["spec"] = {key: value for key, value in pod["spec"].items() if key != "priority"}
+    pod["spec"].pop("preemptionPolicy", None)
+    try:
+        async with Client(api.credentials, field_manager="kubectl-scheduler", dry_run=True) as dry:
+            made = await dry.create(PODS, pod)
+    except Forbidden as error:
+        if not error.rule:
+            question.refused.append(f"{workload.title}: the API server refuses its pods: {error}")
+            return workload
+        unknown = f"you may not create pods in namespace {workload.namespace}, not even as dry run"
+    except (Invalid, AlreadyExists) as error:
+        question.refused.append(f"{workload.title}: the API server refuses its pods: {error}")
+        return workload
+    except NotFound:
+        unknown = f"namespace {workload.namespace} does not exist"
+    except KubeError as error:
+        unknown = str(error)
+    else:
+        return replace(workload, template={**template, "spec": made["spec"]})
+    question.notes.append(
+        f"{workload.title}: LimitRanges, RuntimeClasses, quotas and webhooks are not considered: "
+        f"{unknown}"
+    )
+    return workload
+
+
+async def _simulate(simulation: Simulation, question: Question, args: argparse.Namespace) -> int:
+    from ...simulate.placements import eligible_nodes, placements
+    from ...simulate.scenario import ScenarioError, add_daemon_set, add_workload
+    from ...simulate.utilization import utilization_of
+    from ...simulate.workloads import DAEMON_SET, admit, existing
+    from ..lib.simulation_answer import ConfigurationResult, SimulationAnswer
+
+    world = simulation.world
+    for obj in question.others:
+        if world.add(obj):
+            continue
+        question.notes.append(f"{obj['kind']} does not influence placement and is left out")
+    if args.from_files:
+        for workload in question.workloads:
+            question.notes += admit(workload, world)
+    try:
+        prepared = _prepared(simulation, question)
+        largest = question.workloads[0] if args.max else None
+        for workload in question.workloads:
+            if workload.kind == DAEMON_SET:
+                nodes = await simulation.ask(
+                    eligible_nodes, world=prepared.world, workload=workload
+                )
+                add_daemon_set(prepared, workload, nodes)
+            elif largest is None:
+                count = workload.replicas if args.replicas is None else args.replicas
+                add_workload(prepared, workload, count)
+            if running := existing(workload, world):
+                question.notes.append(
+                    f"{workload.title} has {counted(running, 'pod')}, which stay; the simulated "
+                    "ones come in addition"
+                )
+        _refuse_nothing(prepared, question, args)
+        columns = []
+        for title, options in _configurations(simulation, args):
+            outcomes = await simulation.ask(
+                placements,
+                world=prepared.world,
+                options=options,
+                pods=prepared.pods,
+                subject=prepared.subject,
+                repeat=args.repeat,
+                in_order=prepared.in_order,
+                largest=largest,
+            )
+            columns.append(ConfigurationResult(title, outcomes))
+    except ScenarioError as error:
+        raise UsageError(str(error)) from None
+    now = utilization_of(world)
+    notes = [*simulation.notes, *question.notes]
+    notes += dict.fromkeys(note for column in columns for each in column.outcomes
+                           for note in each.notes)  # fmt: skip
+    answer = SimulationAnswer(
+        question, prepared, columns, now, len(world.pending()), notes, args.max, args.nodes
+    )
+    if args.svg:
+        _write_picture(args.svg, answer)
+    print_document(answer.document(), args.output, "\n".join(answer.lines()))
+    return FITS if answer.fits else DOES_NOT_FIT
+
+
+def _prepared(simulation: Simulation, question: Question) -> Prepared:
+    from ...simulate.configuration import profiles_of
+    from ...simulate.scenario import ask_waiting, prepare
+
+    served = {profile["schedulerName"] for profile in profiles_of(simulation.options.config)}
+    prepared = prepare(simulation.world, question.scenario, served)
+    scenario = question.scenario
+    others = scenario.drain or scenario.without or scenario.replay
+    if not question.workloads and not scenario.replay and (scenario.add or not others):
+        ask_waiting(prepared)
+    return prepared
+
+
+def _refuse_nothing(prepared: Prepared, question: Question, args: argparse.Namespace) -> None:
+    """Report an error if no pod has to be placed, and nothing else is asked."""
+    scenario = question.scenario
+    if prepared.subject or question.workloads or scenario.drain or scenario.without:
+        return
+    if args.replay:
+        raise UsageError("--replay: no pod runs that could be placed again")
+    raise UsageError(
+        "there is no pod to place, because none waits: add a workload with -f FILE, or --replay to "
+        "place all running pods again"
+    )
+
+
+def _configurations(
+    simulation: Simulation, args: argparse.Namespace
+) -> list[tuple[str, RunOptions]]:
+    """(title, options) of each column; the last ones are those that the question is about."""
+    from ...simulate.configuration import with_profile
+    from ..lib.simulation_answer import TODAY
+
+    today = simulation.options
+    others = [
+        (name, replace(today, config=with_profile(today.config, profile_fragment(name))))
+        for name in args.profiles
+    ]
+    others += [
+        (Path(name).name, simulation.with_configuration(configuration_file(name)))
+        for name in args.configs
+    ]
+    return others if len(others) > 1 else [(TODAY, today), *others]
+
+
+def _write_picture(name: str, answer: SimulationAnswer) -> None:
+    from ...simulate.picture import Panel, svg
+
+    panels = [
+        Panel(column.title, column.outcomes, list(answer.cells(column)))
+        for column in answer.columns
+    ]
+    try:
+        Path(name).write_text(svg(answer.title, panels), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--svg {name}: {error.strerror}") from None

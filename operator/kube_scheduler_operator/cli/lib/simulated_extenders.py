@@ -1,0 +1,130 @@
+"""Which extenders take part in a simulation: agents of SchedulerExtenders, with their LoadPolicies.
+
+Other extenders would be called for real, so they are left out and named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...base.objects import mapping
+from ...extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
+from ...extenders.entry import agent_of, agent_url, agent_verbs, check_entry
+from ...load.policy import LoadPolicyError
+from ...load.policy_files import read_spec
+from ...policies.policy import ArgumentsError, UnknownPolicyError, policy_class, read_arguments
+from ...schedulerconfig.feature_gates import Gates
+from ...schedulerconfig.target_scheduler import Target
+from ...schedulerconfig.versions import Version
+from ...simulate.extenders import SimulatedExtender
+
+_PORT = 5401
+
+
+def simulated_extenders(
+    entries: Sequence[Mapping[str, Any]],
+    objects: Iterable[Mapping[str, Any]],
+    load_policies: Iterable[Mapping[str, Any]],
+    version: Version,
+    *,
+    attach: bool = False,
+) -> tuple[list[SimulatedExtender], list[str]]:
+    """(the extenders that take part, a note for each one that does not).
+
+    Args:
+        entries: `extenders` of the kube-scheduler's configuration.
+        objects: SchedulerExtenders.
+        load_policies: LoadPolicies.
+        version: of kube-scheduler.
+        attach: SchedulerExtenders of the control plane's scheduler take part even without an entry,
+            because the configuration is not the operator's.
+    """
+    extenders = {_name(obj): mapping(obj.get("spec")) for obj in objects}
+    policies = {_name(obj): obj for obj in load_policies}
+    found: list[SimulatedExtender] = []
+    notes: list[str] = []
+
+    def take(name: str, entry: Mapping[str, Any]) -> None:
+        try:
+            found.append(_simulated(name, entry, extenders[name], policies))
+        except (ArgumentsError, LoadPolicyError, UnknownPolicyError, ValueError) as error:
+            notes.append(f"SchedulerExtender {name} is left out: {error}")
+
+    for entry in entries:
+        url = str(entry.get("urlPrefix") or "").rstrip("/")
+        name = url.rpartition("/")[2]
+        spec = extenders.get(name)
+        if spec is None or agent_of(spec) is None or not _is_agent(url, name):
+            notes.append(
+                f"the extender {url} is left out: only agents of SchedulerExtenders can be "
+                "simulated, and calling another one would be real"
+            )
+        else:
+            take(name, entry)
+    taken = {each.name for each in found}
+    for name, spec in extenders.items() if attach else ():
+        if name in taken or agent_of(spec) is None or spec.get("scheduler"):
+            continue
+        check = check_entry(name, spec, Target(Gates(version)))
+        if check.problems:
+            notes.append(f"SchedulerExtender {name} is left out: {check.problems[0].sentence}")
+        else:
+            take(name, check.entry)
+    for extender in found:
+        left_out = [
+            verb for verb in agent_verbs(mapping(agent_of(extenders[extender.name])))
+            if verb not in extender.verbs
+        ]  # fmt: skip
+        if left_out:
+            notes.append(
+                f"SchedulerExtender {extender.name} is not called for {' and '.join(left_out)}, "
+                "which would be real"
+            )
+    return found, notes
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    return str(mapping(obj.get("metadata")).get("name") or "")
+
+
+def _is_agent(url: str, name: str) -> bool:
+    port = url.removesuffix(f"/{name}").rpartition(":")[2]
+    return port.isdecimal() and url == agent_url(name, int(port))
+
+
+def _simulated(
+    name: str,
+    entry: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    load_policies: Mapping[str, Mapping[str, Any]],
+) -> SimulatedExtender:
+    """The extender with the file of its agent.
+
+    Raises:
+        ArgumentsError, LoadPolicyError, UnknownPolicyError, ValueError: it cannot be simulated.
+    """
+    agent = ManagedAgent(name, mapping(agent_of(spec)), _PORT)
+    if agent.spec.get("image"):
+        raise ValueError("its agent has an image of its own, whose policies are not known here")
+    environ = {str(key): str(value) for key, value in mapping(agent.spec.get("env")).items()}
+    document = json.loads(agent_file(agent))
+    for policy in document["agents"][0]["policies"]:
+        read_arguments(policy["policy"], policy.get("arguments") or {}, environ)
+        if _reads_config_maps(policy["policy"]):
+            raise ValueError(f"policy {policy['policy']} reads ConfigMaps, which are not copied")
+    files = {}
+    if agent.load_policy:
+        found = load_policies.get(agent.load_policy)
+        if found is None:
+            raise ValueError(f"LoadPolicy {agent.load_policy} is not known")
+        path = f"{LOAD_DIRECTORY}/{LOAD_KEY}"
+        files[path] = read_spec(found.get("spec")).policy.text()
+    return SimulatedExtender(name, entry, document, environ, files)
+
+
+def _reads_config_maps(policy: str) -> bool:
+    from ...policies.policy import Policy
+
+    return policy_class(policy).config_maps is not Policy.config_maps

@@ -1,0 +1,203 @@
+"""What another configuration changes for the pods that run and those that wait.
+
+Pods that differ only in their names are tried once. A running pod is tried as a new one, with its
+own place free again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import orjson
+
+from ..schedulerconfig.feature_gates import Gates
+from .configuration import profiles_of
+from .extenders import SimulatedExtender
+from .kinds import PODS, Object
+from .probes import ALL, families_of, probe, probe_profiles, reasons, whole_reason
+from .process import binary_version
+from .run import Run, RunOptions
+from .scenario import is_daemon, pod_name
+from .why import explicit_gates
+from .world import World
+
+MOST_KINDS: Final = 2000
+"""Kinds of pods that are tried; one takes some 30 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlikePods:
+    """Pods that differ only in their names.
+
+    Attributes:
+        pods: namespace/name.
+        first: the one that is tried.
+        running: whether they have a node.
+    """
+
+    pods: tuple[str, ...]
+    first: Object
+    running: bool
+
+
+@dataclass(slots=True)
+class EditEffect:
+    """The effect of an edit.
+
+    Attributes:
+        lost: reason -> running pods that have a place today and would have none as new pods.
+        elsewhere: number of running pods that would be placed, but not on their node.
+        newly_waiting: reason -> waiting pods that fit today and would not.
+        newly_fitting: waiting pods that do not fit today and would.
+        tried: number of pods that were considered.
+        left_out: number of pods that were not tried, because there are too many kinds.
+    """
+
+    lost: dict[str, list[str]] = field(default_factory=dict)
+    elsewhere: int = 0
+    newly_waiting: dict[str, list[str]] = field(default_factory=dict)
+    newly_fitting: list[str] = field(default_factory=list)
+    tried: int = 0
+    left_out: int = 0
+
+    def sentences(self) -> Iterator[str]:
+        """The effect in sentences."""
+        for running, found in ((True, self.lost), (False, self.newly_waiting)):
+            for reason, pods in sorted(found.items(), key=lambda item: -len(item[1])):
+                what = "running" if running else "waiting"
+                number = f"{len(pods)} {what} {'pod' if len(pods) == 1 else 'pods'}"
+                rest = f", … and {len(pods) - 3} more" if len(pods) > 3 else ""
+                yield (
+                    f"{number} could no longer be placed: {reason} ({', '.join(pods[:3])}{rest})"
+                )
+        if self.newly_fitting:
+            count = len(self.newly_fitting)
+            yield f"{count} waiting {'pod' if count == 1 else 'pods'} could be placed"
+        if self.elsewhere:
+            yield (
+                f"{self.elsewhere} running pods could not be placed on their node again, but on "
+                "others"
+            )
+        if not (self.lost or self.newly_waiting or self.newly_fitting or self.elsewhere):
+            yield f"each of {self.tried} pods can be placed as today"
+        if self.left_out:
+            yield f"{self.left_out} more pods were not tried"
+
+
+@dataclass(frozen=True, slots=True)
+class _Acceptance:
+    """The nodes that accept a pod, and otherwise the reason."""
+
+    nodes: frozenset[str]
+    reason: str
+
+
+async def edit_effect(
+    world: World,
+    options: RunOptions,
+    config: dict[str, Any],
+    flags: list[str],
+    extenders: list[SimulatedExtender],
+) -> EditEffect:
+    """Try the pods of a world with two configurations.
+
+    Args:
+        world: the cluster.
+        options: how to run kube-scheduler as it is today.
+        config: the configuration after the edit.
+        flags: the flags after the edit.
+        extenders: the extenders after the edit.
+
+    Raises:
+        SimulationError: kube-scheduler could not be run.
+    """
+    before = options
+    after = replace(options, config=config, flags=flags, extenders=tuple(extenders))
+    groups = alike(world, {each["schedulerName"] for each in profiles_of(before.config)})
+    effect = EditEffect(left_out=sum(len(each.pods) for each in groups[MOST_KINDS:]))
+    groups = groups[:MOST_KINDS]
+    old, new = await _accepted(world, before, groups), await _accepted(world, after, groups)
+    for group, was, would in zip(groups, old, new, strict=True):
+        effect.tried += len(group.pods)
+        node = group.first["spec"].get("nodeName")
+        if was.nodes and not would.nodes:
+            found = effect.lost if group.running else effect.newly_waiting
+            found.setdefault(would.reason, []).extend(group.pods)
+        elif would.nodes and not was.nodes and not group.running:
+            effect.newly_fitting += group.pods
+        elif node in was.nodes and node not in would.nodes:
+            effect.elsewhere += len(group.pods)
+    return effect
+
+
+def alike(world: World, served: set[str]) -> list[AlikePods]:
+    """The pods of these schedulers without those of DaemonSets and gated ones, the most first."""
+    found: dict[bytes, list[Object]] = {}
+    names: dict[bytes, list[str]] = {}
+    for entry in world.objects[PODS].values():
+        pod = entry.object()
+        spec, metadata = pod["spec"], pod["metadata"]
+        if spec["schedulerName"] not in served or spec.get("schedulingGates") or is_daemon(pod):
+            continue
+        own = {key: value for key, value in spec.items() if key != "nodeName"}
+        kind = [metadata["namespace"], metadata.get("labels"), own, bool(entry.node)]
+        key = orjson.dumps(kind, option=orjson.OPT_SORT_KEYS)
+        found.setdefault(key, [pod])
+        names.setdefault(key, []).append(pod_name(pod))
+    groups = [
+        AlikePods(tuple(names[key]), pods[0], bool(pods[0]["spec"].get("nodeName")))
+        for key, pods in found.items()
+    ]
+    return sorted(groups, key=lambda group: -len(group.pods))
+
+
+async def _accepted(
+    world: World, options: RunOptions, groups: Sequence[AlikePods]
+) -> list[_Acceptance]:
+    """For each group, the nodes that accept its first pod."""
+    found: dict[int, _Acceptance] = {}
+    profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
+    by_name: dict[str, list[int]] = {}
+    for at, group in enumerate(groups):
+        name = group.first["spec"]["schedulerName"]
+        if name in profiles:
+            by_name.setdefault(name, []).append(at)
+        else:
+            reason = f'no scheduler serves spec.schedulerName "{name}"'
+            found[at] = _Acceptance(frozenset(), reason)
+    gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
+    for name, chosen in by_name.items():
+        profile = profiles[name]
+        only = frozenset({ALL})
+        run_options = replace(
+            options,
+            profiles=probe_profiles(profile, families_of(profile, gates), gates)[:1],
+            probes=only,
+            extended=only,
+            probed=name,
+        )
+        async with Run(world, run_options) as run:
+            for at in chosen:
+                found[at] = await _acceptance(run, groups[at].first, at)
+    return [found[at] for at in range(len(groups))]
+
+
+async def _acceptance(run: Run, pod: Object, number: int) -> _Acceptance:
+    """Try one pod, with its own place free."""
+    metadata = pod["metadata"]
+    key = (metadata["namespace"], metadata["name"])
+    placed = bool(pod["spec"].get("nodeName"))
+    if placed:
+        run.delete(PODS, [key])
+    asked = probe(pod, f"simulation-{number:05d}", ALL)
+    (decision,) = (await run.schedule([asked], settle=False)).values()
+    run.forget([asked])
+    if placed:
+        run.put(PODS, {**pod, "metadata": dict(metadata)})
+    if decision.candidates:
+        return _Acceptance(frozenset(decision.candidates), "")
+    texts = Counter(text for _, text in reasons(decision.message))
+    return _Acceptance(frozenset(), "; ".join(texts) or whole_reason(decision.message))

@@ -1,0 +1,192 @@
+"""Our own extenders, in process and over the simulated world.
+
+They are the very policies that agents serve, with the same requests and responses; they see the
+pods that kube-scheduler has bound in the simulation. No extender binds or preempts, because both
+would be real.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from ..base.names import LOAD_ANNOTATION
+from ..base.times import timestamp
+from ..policies.cluster import Cluster
+from ..programs.extender.assembly import Assembly
+from ..programs.extender.config_reader import from_document
+from ..programs.extender.decisions import Decisions
+from ..programs.extender.http_types import HttpResponse
+from ..programs.extender.prioritize_response import Fragments
+from ..programs.extender.verbs import FILTER, PRIORITIZE, VerbContext
+from ..programs.extender.wire import Binding
+from .kinds import NODES, PODS, Object
+from .store import WorldStore
+from .world import World
+
+_VERBS: Final = (FILTER, PRIORITIZE)
+_REMEMBERED: Final = 1000
+_TIMEOUT: Final = "60s"
+"""A simulation may take its time; what a late response costs is not simulated."""
+
+Response = tuple[int, bytes]
+Handler = Callable[[bytes], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedExtender:
+    """An extender that takes part.
+
+    Attributes:
+        name: of the SchedulerExtender.
+        entry: its entry in kube-scheduler's configuration.
+        document: the configuration file of its agent, parsed.
+        environ: environment variables of its agent.
+        files: path in `document` -> content of the file there, such as that of a load policy.
+    """
+
+    name: str
+    entry: Mapping[str, Any]
+    document: Mapping[str, Any]
+    environ: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """The verbs that kube-scheduler calls in the simulation."""
+        return tuple(verb for verb in _VERBS if self.entry.get(f"{verb}Verb"))
+
+    @property
+    def weight(self) -> int:
+        """What its score of 0 to 10 is multiplied with to be comparable with those of plugins."""
+        return int(self.entry.get("weight") or 1) * 10
+
+    def entry_at(self, url: str) -> dict[str, Any]:
+        """The entry for the simulated kube-scheduler."""
+        kept = ("weight", "managedResources", "ignorable")
+        found = {key: self.entry[key] for key in kept if key in self.entry}
+        if "prioritizeVerb" not in self.entry:
+            found.pop("weight", None)
+        found |= {f"{verb}Verb": verb for verb in self.verbs}
+        return {**found, "urlPrefix": url, "nodeCacheCapable": True, "httpTimeout": _TIMEOUT}
+
+
+class InProcessExtenders:
+    """The extenders of one run, with a view of the nodes of their own.
+
+    Args:
+        extenders: those that take part.
+        store: the world, whose changes they follow.
+        clock: seconds since 1970, by the clock of the annotations of Nodes.
+    """
+
+    def __init__(
+        self,
+        extenders: Sequence[SimulatedExtender],
+        store: WorldStore,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._cluster = Cluster(clock)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._assemblies: dict[str, Assembly] = {}
+        self._decisions: dict[str, Decisions] = {}
+        for extender in extenders:
+            decisions = Decisions(_REMEMBERED, self._cluster.now)
+            context = VerbContext(self._cluster, Fragments(self._cluster), decisions)
+            context.learn = lambda _items: None  # the view is never behind, so nothing waits
+            assembly = Assembly(self._cluster, context, _refuse, extender.environ)
+            assembly.use(from_document(self._with_files(extender)))
+            self._assemblies[extender.name] = assembly
+            self._decisions[extender.name] = decisions
+        for resource in (NODES, PODS) if extenders else ():
+            for content in store.contents(resource):
+                self._take("ADDED", orjson.loads(content))
+            store.watch(resource, None, self._event)
+
+    def handlers(self, name: str) -> Iterator[tuple[str, Handler]]:
+        """(verb, handler) of an extender."""
+        for verb in _VERBS:
+            yield verb, self._handler(name, f"/{name}/{verb}".encode())
+
+    def explain(self, pod: str) -> dict[str, dict[str, Any]]:
+        """What each extender decided about a pod (namespace/name) last, as `explain` shows it."""
+        found = {name: decisions.explain(pod) for name, decisions in self._decisions.items()}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def close(self) -> None:
+        """Delete files and follow the world no longer."""
+        for resource in (NODES, PODS):
+            self._store.unwatch(resource, self._event)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _handler(self, name: str, path: bytes) -> Handler:
+        async def handle(body: bytes) -> Response:
+            answer = self._assemblies[name].verbs[path](body)
+            if inspect.isawaitable(answer):
+                answer = await answer
+            if isinstance(answer, HttpResponse):
+                return answer.status, bytes(answer.body)
+            return 200, bytes(answer)
+
+        return handle
+
+    def _with_files(self, extender: SimulatedExtender) -> Any:
+        text = json.dumps(extender.document)
+        for path, content in extender.files.items():
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="kube-scheduler-simulation-")
+            file = Path(self._folder.name, f"{extender.name}-{len(path)}.json")
+            file.write_text(content, encoding="utf-8")
+            text = text.replace(json.dumps(path), json.dumps(str(file)))
+        return json.loads(text)
+
+    def _event(self, line: bytes) -> None:
+        event = orjson.loads(line)
+        self._take(event["type"], event["object"])
+
+    def _take(self, event: str, obj: Object) -> None:
+        metadata = obj["metadata"]
+        gone = event == "DELETED"
+        if obj["kind"] == NODES.kind:
+            if gone:
+                self._cluster.remove_node(metadata["name"])
+            else:
+                self._cluster.set_node(obj)
+        elif gone:
+            self._cluster.remove_pod(
+                metadata["namespace"], metadata["name"], metadata.get("uid") or ""
+            )
+        else:
+            self._cluster.set_pod(obj)
+
+
+def measured_at(world: World) -> float | None:
+    """When the newest load of a node was measured, in seconds since 1970; None: never.
+
+    In a world from files this is about the time at which they were written.
+    """
+    times = []
+    for node in world.all(NODES):
+        text = (node["metadata"].get("annotations") or {}).get(LOAD_ANNOTATION)
+        try:
+            document = json.loads(text) if text else None
+        except ValueError:
+            continue
+        moment = timestamp(document.get("at")) if isinstance(document, dict) else None
+        if moment is not None:
+            times.append(moment.timestamp())
+    return max(times, default=None)
+
+
+async def _refuse(_binding: Binding) -> None:
+    raise RuntimeError("a simulation binds no pod")

@@ -1,0 +1,117 @@
+"""One SVG picture of simulated placements: how full the nodes are, configurations side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from .placements import PlacementOutcome, Spread, spread
+from .utilization import CPU, MEMORY
+
+_WIDTH, _HEIGHT = 420, 150
+"""Pixels of a diagram."""
+_LEFT, _TOP, _GAP = 48, 64, 56
+_ROW: Final = _HEIGHT + 48
+_LINE: Final = 18
+_COLOURS: Final = {CPU: "#3b6ea5", MEMORY: "#4f8f5b"}
+_NAMES: Final = {CPU: "CPU", MEMORY: "memory"}
+_FONT: Final = "font-family='system-ui, sans-serif'"
+_FULL: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The results of one configuration.
+
+    Attributes:
+        title: the name of the configuration.
+        outcomes: one for each run.
+        rows: (name, value) of figures below the diagrams.
+    """
+
+    title: str
+    outcomes: Sequence[PlacementOutcome]
+    rows: Sequence[tuple[str, str]]
+
+
+def svg(title: str, panels: Sequence[Panel]) -> str:
+    """The picture: for each configuration the nodes, the fullest first.
+
+    A bar is the median of the runs, a line in it the range from the least to the most.
+    """
+    count = max(len(panel.rows) for panel in panels)
+    width = _LEFT + len(panels) * (_WIDTH + _GAP)
+    height = _TOP + len(_COLOURS) * _ROW + count * _LINE + 24
+    shapes = [shape for at, panel in enumerate(panels) for shape in _panel(at, panel)]
+    return "\n".join(
+        [
+            f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' "
+            f"width='{width}' height='{height}' role='img' {_FONT} font-size='12'>",
+            f"<title>{escape(title)}</title>",
+            f"<rect width='{width}' height='{height}' fill='#ffffff'/>",
+            f"<text x='{_LEFT}' y='22' font-size='16' font-weight='600'>{escape(title)}</text>",
+            *shapes,
+            "</svg>\n",
+        ]
+    )
+
+
+def _panel(at: int, panel: Panel) -> Iterator[str]:
+    left = _LEFT + at * (_WIDTH + _GAP)
+    runs = len(panel.outcomes)
+    of = f"{runs} run" if runs == 1 else f"{runs} runs"
+    yield (
+        f"<text x='{left}' y='44' font-size='14' font-weight='600'>{escape(panel.title)}</text>"
+        f"<text x='{left + _WIDTH}' y='44' text-anchor='end' fill='#666666'>{of}</text>"
+    )
+    for row, resource in enumerate(_COLOURS):
+        yield from _diagram(left, _TOP + row * _ROW, resource, panel.outcomes)
+    top = _TOP + len(_COLOURS) * _ROW
+    for number, (name, value) in enumerate(panel.rows):
+        y = top + number * _LINE
+        yield f"<text x='{left}' y='{y}' fill='#444444'>{escape(name)}</text>"
+        yield f"<text x='{left + _WIDTH}' y='{y}' text-anchor='end'>{escape(value)}</text>"
+
+
+def _diagram(
+    left: int, top: int, resource: str, outcomes: Sequence[PlacementOutcome]
+) -> Iterator[str]:
+    bars = ranked([outcome.utilization.shares(resource) for outcome in outcomes])
+    highest = max([_FULL, *(bar.most for bar in bars)])
+    for percent in (0, 50, 100):
+        y = top + _HEIGHT - _HEIGHT * percent / highest
+        yield (
+            f"<line x1='{left}' x2='{left + _WIDTH}' y1='{y:.1f}' y2='{y:.1f}' stroke='#dddddd'/>"
+            f"<text x='{left - 6}' y='{y + 4:.1f}' text-anchor='end' fill='#666666'>"
+            f"{percent} %</text>"
+        )
+    wide = _WIDTH / max(len(bars), 1)
+    body = max(wide * 0.8, 0.5)
+    colour = _COLOURS[resource]
+    for number, bar in enumerate(bars):
+        x = left + number * wide
+        tall = _HEIGHT * bar.median / highest
+        yield (
+            f"<rect x='{x:.2f}' y='{top + _HEIGHT - tall:.2f}' width='{body:.2f}' "
+            f"height='{tall:.2f}' fill='{colour}'/>"
+        )
+        if bar.most > bar.least:
+            middle = x + body / 2
+            low, high = (top + _HEIGHT - _HEIGHT * each / highest for each in (bar.least, bar.most))
+            yield (
+                f"<line x1='{middle:.2f}' x2='{middle:.2f}' y1='{low:.2f}' y2='{high:.2f}' "
+                "stroke='#222222' stroke-width='1'/>"
+            )
+    label = f"{_NAMES[resource]} requests of {len(bars)} nodes, the fullest first"
+    yield f"<text x='{left}' y='{top + _HEIGHT + 18}' fill='#444444'>{label}</text>"
+
+
+def ranked(runs: Sequence[Sequence[float]]) -> list[Spread]:
+    """The spread of the fullest node, of the second fullest one, and so on."""
+    longest = max(map(len, runs), default=0)
+    return [
+        spread([shares[at] if at < len(shares) else 0.0 for shares in runs])
+        for at in range(longest)
+    ]

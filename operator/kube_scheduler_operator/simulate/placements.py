@@ -1,0 +1,358 @@
+"""Places pods with kube-scheduler, several times, and describes the results.
+
+kube-scheduler breaks ties by chance, so the same pods are on other nodes each time. What can be
+compared are figures and their spread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
+from statistics import median
+from typing import Final
+
+from ..schedulerconfig.feature_gates import Gates
+from .configuration import default_configuration, profiles_of
+from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision
+from .kinds import NODES, PODS, Object
+from .probes import families_of, probe, probe_profiles, profile_of
+from .process import binary_version
+from .run import Run, RunOptions
+from .scenario import Prepared, add_objects, controller_of, pod_name
+from .utilization import Utilization, recreated, utilization_of
+from .workloads import SimulatedWorkload
+from .world import World
+
+_ROUNDS: Final = 10
+"""How often pods that were preempted are created again."""
+_BATCH: Final = 200
+_MOST: Final = 10_000
+"""Pods after which no more are tried by `largest`."""
+_AT_ONCE: Final = 4
+_SMALL: Final = 200
+"""Nodes of a cluster whose runs take place at the same time, _AT_ONCE of them."""
+_ELIGIBILITY: Final = ("cordon", "taints", "node affinity")
+"""The families of plugins whose rules the DaemonSet controller applies."""
+
+
+@dataclass(slots=True)
+class PlacementOutcome:
+    """The result of one run.
+
+    Attributes:
+        placed: namespace/name -> node, of the pods that the question is about.
+        pending: the others of these -> kube-scheduler's message.
+        waiting: number of all pods without a node.
+        preempted: namespace/name of pods that lost their node to another one.
+        homeless: those of them whose replacements found no node.
+        zones: zone -> number of pods in `placed`.
+        utilization: of all nodes.
+        largest: how many pods of the workload fit, if that was the question.
+        more: whether even more could fit than were tried.
+        notes: what was special in this run.
+    """
+
+    placed: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, str] = field(default_factory=dict)
+    waiting: int = 0
+    preempted: list[str] = field(default_factory=list)
+    homeless: list[str] = field(default_factory=list)
+    zones: dict[str, int] = field(default_factory=dict)
+    utilization: Utilization = field(default_factory=Utilization)
+    largest: int | None = None
+    more: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def fits(self) -> bool:
+        """Whether all pods that the question is about have a node."""
+        return not self.pending and self.largest != 0
+
+    def nodes(self) -> Counter[str]:
+        """Node -> number of pods in `placed`."""
+        return Counter(self.placed.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The values of a figure in several runs."""
+
+    least: float
+    median: float
+    most: float
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The spread of at least one value."""
+    return Spread(min(values), float(median(values)), max(values))
+
+
+async def place(
+    prepared: Prepared,
+    options: RunOptions,
+    *,
+    base: Utilization | None = None,
+    largest: SimulatedWorkload | None = None,
+) -> PlacementOutcome:
+    """Place the pods once.
+
+    Args:
+        prepared: the world and the pods.
+        options: how to run kube-scheduler.
+        base: the utilization of the world, if it is known already.
+        largest: after all others, pods of this workload are placed until one does not fit. They
+            preempt no others.
+
+    Raises:
+        SimulationError: kube-scheduler could not be run.
+    """
+    world, names = prepared.world, list[str]()
+    outcome = PlacementOutcome(utilization=(base or utilization_of(world)).copy())
+    if largest is not None:
+        world = world.copy()
+        names = list(islice(largest.names(world), _MOST))
+        add_objects(world, largest, names)  # kube-scheduler needs to know claims before pods
+    async with Run(world, options) as run:
+        placement = _Placement(run, world, {pod_name(pod): pod for pod in prepared.pods})
+        for group in _groups(prepared):
+            await placement.feed(group)
+        await placement.recreate()
+        if largest is not None:
+            await placement.fill(largest, names, outcome)
+        outcome.notes = run.notes
+        placement.result(prepared.subject, outcome)
+    zones = outcome.utilization.zones
+    counts = Counter(zones.get(node, "") for node in outcome.placed.values())
+    outcome.zones = {zone: counts.get(zone, 0) for zone in sorted({*zones.values(), *counts})}
+    return outcome
+
+
+async def placements(
+    world: World,
+    options: RunOptions,
+    pods: list[Object],
+    subject: set[str],
+    repeat: int,
+    in_order: bool = False,  # arguments of questions have names
+    largest: SimulatedWorkload | None = None,
+) -> list[PlacementOutcome]:
+    """Place pods several times, as `place` does it.
+
+    Runs of small clusters take place at the same time: they mostly wait.
+
+    Args:
+        world: the cluster.
+        options: how to run kube-scheduler.
+        pods: what is placed, in this order.
+        subject: namespace/name of the pods that the question is about.
+        repeat: the number of runs.
+        in_order: see `Prepared`.
+        largest: see `place`.
+
+    Raises:
+        SimulationError: kube-scheduler could not be run.
+    """
+    prepared = Prepared(world, pods, subject, in_order=in_order)
+    base = utilization_of(world)
+    small = len(world.objects[NODES]) <= _SMALL
+    limit = asyncio.Semaphore(_AT_ONCE if small else 1)
+
+    async def one() -> PlacementOutcome:
+        async with limit:
+            return await place(prepared, options, base=base, largest=largest)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one()) for _ in range(repeat)]
+    except ExceptionGroup as errors:  # the first one has ended the others
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+def _groups(prepared: Prepared) -> Iterator[list[Object]]:
+    """The pods that may be in kube-scheduler's queue together, which sorts them by priority."""
+    if not prepared.in_order:
+        if prepared.pods:
+            yield prepared.pods
+        return
+    for _, group in groupby(prepared.pods, key=lambda pod: pod["spec"].get("priority") or 0):
+        yield list(group)
+
+
+class _Placement:
+    """Pods that are being placed in one run.
+
+    Args:
+        run: kube-scheduler.
+        world: the world that it began with.
+        pods: namespace/name -> pod, of all that are fed.
+    """
+
+    def __init__(self, run: Run, world: World, pods: dict[str, Object]) -> None:
+        self._run = run
+        self._world = world
+        self._pods = pods
+        self._decisions: dict[str, PodDecision] = {}
+        self._origins: dict[str, str] = {}  # of pods that were created again: whom they replace
+
+    async def feed(self, pods: list[Object]) -> dict[str, PodDecision]:
+        """Let kube-scheduler decide about pods."""
+        decisions = await self._run.schedule(pods, settle=False)
+        self._decisions |= decisions
+        return decisions
+
+    async def recreate(self) -> None:
+        """Create pods that were preempted again, as their controllers do."""
+        done = 0
+        for _ in range(_ROUNDS):
+            await self._run.settle()
+            victims, done = self._run.preempted[done:], len(self._run.preempted)
+            again = []
+            for name, _ in victims:
+                pod = self._pod(name)
+                if pod is not None and controller_of(pod) is not None:
+                    new = recreated(pod, len(self._origins) + 1)
+                    self._origins[pod_name(new)] = name
+                    self._pods[pod_name(new)] = new
+                    again.append(new)
+            if not again:
+                return
+            await self.feed(again)
+
+    async def fill(
+        self, workload: SimulatedWorkload, names: Sequence[str], outcome: PlacementOutcome
+    ) -> None:
+        """Place pods of a workload until one does not fit."""
+        outcome.largest, outcome.more = 0, True
+        for at in range(0, len(names), _BATCH):
+            batch = list(workload.pods(names[at : at + _BATCH]))
+            for pod in batch:
+                pod["spec"]["preemptionPolicy"] = "Never"
+            decisions = await self._run.schedule(batch, settle=False)
+            await self._run.settle()
+            for pod in batch:
+                if node := decisions[pod_name(pod)].node:
+                    outcome.utilization.add(pod, node)
+                    outcome.placed[pod_name(pod)] = node
+                    outcome.largest += 1
+            if not all(decision.node for decision in decisions.values()):
+                outcome.more = False
+                return
+
+    def result(self, subject: set[str], outcome: PlacementOutcome) -> None:
+        """Describe where the pods are; the question is about `subject`."""
+        again = set(self._origins.values())
+        gone = set()
+        for name, node in self._run.preempted:
+            gone.add(name)
+            outcome.preempted.append(name)
+            pod = self._pod(name)
+            if pod is not None and name not in self._decisions:
+                outcome.utilization.add(pod, node, -1)
+        for name, decision in self._decisions.items():
+            if name in gone:
+                if name in subject and name not in again:
+                    outcome.pending[name] = "preempted by a pod of a higher priority"
+                continue
+            if decision.node:
+                outcome.utilization.add(self._pods[name], decision.node)
+            else:
+                outcome.waiting += 1
+            first = name
+            while first in self._origins:
+                first = self._origins[first]
+            if first not in subject:
+                if first != name and not decision.node:
+                    outcome.homeless.append(first)
+            elif decision.node:
+                outcome.placed[name] = decision.node
+            else:
+                outcome.pending[name] = _reason(decision, self._pods[name])
+
+    def _pod(self, name: str) -> Object | None:
+        namespace, _, own = name.partition("/")
+        return self._pods.get(name) or self._world.get(PODS, own, namespace)
+
+
+def _reason(decision: PodDecision, pod: Object) -> str:
+    if decision.reason == NO_SCHEDULER:
+        return f'no scheduler serves spec.schedulerName "{pod["spec"]["schedulerName"]}"'
+    if decision.reason == NOT_TRIED:
+        return "not tried: it waits for a resource claim or for its pod group"
+    return decision.message or decision.reason
+
+
+async def eligible_nodes(
+    world: World, options: RunOptions, workload: SimulatedWorkload
+) -> list[str]:
+    """The nodes for which the DaemonSet controller creates a pod.
+
+    It applies the rules of taints and of node affinity; room is kube-scheduler's decision.
+
+    Raises:
+        SimulationError: kube-scheduler could not be run.
+    """
+    (pod,) = workload.pods([f"{workload.name}-simulated-probe"])
+    gates = Gates(binary_version(options.binary))
+    (profile,) = profiles_of(default_configuration())
+    families = {
+        family: names
+        for family, names in families_of(profile, gates).items()
+        if family in _ELIGIBILITY
+    }
+    probes = probe_profiles(profile, families, gates)
+    run_options = replace(
+        options,
+        config=default_configuration(),
+        profiles=probes,
+        probes=frozenset(each["schedulerName"] for each in probes),
+        flags=(),
+    )
+    asked = [
+        probe(pod, f"simulation-{at}", profile_of(family)) for at, family in enumerate(families)
+    ]
+    async with Run(world, run_options) as run:
+        decisions = await run.schedule(asked, settle=False)
+    accepted = [set(each.candidates or ()) for each in decisions.values()]
+    return sorted(set.intersection(*accepted)) if accepted else []
+
+
+def pending_reasons(outcome: PlacementOutcome) -> Counter[str]:
+    """Message -> number of pods of the question without a node."""
+    return Counter(outcome.pending.values())
+
+
+def figures(outcome: PlacementOutcome) -> dict[str, float]:
+    """The figures of a run that can be compared, in the order of a table."""
+    found: dict[str, float] = {
+        "placed": len(outcome.placed),
+        "pending": outcome.waiting,
+        "preempted": len(outcome.preempted),
+        "nodesUsed": outcome.utilization.used,
+        "fullestNodePercent": outcome.utilization.fullest,
+    }
+    if outcome.largest is not None:
+        found["largest"] = outcome.largest
+    for resource, percent in outcome.utilization.whole().items():
+        found[f"requestsPercent.{resource}"] = percent
+    for zone, count in outcome.zones.items():
+        found[f"zone.{zone}"] = count
+    return found
+
+
+def distribution(outcomes: Sequence[PlacementOutcome]) -> dict[str, Spread]:
+    """The spread of each figure over several runs of the same question."""
+    rows = [figures(outcome) for outcome in outcomes]
+    keys = dict.fromkeys(key for row in rows for key in row)
+    return {key: spread([row.get(key, 0.0) for row in rows]) for key in keys}
+
+
+def node_counts(outcomes: Sequence[PlacementOutcome]) -> dict[str, Spread]:
+    """Node -> spread of the number of placed pods, most first."""
+    counts = [outcome.nodes() for outcome in outcomes]
+    names = sorted({name for each in counts for name in each})
+    found = {name: spread([each.get(name, 0) for each in counts]) for name in names}
+    return dict(sorted(found.items(), key=lambda item: (-item[1].median, -item[1].most, item[0])))

@@ -1,0 +1,384 @@
+"""Changes of a cluster whose effect is simulated, and the pods that have to be placed then."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from ..kube.resource import Resource
+from .kinds import BUDGETS, CSI_NODES, NODES, PODS, RESOURCE_SLICES, Object
+from .workloads import DAEMON_SET, SimulatedWorkload, pinned
+from .world import World
+
+_HOSTNAME: Final = "kubernetes.io/hostname"
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_PASSING: Final = frozenset(
+    {
+        _UNSCHEDULABLE,
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/network-unavailable",
+    }
+)
+"""Taints of a state, which a new node does not have."""
+
+
+class ScenarioError(Exception):
+    """The scenario does not fit the cluster; the message names the flag and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is changed.
+
+    Attributes:
+        without: nodes that are gone, with their pods.
+        drain: nodes that are drained.
+        add: (number, node) of nodes that are added, each like an existing one.
+        replay: all running pods are placed again.
+    """
+
+    without: tuple[str, ...] = ()
+    drain: tuple[str, ...] = ()
+    add: tuple[tuple[int, str], ...] = ()
+    replay: bool = False
+
+
+@dataclass(slots=True)
+class Drain:
+    """What a drain or the loss of a node does to the pods there.
+
+    Attributes:
+        node: the node.
+        moved: pods that get a replacement elsewhere.
+        stay: number of pods by the reason for which they stay, or go without a replacement.
+        blocked: PodDisruptionBudget -> pods whose eviction it does not allow.
+        lost: pods without a controller, which nothing recreates.
+        one_by_one: PodDisruptionBudget -> evictions that it allows at the same time.
+        budgets: PodDisruptionBudget -> the moved pods that it covers.
+    """
+
+    node: str
+    moved: list[str] = field(default_factory=list)
+    stay: dict[str, int] = field(default_factory=dict)
+    blocked: dict[str, list[str]] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    one_by_one: dict[str, int] = field(default_factory=dict)
+    budgets: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A changed world and the pods to place.
+
+    Attributes:
+        world: bound pods and everything else.
+        pods: to place, in this order.
+        subject: namespace/name of the pods that the question is about.
+        groups: title -> its pods, of `subject`.
+        drains: one for each drained node.
+        removed: one for each node that is gone.
+        added: names of added nodes.
+        in_order: every pod is decided before one of another priority comes.
+    """
+
+    world: World
+    pods: list[Object] = field(default_factory=list)
+    subject: set[str] = field(default_factory=set)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    drains: list[Drain] = field(default_factory=list)
+    removed: list[Drain] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    in_order: bool = False
+
+    def ask(self, title: str, pods: Iterable[Object]) -> None:
+        """Add pods to place, which the question is about."""
+        for pod in pods:
+            name = pod_name(pod)
+            self.pods.append(pod)
+            self.subject.add(name)
+            self.groups.setdefault(title, []).append(name)
+
+
+def pod_name(pod: Mapping[str, Any]) -> str:
+    """namespace/name."""
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def controller_of(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The controller of a pod; None: nothing recreates it."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def is_daemon(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod belongs to its node: of a DaemonSet, or a mirror of a static pod."""
+    return _is_mirror(pod) or (controller_of(pod) or {}).get("kind") == DAEMON_SET
+
+
+def _is_mirror(pod: Mapping[str, Any]) -> bool:
+    return _MIRROR in (pod["metadata"].get("annotations") or {})
+
+
+def prepare(world: World, scenario: Scenario, served: Collection[str]) -> Prepared:
+    """Apply the changes to a copy of the world.
+
+    The pods to place are those that wait, oldest first, and those that the changes displace; with
+    `replay`, also those that run and whose spec.schedulerName is `served`.
+
+    Raises:
+        ScenarioError: a node does not exist.
+    """
+    for flag, nodes in (
+        ("--without-node", scenario.without),
+        ("--drain", scenario.drain),
+        ("--add-nodes", [like for _, like in scenario.add]),
+    ):
+        for node in nodes:
+            if world.get(NODES, node) is None:
+                raise ScenarioError(f"{flag} {node}: no node has this name{_names(world)}")
+    prepared = Prepared(world.copy(), in_order=scenario.replay)
+    changed = prepared.world
+    for count, like in scenario.add:
+        prepared.added += _add_nodes(changed, count, like)
+    waiting = [pod for pod in world.pending() if "deletionTimestamp" not in pod["metadata"]]
+    displaced: list[Object] = []
+    for node in dict.fromkeys(scenario.drain):
+        drain, pods = _drain(changed, node)
+        prepared.drains.append(drain)
+        displaced += pods
+    for node in dict.fromkeys(scenario.without):
+        drain, pods = _remove(changed, node)
+        prepared.removed.append(drain)
+        displaced += pods
+    if scenario.replay:
+        # The displaced ones are among those that run.
+        running = [*_take_running(changed, served), *displaced]
+        prepared.ask("that run now", [_fresh(pod) for pod in running])
+        prepared.pods += waiting
+        prepared.pods.sort(key=lambda pod: (pod["metadata"]["creationTimestamp"], pod_name(pod)))
+        return prepared
+    prepared.pods += waiting
+    for drained in prepared.drains:
+        own = set(drained.moved)
+        chosen = [_fresh(pod) for pod in displaced if pod_name(pod) in own]
+        prepared.ask(f"of the drained node {drained.node}", chosen)
+    for removed in prepared.removed:
+        own = set(removed.moved)
+        chosen = [_fresh(pod) for pod in displaced if pod_name(pod) in own]
+        prepared.ask(f"of the lost node {removed.node}", chosen)
+    return prepared
+
+
+def ask_waiting(prepared: Prepared) -> None:
+    """Make the waiting pods those that the question is about, except gated ones."""
+    names = [
+        pod_name(pod)
+        for pod in prepared.pods
+        if pod_name(pod) not in prepared.subject and not pod["spec"].get("schedulingGates")
+    ]
+    prepared.subject.update(names)
+    if names:
+        prepared.groups["that wait now"] = names
+
+
+def add_workload(prepared: Prepared, workload: SimulatedWorkload, count: int) -> None:
+    """Add pods of a workload, and what belongs to them."""
+    world = prepared.world
+    names = list(islice(workload.names(world), count))
+    add_objects(world, workload, names)
+    prepared.ask(workload.title, workload.pods(names))
+
+
+def add_objects(world: World, workload: SimulatedWorkload, names: Sequence[str]) -> None:
+    """Add to the world what belongs to pods of these names: their controller and their claims."""
+    for obj in workload.objects:
+        world.add(obj)
+    for name in names:
+        for claim in workload.claims_of(name, world):
+            world.add(claim)
+    world.complete()
+
+
+def add_daemon_set(prepared: Prepared, workload: SimulatedWorkload, nodes: Sequence[str]) -> None:
+    """Add the pods of a DaemonSet for these nodes."""
+    pods = workload.pods(f"{workload.name}-simulated-{at}" for at in range(len(nodes)))
+    prepared.ask(workload.title, [pinned(pod, node) for pod, node in zip(pods, nodes, strict=True)])
+
+
+def _names(world: World) -> str:
+    names = [each for _, each in world.objects[NODES]]
+    listed = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
+    return f"; nodes are {listed}" if names else "; there are no nodes"
+
+
+def _fresh(pod: Object) -> Object:
+    """The pod as its controller creates it again."""
+    copied = copy.deepcopy(pod)
+    copied["spec"].pop("nodeName", None)
+    copied["metadata"].pop("deletionTimestamp", None)
+    copied["status"] = {"phase": "Pending"}
+    return copied
+
+
+def _on(world: World, node: str) -> list[Object]:
+    return [entry.object() for entry in world.objects[PODS].values() if entry.node == node]
+
+
+def _take(world: World, pod: Object) -> None:
+    world.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
+
+
+def _take_running(world: World, served: Collection[str]) -> Iterator[Object]:
+    """Take the pods that do not belong to their nodes off them."""
+    for entry in list(world.objects[PODS].values()):
+        if not entry.node:
+            continue
+        pod = entry.object()
+        ours = pod["spec"]["schedulerName"] in served and not is_daemon(pod)
+        if ours and "deletionTimestamp" not in pod["metadata"]:
+            _take(world, pod)
+            yield pod
+
+
+def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:
+    node = world.get(NODES, name) or {}
+    taints = [each for each in node["spec"].get("taints") or () if each["key"] != _UNSCHEDULABLE]
+    taints.append({"key": _UNSCHEDULABLE, "effect": "NoSchedule"})
+    node["spec"].update(unschedulable=True, taints=taints)
+    world.add(node)
+    drain, displaced = Drain(name), []
+    budgets = list(world.all(BUDGETS))
+    for pod in _on(world, name):
+        own = pod_name(pod)
+        if _is_mirror(pod):
+            drain.stay["mirror pods"] = drain.stay.get("mirror pods", 0) + 1
+            continue
+        if is_daemon(pod):
+            drain.stay["of DaemonSets"] = drain.stay.get("of DaemonSets", 0) + 1
+            continue
+        covering = [each for each in budgets if _covers(each, pod)]
+        forbidding = [each for each in covering if _allowed(each) <= 0]
+        if forbidding:
+            for budget in forbidding:
+                drain.blocked.setdefault(pod_name(budget), []).append(own)
+            continue
+        _take(world, pod)
+        if controller_of(pod) is None:
+            drain.lost.append(own)
+            continue
+        drain.moved.append(own)
+        displaced.append(pod)
+        for budget in covering:
+            drain.budgets.setdefault(pod_name(budget), []).append(own)
+            drain.one_by_one[pod_name(budget)] = _allowed(budget)
+    return drain, displaced
+
+
+def _remove(world: World, name: str) -> tuple[Drain, list[Object]]:
+    gone, displaced = Drain(name), []
+    for pod in _on(world, name):
+        _take(world, pod)
+        if is_daemon(pod):
+            gone.stay["gone with it"] = gone.stay.get("gone with it", 0) + 1
+        elif controller_of(pod) is None:
+            gone.lost.append(pod_name(pod))
+        else:
+            gone.moved.append(pod_name(pod))
+            displaced.append(pod)
+    world.remove(NODES, name)
+    world.remove(CSI_NODES, name)
+    for obj in list(world.all(RESOURCE_SLICES)):
+        if (obj.get("spec") or {}).get("nodeName") == name:
+            world.remove(RESOURCE_SLICES, obj["metadata"]["name"])
+    return gone, displaced
+
+
+def _allowed(budget: Mapping[str, Any]) -> int:
+    """Evictions that are allowed now; the API server allows none before the status is known."""
+    return int((budget.get("status") or {}).get("disruptionsAllowed") or 0)
+
+
+def _covers(budget: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
+    if budget["metadata"]["namespace"] != pod["metadata"]["namespace"]:
+        return False
+    selector = (budget.get("spec") or {}).get("selector")
+    return selector is not None and selects(selector, pod["metadata"].get("labels") or {})
+
+
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether a LabelSelector selects an object with these labels."""
+    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+        return False
+    return all(_matches(each, labels) for each in selector.get("matchExpressions") or ())
+
+
+def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, values = expression.get("key", ""), expression.get("values") or ()
+    operator = expression.get("operator")
+    if operator == "In":
+        return labels.get(key) in values
+    if operator == "NotIn":
+        return labels.get(key) not in values
+    return (key in labels) == (operator == "Exists")
+
+
+def _add_nodes(world: World, count: int, like: str) -> list[str]:
+    """Add nodes like another one, with its DaemonSets' and static pods and its devices."""
+    node = world.get(NODES, like) or {}
+    # Copies of copies would have pods that the others do not have.
+    daemons = [pod for pod in _on(world, like) if is_daemon(pod)]
+    added: list[str] = []
+    number = 0
+    while len(added) < count:
+        number += 1
+        name = f"{like}-new-{number}"
+        if world.get(NODES, name) is not None:
+            continue
+        added.append(name)
+        world.add(_node_like(node, like, name))
+        for pod in daemons:
+            copied = pinned(pod, name) if not _is_mirror(pod) else copy.deepcopy(pod)
+            own = f"{pod['metadata']['name']}-new-{number}"
+            copied["metadata"].update(name=own, uid=own)
+            copied["spec"]["nodeName"] = name
+            world.add(copied)
+        _copy_of_node(world, CSI_NODES, like, name)
+        for obj in list(world.all(RESOURCE_SLICES)):
+            if (obj.get("spec") or {}).get("nodeName") == like:
+                own = f"{obj['metadata']['name']}-new-{number}"
+                obj["metadata"].update(name=own, uid=own)
+                obj["spec"]["nodeName"] = name
+                obj["spec"]["pool"] = {**(obj["spec"].get("pool") or {}), "name": name}
+                world.add(obj)
+    return added
+
+
+def _node_like(node: Mapping[str, Any], like: str, name: str) -> Object:
+    made = copy.deepcopy(dict(node))
+    labels = {
+        key: name if key == _HOSTNAME or value == like else value
+        for key, value in (made["metadata"].get("labels") or {}).items()
+    }
+    made["metadata"].update(name=name, uid=name, labels=labels)
+    spec = made["spec"]
+    spec.pop("unschedulable", None)
+    spec.pop("providerID", None)
+    taints = [each for each in spec.get("taints") or () if each.get("key") not in _PASSING]
+    spec["taints"] = taints
+    made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    return made
+
+
+def _copy_of_node(world: World, resource: Resource, like: str, name: str) -> None:
+    obj = world.get(resource, like)
+    if obj is not None:
+        obj["metadata"].update(name=name, uid=f"{resource.plural}-{name}")
+        world.add(obj)

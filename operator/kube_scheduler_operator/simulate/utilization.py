@@ -1,0 +1,113 @@
+"""How full nodes are, by the requests of their pods."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..policies.pods import Demand
+from .kinds import NODES, PODS, Object
+from .scenario import is_daemon
+from .world import World
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+_ZONE: Final = "topology.kubernetes.io/zone"
+_PODS: Final = "pods"
+_DOMINANT: Final = (CPU, MEMORY)
+
+
+@dataclass(slots=True)
+class Utilization:
+    """The requests of pods by node.
+
+    Attributes:
+        allocatable: node -> resource -> amount; CPU in millicores, others in base units.
+        requests: node -> resource -> amount.
+        pods: node -> number of pods that do not belong to the node, such as those of DaemonSets.
+        zones: node -> its zone; nodes without one are missing.
+    """
+
+    allocatable: dict[str, dict[str, float]] = field(default_factory=dict)
+    requests: dict[str, dict[str, float]] = field(default_factory=dict)
+    pods: dict[str, int] = field(default_factory=dict)
+    zones: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> Utilization:
+        """A copy whose requests and pods can be changed."""
+        requests = {node: dict(amounts) for node, amounts in self.requests.items()}
+        return Utilization(self.allocatable, requests, dict(self.pods), self.zones)
+
+    def add(self, pod: Mapping[str, Any], node: str, sign: int = 1) -> None:
+        """Add a pod to a node, or remove it (`sign` -1)."""
+        requests = self.requests.get(node)
+        if requests is None:
+            return
+        for resource, amount in Demand(pod["spec"]).requests.items():
+            requests[resource] = requests.get(resource, 0.0) + sign * amount
+        if not is_daemon(pod):
+            self.pods[node] += sign
+
+    @property
+    def used(self) -> int:
+        """The number of nodes with pods that do not belong to the node."""
+        return sum(count > 0 for count in self.pods.values())
+
+    def shares(self, resource: str) -> list[float]:
+        """Requests against allocatable of each node, in percent, the fullest first."""
+        found = [
+            100 * self.requests[node].get(resource, 0.0) / amounts[resource]
+            for node, amounts in self.allocatable.items()
+            if amounts.get(resource)
+        ]
+        return sorted(found, reverse=True)
+
+    @property
+    def fullest(self) -> float:
+        """Of the fullest node, the share of CPU or memory that is requested, in percent."""
+        return max((share for name in _DOMINANT for share in self.shares(name)), default=0.0)
+
+    def whole(self) -> dict[str, float]:
+        """Requests against allocatable of all nodes together, in percent, by resource."""
+        allocatable: dict[str, float] = {}
+        requests: dict[str, float] = {}
+        for node, amounts in self.allocatable.items():
+            for resource, amount in amounts.items():
+                allocatable[resource] = allocatable.get(resource, 0.0) + amount
+                requested = self.requests[node].get(resource, 0.0)
+                requests[resource] = requests.get(resource, 0.0) + requested
+        order = sorted(allocatable, key=lambda name: (name not in _DOMINANT, name))
+        return {
+            name: 100 * requests[name] / allocatable[name]
+            for name in order
+            if allocatable[name] and name != _PODS and (name in _DOMINANT or requests[name])
+        }
+
+
+def utilization_of(world: World) -> Utilization:
+    """The utilization by the bound pods of a world."""
+    found = Utilization()
+    for node in world.all(NODES):
+        name = node["metadata"]["name"]
+        amounts = {"resources": {"requests": node["status"].get("allocatable")}}
+        found.allocatable[name] = dict(Demand(amounts).requests)
+        found.requests[name], found.pods[name] = {}, 0
+        if zone := (node["metadata"].get("labels") or {}).get(_ZONE):
+            found.zones[name] = zone
+    for entry in world.objects[PODS].values():
+        if entry.node:
+            found.add(entry.object(), entry.node)
+    return found
+
+
+def recreated(pod: Object, number: int) -> Object:
+    """The pod that a controller creates for one that was preempted."""
+    copied = copy.deepcopy(pod)
+    name = f"{pod['metadata']['name']}-again-{number}"
+    copied["metadata"].update(name=name, uid=f"simulated-{name}")
+    copied["metadata"].pop("deletionTimestamp", None)
+    copied["spec"].pop("nodeName", None)
+    copied["status"] = {"phase": "Pending"}
+    return copied

@@ -1,0 +1,349 @@
+"""The pods that the controllers of workloads would create."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ..base.quantities import quantity
+from .kinds import CLAIMS, PODS, PRIORITY_CLASSES, REPLICA_SETS, STORAGE_CLASSES, Object
+from .world import World
+
+DAEMON_SET: Final = "DaemonSet"
+_POD, _POD_TEMPLATE, _CRON_JOB = "Pod", "PodTemplate", "CronJob"
+_STATEFUL_SET, _DEPLOYMENT = "StatefulSet", "Deployment"
+_JOB: Final = "Job"
+_HASH: Final = "pod-template-hash"
+_SIMULATED: Final = "simulated"
+_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
+_BUILT_IN: Final = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
+"""Priorities of the classes that every API server has."""
+_DEFAULT_SECONDS: Final = 300
+_NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_DAEMON_TOLERATIONS: Final = (
+    *((key, "NoExecute") for key in _NOT_READY),
+    *(
+        (f"node.kubernetes.io/{name}", "NoSchedule")
+        for name in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+    ),
+)
+"""What the DaemonSet controller adds to its pods."""
+
+
+class WorkloadError(Exception):
+    """An object cannot be created as it is; the message names the field and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedWorkload:
+    """A workload that does not exist yet.
+
+    Attributes:
+        kind, namespace, name: of the object.
+        template: a pod as its controller creates it, without a name and a node.
+        replicas: the number of pods that the object demands; of a DaemonSet 0, because the nodes
+            decide it.
+        claims: templates of claims, of a StatefulSet.
+        ordinals: pods are numbered from 0 up.
+        objects: what belongs to it and influences scheduling.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    template: Object
+    replicas: int = 1
+    claims: tuple[Object, ...] = ()
+    ordinals: bool = False
+    objects: tuple[Object, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Kind and name, for messages."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    def pods(self, names: Iterable[str]) -> Iterator[Object]:
+        """Pods with these names."""
+        for name in names:
+            pod = copy.deepcopy(self.template)
+            pod["metadata"].update(name=name, uid=f"{_SIMULATED}-{self.namespace}-{name}")
+            volumes = pod["spec"].setdefault("volumes", []) if self.claims else []
+            for claim in self.claims:
+                volume = claim["metadata"]["name"]
+                source = {"claimName": f"{volume}-{name}"}
+                volumes[:] = [each for each in volumes if each.get("name") != volume]
+                volumes.append({"name": volume, "persistentVolumeClaim": source})
+            yield pod
+
+    def names(self, world: World) -> Iterator[str]:
+        """Names that no pod of the world has, without end."""
+        taken = {name for namespace, name in world.objects[PODS] if namespace == self.namespace}
+        number = 0
+        while True:
+            name = f"{self.name}-{number}" if self.ordinals else f"{self.name}-simulated-{number}"
+            number += 1
+            if name not in taken:
+                yield name
+
+    def claims_of(self, name: str, world: World) -> Iterator[Object]:
+        """The claims of the pod of this name that do not exist in the world."""
+        for claim in self.claims:
+            own = f"{claim['metadata']['name']}-{name}"
+            if world.get(CLAIMS, own, self.namespace) is None:
+                spec = dict(claim.get("spec") or {})
+                if "storageClassName" not in spec and (default := _default_class(world)):
+                    spec["storageClassName"] = default
+                yield {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "metadata": {"name": own, "namespace": self.namespace},
+                    "spec": spec,
+                    "status": {"phase": "Pending"},
+                }
+
+
+def read_workloads(
+    objects: Iterable[Any], file: str
+) -> tuple[list[SimulatedWorkload], list[Object]]:
+    """(workloads, all other objects) of a file.
+
+    Raises:
+        WorkloadError: an object is malformed.
+    """
+    workloads, others = [], []
+    for obj in objects:
+        if not isinstance(obj, Mapping) or not isinstance(obj.get("kind"), str):
+            raise WorkloadError(f"{file}: a document is not an object with apiVersion and kind")
+        found = _workload(obj, file)
+        if found is None:
+            others.append(dict(obj))
+        else:
+            workloads.append(found)
+    return workloads, others
+
+
+def _workload(obj: Mapping[str, Any], file: str) -> SimulatedWorkload | None:
+    kind = obj["kind"]
+    metadata, spec = _mapping(obj.get("metadata")), _mapping(obj.get("spec"))
+    name = metadata.get("name") or metadata.get("generateName")
+    where = f"{file}: {kind} {name or 'without a name'}"
+    path, source = "spec.template", spec.get("template")
+    replicas: Any = spec.get("replicas", 1)
+    if kind == _POD:
+        path, source, replicas = "", obj, 1
+    elif kind == _POD_TEMPLATE:
+        path, source, replicas = "template", obj.get("template"), 1
+    elif kind == _CRON_JOB:
+        job = _mapping(_mapping(spec.get("jobTemplate")).get("spec"))
+        path, source, replicas = "spec.jobTemplate.spec.template", job.get("template"), _width(job)
+    elif kind == _JOB:
+        replicas = _width(spec)
+    elif not _mapping(_mapping(source).get("spec")).get("containers"):
+        if kind in (_DEPLOYMENT, _STATEFUL_SET, DAEMON_SET, "ReplicaSet", "ReplicationController"):
+            raise WorkloadError(f"{where}: {path}.spec.containers is missing")
+        return None
+    if not isinstance(name, str) or not name:
+        raise WorkloadError(f"{where}: metadata.name is missing")
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        raise WorkloadError(f"{where}: spec.replicas {replicas!r} is not a number of pods")
+    namespace = metadata.get("namespace") or "default"
+    name = name.rstrip("-.")
+    workload = SimulatedWorkload(
+        kind,
+        namespace,
+        name,
+        _template(source, namespace, where, path),
+        replicas,
+        claims=tuple(spec.get("volumeClaimTemplates") or ()) if kind == _STATEFUL_SET else (),
+        ordinals=kind == _STATEFUL_SET,
+    )
+    return _owned(workload, obj)
+
+
+def _width(job: Mapping[str, Any]) -> Any:
+    """The number of pods of a Job that run at the same time."""
+    width, whole = job.get("parallelism", 1), job.get("completions")
+    return min(width, whole) if isinstance(width, int) and isinstance(whole, int) else width
+
+
+def _template(source: Any, namespace: str, where: str, path: str) -> Object:
+    prefix = f"{path}." if path else ""
+    if not isinstance(source, Mapping) or not isinstance(source.get("spec"), Mapping):
+        raise WorkloadError(f"{where}: {prefix}spec is missing")
+    containers = source["spec"].get("containers")
+    if not isinstance(containers, list) or not containers:
+        raise WorkloadError(f"{where}: {prefix}spec.containers is missing")
+    for field in ("containers", "initContainers"):
+        for at, container in enumerate(source["spec"].get(field) or ()):
+            _check_resources(container, f"{where}: {prefix}spec.{field}[{at}]")
+    _check_resources(source["spec"], f"{where}: {prefix}spec")
+    metadata = _mapping(source.get("metadata"))
+    kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
+    spec = copy.deepcopy(dict(source["spec"]))
+    spec.pop("nodeName", None)
+    for each in (*spec["containers"], *(spec.get("initContainers") or ())):
+        _default_requests(each)
+    pod: Object = {
+        "apiVersion": "v1",
+        "kind": _POD,
+        "metadata": {**kept, "name": _SIMULATED, "namespace": namespace},
+        "spec": spec,
+    }
+    return pod
+
+
+def _check_resources(holder: Any, where: str) -> None:
+    if not isinstance(holder, Mapping):
+        raise WorkloadError(f"{where}: this is not an object")
+    for field in ("requests", "limits"):
+        for resource, amount in _mapping(_mapping(holder.get("resources")).get(field)).items():
+            try:
+                quantity(str(amount))
+            except ValueError as error:
+                raise WorkloadError(f"{where}.resources.{field}.{resource}: {error}") from None
+
+
+def _default_requests(container: Object) -> None:
+    """The API server sets a missing request to the limit."""
+    resources = _mapping(container.get("resources"))
+    if limits := _mapping(resources.get("limits")):
+        requests = {**limits, **_mapping(resources.get("requests"))}
+        container["resources"] = {**resources, "requests": requests}
+
+
+def _owned(workload: SimulatedWorkload, obj: Mapping[str, Any]) -> SimulatedWorkload:
+    """The workload with the owner of its pods, by which default constraints spread them."""
+    kind, api_version = workload.kind, str(obj.get("apiVersion") or "v1")
+    if kind in (_POD, _POD_TEMPLATE):
+        return workload
+    name, template = workload.name, workload.template
+    metadata = template["metadata"]
+    selector = _mapping(obj.get("spec")).get("selector")
+    if kind == _DEPLOYMENT:
+        name, kind = f"{name}-{_SIMULATED}", "ReplicaSet"
+        labels = {**metadata.get("labels", {}), _HASH: _SIMULATED}
+        metadata["labels"] = labels
+        selector = {"matchLabels": labels}
+    objects: tuple[Object, ...] = ()
+    if kind in ("ReplicaSet", _STATEFUL_SET, "ReplicationController"):
+        owner = {
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": {"name": name, "namespace": workload.namespace},
+            "spec": {"selector": selector or metadata.get("labels") or {}},
+        }
+        objects = (owner,)
+    reference = {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": name,
+        "uid": f"{_SIMULATED}-{kind}-{name}",
+        "controller": True,
+    }
+    metadata["ownerReferences"] = [reference]
+    return replace(workload, objects=objects)
+
+
+# --- what the API server adds to new pods ---------------------------------------------------------
+
+
+def admit(workload: SimulatedWorkload, world: World) -> list[str]:
+    """Add what the API server's own admission adds to a new pod; returns what is not known.
+
+    Priority, default tolerations and those of DaemonSets; not LimitRanges, RuntimeClasses and
+    webhooks.
+    """
+    spec, notes = workload.template["spec"], []
+    spec.setdefault("schedulerName", "default-scheduler")
+    name = spec.get("priorityClassName")
+    chosen = world.get(PRIORITY_CLASSES, name) if name else _default_priority(world)
+    if name in _BUILT_IN:
+        spec.setdefault("priority", _BUILT_IN[name])
+    elif chosen is not None:
+        spec.setdefault("priority", chosen.get("value") or 0)
+        if "preemptionPolicy" in chosen:
+            spec.setdefault("preemptionPolicy", chosen["preemptionPolicy"])
+    elif name:
+        notes.append(
+            f'{workload.title}: PriorityClass "{name}" is not known, so its pods have priority 0'
+        )
+    spec.setdefault("priority", 0)
+    tolerations = list(spec.get("tolerations") or ())
+    if workload.kind == DAEMON_SET:
+        tolerations += (
+            {"key": key, "operator": "Exists", "effect": effect}
+            for key, effect in _DAEMON_TOLERATIONS
+        )
+        if spec.get("hostNetwork"):
+            key = "node.kubernetes.io/network-unavailable"
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoSchedule"})
+    for key in _NOT_READY:
+        if not any(_tolerates_no_execute(each, key) for each in tolerations):
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": _DEFAULT_SECONDS,
+                }
+            )
+    spec["tolerations"] = tolerations
+    return notes
+
+
+def _tolerates_no_execute(toleration: Mapping[str, Any], key: str) -> bool:
+    return toleration.get("key") in (None, "", key) and toleration.get("effect") in (
+        None, "", "NoExecute",
+    )  # fmt: skip
+
+
+def _default_priority(world: World) -> Object | None:
+    return next((each for each in world.all(PRIORITY_CLASSES) if each.get("globalDefault")), None)
+
+
+def _default_class(world: World) -> str:
+    for each in world.all(STORAGE_CLASSES):
+        if (each["metadata"].get("annotations") or {}).get(_IS_DEFAULT) == "true":
+            return str(each["metadata"]["name"])
+    return ""
+
+
+def pinned(pod: Object, node: str) -> Object:
+    """The pod of a DaemonSet for one node, as its controller creates it."""
+    copied = copy.deepcopy(pod)
+    affinity = copied["spec"].setdefault("affinity", {})
+    required = affinity.setdefault("nodeAffinity", {})
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    required["requiredDuringSchedulingIgnoredDuringExecution"] = {
+        "nodeSelectorTerms": [{"matchFields": [field]}]
+    }
+    return copied
+
+
+def existing(workload: SimulatedWorkload, world: World) -> int:
+    """The number of pods of this workload that exist in the world."""
+    if workload.kind == _DEPLOYMENT:
+        owners = {
+            name
+            for namespace, name in world.objects[REPLICA_SETS]
+            if namespace == workload.namespace and name.rpartition("-")[0] == workload.name
+        }
+        kind = "ReplicaSet"
+    else:
+        owners, kind = {workload.name}, workload.kind
+    found = 0
+    for (namespace, _), entry in world.objects[PODS].items():
+        if namespace != workload.namespace:
+            continue
+        references = entry.object()["metadata"].get("ownerReferences") or ()
+        found += any(each.get("kind") == kind and each.get("name") in owners for each in references)
+    return found
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,383 @@
+"""`kubectl scheduler simulate` answers with the real kube-scheduler over clusters in files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from kube_scheduler_operator.__main__ import kubectl_plugin
+from kube_scheduler_operator.simulate.configuration import default_configuration
+from kube_scheduler_operator.simulate.edit_effect import EditEffect, edit_effect
+from kube_scheduler_operator.simulate.questions import read_answer, read_request, request
+from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.world import World
+
+from .test_why import ZONE, Files, node, pod
+
+Object = dict[str, Any]
+Simulate = Callable[..., Any]
+OWNER = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "name": "rs",
+    "uid": "r",
+    "controller": True,
+}
+
+
+def owned(
+    name: str, cpu: str = "1", where: str = "", owner: str = "ReplicaSet", **spec: Any
+) -> Object:
+    made = pod(name, cpu, **({"nodeName": where} if where else {}), **spec)
+    made["metadata"]["ownerReferences"] = [{**OWNER, "kind": owner}]
+    return made
+
+
+def deployment(cpu: str = "1", replicas: int = 3, kind: str = "Deployment", **spec: Any) -> Object:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    template = {"metadata": {"labels": {"app": "new"}}, "spec": {"containers": [container], **spec}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "new"},
+        "spec": {"replicas": replicas, "template": template},
+    }
+
+
+@pytest.fixture
+def simulate(
+    kube_scheduler_binary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Simulate:
+    """Runs the command over files, once unless it has --repeat; its document, or its text."""
+
+    def run(
+        objects: list[Object], *flags: str, workloads: Object | None = None, code: int = 0
+    ) -> Any:
+        path = tmp_path / "cluster.json"
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        command = ["simulate", "--from-files", str(path), *flags]
+        command += ["--kube-scheduler", str(kube_scheduler_binary)]
+        if workloads is not None:
+            file = tmp_path / "workload.yaml"
+            file.write_text(yaml.safe_dump(workloads))
+            command += ["-f", str(file)]
+        if "--repeat" not in flags:
+            command += ["--repeat", "1"]
+        output = () if "-o" in flags else ("-o", "json")
+        found = kubectl_plugin([*command, *output])
+        printed = capsys.readouterr()
+        assert found == code, printed
+        if code == 2:
+            return printed.err
+        return json.loads(printed.out) if output else printed.out
+
+    return run
+
+
+def cluster(*objects: Object) -> list[Object]:
+    """Three nodes with four CPUs: a and b in zone x, c in zone y."""
+    files = Files()
+    del files.objects["Pod", "waiting"]
+    for obj in objects:
+        files.add(obj)
+    return list(files.objects.values())
+
+
+def figures(found: Any, at: int = 0) -> dict[str, float]:
+    return {key: each["median"] for key, each in found["configurations"][at]["figures"].items()}
+
+
+def test_a_workload_that_fits_is_placed_and_its_nodes_are_named(simulate: Simulate) -> None:
+    text = simulate(cluster(), "-o", "text", "--repeat", "2", workloads=deployment("2", 3))
+    assert text.startswith("3 pods of Deployment default/new fit, in 2 of 2 runs.\n")
+    assert "cpu requested     0 %  50 %" in text
+    assert "Where they are:" in text
+
+
+def test_a_workload_that_does_not_fit_has_the_reasons_of_kube_scheduler(simulate: Simulate) -> None:
+    found = simulate(cluster(), workloads=deployment("3", 5), code=1)
+    assert figures(found)["placed"] == 3
+    (reasons,) = found["configurations"][0]["reasons"]
+    assert reasons == {
+        "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, preemption: "
+        "0/3 nodes are available: 3 No preemption victims found for incoming pod.": 2
+    }
+
+
+def test_the_largest_number_of_pods_is_found_without_preemption(simulate: Simulate) -> None:
+    running = owned("there", "3", "a", priority=0)
+    workload = deployment("2", 3, priority=1000)
+    found = simulate(cluster(running), "--max", workloads=workload)
+    assert figures(found)["largest"] == 4  # two each on b and c
+    assert found["configurations"][0]["preempted"] == [[]]
+    assert figures(simulate(cluster(running), "--max", workloads=deployment("5", 1), code=1))[
+        "largest"
+    ] == 0  # fmt: skip
+
+
+def test_a_preempted_pod_is_created_again_and_reported(simulate: Simulate) -> None:
+    running = [owned(f"on-{name}", "3", name, priority=0) for name in "abc"]
+    found = simulate(cluster(*running), workloads=deployment("3", 1, priority=1000))
+    (result,) = found["configurations"]
+    (victim,) = result["preempted"][0]
+    assert victim in {"default/on-a", "default/on-b", "default/on-c"}
+    assert result["homeless"] == [[victim]]
+    assert figures(found)["pending"] == 1
+
+
+def test_a_drain_moves_what_it_may_and_reports_the_rest(simulate: Simulate) -> None:
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+              "metadata": {"name": "db", "namespace": "default"},
+              "spec": {"selector": {"matchLabels": {"app": "db"}}},
+              "status": {"disruptionsAllowed": 0}}  # fmt: skip
+    objects = cluster(
+        owned("web", "3", "a"), owned("daemon", "100m", "a", "DaemonSet"), owned("full-b", "3", "b")
+    )
+    assert simulate(objects, "--drain", "a")["drains"][0]["moved"] == ["default/web"]
+    blocked = [*objects, owned("db", "100m", "a", app="db"), budget]
+    text = simulate(blocked, "--drain", "a", "-o", "text", code=1)
+    assert "Drain of a: 1 pod would be evicted; 1 of DaemonSets stay." in text
+    assert "PodDisruptionBudget default/db allows no eviction now: default/db stays" in text
+    full = [*objects, owned("full-c", "3", "c")]
+    assert simulate(full, "--drain", "a", code=1)["configurations"][0]["runsThatFit"] == 0
+
+
+def test_new_nodes_take_waiting_pods_and_several_changes_are_combined(simulate: Simulate) -> None:
+    objects = cluster(*(owned(f"on-{name}", "3", name) for name in "abc"), owned("waiting", "2"))
+    assert figures(simulate(objects, code=1))["pending"] == 1
+    added = simulate(objects, "--add-nodes", "1xa")
+    assert added["addedNodes"] == ["a-new-1"]
+    assert added["configurations"][0]["nodes"] == {"a-new-1": {"least": 1, "median": 1, "most": 1}}
+    both = simulate(objects, "--add-nodes", "1xa", "--without-node", "c", code=1)
+    assert both["lostNodes"][0]["moved"] == ["default/on-c"]
+    assert figures(both)["pending"] == 1
+    assert figures(simulate(objects, "--add-nodes", "2xa", "--without-node", "c"))["pending"] == 0
+
+
+def test_a_daemon_set_gets_a_pod_on_each_node_that_its_controller_chooses(
+    simulate: Simulate,
+) -> None:
+    tainted = node("tainted", "y", taints=[{"key": "gpu", "effect": "NoSchedule"}])
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    cordoned = node("cordoned", "y", unschedulable=True, taints=[taint])
+    other = node("other", "y", labels={"disk": "hdd"})
+    objects = cluster(tainted, cordoned, other, owned("full", "4", "a"))
+    workload = deployment("1", kind="DaemonSet", nodeSelector={"disk": "ssd"})
+    found = simulate(objects, workloads=workload, code=1)
+    assert set(found["configurations"][0]["nodes"]) == {"b", "c", "cordoned"}
+    assert figures(found)["pending"] == 1  # a is full
+
+
+def test_stateful_sets_get_claims_and_volumes_that_are_provisioned(simulate: Simulate) -> None:
+    storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+               "metadata": {"name": "disk"}, "provisioner": "disk.example.com",
+               "volumeBindingMode": "WaitForFirstConsumer"}  # fmt: skip
+    workload = deployment("1", 2, kind="StatefulSet")
+    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": "disk",
+             "resources": {"requests": {"storage": "1Gi"}}}  # fmt: skip
+    workload["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim}]
+    assert figures(simulate(cluster(storage), workloads=workload))["placed"] == 2
+    without = simulate(cluster(), workloads=workload, code=1)
+    (reasons,) = without["configurations"][0]["reasons"]
+    assert "unbound immediate PersistentVolumeClaims" in next(iter(reasons))
+
+
+def test_profiles_are_compared_over_a_replay_as_table_and_picture(
+    simulate: Simulate, tmp_path: Path
+) -> None:
+    nodes = [node(f"n{number}", "xyz"[number % 3]) for number in range(3)]
+    pods = [owned(f"p{number}", "500m", f"n{number % 3}") for number in range(6)]
+    picture = tmp_path / "nodes.svg"
+    flags = ("--replay", "--svg", str(picture), "--repeat", "2")
+    profiles = ("--profile", "LowNodeUtilization", "--profile", "HighNodeUtilization")
+    objects = cluster(*nodes, *pods)
+    found = simulate(objects, *flags, *profiles)
+    low, high = (figures(found, at) for at in range(2))
+    assert (low["nodesUsed"], high["nodesUsed"]) == (6, 1)
+    assert high["fullestNodePercent"] == 75
+    assert [each["name"] for each in found["configurations"]] == [
+        "LowNodeUtilization", "HighNodeUtilization",
+    ]  # fmt: skip
+    texts = [each.text for each in ElementTree.parse(picture).getroot().iter()]
+    assert "HighNodeUtilization" in texts
+    text = simulate(objects, "--replay", "--profile", "HighNodeUtilization", "-o", "text")
+    assert re.search("now +today +HighNodeUtilization", text)
+
+
+def test_zones_show_the_spread(simulate: Simulate) -> None:
+    rule = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "new"}}}  # fmt: skip
+    found = simulate(cluster(), workloads=deployment("1", 4, topologySpreadConstraints=[rule]))
+    assert (figures(found)["zone.x"], figures(found)["zone.y"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((), "there is no pod to place, because none waits"),
+        (("--replay",), "--replay: no pod runs"),
+        (("--drain", "z"), "--drain z: no node has this name; nodes are a, b, c"),
+        (("--add-nodes", "a"), "--add-nodes a: use NUMBERxNODE"),
+        (("--max",), "--max needs exactly one workload in -f, and there are 0"),
+        (("--repeat", "0"), "--repeat 0: at least one run"),
+        (("-f", "missing.yaml"), "missing.yaml: No such file"),
+        (("--drain", "a", "--without-node", "a"), "a cannot be drained"),
+        (
+            ("--drain", "a", "--svg", "/no/such/folder.svg"),
+            "--svg /no/such/folder.svg: No such file",
+        ),
+    ],
+)
+def test_wrong_usage_is_code_2_with_the_flag(
+    flags: tuple[str, ...], message: str, simulate: Simulate
+) -> None:
+    assert message in simulate(cluster(), *flags, code=2)
+
+
+USAGE = "load.kube-scheduler-operator.dev/usage"
+
+
+def _measured(name: str, mean: float) -> Object:
+    """A node whose load was measured long ago, as in a file."""
+    made = node(name, "x")
+    usage = {"at": "2026-01-01T00:00:00Z", "source": "node-metrics", "cpu_usage_avg_5m": mean,
+             "mem_usage_avg_5m": 0.1}  # fmt: skip
+    made["metadata"]["annotations"] = {USAGE: json.dumps(usage), "secret": "x"}
+    return made
+
+
+def _extender(name: str, **agent: Any) -> Object:
+    group = "kube-scheduler-operator.dev/v1alpha1"
+    spec = {
+        "weight": 100,
+        **(
+            {"agent": agent}
+            if agent
+            else {"url": "http://192.0.2.1/", "verbs": {"filter": "filter"}}
+        ),
+    }
+    return {
+        "apiVersion": group,
+        "kind": "SchedulerExtender",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def _load_policy(limit: float) -> Object:
+    limits = [{"name": "cpu_usage_avg_5m", "maxLimit": f"{limit:.0%}"}]
+    return {"apiVersion": "kube-scheduler-operator.dev/v1alpha1", "kind": "LoadPolicy",
+            "metadata": {"name": "cluster"}, "spec": {"predicates": limits}}  # fmt: skip
+
+
+def test_own_extenders_and_load_policies_take_part_and_foreign_ones_are_named(
+    simulate: Simulate,
+) -> None:
+    """The load is as old as the file, and pods that are placed count as load at once."""
+    objects = [
+        _measured("busy", 0.9), _measured("calm", 0.1), _measured("calm2", 0.1),
+        _load_policy(0.6),
+        _extender(
+            "calm", policies=[{"name": "load-aware"}], loadPolicy="cluster", verbs={"bind": True}
+        ),
+        _extender("foreign"),
+    ]  # fmt: skip
+    found = simulate(objects, workloads=deployment("100m", 2))
+    assert set(found["configurations"][0]["nodes"]) <= {"calm", "calm2"}
+    assert "SchedulerExtender calm is not called for bind, which would be real" in found["notes"]
+    alone = [_measured("busy", 0.9), *objects[3:]]
+    found = simulate(alone, workloads=deployment("100m", 1), code=1)
+    (reasons,) = found["configurations"][0]["reasons"]
+    assert "load-aware: " in next(iter(reasons))
+    foreign = {"urlPrefix": "http://192.0.2.1/", "filterVerb": "filter"}
+    config = {**default_configuration(), "extenders": [foreign]}
+    found = simulate([*objects[:3], config], workloads=deployment("100m", 2))
+    assert any("the extender http://192.0.2.1 is left out" in note for note in found["notes"])
+
+
+def _options(binary: Path, profile: Object) -> RunOptions:
+    return RunOptions(binary, {**default_configuration(), "profiles": [profile]})
+
+
+async def _effect(world: World, before: RunOptions, after: RunOptions) -> EditEffect:
+    """As another process answers it, through JSON."""
+    arguments = {"config": after.config, "flags": after.flags, "extenders": after.extenders}
+    asked = read_request((request(edit_effect, world, before, arguments),))
+    content = b'{"answer":%b}' % await asked.answer(before.binary)
+    return read_answer(edit_effect, content)
+
+
+def test_the_effect_of_an_edit_on_running_and_waiting_pods(kube_scheduler_binary: Path) -> None:
+    """Today taints are ignored, and other labels are demanded; the edit changes both."""
+    taints = [{"key": "dedicated", "value": "team", "effect": "NoSchedule"}]
+    nodes = [node("t1", "x", taints=taints), node("t2", "x", taints=taints), node("free", "y")]
+    pinned = {"nodeSelector": {ZONE: "x"}}
+    world = World()
+    objects = [
+        *nodes,
+        *(owned(f"held-{at}", "1", "t1", **pinned) for at in range(3)),
+        owned("moving", "1", "t2"),
+        owned("daemon", "1", "t2", "DaemonSet", **pinned),
+        owned("waiting", "1", **pinned),
+        owned("gated", "1", schedulingGates=[{"name": "x"}], **pinned),
+        owned("helped", "1", nodeSelector={ZONE: "y"}),
+        owned("foreign", "1", "t1", schedulerName="other"),
+    ]
+    for obj in objects:
+        world.add(obj)
+    world.complete()
+    added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["x"]}]}]}}  # fmt: skip
+    today = {
+        "plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}},
+        "pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": added}}],
+    }
+    before, after = (_options(kube_scheduler_binary, each) for each in (today, {}))
+    effect = asyncio.run(_effect(world, before, after))
+    taint = "node(s) had untolerated taint(s)"
+    affinity = "node(s) didn't match Pod's node affinity/selector"
+    assert {reason: sorted(pods) for reason, pods in effect.lost.items()} == {
+        f"{affinity}; {taint}": ["default/held-0", "default/held-1", "default/held-2"]
+    }
+    assert list(effect.newly_waiting.values()) == [["default/waiting"]]
+    assert effect.newly_fitting == ["default/helped"]
+    assert (effect.elsewhere, effect.tried) == (1, 6)
+    other = replace(after, config={**default_configuration(), "profiles": [
+        {"schedulerName": "renamed"}]})  # fmt: skip
+    renamed = asyncio.run(_effect(world, after, other))
+    assert list(renamed.lost) == ['no scheduler serves spec.schedulerName "default-scheduler"']
+    same = asyncio.run(_effect(world, after, after))
+    assert list(same.sentences()) == ["each of 6 pods can be placed as today"]
+
+
+def test_the_reasons_of_own_extenders_are_causes_of_their_own(
+    kube_scheduler_binary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`why` names the extender for the nodes that it rejects, and only for those."""
+    objects = [
+        _measured("busy", 0.9), _measured("calm", 0.1), _load_policy(0.6),
+        _extender("load", policies=[{"name": "load-aware"}], loadPolicy="cluster",
+                  schedulerNames=["default-scheduler"]),
+        owned("web", "9"),
+    ]  # fmt: skip
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    command = ["why", "web", "--from-files", str(path), "-o", "json"]
+    assert kubectl_plugin([*command, "--kube-scheduler", str(kube_scheduler_binary)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    causes = {
+        group["nodes"][0]: [cause["text"] for cause in group["causes"]] for group in found["groups"]
+    }
+    assert causes["calm"] == ["less than 9 of cpu is free"]
+    cpu, extender = causes["busy"]
+    assert cpu == "less than 9 of cpu is free"
+    assert extender.startswith("extender load: load-aware: ")
