@@ -32,23 +32,26 @@ _NEEDED = "import aiohttp, jsonschema, kopf, kubernetes, yaml"
 
 
 class Terminal:
-    """Runs commands in a folder of its own, as the administrator of a sandbox.
+    """Runs commands in a folder of its own, as the administrator of a sandbox or without one.
 
     Attributes:
         folder: where the commands run; its files can be named without their path.
         surprises: commands that ended otherwise than the page expects.
     """
 
-    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+    def __init__(self, sandbox: Sandbox | None, folder: Path, binaries: Path | None = None) -> None:
+        """Prepare; `binaries` are the programs of the terminal without a sandbox."""
         self.folder = folder
         self.surprises: list[str] = []
         tools = folder / ".bin"
         install_plugin(tools)
         self._places = places(sandbox, folder)
+        if sandbox is not None:
+            binaries = sandbox.state / "bin"
         self._environment = {
-            "PATH": f"{tools}:{sandbox.state / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{tools}:{binaries}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(folder / ".home"),
-            "KUBECONFIG": str(sandbox.kubeconfig),
+            "KUBECONFIG": str(sandbox.kubeconfig if sandbox is not None else ""),
             "COLUMNS": str(COLUMNS),
             "LANG": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",  # so that both streams mix as they do on a terminal
@@ -101,11 +104,11 @@ class Terminal:
             raise SandboxError(f"the page would name folders of this machine: {', '.join(left)}")
 
 
-def places(sandbox: Sandbox, folder: Path) -> dict[str, str]:
+def places(sandbox: Sandbox | None, folder: Path) -> dict[str, str]:
     """This machine's folders that an output may name, and their replacements on a page."""
     return {
         str(folder): ".",
-        str(sandbox.state): "sandbox",
+        **({str(sandbox.state): "sandbox"} if sandbox is not None else {}),
         str(paths.state_root()): "sandboxes",
         str(paths.cache_dir()): "cache",
         str(paths.REPOSITORY): "kube-scheduler-operator",

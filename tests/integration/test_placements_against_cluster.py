@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import pytest
 
+from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.schedulerconfig.presets import profile_fragment
 from kube_scheduler_operator.simulate.configuration import (
     default_configuration,
@@ -154,11 +155,14 @@ class RealCluster:
         self._api.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def real(
-    api_server: ApiServer, nodes_of_ones_own: None, kube_scheduler_binary: Path, tmp_path: Path
+    api_server: ApiServer,
+    nodes_of_ones_own: None,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RealCluster]:
-    made = RealCluster(api_server, kube_scheduler_binary, tmp_path)
+    binary = api_server.binaries / "kube-scheduler"
+    made = RealCluster(api_server, binary, tmp_path_factory.mktemp("real"))
     try:
         yield made
     finally:
@@ -199,3 +203,48 @@ def test_the_simulated_median_lies_within_the_range_of_the_real_cluster(
     picture = tmp_path / "nodes.svg"
     picture.write_text(svg(f"{COUNT} pods on {NODE_COUNT} nodes", panels))
     assert picture.read_text().count("<rect") > 4 * NODE_COUNT
+
+
+def test_a_live_cluster_is_simulated_with_its_admission_and_not_written(
+    real: RealCluster,
+    api_server: ApiServer,
+    kube_scheduler_binary: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The API server's LimitRange gives the pods requests that the file does not have."""
+    real.beat()
+    base = f"/api/v1/namespaces/{NAMESPACE}"
+    limits = [{"type": "Container", "defaultRequest": {"cpu": "3"}, "default": {"cpu": "3"}}]
+    limit_range = {"metadata": {"name": "limits"}, "spec": {"limits": limits}}
+    api_server.request("POST", f"{base}/limitranges", limit_range)
+    template = {"metadata": {"labels": {"app": "new"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]}}  # fmt: skip
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "new", "namespace": NAMESPACE},
+        "spec": {"replicas": 1, "template": template},
+    }
+    file = tmp_path / "workload.json"
+    file.write_text(json.dumps(workload))
+    command = ["simulate", "-f", str(file), "--max", "--repeat", "1", "--platform", "kubeadm"]
+    command += ["--kubeconfig", str(api_server.kubeconfig), "-o", "json"]
+    command += ["--kube-scheduler", str(kube_scheduler_binary)]
+    try:
+        code = kubectl_plugin(command)
+        printed = capsys.readouterr()
+        assert code == 0, printed
+        found = json.loads(printed.out)
+        assert found["configurations"][0]["figures"]["largest"]["median"] == NODE_COUNT
+        assert found["refused"] == []
+        file.write_text(json.dumps({**workload, "metadata": {"name": "new", "namespace": "none"}}))
+        assert kubectl_plugin(command) == 0
+        notes = json.loads(capsys.readouterr().out)["notes"]
+        assert any("namespace none does not exist" in note for note in notes), notes
+        assert api_server.request("GET", f"{base}/pods")["items"] == []
+        assert api_server.request("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments")[
+            "items"
+        ] == []  # fmt: skip
+    finally:
+        api_server.request("DELETE", f"{base}/limitranges/limits")

@@ -46,7 +46,7 @@ OPERAND = Operand("registry.invalid/kube-scheduler:v1.35.4", ("kube-scheduler",)
 
 @pytest.fixture(scope="module")
 def installed(
-    api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory
+    api_server: ApiServer, nodes_of_ones_own: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ApiServer]:
     """The operator's Deployment, a Ready node, and the example bound to a user."""
     api_server.create_namespace(OPERATORS)

@@ -21,6 +21,8 @@ from typing import IO, Any, Final
 from ..schedulerconfig.versions import Version
 
 PROGRAM: Final = "kube-scheduler"
+_ALL_COMPONENTS: Final = "controlplane"
+"""The program of all components that `hack/sandbox` builds; its name selects one."""
 _CACHE: Final = "KUBE_SCHEDULER_OPERATOR_CACHE"
 _ASSETS: Final = "KUBEBUILDER_ASSETS"
 _MEMORY: Final = 8 * 2**30
@@ -76,7 +78,7 @@ def candidates(version: str) -> Iterator[Path]:
 
 def _cached() -> list[Path]:
     base = Path(os.environ.get(_CACHE) or Path.home() / ".cache" / "kube-scheduler-operator")
-    found = base.glob(f"build/v*/{PROGRAM}")
+    found = [*base.glob(f"build/v*/{PROGRAM}"), *base.glob(f"build/v*/{_ALL_COMPONENTS}")]
 
     def version(path: Path) -> tuple[int, ...]:
         return tuple(map(int, re.findall(r"\d+", path.parent.name)[:3]))

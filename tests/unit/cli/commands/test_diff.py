@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.cli.lib import placements
 from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES, SCHEDULERS
 
 from ..conftest import Cluster, content
@@ -189,3 +190,34 @@ async def test_wrong_usage_is_an_error(running: Cluster, arguments: tuple[str, .
     done = await running.run("diff", *arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: ")
+
+
+async def test_placements_compare_the_pods_of_both_configurations(
+    running: Cluster, file: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The words and the exit code are those of the difference; the patch stays one."""
+    compared: list[Any] = []
+
+    async def sentences(*arguments: Any) -> list[str]:
+        compared.extend(arguments[-2:])
+        return ["2 running pods could no longer be placed: taints"]
+
+    monkeypatch.setattr(placements, "placement_sentences", sentences)
+    edited = file("KubeScheduler", logLevel="Debug", unsupportedConfigOverrides=OVERRIDES)
+    done = await running.run("diff", "-f", edited, "--placements")
+    assert done.code == 1
+    assert "# 2 running pods could no longer be placed: taints\n" in done.out
+    before, after = compared
+    assert before.config != after.config
+    same = file("KubeScheduler", logLevel="Debug")
+    compared.clear()
+    done = await running.run("diff", "-f", same, "--placements")
+    assert (done.code, done.out, compared) == (0, "", [])
+
+
+async def test_placements_need_a_file(running: Cluster) -> None:
+    done = await running.run("diff", "--placements")
+    assert (done.code, done.err) == (
+        2,
+        "error: --placements is about an edit; add -f FILE\n",
+    )
