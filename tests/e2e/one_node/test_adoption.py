@@ -1,14 +1,18 @@
 """Schedulers that their owners customised are adopted without a loss, and given back.
 
 One node has one customised manifest after the other, as kubeadm writes it with extraArgs,
-extraEnvs, extraVolumes and patches.
+extraEnvs, extraVolumes and patches. Before each adoption, `adopt --dry-run` lists the settings;
+after it, each of them is looked up where it must be. KSO_ADOPTION_TABLE=FILE writes the table of
+docs/adoption.md.
 """
 
 from __future__ import annotations
 
 import base64
+import json
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +36,106 @@ pytestmark = pytest.mark.runs_last
 TOGETHER = tuple(name for name in CUSTOMISED if name != "references")
 
 
-@pytest.fixture
-def stock(cluster: Cluster) -> Any:
-    """The node's original manifest, as an object; it is put back and adopted at the end."""
+@pytest.fixture(scope="module")
+def original(one_node_cluster: Cluster) -> Iterator[str]:
+    """The node's original manifest; it is put back and adopted at the end."""
+    cluster = one_node_cluster
+    cluster.without_pods()
+    cluster.rest()
     remove(cluster)
     text = cluster.on_node("cat", MANIFEST)
-    yield yaml.safe_load(text)
+    yield text
     remove(cluster)
     write(cluster, text)
     adopt(cluster)
+
+
+@pytest.fixture
+def cluster(one_node_cluster: Cluster, original: str) -> Cluster:
+    """The cluster without the operator's schedulers, whatever the previous test left."""
+    del original
+    one_node_cluster.without_pods()
+    remove(one_node_cluster)
+    return one_node_cluster
+
+
+@pytest.fixture
+def stock(original: str) -> dict[str, Any]:
+    """The original manifest as an object."""
+    return dict(yaml.safe_load(original))
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[list[str]]:
+    """Rows `cluster | setting | value | outcome | where`, written to $KSO_ADOPTION_TABLE."""
+    rows: list[str] = []
+    yield rows
+    if file := os.environ.get("KSO_ADOPTION_TABLE"):
+        Path(file).write_text("".join(f"{row}\n" for row in rows))
+
+
+Setting = dict[str, Any]
+
+
+def previewed(cluster: Cluster, *arguments: str) -> list[Setting]:
+    """What `adopt --dry-run` lists, without what kubeadm's own scheduler has."""
+    done = cluster.plugin("adopt", "--dry-run", "-o", "json", *arguments)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    (node,) = json.loads(done.stdout)["nodes"]
+    return [one for one in node["settings"] if one["outcome"] != "same"]
+
+
+def looked_up(cluster: Cluster, settings: list[Setting]) -> list[tuple[str, ...]]:
+    """(setting, value, outcome, where it is now), for each setting that was listed."""
+    pid, command = cluster.scheduler()
+    environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return [
+        (one["name"], str(one["value"]), one["outcome"], place(cluster, one, command, environment))
+        for one in settings
+    ]
+
+
+def place(cluster: Cluster, one: Setting, command: str, environment: list[str]) -> str:
+    """Where a setting is after adoption; the test fails if it is not there."""
+    group, _, name = one["name"].partition(".")
+    config = config_file(cluster)
+    if one["outcome"] == "no effect":
+        return "nowhere: " + one["note"]
+    assert one["outcome"] == "kept", one
+    if one["name"] == "flags.config":
+        return "the fields of config"
+    if group == "flags":
+        path = one["note"].removeprefix("spec.observedConfig.").split(".")
+        if path[0] == "arguments":
+            assert f"-{name}={one['value']}" in command, one
+            return "command line"
+        found: Any = config
+        for key in path:
+            found = found[key]
+        assert str(found).lower() == one["value"].lower(), one
+        return f"config.yaml: {'.'.join(path)}"
+    if group == "config":
+        assert config[name], one
+        return f"config.yaml: {name}"
+    if group == "env":
+        assert any(each.startswith(f"{name}=") for each in environment), one
+        return "environment of the process"
+    return "static Pod"  # `lost` compares the Pods
+
+
+def config_file(cluster: Cluster) -> dict[str, Any]:
+    """The configuration of the revision that the node runs."""
+    directory = f"/etc/kubernetes/static-pod-resources/kube-scheduler-pod-{cluster.current}"
+    text = cluster.on_node("cat", f"{directory}/configmaps/config/config.yaml")
+    return dict(yaml.safe_load(text))
+
+
+def rows_of(name: str, found: list[tuple[str, ...]]) -> list[str]:
+    """Rows of the table, with code in the first columns."""
+    return [
+        f"| {name} | `{setting}` | `{value}` | {outcome} | {where} |"
+        for setting, value, outcome, where in found
+    ]
 
 
 def remove(cluster: Cluster) -> None:
@@ -102,7 +197,10 @@ def lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
             if not key.startswith("kubernetes.io/config.") and ours.get(key) != value:
                 found.append(f"{group}.{key}")
     old, new = before["spec"], after["spec"]
-    for key in ("priorityClassName", "priority", "hostAliases", "dnsPolicy", "securityContext"):
+    for key in (
+        "priorityClassName", "priority", "hostAliases", "dnsPolicy", "securityContext",
+        "terminationGracePeriodSeconds",
+    ):  # fmt: skip
         if old.get(key) != new.get(key):
             found.append(key)
     then, now = old["containers"][0], new["containers"][0]
@@ -135,6 +233,8 @@ def lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 def is_kept(
     cluster: Cluster,
     stock: dict[str, Any],
+    table: list[str],
+    title: str,
     *names: str,
     meanwhile: Callable[[Cluster], None] = lambda cluster: None,
 ) -> None:
@@ -145,29 +245,19 @@ def is_kept(
     text = yaml.safe_dump(customised(stock, *names))
     write(cluster, text)
     before = mirror(cluster)
+    settings = previewed(cluster)
+    kept = frozenset[str]().union(*(CUSTOMISED[each].kept for each in names))
+    assert kept <= {one["name"] for one in settings}
     adopt(cluster)
     until(lambda: mirror(cluster)["ready"], 30, "its mirror Pod is not Ready")
     assert lost(before, mirror(cluster)) == []
-    pid, command = cluster.scheduler()
-    for word in before["spec"]["containers"][0]["command"][1:]:
-        name = word.lstrip("-").partition("=")[0]
-        if any(f"flags.{name}" in CUSTOMISED[each].kept for each in names):
-            assert word.lstrip("-") in command
-    environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
-    for one in before["spec"]["containers"][0].get("env", ()):
-        assert any(each.startswith(f"{one['name']}=") for each in environment)
-    config = cluster.on_node(
-        "cat", f"/etc/kubernetes/static-pod-resources/kube-scheduler-pod-{cluster.current}"
-        "/configmaps/config/config.yaml",
-    )  # fmt: skip
+    found = looked_up(cluster, settings)
+    table += rows_of(title, found)
+    config = config_file(cluster)
     for each in names:
         for key, value in CUSTOMISED[each].config.items():
-            found = yaml.safe_load(config)[key]
-            assert found == ({**found, **value} if isinstance(value, dict) else value)
-    if any(
-        CUSTOMISED[each].kept - {f for f in CUSTOMISED[each].kept if f.startswith("flags.")}
-        for each in names
-    ):
+            assert config[key] == ({**config[key], **value} if isinstance(value, dict) else value)
+    if any(not each.startswith("flags.") for each in kept):
         assert cluster.condition("AdoptedSettings")[0] == "True"
     cluster.schedules()
     meanwhile(cluster)
@@ -236,9 +326,16 @@ def settings_replace_what_was_adopted(cluster: Cluster) -> None:
 
 @pytest.mark.timeout(420, func_only=True)
 def test_all_customisations_together_are_kept_and_replaced_by_operator_settings(
-    cluster: Cluster, stock: dict[str, Any]
+    cluster: Cluster, stock: dict[str, Any], table: list[str]
 ) -> None:
-    is_kept(cluster, stock, *TOGETHER, meanwhile=settings_replace_what_was_adopted)
+    is_kept(
+        cluster,
+        stock,
+        table,
+        "together",
+        *TOGETHER,
+        meanwhile=settings_replace_what_was_adopted,
+    )
 
 
 def write_config(cluster: Cluster, text: str) -> None:
@@ -260,24 +357,32 @@ CONFIGURATIONS = {
 
 @pytest.mark.timeout(420, func_only=True)
 @pytest.mark.parametrize(
-    "others",
+    "title",
     [
-        pytest.param(names, id=name, marks=() if names == () else pytest.mark.soak)
-        for name, names in CONFIGURATIONS.items()
+        pytest.param(name, marks=() if name == "alone" else pytest.mark.soak)
+        for name in CONFIGURATIONS
     ],
 )
 def test_a_configuration_file_is_read_on_the_node_and_kept(
-    cluster: Cluster, stock: dict[str, Any], others: tuple[str, ...]
+    cluster: Cluster, stock: dict[str, Any], table: list[str], tmp_path: Path, title: str
 ) -> None:
-    write_config(cluster, f"# hunter2\n{yaml.safe_dump(dict(CONFIGURATION))}")
+    others = CONFIGURATIONS[title]
+    content = f"# hunter2\n{yaml.safe_dump(dict(CONFIGURATION))}"
+    write_config(cluster, content)
     text = yaml.safe_dump(with_config_file(customised(stock, *others)))
     write(cluster, text)
     before = mirror(cluster)
+    unseen = cluster.plugin("adopt", "--dry-run")
+    assert unseen.returncode == 1
+    assert f"{CONFIG_FILE} of node" in unseen.stdout
+    copied = tmp_path / "config.yaml"
+    copied.write_text(content)
+    settings = previewed(cluster, "-f", str(copied))
     adopt(cluster)
     until(lambda: mirror(cluster)["ready"], 30, "its mirror Pod is not Ready")
     assert lost(before, mirror(cluster)) == []
-    directory = f"/etc/kubernetes/static-pod-resources/kube-scheduler-pod-{cluster.current}"
-    config = yaml.safe_load(cluster.on_node("cat", f"{directory}/configmaps/config/config.yaml"))
+    table += rows_of(f"config= {title}", looked_up(cluster, settings))
+    config = config_file(cluster)
     assert config["parallelism"] == 8
     assert config["percentageOfNodesToScore"] == 70
     assert config["clientConnection"]["qps"] == 120
@@ -305,11 +410,33 @@ def pods_of_operator(cluster: Cluster) -> list[str]:
     return [pod["metadata"]["name"] for pod in cluster.api.request("GET", PODS)["items"]]
 
 
+@pytest.mark.timeout(420, func_only=True)
+def test_what_another_client_writes_on_the_mirror_pod_changes_nothing(
+    cluster: Cluster, stock: dict[str, Any]
+) -> None:
+    write(cluster, yaml.safe_dump(customised(stock, "annotations")))
+    before = mirror(cluster)
+    written = {"labels": {"example.com/other": "x", "revision": "7"}}
+    path = f"/api/v1/namespaces/kube-system/pods/{before['metadata']['name']}"
+    cluster.api.request("PATCH", path, {"metadata": written})
+    outcomes = {one["name"]: one["outcome"] for one in previewed(cluster)}
+    assert outcomes["labels.example.com/other"] == "dropped"
+    assert outcomes["labels.example.com/tier"] == "kept"
+    adopt(cluster)
+    kept = cluster.condition("AdoptedSettings")[1]
+    assert "labels.example.com/tier" in kept, "a label revision does not end the adoption"
+    until(lambda: mirror(cluster)["ready"], 30, "its mirror Pod is not Ready")
+    assert lost(before, mirror(cluster)) == []
+    assert "example.com/other" not in mirror(cluster)["metadata"]["labels"]
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(420, func_only=True)
 @pytest.mark.parametrize("name", CUSTOMISED)
-def test_each_customisation_is_kept(cluster: Cluster, stock: dict[str, Any], name: str) -> None:
-    is_kept(cluster, stock, name)
+def test_each_customisation_is_kept(
+    cluster: Cluster, stock: dict[str, Any], table: list[str], name: str
+) -> None:
+    is_kept(cluster, stock, table, name, name)
 
 
 @pytest.mark.timeout(420, func_only=True)
@@ -329,7 +456,11 @@ def test_credentials_in_the_manifest_block_until_they_are_gone(
         lambda: f"not reported: {cluster.status}",
     )
     assert "env.HTTPS_PROXY: has credentials" in cluster.condition("AdoptionDegraded")[1]
-    assert cluster.cluster_operator("Degraded")[0] == "True"
+    until(
+        lambda: cluster.cluster_operator("Degraded")[0] == "True",
+        60,
+        lambda: f"not Degraded: {cluster.cluster_operator('Degraded')}",
+    )
     assert secret not in str(cluster.status)
     time.sleep(10)
     assert cluster.scheduler()[0] == pid, "the scheduler was not touched"
