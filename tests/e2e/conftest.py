@@ -209,7 +209,11 @@ class Cluster:
     def start_plugin(self, *arguments: str) -> subprocess.Popen[str]:
         """`kubectl scheduler ARGUMENTS`, not waited for."""
         environment = {**os.environ, "KUBECONFIG": str(self.sandbox.kubeconfig)}
-        program = "import sys; from kube_scheduler_operator.__main__ import kubectl_plugin; "
+        # A shell starts its background jobs, which may be these tests, with SIGINT ignored.
+        program = (
+            "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+            "from kube_scheduler_operator.__main__ import kubectl_plugin; "
+        )
         command = [sys.executable, "-c", f"{program}sys.exit(kubectl_plugin())", *arguments]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)

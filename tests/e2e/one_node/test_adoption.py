@@ -197,10 +197,10 @@ def lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
             if not key.startswith("kubernetes.io/config.") and ours.get(key) != value:
                 found.append(f"{group}.{key}")
     old, new = before["spec"], after["spec"]
-    for key in (
-        "priorityClassName", "priority", "hostAliases", "dnsPolicy", "securityContext",
-        "terminationGracePeriodSeconds",
-    ):  # fmt: skip
+    compared = ["priorityClassName", "priority", "hostAliases", "dnsPolicy", "securityContext"]
+    if old.get("terminationGracePeriodSeconds") != 30:  # the default is not kept
+        compared.append("terminationGracePeriodSeconds")
+    for key in compared:
         if old.get(key) != new.get(key):
             found.append(key)
     then, now = old["containers"][0], new["containers"][0]
