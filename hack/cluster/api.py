@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
 import threading
 import time
@@ -36,6 +37,25 @@ class ApiError(SandboxError):
 
 class _Connection(http.client.HTTPSConnection):
     """Closes itself when the thread or the client that kept it is gone."""
+
+    def __init__(self, port: int, context: ssl.SSLContext, seconds: float) -> None:
+        super().__init__("127.0.0.1", port, timeout=seconds, context=context)
+        self._tls = context
+
+    def connect(self) -> None:
+        """Connect a socket that has TLS already.
+
+        Python's own order leaks a socket whose server resets it before the handshake begins.
+        """
+        secured = self._tls.wrap_socket(socket.socket(), server_hostname=self.host)
+        try:
+            secured.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            secured.settimeout(self.timeout)
+            secured.connect((self.host, self.port))
+        except BaseException:
+            secured.close()
+            raise
+        self.sock = secured
 
     def __del__(self) -> None:
         self.close()
@@ -128,7 +148,7 @@ class Api:
         Raises:
             ApiError: it was refused, or the connection broke.
         """
-        server = _Connection("127.0.0.1", self._port, timeout=60, context=self._context)
+        server = _Connection(self._port, self._context, 60.0)
         try:
             server.request("GET", path, headers={"Accept": accept})
             answer = server.getresponse()
@@ -145,7 +165,7 @@ class Api:
         """One per thread, kept open, so that polling does not load the machine with handshakes."""
         found: _Connection | None = getattr(self._kept, "connection", None)
         if found is None or fresh:
-            found = _Connection("127.0.0.1", self._port, timeout=30, context=self._context)
+            found = _Connection(self._port, self._context, 30.0)
             self._kept.connection = found
         return found
 
