@@ -170,13 +170,16 @@ def assign(
         names_: the schedulerNames of its desired content, the first one is for assigned pods.
         served: the schedulerNames that each of its Ready pods serves.
         last: the schedulerName that is in effect now; empty without one.
-        available: whether it schedules.
+        available: whether it schedules, steadily if nothing is in effect now.
     """
     if claim is None:
         return Assigned()
     first = next(iter(names_), "")
     if not available:
-        message = f"this scheduler does not schedule; new Pods go to {DEFAULT_SCHEDULER}"
+        message = (
+            f"this scheduler does not schedule, or was restarted a moment ago; new Pods go to "
+            f"{DEFAULT_SCHEDULER}"
+        )
         return _withdrawn(NOT_READY, message + _waiting(claim.waiting))
     if claim.way is AssignmentWay.NONE_POLICY:
         return _withdrawn(NOT_INSTALLED, _install("policy"))

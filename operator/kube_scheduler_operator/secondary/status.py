@@ -56,6 +56,11 @@ TAKEOVER_SECONDS: Final = 15.0
 Lease that was not released."""
 
 
+STEADY_SECONDS: Final = 10.0
+"""How long a scheduler that was restarted has to be Available before it gets Pods again; the
+kubelet restarts a container that crashes for the second time after 10 s."""
+
+
 @dataclass(frozen=True, slots=True)
 class SchedulerState:
     """Everything that the status depends on.
@@ -179,16 +184,28 @@ def _schedules(
 ) -> tuple[bool, float | None]:
     """(whether Pods may be assigned, seconds until that may change by itself).
 
-    In a rollout one replica takes over from another, and for a moment none holds the Lease.
+    In a rollout one replica takes over from another, and for a moment none holds the Lease. A
+    scheduler that crashes again and again is Ready for moments; Pods that it gets then wait for it.
     """
     if available.status == "True":
-        return True, None
+        left = _unsteady(snapshot, state)
+        return left is None, left
     if available.reason != LEASE_NOT_RENEWED or not in_effect(state.obj):
         return False, None
     before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
     since = timestamp(before.get("lastTransitionTime")) if before.get("status") != "True" else None
     left = TAKEOVER_SECONDS - (snapshot.now - (since or snapshot.now)).total_seconds()
     return left > 0, left if left > 0 else None
+
+
+def _unsteady(snapshot: Snapshot, state: SchedulerState) -> float | None:
+    """Seconds until a restarted scheduler gets Pods again; None: it may have them now."""
+    if in_effect(state.obj) or any(pod.ready and not pod.restarts for pod in state.pods):
+        return None
+    before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
+    since = timestamp(before.get("lastTransitionTime")) if before.get("status") == "True" else None
+    left = STEADY_SECONDS - (snapshot.now - (since or snapshot.now)).total_seconds()
+    return left if left > 0 else None
 
 
 def _progressing(state: SchedulerState) -> Condition:

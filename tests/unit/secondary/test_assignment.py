@@ -189,7 +189,10 @@ def test_a_scheduler_that_is_away_loses_its_assignment_with_one_event(
     assert assigning.assignment() is None
     status, reason, message = assigning.condition(names.ASSIGNED)
     assert (status, reason) == ("False", assignment.NOT_READY)
-    assert message == "this scheduler does not schedule; new Pods go to default-scheduler"
+    assert message == (
+        "this scheduler does not schedule, or was restarted a moment ago; new Pods go to "
+        "default-scheduler"
+    )
     reported = [event for event in assigning.events if "Assigned is False" in event]
     assert reported == [f'SecondaryScheduler "{NAME}": Assigned is False: {message}']
     assigning.run()
@@ -198,6 +201,38 @@ def test_a_scheduler_that_is_away_loses_its_assignment_with_one_event(
     assigning.run()
     assert assigning.assignment() == {"schedulerName": NAME, "pods": BATCH}
     assert [event for event in assigning.events if "Assigned is True" in event]
+
+
+def test_a_scheduler_that_crashes_again_and_again_gets_no_pods(assigning: Assigning) -> None:
+    assigning.ready(assign=BATCH)
+    hash_ = assigning.running()
+
+    def passes(seconds: float) -> None:
+        assigning.now += timedelta(seconds=seconds)
+        assigning.leases_seen[NAMESPACE, NAME] = assigning.now
+
+    def restarted(times: int) -> None:
+        assigning.no_pods()
+        assigning.run()
+        assert assigning.assignment() is None
+        passes(1)
+        container = {"name": names.OPERAND, "ready": True, "restartCount": times, "state": {}}
+        ready = {"type": "Ready", "status": "True"}
+        assigning.pod(hash_, conditions=[ready], containerStatuses=[container])
+        assigning.run()
+        assert assigning.condition(names.AVAILABLE)[0] == "True"
+        assert assigning.condition(names.ASSIGNED)[:2] == ("False", assignment.NOT_READY)
+        assert assigning.wait is not None
+        assert assigning.wait <= 10
+
+    restarted(1)
+    passes(9)
+    assigning.run()
+    assert assigning.assignment() is None
+    restarted(2)
+    passes(10)
+    assigning.run()
+    assert assigning.assignment() == {"schedulerName": NAME, "pods": BATCH}
 
 
 def test_a_replica_has_time_to_take_over(assigning: Assigning) -> None:
