@@ -693,7 +693,10 @@ class Machine:
         self._set_pod(pod, "Succeeded", reader={"state": self._terminated(0, message)})
 
     def _relist(self, uid: str, pod: Object, preflight: Object, installer: Object) -> None:
-        if self.up and uid in self._jobs:
+        """Report what the kubelet noticed late; a Pod that has ended never runs again."""
+        live = self.pod(pod) or {}
+        ended = (live.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if self.up and uid in self._jobs and not ended:
             self._set_pod(pod, "Running", preflight, installer)
 
     def _behavior_of(self, config_map: Object, template: Object) -> Behavior:
