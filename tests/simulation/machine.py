@@ -501,6 +501,9 @@ class Machine:
         if not self.up or pod["spec"].get("nodeName") != self.name:
             return
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+        former = [each for each, (known, _) in self._jobs.items() if known == name and each != uid]
+        for each in former:  # deleted and created again before this machine saw either
+            self._jobs.pop(each)[1].close()
         running = uid in self._jobs
         if "deletionTimestamp" in pod["metadata"]:
             if running:
