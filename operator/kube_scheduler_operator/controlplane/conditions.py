@@ -383,7 +383,7 @@ def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutRe
     if by_kubeadm := sorted(
         status.node
         for status in result.node_statuses
-        if status.node in settled and _is_of_kubeadm(result, status, observation)
+        if _is_of_kubeadm(result, status, observation)
     ):
         problems.append(
             f"the manifest on {', '.join(by_kubeadm)} has kubeadm's form: kubeadm's arguments of "
