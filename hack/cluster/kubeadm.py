@@ -12,7 +12,15 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from cluster import binaries, cgroups, images, load_balancer, node_files, nodes, paths
+from cluster import (
+    binaries,
+    cgroups,
+    images,
+    load_balancer,
+    node_files,
+    nodes,
+    paths,
+)
 from cluster.console import SandboxError, run, step
 from cluster.model import SERVICE_NETWORK, pod_network
 
@@ -69,6 +77,50 @@ def start(sandbox: Sandbox, kubelet: Path) -> None:
                 _join(sandbox, node, first)
 
 
+def run_on(sandbox: Sandbox, node: Node, *words: str, version: str = "") -> str:
+    """Run a command of kubeadm on a node, of another version if `provide_version` has it.
+
+    Returns:
+        What kubeadm printed.
+
+    Raises:
+        SandboxError: The command fails.
+    """
+    program = sandbox.state / (f"kubeadm-{version}" if version else "bin/kubeadm")
+    command = nodes.enter(sandbox, node, [str(program), *words])
+    return run(*command, env=nodes.environment(sandbox), timeout=_INIT_TIMEOUT)
+
+
+def reset(sandbox: Sandbox, node: Node) -> None:
+    """Run `kubeadm reset`, and stop the kubelet, as systemd would.
+
+    The member of etcd leaves; the Node stays in the API, as kubeadm leaves it.
+
+    Raises:
+        SandboxError: The command fails.
+    """
+    nodes.kill_kubelet(sandbox, node)
+    config = node_files.render("kubeadm-reset.yaml", ignored=_listed(IGNORED))
+    _write(sandbox, node, "kubeadm-reset.yaml", config)
+    run_on(sandbox, node, "reset", "--config=/etc/kubernetes/kubeadm-reset.yaml")
+    _note(sandbox, node).unlink()
+
+
+def join(sandbox: Sandbox, node: Node, by: Node, version: str = "") -> None:
+    """Let a running machine without a kubelet join, as a node of its kind; `by` is in the cluster.
+
+    kubeadm and kubelet are those of `version`, which is the sandbox's unless it is given.
+
+    Raises:
+        SandboxError: kubeadm fails.
+    """
+    kubelet = sandbox.state / "bin/kubelet"
+    if version:
+        kubelet = binaries.provide(("kubelet",), version)["kubelet"]
+    nodes.start_kubelet(sandbox, node, kubelet)
+    _join(sandbox, node, by, version)
+
+
 def upgrade(sandbox: Sandbox, node: Node, version: str, *, first: bool) -> str:
     """Run `kubeadm upgrade apply` on the first node, `kubeadm upgrade node` on another.
 
@@ -102,15 +154,19 @@ def provide_version(sandbox: Sandbox, version: str) -> None:
     Raises:
         SandboxError: They cannot be had on this machine.
     """
-    found = binaries.provide(COMPONENTS, version)
-    kubeadm = binaries.provide_kubeadm(version)
     link = sandbox.state / f"kubeadm-{version}"
     link.unlink(missing_ok=True)
-    link.symlink_to(kubeadm)
-    wanted = component_images(version, found, kubeadm)
+    link.symlink_to(binaries.provide_kubeadm(version))
+    wanted = version_images(version)
     with step(f"images of Kubernetes {version} on all nodes"):
         for node in sandbox.nodes:
             nodes.load_images(sandbox, node, wanted)
+
+
+def version_images(version: str) -> list[Image]:
+    """The images of a control plane of some version, made of the binaries that are provided."""
+    found = binaries.provide(COMPONENTS, version)
+    return component_images(version, found, binaries.provide_kubeadm(version))
 
 
 def _note(sandbox: Sandbox, node: Node) -> Path:
@@ -131,17 +187,17 @@ def _init(sandbox: Sandbox, node: Node) -> None:
         services=SERVICE_NETWORK,
     )
     _write(sandbox, node, "kubeadm.yaml", config)
-    _kubeadm(sandbox, node, "init", f"--config={_CONFIG}")
+    run_on(sandbox, node, "init", f"--config={_CONFIG}")
     _note(sandbox, node).touch()
 
 
-def _join(sandbox: Sandbox, node: Node, first: Node) -> None:
+def _join(sandbox: Sandbox, node: Node, first: Node, version: str = "") -> None:
     token, key = _token(), secrets.token_hex(32)
-    _kubeadm(sandbox, first, "token", "create", token, "--ttl=1h")
+    run_on(sandbox, first, "token", "create", token, "--ttl=1h", version=version)
     control_plane = ""
     if node.control_plane:
-        _kubeadm(sandbox, first, "init", "phase", "upload-certs", "--upload-certs",
-                 f"--certificate-key={key}")  # fmt: skip
+        run_on(sandbox, first, "init", "phase", "upload-certs", "--upload-certs",
+               f"--certificate-key={key}", version=version)  # fmt: skip
         address = sandbox.address(node)
         control_plane = (
             f"controlPlane:\n  certificateKey: {key}\n"
@@ -155,7 +211,7 @@ def _join(sandbox: Sandbox, node: Node, first: Node) -> None:
         registration=_registration(sandbox, node),
     )
     _write(sandbox, node, "kubeadm.yaml", config)
-    _kubeadm(sandbox, node, "join", f"--config={_CONFIG}")
+    run_on(sandbox, node, "join", f"--config={_CONFIG}", version=version)
     _note(sandbox, node).touch()
 
 
@@ -180,11 +236,6 @@ def _token() -> str:
 def _write(sandbox: Sandbox, node: Node, name: str, content: str) -> None:
     folder = node_files.root(sandbox, node) / "etc/kubernetes"
     paths.write_atomically(folder / name, content, 0o600)
-
-
-def _kubeadm(sandbox: Sandbox, node: Node, *words: str) -> None:
-    command = nodes.enter(sandbox, node, [str(sandbox.state / "bin/kubeadm"), *words])
-    run(*command, env=nodes.environment(sandbox), timeout=_INIT_TIMEOUT)
 
 
 def _write_access(sandbox: Sandbox, first: Node) -> None:

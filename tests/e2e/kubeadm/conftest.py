@@ -24,6 +24,11 @@ FOLLOWED = 420.0
 """Seconds within which the operator follows once kubeadm has ended."""
 
 
+def image_of(version: str) -> str:
+    """kube-scheduler's image of a version, as kubeadm names it."""
+    return f"registry.k8s.io/kube-scheduler:{version}"
+
+
 class KubeadmCluster(Cluster):
     """A cluster of the real kubeadm.
 
@@ -80,6 +85,15 @@ class KubeadmCluster(Cluster):
         """What a person would look at, as text."""
         return upgrades.state(self.api)
 
+    def message(self, kind: str, text: str, timeout: float = 120) -> str:
+        """Wait until a condition of KubeScheduler has a text in its message; return all of it."""
+        until(
+            lambda: text in self.condition(kind)[1],
+            timeout,
+            lambda: f"{kind} has no {text!r}: {self.state()}",
+        )
+        return self.condition(kind)[1]
+
     def warnings(self) -> list[str]:
         """What `kubectl scheduler status` warns of."""
         done = self.plugin("status", "-o", "json")
@@ -93,7 +107,7 @@ class Clusters:
     def __init__(self) -> None:
         self._cluster: KubeadmCluster | None = None
 
-    def get(self, nodes: int, version: str) -> KubeadmCluster:
+    def get(self, nodes: int, version: str, *, with_operator: bool = True) -> KubeadmCluster:
         """A settled cluster: the previous test's one, or a new one."""
         if self._fits(nodes, version) and self._cluster is not None:
             return self._cluster
@@ -101,10 +115,12 @@ class Clusters:
         retire_all()
         operator_image.build()
         sandbox = lifecycle.up(
-            NAME_OF_KUBEADM, nodes, 0, with_operator=True, kubernetes=version, real_kubeadm=True
-        )
+            NAME_OF_KUBEADM, nodes, 0, with_operator=with_operator, kubernetes=version,
+            real_kubeadm=True,
+        )  # fmt: skip
         self._cluster = KubeadmCluster(sandbox)
-        self._cluster.rest(400)
+        if with_operator:
+            self._cluster.rest(400)
         return self._cluster
 
     def _fits(self, nodes: int, version: str) -> bool:
