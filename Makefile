@@ -53,7 +53,7 @@ comparison: setup ## Two thousand configurations and 500 mutated files a version
 
 .PHONY: integration
 integration: setup ## The real operator against a real kube-apiserver
-	$(PYTEST) $(INTEGRATION) -n 4 --dist loadfile $(addprefix --ignore ,$(COMPARISON))
+	$(PYTEST) $(INTEGRATION) -n 2 --dist loadfile $(addprefix --ignore ,$(COMPARISON))
 
 .PHONY: e2e
 e2e: setup ## End to end: real kubelets and kube-schedulers (root)
