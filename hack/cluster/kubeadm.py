@@ -12,15 +12,7 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from cluster import (
-    binaries,
-    cgroups,
-    images,
-    load_balancer,
-    node_files,
-    nodes,
-    paths,
-)
+from cluster import binaries, cgroups, images, load_balancer, node_files, nodes, paths
 from cluster.console import SandboxError, run, step
 from cluster.model import SERVICE_NETWORK, pod_network
 
@@ -77,8 +69,8 @@ def start(sandbox: Sandbox, kubelet: Path) -> None:
                 _join(sandbox, node, first)
 
 
-def run_on(sandbox: Sandbox, node: Node, *words: str, version: str = "") -> str:
-    """Run a command of kubeadm on a node, of another version if `provide_version` has it.
+def run_on(sandbox: Sandbox, node: Node, *words: str) -> str:
+    """Run a command of kubeadm on a node.
 
     Returns:
         What kubeadm printed.
@@ -86,8 +78,7 @@ def run_on(sandbox: Sandbox, node: Node, *words: str, version: str = "") -> str:
     Raises:
         SandboxError: The command fails.
     """
-    program = sandbox.state / (f"kubeadm-{version}" if version else "bin/kubeadm")
-    command = nodes.enter(sandbox, node, [str(program), *words])
+    command = nodes.enter(sandbox, node, [str(sandbox.state / "bin/kubeadm"), *words])
     return run(*command, env=nodes.environment(sandbox), timeout=_INIT_TIMEOUT)
 
 
@@ -106,19 +97,14 @@ def reset(sandbox: Sandbox, node: Node) -> None:
     _note(sandbox, node).unlink()
 
 
-def join(sandbox: Sandbox, node: Node, by: Node, version: str = "") -> None:
+def join(sandbox: Sandbox, node: Node, by: Node) -> None:
     """Let a running machine without a kubelet join, as a node of its kind; `by` is in the cluster.
-
-    kubeadm and kubelet are those of `version`, which is the sandbox's unless it is given.
 
     Raises:
         SandboxError: kubeadm fails.
     """
-    kubelet = sandbox.state / "bin/kubelet"
-    if version:
-        kubelet = binaries.provide(("kubelet",), version)["kubelet"]
-    nodes.start_kubelet(sandbox, node, kubelet)
-    _join(sandbox, node, by, version)
+    nodes.start_kubelet(sandbox, node, sandbox.state / "bin/kubelet")
+    _join(sandbox, node, by)
 
 
 def upgrade(sandbox: Sandbox, node: Node, version: str, *, first: bool) -> str:
@@ -154,19 +140,15 @@ def provide_version(sandbox: Sandbox, version: str) -> None:
     Raises:
         SandboxError: They cannot be had on this machine.
     """
+    found = binaries.provide(COMPONENTS, version)
+    kubeadm = binaries.provide_kubeadm(version)
     link = sandbox.state / f"kubeadm-{version}"
     link.unlink(missing_ok=True)
-    link.symlink_to(binaries.provide_kubeadm(version))
-    wanted = version_images(version)
+    link.symlink_to(kubeadm)
+    wanted = component_images(version, found, kubeadm)
     with step(f"images of Kubernetes {version} on all nodes"):
         for node in sandbox.nodes:
             nodes.load_images(sandbox, node, wanted)
-
-
-def version_images(version: str) -> list[Image]:
-    """The images of a control plane of some version, made of the binaries that are provided."""
-    found = binaries.provide(COMPONENTS, version)
-    return component_images(version, found, binaries.provide_kubeadm(version))
 
 
 def _note(sandbox: Sandbox, node: Node) -> Path:
@@ -191,13 +173,13 @@ def _init(sandbox: Sandbox, node: Node) -> None:
     _note(sandbox, node).touch()
 
 
-def _join(sandbox: Sandbox, node: Node, first: Node, version: str = "") -> None:
+def _join(sandbox: Sandbox, node: Node, first: Node) -> None:
     token, key = _token(), secrets.token_hex(32)
-    run_on(sandbox, first, "token", "create", token, "--ttl=1h", version=version)
+    run_on(sandbox, first, "token", "create", token, "--ttl=1h")
     control_plane = ""
     if node.control_plane:
         run_on(sandbox, first, "init", "phase", "upload-certs", "--upload-certs",
-               f"--certificate-key={key}", version=version)  # fmt: skip
+               f"--certificate-key={key}")  # fmt: skip
         address = sandbox.address(node)
         control_plane = (
             f"controlPlane:\n  certificateKey: {key}\n"
@@ -211,7 +193,7 @@ def _join(sandbox: Sandbox, node: Node, first: Node, version: str = "") -> None:
         registration=_registration(sandbox, node),
     )
     _write(sandbox, node, "kubeadm.yaml", config)
-    run_on(sandbox, node, "join", f"--config={_CONFIG}", version=version)
+    run_on(sandbox, node, "join", f"--config={_CONFIG}")
     _note(sandbox, node).touch()
 
 

@@ -33,10 +33,22 @@ def make_node(
     ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
     status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready]}
     change(api, f"/api/v1/nodes/{name}", "/status", lambda node: node.update(status=status))
+    until(lambda: NEW not in _taints(api, name), f"node {name} has still the taint {NEW}")
+
+
+def until(done: Callable[[], object], what: str) -> None:
+    """Wait for something that happens within SECONDS; `what` is the error otherwise."""
     end = time.monotonic() + SECONDS
-    while NEW in _taints(api, name):
-        assert time.monotonic() < end, f"node {name} has still the taint {NEW}"
+    while not done():
+        assert time.monotonic() < end, what
         time.sleep(0.02)
+
+
+def is_taken_up(node: Mapping[str, Any]) -> bool:
+    """Whether controllers have done what they do with a node that is new or cordoned."""
+    keys = {taint["key"] for taint in node["spec"].get("taints") or ()}
+    cordoned = "node.kubernetes.io/unschedulable" in keys
+    return NEW not in keys and cordoned == bool(node["spec"].get("unschedulable"))
 
 
 def _taints(api: ApiServer, name: str) -> set[str]:

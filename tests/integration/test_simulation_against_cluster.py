@@ -12,7 +12,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.client import HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -43,7 +43,7 @@ from kube_scheduler_operator.simulate.world import World
 
 from ..seeds import SEED, SOAK, number
 from .conftest import ApiServer, RefusedError
-from .played_nodes import NEW
+from .played_nodes import is_taken_up, until
 from .simulated_worlds import NAMESPACES, PRIORITIES, WAITING_CLASS, GeneratedWorld, generate
 
 SECONDS: Final = 30
@@ -145,7 +145,7 @@ class Cluster:
             self._create(path, obj)
         for pod in self._world.running:
             self._create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
-        self._wait(self._ready, "the nodes are not ready or the claims not bound")
+        until(self._ready, "the nodes are not ready or the claims not bound")
 
     def _create(self, path: str, obj: Mapping[str, Any]) -> None:
         self._made.append(f"{path}/{obj['metadata']['name']}")
@@ -153,11 +153,8 @@ class Cluster:
 
     def _ready(self) -> bool:
         """Controllers have done what they do with new nodes and claims."""
-        for node in self._api.request("GET", "/api/v1/nodes")["items"]:
-            keys = {taint["key"] for taint in node["spec"].get("taints") or ()}
-            cordoned = "node.kubernetes.io/unschedulable" in keys
-            if NEW in keys or cordoned != bool(node["spec"].get("unschedulable")):
-                return False
+        if not all(map(is_taken_up, self._api.request("GET", "/api/v1/nodes")["items"])):
+            return False
         path = f"/api/v1/namespaces/{NAMESPACES[0]}/persistentvolumeclaims"
         claims = self._api.request("GET", path)["items"]
         return all(
@@ -224,17 +221,11 @@ class Cluster:
             decision.nominated = (found.get("status") or {}).get("nominatedNodeName") or ""
             return decision.decided
 
-        self._wait(decided, f"{name} is not decided")
+        until(decided, f"{name} is not decided")
         decision.scores = self._log.scores.get(decision.pod, {})
         decision.totals = self._log.totals.get(decision.pod, {})
         decision.candidates = self.spy.candidates.get(name)
         return decision
-
-    def _wait(self, done: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + SECONDS
-        while not done():
-            assert time.monotonic() < end, what
-            time.sleep(0.02)
 
     def close(self) -> None:
         if self._process is not None:

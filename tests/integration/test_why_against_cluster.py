@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +30,7 @@ from .pending_kinds import (
     Object,
     Situation,
 )
-from .played_nodes import NEW
+from .played_nodes import is_taken_up, until
 from .test_simulation_against_cluster import Client
 
 SECONDS: Final = 30
@@ -143,14 +142,8 @@ class Made:
         return str((found.get("status") or {}).get("phase") or "Pending")
 
     def _nodes_are_known(self) -> bool:
-        for node in self._situation.nodes:
-            path = f"/api/v1/nodes/{node['metadata']['name']}"
-            spec = self._client.request("GET", path)["spec"]
-            keys = {taint["key"] for taint in spec.get("taints") or ()}
-            cordoned = "node.kubernetes.io/unschedulable" in keys
-            if NEW in keys or cordoned != bool(spec.get("unschedulable")):
-                return False
-        return True
+        names = [node["metadata"]["name"] for node in self._situation.nodes]
+        return all(is_taken_up(self._client.request("GET", f"/api/v1/nodes/{n}")) for n in names)
 
     def _claims_are_bound(self) -> bool:
         for collection, obj, _ in self._situation.objects:
@@ -159,13 +152,6 @@ class Made:
                 if self._phase(path) != "Bound":
                     return False
         return True
-
-
-def until(done: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + SECONDS
-    while not done():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
     commands: list[list[str]] = []
     monkeypatch.setattr(node_files, "root", lambda _, node: tmp_path / node.name)
     monkeypatch.setattr(
-        kubeadm, "_kubeadm", lambda _, node, *words: commands.append([node.name, *words])
+        kubeadm, "run_on", lambda _, node, *words: commands.append([node.name, *words])
     )
     for node in BOX.nodes:
         (tmp_path / node.name / "etc/kubernetes").mkdir(parents=True)

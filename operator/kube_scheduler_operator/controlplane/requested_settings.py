@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
 from ..base import names
 from ..base.objects import mapping
+from ..base.priorities import BUILT_IN_PRIORITIES
 from ..model.snapshot import Snapshot
 from ..operatorsettings.requested_pod import NOTHING_REQUESTED, HostFile, RequestedPod
 from ..operatorsettings.validate import PodDefaults, SettingsResult, validate_settings
 from .adoption.adopted import Adopted
-from .adoption.pod_settings import METADATA, PodSettings
+from .adoption.pod_settings import CLASS, PodSettings, tidy_volumes
 from .node_pods import OWN_RESOURCES
 from .revision.history import read
 from .revision.inputs import RecordedInputs, read_inputs
-
-PRIORITIES: Final[Mapping[str, int]] = {
-    "system-node-critical": 2000001000,
-    "system-cluster-critical": 2000000000,
-}
-"""The classes that every cluster has; a static Pod starts before admission resolves its class."""
-
-_CLASS: Final = "priorityClassName"
 
 
 def static_pod_settings(snapshot: Snapshot, adopted: Adopted) -> SettingsResult | None:
@@ -58,7 +51,7 @@ def merged_settings(adopted: PodSettings, requested: RequestedPod) -> PodSetting
     """The settings of the static Pods: what was adopted, with the requested ones in its place."""
     if requested == NOTHING_REQUESTED:
         return adopted
-    kept = _without(adopted, frozenset(requested.remove_adopted))
+    kept = adopted.without(frozenset(requested.remove_adopted))
     spec, container = dict(kept.spec), dict(kept.container)
     if requested.resources:
         base = mapping(container.get("resources")) or OWN_RESOURCES
@@ -66,51 +59,13 @@ def merged_settings(adopted: PodSettings, requested: RequestedPod) -> PodSetting
     if requested.env:
         container["env"] = _environment(container.get("env") or (), requested.env)
     if requested.priority_class_name:
-        spec[_CLASS] = requested.priority_class_name
-        spec["priority"] = PRIORITIES[requested.priority_class_name]
+        spec[CLASS] = requested.priority_class_name
+        # A static Pod starts before admission resolves its class.
+        spec["priority"] = BUILT_IN_PRIORITIES[requested.priority_class_name]
     if requested.host_files:
         _mount(spec, container, requested.host_files)
     annotations = {**kept.annotations, **requested.annotations}
     return PodSettings(annotations, kept.labels, spec, container)
-
-
-def _without(adopted: PodSettings, left_out: frozenset[str]) -> PodSettings:
-    """The adopted settings without those of these names."""
-    if not left_out:
-        return adopted
-    groups = {
-        group: {k: v for k, v in getattr(adopted, group).items() if f"{group}.{k}" not in left_out}
-        for group in METADATA
-    }
-    spec = {k: v for k, v in adopted.spec.items() if f"pod.{k}" not in left_out}
-    if f"pod.{_CLASS}" in left_out:
-        spec.pop("priority", None)
-    container = {k: v for k, v in adopted.container.items() if k not in left_out}
-    for fields, name, key in (
-        (container, "env", "name"),
-        (container, "ports", "name"),
-        (container, "volumeMounts", "mountPath"),
-        (spec, "volumes", "name"),
-    ):
-        if name in fields:
-            fields[name] = [
-                one for one in fields[name] if f"{name}.{one.get(key, '')}" not in left_out
-            ]
-    _tidy_volumes(spec, container)
-    full = {k: v for k, v in container.items() if v != []}
-    return PodSettings(groups["annotations"], groups["labels"], spec, full)
-
-
-def _tidy_volumes(spec: dict[str, Any], container: dict[str, Any]) -> None:
-    """Remove mounts without a volume, and volumes without a mount."""
-    known = {one["name"] for one in spec.get("volumes") or ()}
-    mounts = [one for one in container.get("volumeMounts") or () if one["name"] in known]
-    used = {one["name"] for one in mounts}
-    volumes = [one for one in spec.get("volumes") or () if one["name"] in used]
-    for fields, name, value in ((spec, "volumes", volumes), (container, "volumeMounts", mounts)):
-        fields.pop(name, None)
-        if value:
-            fields[name] = value
 
 
 def _environment(adopted: Any, requested: tuple[tuple[str, str], ...]) -> list[Mapping[str, Any]]:
@@ -129,7 +84,7 @@ def _mount(spec: dict[str, Any], container: dict[str, Any], files: tuple[HostFil
     container["volumeMounts"] = [
         one for one in container.get("volumeMounts") or () if one.get("mountPath") not in paths
     ]
-    _tidy_volumes(spec, container)
+    tidy_volumes(spec, container)
     volumes, mounts = [], []
     taken = {one["name"] for one in spec.get("volumes") or ()}
     free = (name for index in count() if (name := f"{names.HOST_FILE}-{index}") not in taken)

@@ -14,7 +14,7 @@ from ..base.settings import Settings
 from ..kube import resource as kinds
 from ..kube.resource import ObjectRef, Resource
 from ..kube.store import Fields, Store, StoreView
-from ..model.mirror_pods import foreign_metadata, of_manifest
+from ..model.mirror_pods import foreign_by_node, of_manifest
 from ..model.snapshot import (
     AssignmentWay,
     BindingScheduler,
@@ -101,9 +101,7 @@ def take_snapshot(
             if is_control_plane(node, platform.node_selectors)
         ),
         operand_pods={node: of_manifest(pod) for node, pod in pods.items()},
-        foreign_metadata={
-            node: found for node, pod in pods.items() if (found := tuple(foreign_metadata(pod)))
-        },
+        foreign_metadata=foreign_by_node(pods),
         installer_pods=_labelled(view.list(kinds.PODS, target), names.INSTALLER),
         guard_pods=_labelled(view.list(kinds.PODS, target), names.GUARD),
         config_reader_pods=_labelled(view.list(kinds.PODS, target), names.CONFIG_READER),

@@ -32,6 +32,12 @@ def of_manifest(pod: Object) -> Object:
     return {**pod, "metadata": {**others, **kept}}
 
 
+def foreign_by_node(pods: Mapping[str, Object]) -> dict[str, tuple[str, ...]]:
+    """Node -> `foreign_metadata` of its mirror Pod, for those that have any."""
+    found = {node: tuple(foreign_metadata(pod)) for node, pod in pods.items()}
+    return {node: each for node, each in found.items() if each}
+
+
 def foreign_metadata(pod: Object) -> Iterator[str]:
     """The labels and annotations that other clients wrote: `labels.KEY`, `annotations.KEY`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -47,6 +47,17 @@ class RequestedPod:
     priority_class_name: str = ""
     host_files: tuple[HostFile, ...] = ()
     remove_adopted: tuple[str, ...] = ()
+
+    @property
+    def replaced(self) -> Iterator[str]:
+        """The names of the adopted settings that this request replaces."""
+        yield from (f"annotations.{key}" for key in self.annotations)
+        yield from (f"env.{name}" for name, _ in self.env)
+        yield from (f"volumeMounts.{file.mount_path}" for file in self.host_files)
+        if self.resources:
+            yield "resources"
+        if self.priority_class_name:
+            yield "pod.priorityClassName"
 
     def resources_over(self, base: Mapping[str, Any]) -> dict[str, Any]:
         """The resources of a container that has `base` without this request."""

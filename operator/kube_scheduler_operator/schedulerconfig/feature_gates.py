@@ -12,6 +12,7 @@ from .go_values import boolean
 from .versions import Version
 
 FLAG: Final = "feature-gates"
+FLAG_PREFIX: Final = f"--{FLAG}="
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,19 +192,25 @@ def _schedules(
         return left is None, left
     if available.reason != LEASE_NOT_RENEWED or not in_effect(state.obj):
         return False, None
-    before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
-    since = timestamp(before.get("lastTransitionTime")) if before.get("status") != "True" else None
-    left = TAKEOVER_SECONDS - (snapshot.now - (since or snapshot.now)).total_seconds()
-    return left > 0, left if left > 0 else None
+    left = _left_of(TAKEOVER_SECONDS, snapshot, state, available=False)
+    return left is not None, left
 
 
 def _unsteady(snapshot: Snapshot, state: SchedulerState) -> float | None:
     """Seconds until a restarted scheduler gets Pods again; None: it may have them now."""
     if in_effect(state.obj) or any(pod.ready and not pod.restarts for pod in state.pods):
         return None
+    return _left_of(STEADY_SECONDS, snapshot, state, available=True)
+
+
+def _left_of(
+    seconds: float, snapshot: Snapshot, state: SchedulerState, *, available: bool
+) -> float | None:
+    """What is left of `seconds` since the status has this value of Available; None: nothing."""
     before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
-    since = timestamp(before.get("lastTransitionTime")) if before.get("status") == "True" else None
-    left = STEADY_SECONDS - (snapshot.now - (since or snapshot.now)).total_seconds()
+    same = (before.get("status") == "True") == available
+    since = timestamp(before.get("lastTransitionTime")) if same else None
+    left = seconds - (snapshot.now - (since or snapshot.now)).total_seconds()
     return left if left > 0 else None
 
 

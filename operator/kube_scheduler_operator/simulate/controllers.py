@@ -9,6 +9,7 @@ from .kinds import (
     CLAIM_TEMPLATES,
     CLAIMS,
     CSI_NODES,
+    HOSTNAME,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -21,7 +22,6 @@ from .store import WorldStore
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-_HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class Controllers:
@@ -134,7 +134,7 @@ class Controllers:
             {"key": key, "operator": "In", "values": [values[key]]} for key in keys if key in values
         ]
         if not expressions:  # reachable from everywhere
-            expressions = [{"key": _HOSTNAME, "operator": "Exists"}]
+            expressions = [{"key": HOSTNAME, "operator": "Exists"}]
         return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
 
     def _bind(self, volume: Object, claim: Object) -> None:

@@ -135,8 +135,7 @@ async def edit_effect(
 
 def alike(world: World, served: set[str]) -> list[AlikePods]:
     """The pods of these schedulers without those of DaemonSets and gated ones, the most first."""
-    found: dict[bytes, list[Object]] = {}
-    names: dict[bytes, list[str]] = {}
+    found: dict[bytes, tuple[Object, list[str]]] = {}
     for entry in world.objects[PODS].values():
         pod = entry.object()
         spec, metadata = pod["spec"], pod["metadata"]
@@ -145,11 +144,11 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
         own = {key: value for key, value in spec.items() if key != "nodeName"}
         kind = [metadata["namespace"], metadata.get("labels"), own, bool(entry.node)]
         key = orjson.dumps(kind, option=orjson.OPT_SORT_KEYS)
-        found.setdefault(key, [pod])
-        names.setdefault(key, []).append(pod_name(pod))
+        _, names = found.setdefault(key, (pod, []))
+        names.append(pod_name(pod))
     groups = [
-        AlikePods(tuple(names[key]), pods[0], bool(pods[0]["spec"].get("nodeName")))
-        for key, pods in found.items()
+        AlikePods(tuple(names), first, bool(first["spec"].get("nodeName")))
+        for first, names in found.values()
     ]
     return sorted(groups, key=lambda group: -len(group.pods))
 

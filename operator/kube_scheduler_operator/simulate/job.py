@@ -25,6 +25,10 @@ APP: Final = "kube-scheduler-simulation"
 LABELS: Final = {"app": APP, names.PART_OF_LABEL: names.PROGRAM}
 """Of the Job and its Pod; without the label of objects that the operator manages."""
 
+PORT: Final = 8080
+"""On which the Pod answers, on its loopback."""
+PATH: Final = "/ask"
+
 OPERAND: Final = "operand"
 SIMULATION: Final = "simulation"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..kube.resource import Resource
+from ..kube.store import MIRROR_ANNOTATION
 
 Object = dict[str, Any]
 
@@ -54,6 +55,8 @@ PRIORITY_CLASSES: Final = Resource(
 )
 QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
 
+HOSTNAME: Final = "kubernetes.io/hostname"
+
 FINISHED: Final = ("Succeeded", "Failed")
 """Phases of pods that kube-scheduler does not watch."""
 
@@ -68,7 +71,7 @@ _METADATA: Final = (
 )
 _ANNOTATIONS: Final = frozenset(
     {
-        "kubernetes.io/config.mirror",  # static pods are not preempted
+        MIRROR_ANNOTATION,  # static pods are not preempted
         "pv.kubernetes.io/bind-completed",
         "pv.kubernetes.io/bound-by-controller",
         "storageclass.kubernetes.io/is-default-class",

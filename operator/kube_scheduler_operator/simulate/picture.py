@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from ..base.quantities import CPU, MEMORY
 from .placements import PlacementOutcome, Spread, spread
-from .utilization import CPU, MEMORY
 
 _WIDTH, _HEIGHT = 420, 150
 """Pixels of a diagram."""

@@ -21,8 +21,8 @@ from .kinds import NODES, PODS, Object
 from .probes import families_of, probe, probe_profiles, profile_of
 from .process import binary_version
 from .run import Run, RunOptions
-from .scenario import Prepared, add_objects, controller_of, pod_name
-from .utilization import Utilization, recreated, utilization_of
+from .scenario import Prepared, add_objects, controller_of, pod_name, recreated
+from .utilization import Utilization, utilization_of
 from .workloads import SimulatedWorkload
 from .world import World
 

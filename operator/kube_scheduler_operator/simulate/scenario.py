@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from ..kube.label_selector import matches
 from ..kube.resource import Resource
-from .kinds import BUDGETS, CSI_NODES, NODES, PODS, RESOURCE_SLICES, Object
+from ..kube.store import MIRROR_ANNOTATION
+from .constraints import UNSCHEDULABLE_TAINT
+from .kinds import BUDGETS, CSI_NODES, HOSTNAME, NODES, PODS, RESOURCE_SLICES, Object
 from .workloads import DAEMON_SET, SimulatedWorkload, pinned
 from .world import World
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
-_MIRROR: Final = "kubernetes.io/config.mirror"
-_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _PASSING: Final = frozenset(
     {
-        _UNSCHEDULABLE,
+        UNSCHEDULABLE_TAINT,
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
         "node.kubernetes.io/memory-pressure",
@@ -124,7 +124,7 @@ def is_daemon(pod: Mapping[str, Any]) -> bool:
 
 
 def _is_mirror(pod: Mapping[str, Any]) -> bool:
-    return _MIRROR in (pod["metadata"].get("annotations") or {})
+    return MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {})
 
 
 def prepare(world: World, scenario: Scenario, served: Collection[str]) -> Prepared:
@@ -150,14 +150,14 @@ def prepare(world: World, scenario: Scenario, served: Collection[str]) -> Prepar
         prepared.added += _add_nodes(changed, count, like)
     waiting = [pod for pod in world.pending() if "deletionTimestamp" not in pod["metadata"]]
     displaced: list[Object] = []
-    for node in dict.fromkeys(scenario.drain):
-        drain, pods = _drain(changed, node)
-        prepared.drains.append(drain)
-        displaced += pods
-    for node in dict.fromkeys(scenario.without):
-        drain, pods = _remove(changed, node)
-        prepared.removed.append(drain)
-        displaced += pods
+    for change, nodes, done in (
+        (_drain, scenario.drain, prepared.drains),
+        (_remove, scenario.without, prepared.removed),
+    ):
+        for node in dict.fromkeys(nodes):
+            drain, pods = change(changed, node)
+            done.append(drain)
+            displaced += pods
     if scenario.replay:
         # The displaced ones are among those that run.
         running = [*_take_running(changed, served), *displaced]
@@ -166,14 +166,11 @@ def prepare(world: World, scenario: Scenario, served: Collection[str]) -> Prepar
         prepared.pods.sort(key=lambda pod: (pod["metadata"]["creationTimestamp"], pod_name(pod)))
         return prepared
     prepared.pods += waiting
-    for drained in prepared.drains:
-        own = set(drained.moved)
-        chosen = [_fresh(pod) for pod in displaced if pod_name(pod) in own]
-        prepared.ask(f"of the drained node {drained.node}", chosen)
-    for removed in prepared.removed:
-        own = set(removed.moved)
-        chosen = [_fresh(pod) for pod in displaced if pod_name(pod) in own]
-        prepared.ask(f"of the lost node {removed.node}", chosen)
+    for what, done in (("drained", prepared.drains), ("lost", prepared.removed)):
+        for drain in done:
+            own = set(drain.moved)
+            chosen = [_fresh(pod) for pod in displaced if pod_name(pod) in own]
+            prepared.ask(f"of the {what} node {drain.node}", chosen)
     return prepared
 
 
@@ -228,6 +225,14 @@ def _fresh(pod: Object) -> Object:
     return copied
 
 
+def recreated(pod: Object, number: int) -> Object:
+    """The pod that a controller creates for one that was preempted."""
+    copied = _fresh(pod)
+    name = f"{pod['metadata']['name']}-again-{number}"
+    copied["metadata"].update(name=name, uid=f"simulated-{name}")
+    return copied
+
+
 def _on(world: World, node: str) -> list[Object]:
     return [entry.object() for entry in world.objects[PODS].values() if entry.node == node]
 
@@ -250,8 +255,10 @@ def _take_running(world: World, served: Collection[str]) -> Iterator[Object]:
 
 def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:
     node = world.get(NODES, name) or {}
-    taints = [each for each in node["spec"].get("taints") or () if each["key"] != _UNSCHEDULABLE]
-    taints.append({"key": _UNSCHEDULABLE, "effect": "NoSchedule"})
+    taints = [
+        each for each in node["spec"].get("taints") or () if each["key"] != UNSCHEDULABLE_TAINT
+    ]
+    taints.append({"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"})
     node["spec"].update(unschedulable=True, taints=taints)
     world.add(node)
     drain, displaced = Drain(name), []
@@ -310,24 +317,7 @@ def _covers(budget: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
     if budget["metadata"]["namespace"] != pod["metadata"]["namespace"]:
         return False
     selector = (budget.get("spec") or {}).get("selector")
-    return selector is not None and selects(selector, pod["metadata"].get("labels") or {})
-
-
-def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether a LabelSelector selects an object with these labels."""
-    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
-        return False
-    return all(_matches(each, labels) for each in selector.get("matchExpressions") or ())
-
-
-def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, values = expression.get("key", ""), expression.get("values") or ()
-    operator = expression.get("operator")
-    if operator == "In":
-        return labels.get(key) in values
-    if operator == "NotIn":
-        return labels.get(key) not in values
-    return (key in labels) == (operator == "Exists")
+    return selector is not None and matches(selector, pod["metadata"].get("labels") or {})
 
 
 def _add_nodes(world: World, count: int, like: str) -> list[str]:
@@ -364,7 +354,7 @@ def _add_nodes(world: World, count: int, like: str) -> list[str]:
 def _node_like(node: Mapping[str, Any], like: str, name: str) -> Object:
     made = copy.deepcopy(dict(node))
     labels = {
-        key: name if key == _HOSTNAME or value == like else value
+        key: name if key == HOSTNAME or value == like else value
         for key, value in (made["metadata"].get("labels") or {}).items()
     }
     made["metadata"].update(name=name, uid=name, labels=labels)

@@ -21,13 +21,12 @@ from typing import Final
 
 from aiohttp import web
 
+from .job import PATH, PORT
 from .operand_program import find_operand, operand_program
 from .process import SimulationError, binary_version
 from .questions import read_request
 from .typed_json import to_json
 
-PORT: Final = 8080
-PATH: Final = "/ask"
 _LARGEST: Final = 512 * 2**20
 """Bytes of a compressed request; 5,000 nodes and 30,000 pods have a few million."""
 _POLL: Final = 0.1

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..base.quantities import CPU, MEMORY, amounts
 from ..policies.pods import Demand
-from .kinds import NODES, PODS, Object
+from .kinds import NODES, PODS
 from .scenario import is_daemon
 from .world import World
 
-CPU: Final = "cpu"
-MEMORY: Final = "memory"
 _ZONE: Final = "topology.kubernetes.io/zone"
 _PODS: Final = "pods"
 _DOMINANT: Final = (CPU, MEMORY)
@@ -37,7 +35,7 @@ class Utilization:
 
     def copy(self) -> Utilization:
         """A copy whose requests and pods can be changed."""
-        requests = {node: dict(amounts) for node, amounts in self.requests.items()}
+        requests = {node: dict(each) for node, each in self.requests.items()}
         return Utilization(self.allocatable, requests, dict(self.pods), self.zones)
 
     def add(self, pod: Mapping[str, Any], node: str, sign: int = 1) -> None:
@@ -58,9 +56,9 @@ class Utilization:
     def shares(self, resource: str) -> list[float]:
         """Requests against allocatable of each node, in percent, the fullest first."""
         found = [
-            100 * self.requests[node].get(resource, 0.0) / amounts[resource]
-            for node, amounts in self.allocatable.items()
-            if amounts.get(resource)
+            100 * self.requests[node].get(resource, 0.0) / each[resource]
+            for node, each in self.allocatable.items()
+            if each.get(resource)
         ]
         return sorted(found, reverse=True)
 
@@ -73,8 +71,8 @@ class Utilization:
         """Requests against allocatable of all nodes together, in percent, by resource."""
         allocatable: dict[str, float] = {}
         requests: dict[str, float] = {}
-        for node, amounts in self.allocatable.items():
-            for resource, amount in amounts.items():
+        for node, each in self.allocatable.items():
+            for resource, amount in each.items():
                 allocatable[resource] = allocatable.get(resource, 0.0) + amount
                 requested = self.requests[node].get(resource, 0.0)
                 requests[resource] = requests.get(resource, 0.0) + requested
@@ -91,8 +89,7 @@ def utilization_of(world: World) -> Utilization:
     found = Utilization()
     for node in world.all(NODES):
         name = node["metadata"]["name"]
-        amounts = {"resources": {"requests": node["status"].get("allocatable")}}
-        found.allocatable[name] = dict(Demand(amounts).requests)
+        found.allocatable[name] = amounts(node["status"].get("allocatable"))
         found.requests[name], found.pods[name] = {}, 0
         if zone := (node["metadata"].get("labels") or {}).get(_ZONE):
             found.zones[name] = zone
@@ -100,14 +97,3 @@ def utilization_of(world: World) -> Utilization:
         if entry.node:
             found.add(entry.object(), entry.node)
     return found
-
-
-def recreated(pod: Object, number: int) -> Object:
-    """The pod that a controller creates for one that was preempted."""
-    copied = copy.deepcopy(pod)
-    name = f"{pod['metadata']['name']}-again-{number}"
-    copied["metadata"].update(name=name, uid=f"simulated-{name}")
-    copied["metadata"].pop("deletionTimestamp", None)
-    copied["spec"].pop("nodeName", None)
-    copied["status"] = {"phase": "Pending"}
-    return copied

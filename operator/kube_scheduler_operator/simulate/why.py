@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ..base.quantities import amounts
 from ..policies.pods import Demand
-from ..schedulerconfig.feature_gates import Gates, parse_gates
+from ..schedulerconfig.feature_gates import FLAG_PREFIX, Gates, parse_gates
 from .configuration import profiles_of, simulated
 from .constraint import Constraint, containers
 from .constraints import constraints_of, quantity_text, without
 from .decisions import NO_SCHEDULER, PodDecision
-from .kinds import NODES, PODS, Object
+from .kinds import HOSTNAME, NODES, PODS, Object
 from .probes import (
     ALL,
     EXTENDERS,
@@ -51,7 +52,6 @@ _SIZES: Final = {
 _LARGEST: Final = 8
 _TRIES: Final = 100
 _TRY_SECONDS: Final = 0.05
-_HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +402,7 @@ class _Inquiry:
             fresh = copy.deepcopy(node)
             fresh["metadata"].update(name=name, uid=name)
             labels = fresh["metadata"].setdefault("labels", {})
-            labels[_HOSTNAME] = name
+            labels[HOSTNAME] = name
             fresh["spec"].pop("unschedulable", None)
             added[name] = (node["metadata"]["name"], count)
             self._run.put(NODES, fresh)
@@ -438,15 +438,13 @@ def _generic(family: str, texts: Sequence[str]) -> Cause:
 
 def explicit_gates(flags: Sequence[str]) -> dict[str, bool]:
     """The feature gates that flags of kube-scheduler set."""
-    values = [flag.partition("=")[2] for flag in flags if flag.startswith("--feature-gates=")]
+    values = [flag.partition("=")[2] for flag in flags if flag.startswith(FLAG_PREFIX)]
     return parse_gates(values)
 
 
 def _allocatable(world: World, node: str, resource: str) -> float:
     found = world.get(NODES, node) or {}
-    return Demand({"resources": {"requests": found["status"].get("allocatable")}}).requests.get(
-        resource, 0.0
-    )
+    return amounts(found["status"].get("allocatable")).get(resource, 0.0)
 
 
 def _reduce(spec: Object, resource: str, to: float) -> bool:
@@ -469,8 +467,7 @@ def _reduce(spec: Object, resource: str, to: float) -> bool:
 
 
 def _requested(holder: Mapping[str, Any], resource: str) -> float:
-    requests = (holder.get("resources") or {}).get("requests") or {}
-    return Demand({"resources": {"requests": requests}}).requests.get(resource, 0.0)
+    return amounts((holder.get("resources") or {}).get("requests")).get(resource, 0.0)
 
 
 def _lowered(spec: Mapping[str, Any], holder: Object, resource: str, amount: float) -> bool:
@@ -490,7 +487,7 @@ def _kind_of(node: Mapping[str, Any]) -> str:
     labels = {
         key: value
         for key, value in (node["metadata"].get("labels") or {}).items()
-        if value != node["metadata"]["name"] and key != _HOSTNAME
+        if value != node["metadata"]["name"] and key != HOSTNAME
     }
     taints = [
         taint

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ..base.objects import mapping
+from ..base.priorities import BUILT_IN_PRIORITIES
 from ..base.quantities import quantity
 from .kinds import CLAIMS, PODS, PRIORITY_CLASSES, REPLICA_SETS, STORAGE_CLASSES, Object
 from .world import World
@@ -18,11 +20,6 @@ _JOB: Final = "Job"
 _HASH: Final = "pod-template-hash"
 _SIMULATED: Final = "simulated"
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
-_BUILT_IN: Final = {
-    "system-node-critical": 2_000_001_000,
-    "system-cluster-critical": 2_000_000_000,
-}
-"""Priorities of the classes that every API server has."""
 _DEFAULT_SECONDS: Final = 300
 _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _DAEMON_TOLERATIONS: Final = (
@@ -129,7 +126,7 @@ def read_workloads(
 
 def _workload(obj: Mapping[str, Any], file: str) -> SimulatedWorkload | None:
     kind = obj["kind"]
-    metadata, spec = _mapping(obj.get("metadata")), _mapping(obj.get("spec"))
+    metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     name = metadata.get("name") or metadata.get("generateName")
     where = f"{file}: {kind} {name or 'without a name'}"
     path, source = "spec.template", spec.get("template")
@@ -139,11 +136,11 @@ def _workload(obj: Mapping[str, Any], file: str) -> SimulatedWorkload | None:
     elif kind == _POD_TEMPLATE:
         path, source, replicas = "template", obj.get("template"), 1
     elif kind == _CRON_JOB:
-        job = _mapping(_mapping(spec.get("jobTemplate")).get("spec"))
+        job = mapping(mapping(spec.get("jobTemplate")).get("spec"))
         path, source, replicas = "spec.jobTemplate.spec.template", job.get("template"), _width(job)
     elif kind == _JOB:
         replicas = _width(spec)
-    elif not _mapping(_mapping(source).get("spec")).get("containers"):
+    elif not mapping(mapping(source).get("spec")).get("containers"):
         if kind in (_DEPLOYMENT, _STATEFUL_SET, DAEMON_SET, "ReplicaSet", "ReplicationController"):
             raise WorkloadError(f"{where}: {path}.spec.containers is missing")
         return None
@@ -182,7 +179,7 @@ def _template(source: Any, namespace: str, where: str, path: str) -> Object:
         for at, container in enumerate(source["spec"].get(field) or ()):
             _check_resources(container, f"{where}: {prefix}spec.{field}[{at}]")
     _check_resources(source["spec"], f"{where}: {prefix}spec")
-    metadata = _mapping(source.get("metadata"))
+    metadata = mapping(source.get("metadata"))
     kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
     spec = copy.deepcopy(dict(source["spec"]))
     spec.pop("nodeName", None)
@@ -201,7 +198,7 @@ def _check_resources(holder: Any, where: str) -> None:
     if not isinstance(holder, Mapping):
         raise WorkloadError(f"{where}: this is not an object")
     for field in ("requests", "limits"):
-        for resource, amount in _mapping(_mapping(holder.get("resources")).get(field)).items():
+        for resource, amount in mapping(mapping(holder.get("resources")).get(field)).items():
             try:
                 quantity(str(amount))
             except ValueError as error:
@@ -210,9 +207,9 @@ def _check_resources(holder: Any, where: str) -> None:
 
 def _default_requests(container: Object) -> None:
     """The API server sets a missing request to the limit."""
-    resources = _mapping(container.get("resources"))
-    if limits := _mapping(resources.get("limits")):
-        requests = {**limits, **_mapping(resources.get("requests"))}
+    resources = mapping(container.get("resources"))
+    if limits := mapping(resources.get("limits")):
+        requests = {**limits, **mapping(resources.get("requests"))}
         container["resources"] = {**resources, "requests": requests}
 
 
@@ -223,7 +220,7 @@ def _owned(workload: SimulatedWorkload, obj: Mapping[str, Any]) -> SimulatedWork
         return workload
     name, template = workload.name, workload.template
     metadata = template["metadata"]
-    selector = _mapping(obj.get("spec")).get("selector")
+    selector = mapping(obj.get("spec")).get("selector")
     if kind == _DEPLOYMENT:
         name, kind = f"{name}-{_SIMULATED}", "ReplicaSet"
         labels = {**metadata.get("labels", {}), _HASH: _SIMULATED}
@@ -262,8 +259,8 @@ def admit(workload: SimulatedWorkload, world: World) -> list[str]:
     spec.setdefault("schedulerName", "default-scheduler")
     name = spec.get("priorityClassName")
     chosen = world.get(PRIORITY_CLASSES, name) if name else _default_priority(world)
-    if name in _BUILT_IN:
-        spec.setdefault("priority", _BUILT_IN[name])
+    if name in BUILT_IN_PRIORITIES:
+        spec.setdefault("priority", BUILT_IN_PRIORITIES[name])
     elif chosen is not None:
         spec.setdefault("priority", chosen.get("value") or 0)
         if "preemptionPolicy" in chosen:
@@ -343,7 +340,3 @@ def existing(workload: SimulatedWorkload, world: World) -> int:
         references = entry.object()["metadata"].get("ownerReferences") or ()
         found += any(each.get("kind") == kind and each.get("name") in owners for each in references)
     return found
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

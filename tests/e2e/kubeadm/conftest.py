@@ -14,6 +14,7 @@ import pytest
 
 from cluster import kubeadm, lifecycle, operator_image, releases, teardown, upgrades
 from cluster.console import SandboxError
+from cluster.load import Load
 from cluster.model import Node, Sandbox
 from cluster.observe import until
 
@@ -99,6 +100,18 @@ class KubeadmCluster(Cluster):
         done = self.plugin("status", "-o", "json")
         assert done.stdout, done.stderr
         return [f"{one['object']}: {one['message']}" for one in json.loads(done.stdout)["warnings"]]
+
+
+def reported(load: Load) -> int:
+    """End the load, and print how long Pods waited; the number of those that were never bound."""
+    waits, lost = load.finish()
+    waits.sort()
+    print(
+        f"{len(waits)} pods bound, {lost} lost, {load.refused} not taken by the API server; "
+        f"median {waits[len(waits) // 2]:.2f} s, p99 {waits[int(len(waits) * 0.99)]:.2f} s, "
+        f"longest {waits[-1]:.1f} s; the Lease moved {load.lease_moves} times"
+    )
+    return lost
 
 
 class Clusters:

@@ -21,7 +21,7 @@ from cluster.observe import KUBESCHEDULER, SCHEDULER, until
 
 from ..conftest import MANIFEST, REPOSITORY
 from ..faults import kill_an_operator
-from .conftest import V35, V36, V37, Clusters, KubeadmCluster, image_of
+from .conftest import V35, V36, V37, Clusters, KubeadmCluster, image_of, reported
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600, func_only=True)]
 
@@ -94,14 +94,7 @@ def test_pods_are_bound_through_two_upgrades(clusters: Clusters) -> None:
         for version in (V36, V37):
             cluster.upgrade(version)
             cluster.follows(version)
-    waits, lost = load.finish()
-    waits.sort()
-    print(
-        f"{len(waits)} pods bound, {lost} lost, {load.refused} not taken by the API server; "
-        f"median {waits[len(waits) // 2]:.2f} s, p99 {waits[int(len(waits) * 0.99)]:.2f} s, "
-        f"longest {waits[-1]:.1f} s"
-    )
-    assert lost == 0
+    assert reported(load) == 0
     assert f"kube-scheduler is {V37} on every node" in cluster.condition("VersionSkew")[1]
     assert cluster.condition("KubeadmUpgrade")[0] == "False"
     for kind, status in {"Available": "True", "Degraded": "False", "Upgradeable": "True"}.items():

@@ -10,7 +10,7 @@ from cluster.load import Load
 
 from ..conftest import SCHEDULER_EXTENDERS
 from ..workloads import create, delete, placed, pod, wait_for
-from .conftest import V35, V36, V37, Clusters, KubeadmCluster
+from .conftest import V35, V36, V37, Clusters, KubeadmCluster, reported
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(7200, func_only=True)]
 
@@ -45,14 +45,7 @@ def test_every_node_has_the_new_version_and_the_configuration_and_every_pod_is_b
         for node in (second, third):  # without waiting for the operator
             cluster.upgrade(end, node)
         cluster.follows(end)
-    waits, lost = load.finish()
-    waits.sort()
-    print(
-        f"{len(waits)} pods bound, {lost} lost, {load.refused} not taken by the API server; "
-        f"median {waits[len(waits) // 2]:.2f} s, p99 {waits[int(len(waits) * 0.99)]:.2f} s, "
-        f"longest {waits[-1]:.1f} s; the Lease moved {load.lease_moves} times"
-    )
-    assert lost == 0
+    assert reported(load) == 0
     assert f"kube-scheduler is {end} on every node" in cluster.condition("VersionSkew")[1]
     one, *others = configurations(cluster)
     assert [one, one] == others

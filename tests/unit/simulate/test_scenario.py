@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.kube.label_selector import matches
 from kube_scheduler_operator.simulate.kinds import CSI_NODES, NODES, PODS, RESOURCE_SLICES
 from kube_scheduler_operator.simulate.scenario import (
     Scenario,
     ScenarioError,
     prepare,
-    selects,
 )
 from kube_scheduler_operator.simulate.utilization import utilization_of
 from kube_scheduler_operator.simulate.world import World
@@ -121,7 +121,7 @@ def test_a_drain_respects_budgets(allowed: int | None, moves: bool) -> None:
     ],
 )
 def test_a_selector_selects_as_in_the_api(selector: dict[str, Any], selected: bool) -> None:
-    assert selects(selector, {"app": "web"}) == selected
+    assert matches(selector, {"app": "web"}) == selected
 
 
 def test_a_node_that_is_gone_takes_its_devices_and_its_own_pods_with_it() -> None:

@@ -20,7 +20,7 @@ from ...kube.api import Api
 from ...kube.errors import Forbidden, NotFound
 from ...kube.resource import ObjectRef
 from ...model import operand_pods
-from ...model.mirror_pods import foreign_metadata, of_manifest
+from ...model.mirror_pods import foreign_by_node, of_manifest
 from ...model.snapshot import Snapshot
 from ...programs.config_reader.program import report_content
 from ...programs.config_reader.report import ConfigReport
@@ -162,12 +162,7 @@ async def from_cluster(api: Api, platform: Platform, files: NodeFiles) -> Adopti
     live = await list_operand_pods(api, platform)
     notes: list[str] = []
     pods = {node: of_manifest(pod) for node, pod in live.items()}
-    snapshot = replace(
-        _snapshot(platform, pods),
-        foreign_metadata={
-            node: found for node, pod in live.items() if (found := tuple(foreign_metadata(pod)))
-        },
-    )
+    snapshot = replace(_snapshot(platform, pods), foreign_metadata=foreign_by_node(live))
     try:
         snapshot = await _with_objects(api, snapshot)
     except Forbidden as error:

@@ -21,9 +21,12 @@ from ...base.settings import Settings
 from ...kube.api import Object
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import DEPLOYMENTS, EVENTS, JOBS, NETWORK_POLICIES, PODS, ObjectRef
+from ...model.pod_status import containers, init_containers
 from ...schedulerconfig.versions import Version
 from ...simulate.job import (
     OPERAND,
+    PATH,
+    PORT,
     SIMULATION,
     START_SECONDS,
     JobPlan,
@@ -44,8 +47,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PORT: Final = 8080
-_PATH: Final = "/ask"
 _POLL: Final = 0.15
 _SILENCE: Final = 60.0
 """Seconds without a byte after which the Pod is lost; it sends one every five seconds."""
@@ -199,7 +200,7 @@ class JobSimulator:
                 access = await self._api.credentials.access()
                 self._tunnel = Tunnel(access, self._namespace, self._pod_name, PORT, tls=False)
             try:
-                return await asyncio.to_thread(self._tunnel.post, _PATH, self._key, body, _SILENCE)
+                return await asyncio.to_thread(self._tunnel.post, PATH, self._key, body, _SILENCE)
             except CommandError as error:
                 self._tunnel.close()
                 self._tunnel = None
@@ -223,10 +224,9 @@ class JobSimulator:
                 if clock() - begun > _NO_POD:
                     raise CommandError(f"no Pod was created for {self._job}{await self._events()}")
             else:
-                status = pod.get("status") or {}
-                if status.get("phase") in ("Failed", "Succeeded"):
-                    raise CommandError(self._not_started(_ended(status)))
-                states = _states(status)
+                if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
+                    raise CommandError(self._not_started(_ended(pod)))
+                states = _states(pod)
                 if "running" in states.get(SIMULATION, {}):
                     return str(pod["metadata"]["name"])
                 problem, reason = _waiting(states)
@@ -268,7 +268,7 @@ class JobSimulator:
             pod = await self._pod()
             if pod is None:
                 return "; its Pod was deleted"
-            if ended := _ended(pod.get("status") or {}):
+            if ended := _ended(pod):
                 return f"; its Pod ended: {ended}"
         return ""
 
@@ -291,11 +291,8 @@ def _operand_of_version(spec: Mapping[str, Any], platform: Platform, version: st
     return Operand(image, platform.operand_command)
 
 
-def _states(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    found = [
-        *(status.get("initContainerStatuses") or ()),
-        *(status.get("containerStatuses") or ()),
-    ]
+def _states(pod: Object) -> dict[str, Mapping[str, Any]]:
+    found = (*init_containers(pod), *containers(pod))
     return {str(each["name"]): each.get("state") or {} for each in found}
 
 
@@ -310,12 +307,13 @@ def _waiting(states: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
     return "the kubelet has not started it", ""
 
 
-def _ended(status: Mapping[str, Any]) -> str:
+def _ended(pod: Object) -> str:
     """Why a Pod ended; empty if it runs."""
-    for name, state in _states(status).items():
+    for name, state in _states(pod).items():
         terminated = state.get("terminated") or {}
         if name == SIMULATION and terminated:
             reason, message = terminated.get("reason"), str(terminated.get("message") or "")
             last = message.strip().splitlines()[-1:] or [f"exit code {terminated.get('exitCode')}"]
             return f"{reason}: {last[0]}"
+    status = pod.get("status") or {}
     return " ".join(filter(None, (status.get("reason"), status.get("message"))))

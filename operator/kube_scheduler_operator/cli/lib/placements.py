@@ -13,7 +13,7 @@ from ...simulate.placements import distribution, placements
 from ...simulate.scenario import Scenario, prepare
 from .compare import ParsedRevision
 from .errors import CommandError
-from .simulation import Simulation, from_cluster
+from .simulation import Simulation, from_cluster, gate_flags
 from .simulation_answer import shown_spread
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ...kube.client import ApiClient
     from ...simulate.run import RunOptions
 
-_GATES: Final = "--feature-gates="
 _REPEAT: Final = 3
 _MOST_PODS: Final = 3000
 """Pods of a cluster that is placed again as a whole; each run takes some ten seconds then."""
@@ -64,9 +63,8 @@ async def placement_sentences(
 
 
 def _options(simulation: Simulation, content: ParsedRevision) -> RunOptions:
-    flags = [flag for flag in content.arguments if flag.startswith(_GATES)]
     options = simulation.with_configuration(content.config or default_configuration())
-    return replace(options, flags=flags)
+    return replace(options, flags=gate_flags(content))
 
 
 async def _replayed(simulation: Simulation, old: RunOptions, new: RunOptions) -> Sequence[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ...base import names
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, LOAD_POLICIES, SCHEDULER_EXTENDERS
+from ...schedulerconfig.feature_gates import FLAG_PREFIX
 from ...schedulerconfig.in_tree_plugins import NEWEST
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import read
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SECONDS: Final = 120
-_GATES: Final = "--feature-gates="
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ async def running_configuration(
         unknown = ""
         made = parse_revision(revision.content)
         config = made.config
-        flags = [flag for flag in made.arguments if flag.startswith(_GATES)]
+        flags = gate_flags(made)
         operand = _operand(made, platform)
     if scheduler_name is None or scheduler_name not in (profiles_of(config or {}) or {}):
         for secondary in await _secondary_contents(api):
@@ -312,6 +312,11 @@ async def running_configuration(
     if unknown:
         notes.append(unknown)
     return config, flags, operand
+
+
+def gate_flags(content: ParsedRevision) -> list[str]:
+    """The flags that matter to a simulation."""
+    return [flag for flag in content.arguments if flag.startswith(FLAG_PREFIX)]
 
 
 def _operand(content: ParsedRevision, platform: Platform) -> Operand | None:
@@ -352,7 +357,7 @@ def _simulation(
     from ...simulate.run import RunOptions
 
     if args.feature_gates:
-        flags = [f"{_GATES}{','.join(args.feature_gates)}"]
+        flags = [f"{FLAG_PREFIX}{','.join(args.feature_gates)}"]
     now = measured_at(world) if own.from_files else None
     options = RunOptions(place.binary, {}, flags, args.timeout, now=now)
     simulation = Simulation(world, options, place.where, [*notes, *world.notes], own)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
+from ...base.priorities import BUILT_IN_PRIORITIES
 from .pod_settings import PROBES
 
 _SPEC: Final = {
@@ -27,17 +28,13 @@ _PROBE: Final = {
     "successThreshold": 1,
     "timeoutSeconds": 1,
 }
-_PRIORITIES: Final = {
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
-}
 
 
 def as_mirror_pod(manifest: Object, node: str, platform: Platform) -> dict[str, Any]:
     """The mirror Pod of a manifest on a node."""
     metadata, spec = mapping(manifest.get("metadata")), mapping(manifest.get("spec"))
     completed = {**_SPEC, **spec, "nodeName": node}
-    priority = _PRIORITIES.get(str(spec.get("priorityClassName")))
+    priority = BUILT_IN_PRIORITIES.get(str(spec.get("priorityClassName")))
     if priority is not None:
         completed["priority"] = priority
     completed["volumes"] = [_volume(mapping(one)) for one in spec.get("volumes") or ()]

@@ -15,6 +15,7 @@ from ...base.objects import mapping
 from ...manifests.templates import canonical_json
 
 METADATA: Final = ("annotations", "labels")
+CLASS: Final = "priorityClassName"
 PROBES: Final = ("startupProbe", "readinessProbe", "livenessProbe")
 
 _APPENDED: Final = ("volumes", "volumeMounts", "ports")
@@ -67,8 +68,46 @@ class PodSettings:
                     scope = "pod." if fields is self.spec else ""
                     yield f"{scope}{name}", value
 
+    def without(self, left_out: frozenset[str]) -> PodSettings:
+        """The settings without those of these names; volumes go with their last mount."""
+        if not left_out:
+            return self
+        groups = {
+            group: {k: v for k, v in getattr(self, group).items() if f"{group}.{k}" not in left_out}
+            for group in METADATA
+        }
+        spec = {k: v for k, v in self.spec.items() if f"pod.{k}" not in left_out}
+        if f"pod.{CLASS}" in left_out:
+            spec.pop("priority", None)
+        container = {k: v for k, v in self.container.items() if k not in left_out}
+        for fields, name, key in (
+            (container, "env", "name"),
+            (container, "ports", "name"),
+            (container, "volumeMounts", "mountPath"),
+            (spec, "volumes", "name"),
+        ):
+            if name in fields:
+                fields[name] = [
+                    one for one in fields[name] if f"{name}.{one.get(key, '')}" not in left_out
+                ]
+        tidy_volumes(spec, container)
+        full = {k: v for k, v in container.items() if v != []}
+        return PodSettings(groups["annotations"], groups["labels"], spec, full)
+
 
 NO_SETTINGS: Final = PodSettings({}, {}, {}, {})
+
+
+def tidy_volumes(spec: dict[str, Any], container: dict[str, Any]) -> None:
+    """Remove mounts without a volume, and volumes without a mount."""
+    known = {one["name"] for one in spec.get("volumes") or ()}
+    mounts = [one for one in container.get("volumeMounts") or () if one["name"] in known]
+    used = {one["name"] for one in mounts}
+    volumes = [one for one in spec.get("volumes") or () if one["name"] in used]
+    for fields, name, value in ((spec, "volumes", volumes), (container, "volumeMounts", mounts)):
+        fields.pop(name, None)
+        if value:
+            fields[name] = value
 
 
 def read_settings(document: Any) -> PodSettings:

@@ -24,7 +24,6 @@ from .pod_settings import NO_SETTINGS, PodSettings
 
 _GRACE: Final = "terminationGracePeriodSeconds"
 _OWN_GRACE: Final = 10
-_CLASS: Final = "priorityClassName"
 
 
 def recovered_settings(snapshot: Snapshot) -> PodSettings:
@@ -93,22 +92,4 @@ def _without_requested(found: PodSettings, snapshot: Snapshot) -> PodSettings:
     if obj is None:
         return found
     request = requested_pod(mapping(last_accepted(obj)))
-    spec, container = dict(found.spec), dict(found.container)
-    annotations = {k: v for k, v in found.annotations.items() if k not in request.annotations}
-    variables = {name for name, _ in request.env}
-    paths = {file.mount_path for file in request.host_files}
-    for fields, name, key, left_out in (
-        (container, "env", "name", variables),
-        (container, "volumeMounts", "mountPath", paths),
-    ):
-        kept = [one for one in fields.pop(name, ()) if one.get(key) not in left_out]
-        fields |= {name: kept} if kept else {}
-    mounted = {one["name"] for one in container.get("volumeMounts", ())}
-    volumes = [one for one in spec.pop("volumes", ()) if one["name"] in mounted]
-    spec |= {"volumes": volumes} if volumes else {}
-    if request.resources:
-        container.pop("resources", None)
-    if request.priority_class_name:
-        spec.pop(_CLASS, None)
-        spec.pop("priority", None)
-    return PodSettings(annotations, found.labels, spec, container)
+    return found.without(frozenset(request.replaced))
