@@ -69,8 +69,8 @@ def start(sandbox: Sandbox, kubelet: Path) -> None:
                 _join(sandbox, node, first)
 
 
-def run_on(sandbox: Sandbox, node: Node, *words: str) -> str:
-    """Run a command of kubeadm on a node.
+def run_on(sandbox: Sandbox, node: Node, *words: str, version: str = "") -> str:
+    """Run a command of kubeadm on a node, of another version if `provide_version` has it.
 
     Returns:
         What kubeadm printed.
@@ -78,7 +78,8 @@ def run_on(sandbox: Sandbox, node: Node, *words: str) -> str:
     Raises:
         SandboxError: The command fails.
     """
-    command = nodes.enter(sandbox, node, [str(sandbox.state / "bin/kubeadm"), *words])
+    program = sandbox.state / (f"kubeadm-{version}" if version else "bin/kubeadm")
+    command = nodes.enter(sandbox, node, [str(program), *words])
     return run(*command, env=nodes.environment(sandbox), timeout=_INIT_TIMEOUT)
 
 
