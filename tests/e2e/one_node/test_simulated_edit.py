@@ -19,6 +19,9 @@ import yaml
 
 from cluster import hollow
 from cluster.observe import until
+from kube_scheduler_operator.simulate import kinds
+from kube_scheduler_operator.simulate.utilization import utilization_of
+from kube_scheduler_operator.simulate.world import World
 
 from ..conftest import Cluster
 
@@ -98,7 +101,11 @@ def hollow_nodes(cluster: Cluster) -> Iterator[None]:
 
 
 def used_nodes(cluster: Cluster) -> int:
-    """Create the Deployments, wait until every Pod has a node, and remove them; nodes with Pods."""
+    """Create the Deployments, wait until every Pod has a node, and remove them.
+
+    Returns:
+        The number of nodes with Pods, those of the cluster included, as `simulate` counts them.
+    """
     for deployment in deployments():
         cluster.api.request("POST", DEPLOYMENTS, deployment)
 
@@ -110,7 +117,11 @@ def used_nodes(cluster: Cluster) -> int:
         return [pod["spec"]["nodeName"] for pod in pods() if pod["spec"].get("nodeName")]
 
     until(lambda: len(nodes()) == COUNT, 120, lambda: f"{len(nodes())} of {COUNT} Pods are placed")
-    used = len(set(nodes()))
+    world = World()
+    for kind in (kinds.NODES, kinds.PODS):
+        for item in cluster.api.request("GET", kind.path())["items"]:
+            world.add({**item, "apiVersion": kind.api_version, "kind": kind.kind})
+    used = utilization_of(world).used
     cluster.api.request("DELETE", f"{DEPLOYMENTS}?propagationPolicy=Background")
 
     def gone() -> bool:
