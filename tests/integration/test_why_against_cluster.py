@@ -300,3 +300,55 @@ def test_the_pods_that_would_go_are_those_that_go(
     assert real.pod()["spec"]["nodeName"] == found["now"]["node"]
     names = {pod["metadata"]["name"] for pod in cluster.client.request("GET", _PODS)["items"]}
     assert victim not in names
+
+
+def test_pods_that_a_quota_keeps_away_are_reported_of_their_deployment(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client, base = cluster.client, f"/apis/apps/v1/namespaces/{NAMESPACE}"
+    quota = f"/api/v1/namespaces/{NAMESPACE}/resourcequotas"
+    labels = {"app": "limited"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            "automountServiceAccountToken": False,
+        },
+    }
+    spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template}
+    command = [
+        "why", "deploy/limited", "-n", NAMESPACE, "--platform", "kubeadm", "-o", "json",
+        "--kubeconfig", str(cluster.kubeconfig), "--kube-scheduler", str(cluster.binary),
+        "--config", str(cluster.config),
+    ]  # fmt: skip
+
+    def answer() -> Object:
+        assert kubectl_plugin(command) == 0, capsys.readouterr().err
+        found: Object = json.loads(capsys.readouterr().out)
+        return found
+
+    def replica_set() -> Object:
+        found = client.request("GET", f"{base}/replicasets?labelSelector=app%3Dlimited")["items"]
+        return dict(found[0]["status"]) if found else {}
+
+    client.request("POST", quota, {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "1"}}})
+    try:
+        until(lambda: "hard" in (client.request("GET", f"{quota}/pods").get("status") or {}),
+              "the quota is not in force")  # fmt: skip
+        client.request(
+            "POST", f"{base}/deployments", {"metadata": {"name": "limited"}, "spec": spec}
+        )
+        until(lambda: "ReplicaFailure" in json.dumps(replica_set()), "no pod is refused")
+        found = answer()
+        assert found["pod"].startswith(f"{NAMESPACE}/limited-")
+        (missing,) = found["missing"]
+        assert (missing["owner"], missing["count"]) == ("Deployment/limited", 2)
+        assert missing["cause"].startswith("exceeded quota: pods, requested: pods=1")
+        assert missing["fix"] == f"raise ResourceQuota {NAMESPACE}/pods, or request less"
+
+        client.request("PATCH", f"{quota}/pods", {"spec": {"hard": {"pods": "5"}}})
+        until(lambda: replica_set().get("replicas") == 3, "the quota still keeps pods away")
+        assert answer()["missing"] == []
+    finally:
+        client.request("DELETE", f"{quota}/pods")
+        client.request("DELETE", f"{base}/deployments/limited?propagationPolicy=Foreground")

@@ -57,6 +57,8 @@ QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 
+REPLICA_FAILURE: Final = "ReplicaFailure"
+"""The condition of a workload whose pods the API server refuses."""
 FINISHED: Final = ("Succeeded", "Failed")
 """Phases of pods that kube-scheduler does not watch."""
 
@@ -199,6 +201,20 @@ def _node(node: Mapping[str, Any]) -> Object:
     return {"spec": spec, "status": status}
 
 
+def _replicated(obj: Mapping[str, Any]) -> Object:
+    """Besides what kube-scheduler reads, how many pods there are, and why not more."""
+    reported = obj.get("status") or {}
+    status = _kept(reported, ("replicas",))
+    failed = [
+        each for each in _items(reported.get("conditions")) if each.get("type") == REPLICA_FAILURE
+    ]
+    if failed:
+        status["conditions"] = [
+            _kept(each, ("type", "status", "reason", "message")) for each in failed
+        ]
+    return {"spec": _kept(obj.get("spec"), ("selector", "replicas")), "status": status}
+
+
 def _parts(**parts: Iterable[str]) -> Callable[[Mapping[str, Any]], Object]:
     def keep(obj: Mapping[str, Any]) -> Object:
         return {part: _kept(obj.get(part), fields) for part, fields in parts.items()}
@@ -233,8 +249,8 @@ KINDS: Final = {
         WorldKind(NODES, _node),
         WorldKind(PODS, _pod),
         WorldKind(SERVICES, _parts(spec=("selector",))),
-        WorldKind(CONTROLLERS, _parts(spec=("selector",))),
-        WorldKind(REPLICA_SETS, _parts(spec=("selector",))),
+        WorldKind(CONTROLLERS, _replicated),
+        WorldKind(REPLICA_SETS, _replicated),
         WorldKind(STATEFUL_SETS, _parts(spec=("selector",))),
         WorldKind(
             BUDGETS,

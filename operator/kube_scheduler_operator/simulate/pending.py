@@ -9,6 +9,7 @@ from typing import Any, Final
 from ..schedulerconfig.feature_gates import Gates
 from .configuration import profiles_of
 from .kinds import Object
+from .owners import owner_of
 from .probes import ALL, families_of, probe, probe_profiles, reasons, whole_reason
 from .process import binary_version
 from .run import Run, RunOptions
@@ -48,14 +49,6 @@ class WaitingGroup:
     def owners(self) -> list[str]:
         """The controllers of the pods, as Kind/name."""
         return list(dict.fromkeys(owner_of(pod) for pod in self.pods))
-
-
-def owner_of(pod: Mapping[str, Any]) -> str:
-    """The controller of a pod as Kind/name, or the pod itself."""
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return f"{owner.get('kind')}/{owner.get('name')}"
-    return f"Pod/{pod['metadata']['name']}"
 
 
 async def waiting_groups(

@@ -18,10 +18,11 @@ from ..schedulerconfig.feature_gates import Gates
 from .configuration import default_configuration, profiles_of
 from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision
 from .kinds import NODES, PODS, Object
+from .owners import controller_of
 from .probes import families_of, probe, probe_profiles, profile_of
 from .process import binary_version
 from .run import Run, RunOptions
-from .scenario import Prepared, add_objects, controller_of, pod_name, recreated
+from .scenario import Prepared, add_objects, pod_name, recreated
 from .utilization import Utilization, utilization_of
 from .workloads import SimulatedWorkload
 from .world import World

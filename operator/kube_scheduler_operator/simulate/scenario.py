@@ -13,6 +13,7 @@ from ..kube.resource import Resource
 from ..kube.store import MIRROR_ANNOTATION
 from .constraints import UNSCHEDULABLE_TAINT
 from .kinds import BUDGETS, CSI_NODES, HOSTNAME, NODES, PODS, RESOURCE_SLICES, Object
+from .owners import controller_of
 from .workloads import DAEMON_SET, SimulatedWorkload, pinned
 from .world import World
 
@@ -110,12 +111,6 @@ class Prepared:
 def pod_name(pod: Mapping[str, Any]) -> str:
     """namespace/name."""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def controller_of(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The controller of a pod; None: nothing recreates it."""
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def is_daemon(pod: Mapping[str, Any]) -> bool:

@@ -10,7 +10,8 @@ from typing import Any, Final
 from ..base.objects import mapping
 from ..base.priorities import BUILT_IN_PRIORITIES
 from ..base.quantities import quantity
-from .kinds import CLAIMS, PODS, PRIORITY_CLASSES, REPLICA_SETS, STORAGE_CLASSES, Object
+from .kinds import CLAIMS, PODS, PRIORITY_CLASSES, STORAGE_CLASSES, Object
+from .owners import pods_of
 from .world import World
 
 DAEMON_SET: Final = "DaemonSet"
@@ -324,19 +325,4 @@ def pinned(pod: Object, node: str) -> Object:
 
 def existing(workload: SimulatedWorkload, world: World) -> int:
     """The number of pods of this workload that exist in the world."""
-    if workload.kind == _DEPLOYMENT:
-        owners = {
-            name
-            for namespace, name in world.objects[REPLICA_SETS]
-            if namespace == workload.namespace and name.rpartition("-")[0] == workload.name
-        }
-        kind = "ReplicaSet"
-    else:
-        owners, kind = {workload.name}, workload.kind
-    found = 0
-    for (namespace, _), entry in world.objects[PODS].items():
-        if namespace != workload.namespace:
-            continue
-        references = entry.object()["metadata"].get("ownerReferences") or ()
-        found += any(each.get("kind") == kind and each.get("name") in owners for each in references)
-    return found
+    return len(pods_of(world, workload.kind, workload.namespace, workload.name))

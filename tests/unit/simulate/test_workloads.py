@@ -178,9 +178,10 @@ def test_pods_of_a_daemon_set_tolerate_cordons_and_are_pinned_to_their_node() ->
 
 def test_pods_that_exist_already_are_counted() -> None:
     world = World()
-    for name, version in (("web-5d4f", "apps/v1"), ("web-shop-77", "apps/v1")):
-        metadata = {"name": name, "namespace": "shop"}
-        world.add({"apiVersion": version, "kind": "ReplicaSet", "metadata": metadata})
+    for name, deployment in (("web-5d4f", "web"), ("web-shop-77", "web-shop")):
+        owner = {"kind": "Deployment", "name": deployment, "controller": True}
+        metadata = {"name": name, "namespace": "shop", "ownerReferences": [owner]}
+        world.add({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata})
         owner = {"kind": "ReplicaSet", "name": name, "controller": True}
         pod = {"name": f"{name}-x", "namespace": "shop", "ownerReferences": [owner]}
         world.add({"apiVersion": "v1", "kind": "Pod", "metadata": pod})

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.missing_output import missing_document, missing_lines
 from ..lib.output import counted, print_document
 from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, run_simulating
 
@@ -22,9 +23,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "pending",
         description="Shows all pods without a node by cause: how many, since when, and whose they "
-        "are. For the largest groups, changes of the oldest pod are tried, as `why` does. A "
-        "kube-scheduler decides, on this machine or in a Job in the cluster, over a copy of the "
-        "cluster in memory; nothing else is written to the cluster.",
+        "are; and the pods that a ReplicaSet may not create, for example because of a quota. For "
+        "the largest groups, changes of the oldest pod are tried, as `why` does. A kube-scheduler "
+        "decides, on this machine or in a Job in the cluster, over a copy of the cluster in "
+        "memory; nothing else is written to the cluster.",
     )
     scope = parser.add_mutually_exclusive_group()
     scope.add_argument("-n", "--namespace", help="only the pods of this namespace")
@@ -54,12 +56,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _show(simulation: Simulation, args: argparse.Namespace) -> int:
+    from ...simulate.owners import missing_pods
     from ...simulate.pending import waiting_groups
 
     groups = await simulation.ask(waiting_groups, namespace=args.namespace, fixes=args.fixes)
-    document = {"groups": [to_document(group) for group in groups], "notes": simulation.notes}
-    notes = (f"note: {note}" for note in simulation.notes)
-    print_document(document, args.output, "\n".join([*lines(groups), *notes]))
+    missing = missing_pods(simulation.world, args.namespace)
+    document = {
+        "groups": [to_document(group) for group in groups],
+        "missing": [missing_document(each) for each in missing],
+        "notes": simulation.notes,
+    }
+    text = [*lines(groups)]
+    for each in missing:
+        text += ["", *missing_lines(each)]
+    text += (f"note: {note}" for note in simulation.notes)
+    print_document(document, args.output, "\n".join(text))
     return 0
 
 

@@ -10,15 +10,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ...base.objects import mapping
 from ...kube.errors import KubeError
-from ...kube.resource import PODS, ObjectRef
+from ...kube.resource import PODS, ObjectRef, Resource
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, UsageError, error_message
 from ..lib.extender_decisions import RememberedDecisions, remembered, remembered_at
 from ..lib.extender_decisions import lines as remembered_lines
-from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag, add_pod_flags, pod_key
+from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag
+from ..lib.missing_output import missing_document, missing_lines
 from ..lib.objects import find_object
 from ..lib.output import counted, format_table, print_document
+from ..lib.pod_reference import PodReference, add_pod_flags, pod_reference
 from ..lib.simulation import (
     Simulation,
     add_simulation_flags,
@@ -30,7 +33,10 @@ if TYPE_CHECKING:
     from ...base.platform import Platform
     from ...kube.client import ApiClient
     from ...simulate.decisions import PodDecision
+    from ...simulate.kinds import Object
+    from ...simulate.owners import MissingPods
     from ...simulate.why import Explanation
+    from ...simulate.world import World
 
 _NODES: Final = 12
 _NAMED: Final = 3
@@ -71,15 +77,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Explain the pod; returns 2 for invalid usage, 1 for other errors."""
-    key = pod_key(args)
+    reference = pod_reference(args)
     if args.url:
-        return _of_url(args, "/".join(key))
+        return _of_url(args, f"{reference.namespace}/{reference.name}")
 
     async def work(api: ApiClient, platform: Platform) -> int:
-        return await _of_cluster(api, platform, key, args)
+        if reference.workload is not None:
+            return await _of_workload(api, platform, reference, reference.workload, args)
+        return await _of_cluster(api, platform, reference, args)
 
     if args.from_files:
-        return run_on_files(args, lambda simulation: _explain(simulation, key, args))
+        return run_on_files(args, lambda simulation: _explain(simulation, reference, args))
     return run_connected(args, work)
 
 
@@ -92,9 +100,29 @@ def _of_url(args: argparse.Namespace, key: str) -> int:
     return _extenders_alone(args, key, found)
 
 
-async def _of_cluster(
-    api: ApiClient, platform: Platform, key: tuple[str, str], args: argparse.Namespace
+async def _of_workload(
+    api: ApiClient,
+    platform: Platform,
+    reference: PodReference,
+    kind: Resource,
+    args: argparse.Namespace,
 ) -> int:
+    found = await find_object(api, ObjectRef(kind, reference.namespace, reference.name))
+    if found is None:
+        raise CommandError(f"{reference.title} does not exist")
+    template = mapping(mapping(found.get("spec")).get("template"))
+    name = mapping(template.get("spec")).get("schedulerName")
+    simulation = await from_cluster(api, platform, args, name)
+    try:
+        return await _explain(simulation, reference, args)
+    finally:
+        await simulation.close()
+
+
+async def _of_cluster(
+    api: ApiClient, platform: Platform, reference: PodReference, args: argparse.Namespace
+) -> int:
+    key = (reference.namespace, reference.name)
     pod = await find_object(api, ObjectRef(PODS, *key))
     name = "/".join(key)
     found = await remembered(api, platform, name, details=args.details)
@@ -107,7 +135,7 @@ async def _of_cluster(
     try:
         simulation = await from_cluster(api, platform, args, scheduler_name)
         try:
-            return await _explain(simulation, key, args, found)
+            return await _explain(simulation, reference, args, found)
         finally:
             await simulation.close()
     except (CommandError, KubeError) as error:
@@ -134,19 +162,15 @@ def _extenders_alone(args: argparse.Namespace, key: str, found: RememberedDecisi
 
 async def _explain(
     simulation: Simulation,
-    key: tuple[str, str],
+    reference: PodReference,
     args: argparse.Namespace,
     agents: RememberedDecisions | None = None,
 ) -> int:
-    from ...simulate.kinds import PODS as POD_KIND
     from ...simulate.why import explain
 
-    namespace, name = key
-    pod = simulation.world.get(POD_KIND, name, namespace)
+    pod, missing = _chosen(simulation.world, reference)
     if pod is None:
-        raise CommandError(
-            f"pod {namespace}/{name} is not among the pods that are waiting or running"
-        )
+        return _without_pod(reference, missing, args)
     found = await simulation.ask(explain, pod=pod)
     agents = agents or RememberedDecisions()
     simulated = [("simulated now", answer) for answer in found.extenders.values()]
@@ -155,10 +179,39 @@ async def _explain(
     document = {
         **to_document(found),
         "answers": [{"from": source, **answer} for source, answer in answers],
+        "missing": [missing_document(each) for each in missing],
         "notes": notes,
     }
-    text = [*lines(found, args.nodes), *remembered_lines(answers, args.nodes)]
+    text = [line for each in missing for line in missing_lines(each)]
+    text += [*lines(found, args.nodes), *remembered_lines(answers, args.nodes)]
     print_document(document, args.output, "\n".join([*text, *(f"note: {note}" for note in notes)]))
+    return 0
+
+
+def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[MissingPods]]:
+    """(the pod to explain, the pods of its workload that do not exist)."""
+    from ...simulate.kinds import PODS as POD_KIND
+    from ...simulate.owners import missing_pods, pods_of
+
+    namespace, name = reference.namespace, reference.name
+    if reference.workload is None:
+        return world.get(POD_KIND, name, namespace), []
+    kind = reference.workload.kind
+    missing = [each for each in missing_pods(world, namespace) if each.owner == f"{kind}/{name}"]
+    return next(iter(pods_of(world, kind, namespace, name)), None), missing
+
+
+def _without_pod(
+    reference: PodReference, missing: Sequence[MissingPods], args: argparse.Namespace
+) -> int:
+    if not missing:
+        problem = "has no pod that waits or runs"
+        if reference.workload is None:
+            problem = "is not among the pods that are waiting or running"
+        raise CommandError(f"{reference.title} {problem}")
+    document = {"pod": None, "missing": [missing_document(each) for each in missing]}
+    text = "\n".join(line for each in missing for line in missing_lines(each))
+    print_document(document, args.output, text)
     return 0
 
 

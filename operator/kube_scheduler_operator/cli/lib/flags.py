@@ -33,20 +33,6 @@ def add_platform_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_pod_flags(parser: argparse.ArgumentParser) -> None:
-    """`POD` and `-n`; `pod_key` reads them."""
-    parser.add_argument("pod", metavar="POD", help="name of the pod, or NAMESPACE/NAME")
-    parser.add_argument(
-        "-n", "--namespace", default="default", help="namespace of the pod (default: %(default)s)"
-    )
-
-
-def pod_key(args: argparse.Namespace) -> tuple[str, str]:
-    """(namespace, name) of the pod; a namespace in POD counts before `-n`."""
-    namespace, _, name = args.pod.rpartition("/")
-    return namespace or args.namespace, name
-
-
 def add_nodes_flag(parser: argparse.ArgumentParser, default: int) -> None:
     """`--nodes`."""
     parser.add_argument(

@@ -1,0 +1,67 @@
+"""How a user names a pod: by itself, or by the workload that it belongs to."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ...kube.resource import DAEMON_SETS, DEPLOYMENTS, JOBS, Resource
+from ...simulate.kinds import CONTROLLERS, REPLICA_SETS, STATEFUL_SETS
+
+_WORKLOADS: Final[Mapping[str, Resource]] = {
+    word: resource
+    for resource, *words in (
+        (DEPLOYMENTS, "deployment", "deployments", "deploy"),
+        (REPLICA_SETS, "replicaset", "replicasets", "rs"),
+        (STATEFUL_SETS, "statefulset", "statefulsets", "sts"),
+        (DAEMON_SETS, "daemonset", "daemonsets", "ds"),
+        (JOBS, "job", "jobs"),
+        (CONTROLLERS, "replicationcontroller", "replicationcontrollers", "rc"),
+    )
+    for word in words
+}
+"""Kinds by the words that kubectl accepts for them."""
+_PODS: Final = ("pod", "pods", "po")
+
+
+@dataclass(frozen=True, slots=True)
+class PodReference:
+    """A pod, or a workload that stands for one of its pods.
+
+    Attributes:
+        namespace, name: of the pod, or of the workload.
+        workload: the kind of the workload; None: it is a pod.
+    """
+
+    namespace: str
+    name: str
+    workload: Resource | None = None
+
+    @property
+    def title(self) -> str:
+        """For messages: the kind and namespace/name."""
+        return f"{self.workload.kind if self.workload else 'pod'} {self.namespace}/{self.name}"
+
+
+def add_pod_flags(parser: argparse.ArgumentParser) -> None:
+    """`POD` and `-n`; `pod_reference` reads them."""
+    parser.add_argument(
+        "pod",
+        metavar="POD",
+        help="name of the pod, or NAMESPACE/NAME, or KIND/NAME of a workload, such as deploy/web: "
+        "its oldest pod that waits, or else the oldest that runs",
+    )
+    parser.add_argument("-n", "--namespace", help="namespace of the pod (default: default)")
+
+
+def pod_reference(args: argparse.Namespace) -> PodReference:
+    """The pod or the workload; a namespace in POD counts before `-n`."""
+    first, _, name = args.pod.rpartition("/")
+    namespace = args.namespace or "default"
+    if first.lower() in _PODS:
+        return PodReference(namespace, name)
+    if workload := _WORKLOADS.get(first.lower()):
+        return PodReference(namespace, name, workload)
+    return PodReference(first or namespace, name)

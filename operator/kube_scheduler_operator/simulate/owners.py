@@ -1,0 +1,100 @@
+"""Which workload a pod belongs to, and the pods that workloads want but that do not exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .kinds import CONTROLLERS, PODS, REPLICA_FAILURE, REPLICA_SETS, Object
+from .world import World
+
+_DEPLOYMENT: Final = "Deployment"
+_FORBIDDEN: Final = re.compile(r'^(?:[\w-]+ )?"[^"]*" is (?:forbidden|invalid): ')
+"""What the API server prepends: the name of a pod that does not exist tells nothing."""
+_EXCEEDED: Final = re.compile(r"exceeded quota: ([^\s,]+),")
+_UNSPECIFIED: Final = re.compile(r"failed quota: ([^\s:]+): must specify ([^;]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPods:
+    """Pods that the API server does not let a controller create.
+
+    Attributes:
+        owner: the workload as Kind/name.
+        namespace: of the workload.
+        count: how many pods are missing; at least 1.
+        cause: the reason of the API server.
+        fix: what would help, in the imperative; empty if the cause is not known.
+    """
+
+    owner: str
+    namespace: str
+    count: int
+    cause: str
+    fix: str
+
+
+def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The controller of an object, such as a pod; None: nothing recreates it."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def owner_of(obj: Mapping[str, Any]) -> str:
+    """The controller of an object as Kind/name, or the object itself."""
+    owner = controller_of(obj)
+    if owner is None:
+        return f"{obj['kind']}/{obj['metadata']['name']}"
+    return f"{owner.get('kind')}/{owner.get('name')}"
+
+
+def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:
+    """The pods of a workload: those that wait first, and the oldest of each first."""
+    owners = {f"{kind}/{name}"}
+    if kind == _DEPLOYMENT:
+        owners = {
+            f"{REPLICA_SETS.kind}/{each['metadata']['name']}"
+            for each in world.all(REPLICA_SETS)
+            if each["metadata"]["namespace"] == namespace and owner_of(each) in owners
+        }
+    found = []
+    for (where, _), entry in world.objects[PODS].items():
+        if where == namespace and owner_of(pod := entry.object()) in owners:
+            found.append((bool(entry.node), str(pod["metadata"]["creationTimestamp"]), pod))
+    return [pod for *_, pod in sorted(found, key=lambda each: each[:2])]
+
+
+def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods]:
+    """The pods of a namespace, or of all (None), that are not created; most of them first.
+
+    ReplicaSets, and so Deployments, and ReplicationControllers report this in their status; other
+    workloads do so only in events.
+    """
+    found: list[MissingPods] = []
+    for resource in (REPLICA_SETS, CONTROLLERS):
+        for obj in world.all(resource):
+            if namespace in (None, obj["metadata"]["namespace"]):
+                found += _missing(obj)
+    return sorted(found, key=lambda each: (-each.count, each.namespace, each.owner))
+
+
+def _missing(obj: Mapping[str, Any]) -> Iterator[MissingPods]:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    count = int(spec.get("replicas", 1)) - int(status.get("replicas") or 0)
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == REPLICA_FAILURE and condition.get("status") == "True":
+            cause = _FORBIDDEN.sub("", str(condition.get("message") or condition.get("reason")))
+            if count > 0:
+                namespace = obj["metadata"]["namespace"]
+                yield MissingPods(owner_of(obj), namespace, count, cause, _fix(cause, namespace))
+
+
+def _fix(cause: str, namespace: str) -> str:
+    if found := _EXCEEDED.search(cause):
+        return f"raise ResourceQuota {namespace}/{found[1]}, or request less"
+    if found := _UNSPECIFIED.search(cause):
+        unset = found[2].strip().replace(" for: ", " of ")
+        return f"set {unset}, as ResourceQuota {namespace}/{found[1]} requires"
+    return ""

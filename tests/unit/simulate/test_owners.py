@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.simulate.owners import MissingPods, missing_pods, pods_of
+from kube_scheduler_operator.simulate.world import World
+
+QUOTA = (
+    'pods "web-5d9-x7k2p" is forbidden: exceeded quota: compute, requested: requests.cpu=1, '
+    "used: requests.cpu=2, limited: requests.cpu=2"
+)
+
+
+def owned(kind: str, name: str, owner: str = "", **parts: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "namespace": "shop"}
+    if owner:
+        of, _, by = owner.partition("/")
+        reference = {"apiVersion": "apps/v1", "kind": of, "name": by, "uid": by, "controller": True}
+        metadata["ownerReferences"] = [reference]
+    group = "v1" if kind in ("Pod", "ReplicationController") else "apps/v1"
+    metadata.update(parts.pop("metadata", {}))
+    return {"apiVersion": group, "kind": kind, "metadata": metadata, **parts}
+
+
+def refused(message: str, **status: Any) -> dict[str, Any]:
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}
+    return {"conditions": [{**condition, "message": message}], **status}
+
+
+def world(*objects: dict[str, Any]) -> World:
+    found = World()
+    for obj in objects:
+        assert found.add(obj)
+    return found
+
+
+def test_pods_of_a_deployment_are_those_of_its_replica_sets_and_those_that_wait_come_first() -> (
+    None
+):
+    def pod(name: str, owner: str, day: int, node: str = "") -> dict[str, Any]:
+        created = {"creationTimestamp": f"2026-01-0{day}T00:00:00Z"}
+        return owned("Pod", name, owner, spec={"nodeName": node} if node else {}, metadata=created)
+
+    cluster = world(
+        owned("ReplicaSet", "web-1", "Deployment/web"),
+        owned("ReplicaSet", "web-2", "Deployment/web"),
+        owned("ReplicaSet", "web-3", "Deployment/web-3"),
+        pod("runs", "ReplicaSet/web-1", 1, "node"),
+        pod("waits-since-3", "ReplicaSet/web-2", 3),
+        pod("waits-since-2", "ReplicaSet/web-2", 2),
+        pod("another", "ReplicaSet/web-3", 1),
+        pod("of-a-stateful-set", "StatefulSet/web", 1),
+    )
+    found = [each["metadata"]["name"] for each in pods_of(cluster, "Deployment", "shop", "web")]
+    assert found == ["waits-since-2", "waits-since-3", "runs"]
+    assert pods_of(cluster, "Deployment", "other", "web") == []
+    (pod_of_set,) = pods_of(cluster, "StatefulSet", "shop", "web")
+    assert pod_of_set["metadata"]["name"] == "of-a-stateful-set"
+
+
+def test_a_quota_is_named_with_the_deployment_whose_pods_it_keeps_away() -> None:
+    replica_set = owned(
+        "ReplicaSet", "web-5d9", "Deployment/web", spec={"replicas": 5},
+        status=refused(QUOTA, replicas=2),
+    )  # fmt: skip
+    (found,) = missing_pods(world(replica_set))
+    assert found == MissingPods(
+        "Deployment/web",
+        "shop",
+        3,
+        "exceeded quota: compute, requested: requests.cpu=1, used: requests.cpu=2, "
+        "limited: requests.cpu=2",
+        "raise ResourceQuota shop/compute, or request less",
+    )
+    assert missing_pods(world(replica_set), "other") == []
+
+
+@pytest.mark.parametrize(
+    ("message", "cause", "fix"),
+    [
+        pytest.param(
+            'pods "a" is forbidden: failed quota: compute: must specify limits.cpu for: c',
+            "failed quota: compute: must specify limits.cpu for: c",
+            "set limits.cpu of c, as ResourceQuota shop/compute requires",
+            id="a quota that demands a limit",
+        ),
+        pytest.param(
+            'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',
+            'violates PodSecurity "restricted:latest": runAsNonRoot != true',
+            "",
+            id="admission",
+        ),
+        pytest.param(
+            'pods "a" is forbidden: error looking up service account shop/web: serviceaccount '
+            '"web" not found',
+            'error looking up service account shop/web: serviceaccount "web" not found',
+            "",
+            id="a missing account",
+        ),
+        pytest.param(
+            'admission webhook "deny.example.com" denied the request: no',
+            'admission webhook "deny.example.com" denied the request: no',
+            "",
+            id="a webhook",
+        ),
+        pytest.param("", "FailedCreate", "", id="without a message"),
+    ],
+)
+def test_the_reason_of_the_api_server_is_shown_without_the_name_of_a_pod_that_does_not_exist(
+    message: str, cause: str, fix: str
+) -> None:
+    controller = owned(
+        "ReplicationController", "old", spec={"replicas": 1}, status=refused(message)
+    )
+    (found,) = missing_pods(world(controller))
+    assert (found.owner, found.cause, found.fix) == ("ReplicationController/old", cause, fix)
+
+
+def test_a_workload_that_has_all_its_pods_or_no_failure_misses_none() -> None:
+    message = refused(QUOTA, replicas=2)
+    assert missing_pods(
+        world(
+            owned("ReplicaSet", "complete", spec={"replicas": 2}, status=message),
+            owned("ReplicaSet", "starting", spec={"replicas": 2}, status={"replicas": 0}),
+            owned("ReplicaSet", "resolved", spec={"replicas": 2}, status={
+                "conditions": [{"type": "ReplicaFailure", "status": "False"}]
+            }),
+        )
+    ) == []  # fmt: skip
