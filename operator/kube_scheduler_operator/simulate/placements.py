@@ -7,7 +7,8 @@ compared are figures and their spread.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+import random
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -18,7 +19,7 @@ from ..schedulerconfig.feature_gates import Gates
 from .configuration import default_configuration, profiles_of
 from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision
 from .kinds import NODES, PODS, Object
-from .owners import controller_of
+from .owners import controller_of, owner_of
 from .probes import families_of, probe, probe_profiles, profile_of
 from .process import binary_version
 from .run import Run, RunOptions
@@ -142,7 +143,8 @@ async def placements(
 ) -> list[PlacementOutcome]:
     """Place pods several times, as `place` does it.
 
-    Runs of small clusters take place at the same time: they mostly wait.
+    Runs of small clusters take place at the same time: they mostly wait. New pods of several
+    workloads come in another order each time, see `interleaved`.
 
     Args:
         world: the cluster.
@@ -161,16 +163,37 @@ async def placements(
     small = len(world.objects[NODES]) <= _SMALL
     limit = asyncio.Semaphore(_AT_ONCE if small else 1)
 
-    async def one() -> PlacementOutcome:
+    async def one(number: int) -> PlacementOutcome:
         async with limit:
-            return await place(prepared, options, base=base, largest=largest)
+            order = interleaved(pods, random.Random(number))  # noqa: S311
+            return await place(replace(prepared, pods=order), options, base=base, largest=largest)
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one()) for _ in range(repeat)]
+            tasks = [group.create_task(one(number)) for number in range(repeat)]
     except ExceptionGroup as errors:  # the first one has ended the others
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+def interleaved(pods: Sequence[Object], chance: random.Random) -> list[Object]:
+    """The pods, those that do not exist yet in an order in which their controllers may create them.
+
+    Controllers work at the same time and at the same pace, so the next pod may be of any workload
+    that is not complete. The pods of one workload keep their order, and pods that exist already
+    keep their places.
+    """
+    order, new = list(pods), [pod for pod in pods if not pod["metadata"].get("creationTimestamp")]
+    workloads: dict[str, deque[Object]] = {}
+    for pod in new:
+        workloads.setdefault(f"{pod['metadata']['namespace']}/{owner_of(pod)}", deque()).append(pod)
+    for at, pod in enumerate(pods):
+        if not pod["metadata"].get("creationTimestamp"):
+            name = chance.choice(list(workloads))
+            order[at] = workloads[name].popleft()
+            if not workloads[name]:
+                del workloads[name]
+    return order
 
 
 def _groups(prepared: Prepared) -> Iterator[list[Object]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
 from xml.etree import ElementTree
 
 from kube_scheduler_operator.simulate.picture import Panel, ranked, svg
@@ -9,6 +11,7 @@ from kube_scheduler_operator.simulate.placements import (
     PlacementOutcome,
     Spread,
     distribution,
+    interleaved,
     node_counts,
     spread,
 )
@@ -59,3 +62,24 @@ def test_a_picture_has_a_panel_for_each_configuration_and_a_bar_for_each_node() 
     assert len(bars) == 2 * 2
     heights = sorted(float(each.get("height", "")) for each in bars)
     assert heights == [0.0, 45.0, 90.0, 135.0]  # of 150: 0 %, 30 %, 60 %, 90 %
+
+
+def _pod(name: str, owner: str, **metadata: str) -> dict[str, Any]:
+    reference = {"kind": "ReplicaSet", "name": owner, "controller": True}
+    named = {"name": name, "namespace": "shop", "ownerReferences": [reference], **metadata}
+    return {"kind": "Pod", "metadata": named}
+
+
+def test_new_pods_of_several_workloads_come_mixed_and_others_keep_their_places() -> None:
+    waiting = [_pod(f"w{at}", "old", creationTimestamp="2026-01-01T00:00:00Z") for at in range(3)]
+    first = [_pod(f"a{at}", "a") for at in range(20)]
+    second = [_pod(f"b{at}", "b") for at in range(20)]
+    pods = [*waiting, *first, *second]
+    orders = [interleaved(pods, random.Random(number)) for number in range(5)]
+    for order in orders:
+        assert order[:3] == waiting
+        assert [pod for pod in order if pod in first] == first
+        assert [pod for pod in order if pod in second] == second
+        assert any(pod in second for pod in order[3:13])
+    assert orders[0] != orders[1]
+    assert interleaved(pods, random.Random(0)) == orders[0]
