@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -56,6 +57,8 @@ _TYPES: Final = {
 }
 SETTLING: Final = 0.1
 """Seconds after the deletion of a pod until kube-scheduler's cache has noticed it."""
+LOG_DELAY: Final = 5.0
+"""Seconds after a decision until the lines about it are read from the log."""
 
 
 def seeds() -> list[int]:
@@ -193,12 +196,17 @@ class Cluster:
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
         return self._api.request("POST", f"{path}?dryRun=All", {**_typed(), **pod})
 
-    def decide(self, *pods: Mapping[str, Any]) -> list[PodDecision]:
-        """Create pods, wait until kube-scheduler has decided, and delete them."""
+    def decide(self, *pods: Mapping[str, Any], scored: int = 0) -> list[PodDecision]:
+        """Create pods, wait until kube-scheduler has decided, and delete them.
+
+        Args:
+            pods: as a user writes them.
+            scored: the number of nodes whose scores are expected in kube-scheduler's log.
+        """
         for pod in pods:
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
             self._create(path, {**_typed(), **pod})
-        decisions = [self._decision(pod) for pod in pods]
+        decisions = [self._decision(pod, scored) for pod in pods]
         for pod in pods:
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
             name = pod["metadata"]["name"]
@@ -206,7 +214,7 @@ class Cluster:
         time.sleep(SETTLING)
         return decisions
 
-    def _decision(self, pod: Mapping[str, Any]) -> PodDecision:
+    def _decision(self, pod: Mapping[str, Any], scored: int) -> PodDecision:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         path = f"/api/v1/namespaces/{namespace}/pods"
         decision = PodDecision(f"{namespace}/{name}")
@@ -222,6 +230,11 @@ class Cluster:
             return decision.decided
 
         until(decided, f"{name} is not decided")
+        read_until = time.monotonic() + LOG_DELAY
+        while len(self._log.totals.get(decision.pod, {})) < scored:
+            if time.monotonic() > read_until:
+                break  # the comparison shows what is missing
+            time.sleep(0.01)
         decision.scores = self._log.scores.get(decision.pod, {})
         decision.totals = self._log.totals.get(decision.pod, {})
         decision.candidates = self.spy.candidates.get(name)
@@ -368,7 +381,8 @@ async def _compare(
         await asyncio.sleep(SETTLING)
         for pod, complete in zip(waiting, submitted, strict=True):
             (expected,) = (await run.schedule([complete])).values()
-            (actual,) = await asyncio.to_thread(real.decide, pod)
+            scored = len(expected.totals)
+            (actual,) = await asyncio.to_thread(partial(real.decide, pod, scored=scored))
             assert in_tree(actual) == expected.scores, pod["metadata"]["name"]
             assert actual.totals == expected.totals
             if expected.nominated:
