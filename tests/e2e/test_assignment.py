@@ -212,6 +212,8 @@ def test_the_three_commands_of_the_readme_pack_the_pods_of_a_labelled_namespace(
 def test_at_rest_nothing_is_degraded_and_no_event_repeats(assigned: Assigned) -> None:
     if assigned.sandbox.like == "aks":
         profile = {
+            "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
+            "kind": "SchedulerProfile",
             "metadata": {"name": "spare"},
             "spec": {"scheduler": "aks", "base": "HighNodeUtilization"},
         }
