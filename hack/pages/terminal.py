@@ -28,7 +28,7 @@ import sys
 from kube_scheduler_operator.__main__ import kubectl_plugin
 sys.exit(kubectl_plugin())' "$@"
 """
-_NEEDED = "import aiohttp, jsonschema, kopf, kubernetes, yaml"
+_NEEDED = "import aiohttp, kopf, kubernetes, yaml"
 
 
 class Terminal:

@@ -14,6 +14,21 @@ from typing import Final, NamedTuple
 
 from . import __version__
 
+LIBRARIES: Final = frozenset(
+    {
+        "aiohttp",
+        "httptools",
+        "jinja2",
+        "kopf",
+        "kubernetes",
+        "numpy",
+        "orjson",
+        "prometheus_client",
+        "uvloop",
+    }
+)
+"""What the extras of this package install; without them, PyYAML is the only dependency."""
+
 
 class Command(NamedTuple):
     """A command, as `--help` lists it.
@@ -35,6 +50,13 @@ class Command(NamedTuple):
         """The module that adds its parser, below `cli`."""
         command = f"commands.{self.name.replace('-', '_')}"
         return f"programs.{self.program}" if self.program else command
+
+    @property
+    def extra(self) -> str:
+        """The extra of this package with all that the command may import."""
+        if self.program == "operator":
+            return "operator"
+        return "extender" if self.program else "cluster"
 
     def load(self) -> ModuleType:
         """Import the module."""
@@ -104,15 +126,18 @@ COMMANDS: Final = (
 """All commands, in the order of `--help`."""
 
 
+def _chosen(commands: Sequence[Command], argv: Sequence[str]) -> Command | None:
+    name = next((word for word in argv if not word.startswith("-")), "")
+    return next((one for one in commands if name and name in (one.name, one.alias)), None)
+
+
 def _parser(
     program: str, description: str, commands: Sequence[Command], argv: Sequence[str]
 ) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description=description)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    name = next((word for word in argv if not word.startswith("-")), "")
-    called = (command for command in commands if name and name in (command.name, command.alias))
-    chosen = next(called, None)
+    chosen = _chosen(commands, argv)
     if chosen is not None:
         chosen.load().add_parser(subparsers)
     for command in commands:  # the others, for the list in --help
@@ -145,15 +170,35 @@ def _run(
     program: str, description: str, commands: Sequence[Command], argv: Sequence[str] | None
 ) -> int:
     argv = sys.argv[1:] if argv is None else argv
-    args = _parser(program, description, commands, argv).parse_args(argv)
     try:
+        args = _parser(program, description, commands, argv).parse_args(argv)
         return int(args.run(args))
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"error: {_missing_extra(program, commands, argv, error)}\n")
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # `... | head` closed the pipe, and an error message would fail too.
         sys.stderr.close()
         return 141
+
+
+def _missing_extra(
+    program: str, commands: Sequence[Command], argv: Sequence[str], error: ModuleNotFoundError
+) -> str:
+    """The command that needs a library which is not installed, and how to install it.
+
+    Raises:
+        ModuleNotFoundError: no extra has that module.
+    """
+    command, library = _chosen(commands, argv), (error.name or "").partition(".")[0]
+    if command is None or library not in LIBRARIES:
+        raise error
+    return (
+        f"`{program} {command.name}` needs the Python package {library}, which is not installed; "
+        f"run: pip install 'kube-scheduler-operator[{command.extra}]'"
+    )
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ import hashlib
 import json
 import re
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import jinja2
 import yaml
 
 from ..base import assets
+
+if TYPE_CHECKING:
+    import jinja2
 
 NAME_LIMIT: Final = 253
 _LABEL_LIMIT: Final = 63
@@ -89,6 +91,9 @@ def _whole_character(escape: re.Match[str]) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
+    # On first use: checks of files import this module and render nothing, without jinja2 installed.
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: assets.text("templates", name)),
         undefined=jinja2.StrictUndefined,
