@@ -39,6 +39,7 @@ COMMANDS = (
     "validate",
     "convert",
     "adopt",
+    "version",
 )
 """All commands; a test compares them with the program's parser."""
 
@@ -144,6 +145,7 @@ def healthy(stage: Stage) -> list[Section]:
             [stage.run("status --verbose", _LONG)],
             [stage.run("status -o json", _LONG)],
             [stage.run("history")],
+            [stage.run("version")],
         )
     ]
 
@@ -424,6 +426,7 @@ def _options(stage: Stage) -> Section:
         [stage.run("compose -f my-scheduler.yaml --for k3s", _LONG)],
         [stage.run("convert -f old.yaml", _LONG)],
         [stage.terminal.run(f"{PREFIX} --version")],
+        [stage.run("version --client")],
         [stage.terminal.run(f"{PREFIX} --help")],
         *([stage.run(f"{words} --help")] for words in with_groups(COMMANDS)),
     )

@@ -81,6 +81,9 @@ PLUGIN_COMMANDS: Final = (
     Command("validate", "check configuration files for errors and risky settings"),
     Command("convert", "convert an old scheduler configuration to the current version"),
     Command("adopt", "show what adoption does with the schedulers that a cluster has"),
+    Command(
+        "version", "show the versions of client, operator and schedulers, and whether they fit"
+    ),
 )
 """The commands of the kubectl plugin, in the order of `--help`."""
 

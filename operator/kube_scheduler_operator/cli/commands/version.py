@@ -1,0 +1,232 @@
+"""`kubectl scheduler version`: the versions of client, operator, schedulers and API server.
+
+docs/versions.md has the rules by which they fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ... import __version__
+from ..lib.flags import add_cluster_flags, add_output_flag
+
+if TYPE_CHECKING:
+    from ...base.objects import Object
+    from ...base.platform import Platform
+    from ...kube.client import ApiClient
+
+MINORS_APART: Final = 1
+"""Minor versions by which client and operator may differ, as those of kubectl and an API server."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "version",
+        description="Shows the versions of this program, the operator, the schedulers and the API "
+        "server, and whether they fit. The exit code is 1 if they do not.",
+    )
+    parser.add_argument("--client", action="store_true", help="only this program; needs no cluster")
+    add_cluster_flags(parser)
+    add_output_flag(parser)
+    parser.set_defaults(run=run)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningScheduler:
+    """A scheduler and its version.
+
+    Attributes:
+        name: `node NAME` or `SecondaryScheduler NAME`.
+        image: its image.
+        version: the version in the image's tag; empty without one.
+    """
+
+    name: str
+    image: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions of all components.
+
+    Attributes:
+        client: the version of this program.
+        operator: the operator's; empty if it has not reported one.
+        payload: whether that is the version of an OpenShift release, not the operator's own.
+        api_server: `gitVersion` of the API server.
+        schedulers: the schedulers that the operator runs or adopts.
+    """
+
+    client: str
+    operator: str
+    payload: bool
+    api_server: str
+    schedulers: tuple[RunningScheduler, ...]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the versions; returns 1 if they do not fit."""
+    if args.client:
+        from ..lib.output import print_document
+
+        document = {"client": __version__}
+        print_document(document, args.output, text=f"client  {__version__}")
+        return 0
+    from ..lib.connection import run_connected
+
+    async def work(api: ApiClient, platform: Platform) -> int:
+        from ..lib.output import print_document
+
+        found = await _read(api, platform)
+        report = summarize(found)
+        print_document(report, args.output, text="\n".join(render(found, report)))
+        return 0 if report["fits"] else 1
+
+    return run_connected(args, work)
+
+
+async def _read(api: ApiClient, platform: Platform) -> Versions:
+    from ...base import names
+    from ...kube.resource import CLUSTER_OPERATORS, SECONDARY_SCHEDULERS, ObjectRef
+    from ...model import operand_pods
+    from ..lib.objects import find_object, list_by_name
+    from ..lib.operands import list_operand_pods
+
+    reported = await find_object(api, ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR))
+    pods = await list_operand_pods(api, platform)
+    images = {f"node {node}": operand_pods.read(pod).image for node, pod in sorted(pods.items())}
+    secondaries = await list_by_name(api, SECONDARY_SCHEDULERS) or {}
+    for name, obj in sorted(secondaries.items()):
+        if image := (obj.get("status") or {}).get("image"):
+            images[f"SecondaryScheduler {name}"] = str(image)
+    answer = await api.get_path("/version")
+    return Versions(
+        client=__version__,
+        operator=_operator_version(reported),
+        payload=platform.cluster_config,
+        api_server=str(answer.get("gitVersion") or ""),
+        schedulers=tuple(
+            RunningScheduler(name, image, _version_in(image)) for name, image in images.items()
+        ),
+    )
+
+
+def _operator_version(cluster_operator: Object | None) -> str:
+    status = (cluster_operator or {}).get("status") or {}
+    versions = {one.get("name"): one.get("version") for one in status.get("versions") or ()}
+    return str(versions.get("operator") or "")
+
+
+def _version_in(image: str) -> str:
+    from ...schedulerconfig.versions import Version
+
+    try:
+        return str(Version.of_image(image))
+    except ValueError:
+        return ""
+
+
+def summarize(found: Versions) -> dict[str, Any]:
+    """The versions as data, which `-o json` prints."""
+    problems = [one for one in (_client_problem(found), *_scheduler_problems(found)) if one]
+    return {
+        "client": found.client,
+        "operator": found.operator,
+        "apiServer": found.api_server,
+        "schedulers": [asdict(one) for one in found.schedulers],
+        "fits": not problems,
+        "problems": problems,
+        "notes": _notes(found),
+    }
+
+
+def _client_problem(found: Versions) -> str:
+    """Why the client does not fit the operator; empty if it does, or if that is unknown."""
+    from ...schedulerconfig.versions import Version
+
+    if found.payload or not found.operator:
+        return ""
+    try:
+        client, operator = Version.parse(found.client), Version.parse(found.operator)
+    except ValueError:
+        return ""
+    if client.major == operator.major and abs(client.minor - operator.minor) <= MINORS_APART:
+        return ""
+    newer = "newer" if client > operator else "older"
+    return (
+        f"this program {found.client} is more than one minor version {newer} than the operator "
+        f"{found.operator}; install kubectl-scheduler {operator.short}"
+    )
+
+
+def _scheduler_problems(found: Versions) -> list[str]:
+    from ...schedulerconfig.version_skew import version_skew
+    from ...schedulerconfig.versions import Version
+
+    try:
+        api_server = Version.parse(found.api_server)
+    except ValueError:
+        return []
+    skews = (
+        (one.name, version_skew(Version.parse(one.version), api_server))
+        for one in found.schedulers
+        if one.version
+    )
+    return [f"{name}: {skew}" for name, skew in skews if skew]
+
+
+def _notes(found: Versions) -> list[str]:
+    """What to know about the versions although they fit."""
+    from ...schedulerconfig.newer_versions import newer_version_note
+    from ...schedulerconfig.versions import Version
+
+    notes = []
+    if not found.operator:
+        notes.append("the operator has not reported a version: it is not installed or not running")
+    elif found.payload:
+        notes.append(
+            "the operator reports the version of its OpenShift release, which is not compared with "
+            "that of this program"
+        )
+    elif found.operator != found.client:
+        notes.append(
+            "simulations in the cluster need the operator's version: run them with "
+            f"kubectl-scheduler {found.operator}"
+        )
+    versions = {one.version for one in found.schedulers if one.version}
+    notes += filter(None, (newer_version_note(Version.parse(one)) for one in sorted(versions)))
+    notes += [
+        f'{one.name}: the tag of image "{one.image}" is not a version of Kubernetes, so it is not '
+        "compared"
+        for one in found.schedulers
+        if not one.version
+    ]
+    return notes
+
+
+def render(found: Versions, report: Mapping[str, Any]) -> list[str]:
+    """The same as text: a table, then problems and notes."""
+    from ..lib.output import format_table
+
+    names_by_version: dict[str, list[str]] = {}
+    for one in found.schedulers:
+        names_by_version.setdefault(one.version or "unknown", []).append(one.name)
+    rows = [
+        ("COMPONENT", "VERSION", "WHERE"),
+        ("client", found.client, "this program"),
+        ("operator", found.operator or "unknown", ""),
+        ("API server", found.api_server or "unknown", ""),
+        *(
+            ("kube-scheduler", version, ", ".join(names))
+            for version, names in sorted(names_by_version.items())
+        ),
+    ]
+    lines = format_table(rows)
+    lines += ["", *(f"PROBLEM  {one}" for one in report["problems"])] if report["problems"] else []
+    lines += ["", *(f"note: {one}" for one in report["notes"])] if report["notes"] else []
+    return [*lines, *(() if report["problems"] else ("", "The versions fit."))]
