@@ -85,6 +85,10 @@ soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills 
 	$(PYTEST) tests/unit/engine/test_containment.py tests/unit/engine/test_odd_neighbours.py -n 2 -s --timeout 0
 	$(PYTEST) tests/unit/cli/test_mutated_files.py -n 2 --timeout 0
 
+.PHONY: release
+release: setup ## All files of a release in dist/, from a commit: VERSION=0.1.0 (RELEASE_URL, IMAGE_REPOSITORY, COSIGN_KEY)
+	@hack/release build --version "$(VERSION)"
+
 .PHONY: clean
 clean: ## Remove the files that the targets created here
 	rm -rf .venv build dist bench-results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

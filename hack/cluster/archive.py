@@ -8,10 +8,12 @@ it. Because blobs are found by digest, those that a node has already can be left
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,10 +30,17 @@ _OCI = "application/vnd.oci.image"
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """An uncompressed layer in the cache, with its digest (sha256, in hexadecimal)."""
+    """A layer in the cache.
+
+    Attributes:
+        path: its file, a tar or, for registries, a tar with gzip.
+        digest: of the file: sha256, in hexadecimal.
+        content: of the tar that is compressed; empty if the file is not.
+    """
 
     path: Path
     digest: str
+    content: str = ""
 
     @classmethod
     def of(cls, path: Path) -> Layer:
@@ -53,6 +62,8 @@ class Image:
     user: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    created: str = _EPOCH
 
     @property
     def digest(self) -> str:
@@ -88,29 +99,34 @@ class Image:
         return {
             "architecture": architecture(),
             "os": "linux",
-            "created": _EPOCH,
+            "created": self.created,
             "config": {
                 "Entrypoint": list(self.entrypoint),
                 **({"Cmd": list(self.arguments)} if self.arguments else {}),
                 "Env": [f"{name}={value}" for name, value in sorted(self.environment.items())],
                 "User": self.user,
                 "WorkingDir": "/",
+                **({"Labels": dict(self.labels)} if self.labels else {}),
             },
             "rootfs": {
                 "type": "layers",
-                "diff_ids": [f"sha256:{layer.digest}" for layer in self.layers],
+                "diff_ids": [f"sha256:{layer.content or layer.digest}" for layer in self.layers],
             },
-            "history": [{"created": _EPOCH} for _ in self.layers],
+            "history": [{"created": self.created} for _ in self.layers],
         }
 
     def _manifest(self, config: bytes) -> dict[str, Any]:
-        kind = f"{_OCI}.layer.v1.tar"
         return {
             "schemaVersion": 2,
             "mediaType": f"{_OCI}.manifest.v1+json",
             "config": _descriptor(f"{_OCI}.config.v1+json", _digest(config), len(config)),
             "layers": [
-                _descriptor(kind, layer.digest, layer.path.stat().st_size) for layer in self.layers
+                _descriptor(
+                    f"{_OCI}.layer.v1.tar{'+gzip' if layer.content else ''}",
+                    layer.digest,
+                    layer.path.stat().st_size,
+                )
+                for layer in self.layers
             ],
         }
 
@@ -121,6 +137,20 @@ class Image:
             "org.opencontainers.image.ref.name": self.reference.rpartition(":")[2],
         }
         return {"schemaVersion": 2, "manifests": [entry]}
+
+
+def compressed(layer: Layer, folder: Path) -> Layer:
+    """The layer with gzip, as registries store it; kept in a folder, by its content."""
+    target = folder / f"{layer.digest}.tar.gz"
+    if not target.exists():
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with layer.path.open("rb") as source, temporary.open("wb") as file:
+            packed = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
+            with packed:
+                shutil.copyfileobj(source, packed, 1 << 20)
+        temporary.rename(target)
+    return Layer(target, Layer.of(target).digest, layer.digest)
 
 
 def pack_layer(target: Path, files: Mapping[str, Path]) -> Layer:

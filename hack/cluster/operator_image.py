@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 # The operator makes a self-signed serving certificate with openssl when it is given none; numpy is
 # C++; crane's timestamps are in the local time of a named zone.
 _PACKAGES = "python3,openssl,libstdc++6,tzdata"
-_SUITE = "bookworm"
+SUITE = "bookworm"
+"""The Debian that the image is made of."""
+
 _PYTHON = "3.11"  # what the suite has
 _LIBRARY = f"usr/local/lib/python{_PYTHON}/dist-packages"
 _RECIPE = "4"
@@ -49,8 +51,8 @@ sys.exit({function}())
 """
 
 
-def build() -> Image:
-    """Build what has changed of the image.
+def build(base_layer: Layer | None = None) -> Image:
+    """Build what has changed of the image, on the Debian of today or on a given lowest layer.
 
     Raises:
         SandboxError: The project is not complete, or a tool fails.
@@ -60,7 +62,9 @@ def build() -> Image:
             raise SandboxError(f"the operator's image needs {needed.name}, which is not there yet")
     packages.ensure(packages.IMAGE_TOOLS)
     with paths.locked(images.folder() / ".operator.lock"):
-        layers = tuple(_cached(*recipe) for recipe in _recipes())
+        first, *others = _recipes()
+        lowest = base_layer or _cached(*first)
+        layers = (lowest, *(_cached(*recipe) for recipe in others))
     entrypoint = ("/usr/local/bin/kube-scheduler-operator",)
     environment = {**images.PATH, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
     return Image(images.OPERATOR, layers, entrypoint, user="65532:65532", environment=environment)
@@ -84,10 +88,15 @@ def built() -> Image | None:
 def _recipes() -> list[tuple[str, list[str | bytes], Callable[[Path], None]]]:
     """The layers, lowest first: name, what it is made of, how."""
     return [
-        ("base", [_SUITE, _PACKAGES, *_UNWANTED], _build_base),
+        ("base", base_recipe(), debootstrap),
         ("dependencies", [_LOCK.read_bytes(), _UNUSED], _build_dependencies),
         ("application", list(_source_contents()), _build_application),
     ]
+
+
+def base_recipe() -> list[str | bytes]:
+    """What the lowest layer is made of."""
+    return [SUITE, _PACKAGES, *_UNWANTED]
 
 
 def _target(name: str, ingredients: Iterable[str | bytes]) -> Path:
@@ -124,12 +133,20 @@ def _source_contents() -> Iterable[str | bytes]:
                 yield file.read_bytes()
 
 
-def _build_base(target: Path) -> None:
+def debootstrap(target: Path, *sources: str) -> None:
+    """Write the lowest layer, from Debian's mirror or from other sources of packages.
+
+    Raises:
+        SandboxError: mmdebstrap fails.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.tar")
     excludes = [f"--dpkgopt=path-exclude={pattern}" for pattern in _UNWANTED]
+    # What names the source is not part of the image, which has no apt.
+    hooks = ['--customize-hook=rm -rf "$1"/etc/apt/sources.list*'] if sources else []
     # "essential" has no apt: nothing is ever installed into a running container.
     run("mmdebstrap", "--quiet", "--variant=essential", f"--include={_PACKAGES}", "--format=tar",
-        *excludes, _SUITE, temporary, timeout=900,
+        *excludes, *hooks, SUITE, temporary, *sources, timeout=900,
         env={**os.environ, "SOURCE_DATE_EPOCH": "0"})  # fmt: skip
     temporary.rename(target)
 
