@@ -45,12 +45,12 @@ def main() -> int:
     prepare.set_defaults(run=_prepare)
     lock = commands.add_parser("lock", help="pin the newest Debian packages for the image")
     lock.set_defaults(run=_lock)
-    manifest = commands.add_parser("krew", help="write the plugin manifest for archives")
-    manifest.add_argument("archives", nargs="+", type=Path)
-    manifest.set_defaults(run=_krew)
-    chart_command = commands.add_parser("chart", help="write the chart alone")
-    chart_command.add_argument("--directory", type=Path, default=paths.REPOSITORY / "dist")
-    chart_command.set_defaults(run=_chart)
+    finish = commands.add_parser(
+        "finish", help="write manifest, provenance and checksums of a folder with all platforms"
+    )
+    finish.add_argument("--version", default="", help="must be the checkout's (default)")
+    finish.add_argument("--directory", type=Path, default=paths.REPOSITORY / "dist")
+    finish.set_defaults(run=_finish)
     arguments = parser.parse_args()
     try:
         arguments.run(arguments)
@@ -65,11 +65,12 @@ def _build(arguments: argparse.Namespace) -> None:
     arguments.directory.mkdir(parents=True)
     parts = arguments.part or PARTS
     found = source.discover(arguments.version, dirty=arguments.dirty)
-    for file in build_parts(found, arguments.directory, parts):
+    build_parts(found, arguments.directory, parts)
+    for file in sorted(arguments.directory.iterdir()):
         say(f"  {file.stat().st_size / 2**20:8.1f} MiB  {file.name}")
 
 
-def build_parts(found: Source, folder: Path, parts: tuple[str, ...] = PARTS) -> list[Path]:
+def build_parts(found: Source, folder: Path, parts: tuple[str, ...] = PARTS) -> None:
     """Build parts of a release, with notes, bills, provenance, checksums and signatures.
 
     Raises:
@@ -77,19 +78,17 @@ def build_parts(found: Source, folder: Path, parts: tuple[str, ...] = PARTS) -> 
     """
     changes = notes.notes((paths.REPOSITORY / "CHANGELOG.md").read_text(), found.version)
     (folder / "RELEASE_NOTES.md").write_text(changes)
-    files = [folder / "RELEASE_NOTES.md"]
     requirements = (paths.REPOSITORY / "requirements.lock").read_text()
     if "python" in parts:
         with step("wheel and source distribution"):
-            files += distributions.build(found, folder)
+            distributions.build(found, folder)
     if "chart" in parts:
         with step("chart"):
-            files.append(chart.package(found, folder, changes))
+            chart.package(found, folder, changes)
     if "standalone" in parts:
         with step("standalone archive"):
             made = standalone.build(found, folder)
-        files += [made.archive, krew.write(found, [made.archive], folder)]
-        files.append(sbom.write(found, made.archive, sbom.installed_components(made.packages)))
+        sbom.write(found, made.archive, sbom.installed_components(made.packages))
     if "image" in parts:
         with step("image"):
             layout = image.write(image.build(found), found, folder)
@@ -98,10 +97,8 @@ def build_parts(found: Source, folder: Path, parts: tuple[str, ...] = PARTS) -> 
             *sbom.python_components(requirements),
             *sbom.debian_components(lock, operator_image.SUITE),
         ]
-        files += [layout, sbom.write(found, layout, components)]
-    files.append(provenance.write(found, files, folder))
-    files.append(signatures.write_sums(files, folder))
-    return files + signatures.sign(files)
+        sbom.write(found, layout, components)
+    finish_parts(found, folder)
 
 
 def _prepare(arguments: argparse.Namespace) -> None:
@@ -115,13 +112,22 @@ def _lock(_arguments: argparse.Namespace) -> None:
     say(f"hack/releasing/debian.lock: {debian.write()} packages")
 
 
-def _krew(arguments: argparse.Namespace) -> None:
-    found = source.discover("", dirty=True)
-    say(str(krew.write(found, arguments.archives, arguments.archives[0].parent)))
+def _finish(arguments: argparse.Namespace) -> None:
+    found = source.discover(arguments.version, dirty=True)  # the folder itself is not committed
+    for file in finish_parts(found, arguments.directory):
+        say(f"  {file.name}")
 
 
-def _chart(arguments: argparse.Namespace) -> None:
-    found = source.discover("", dirty=True)
-    changes = notes.notes((paths.REPOSITORY / "CHANGELOG.md").read_text(), found.version)
-    arguments.directory.mkdir(parents=True, exist_ok=True)
-    say(str(chart.package(found, arguments.directory, changes)))
+def finish_parts(found: Source, folder: Path) -> list[Path]:
+    """Write what is about all files of a folder: manifest, provenance, checksums, signatures.
+
+    Raises:
+        SandboxError: a file cannot be signed.
+    """
+    made = (provenance.NAME, signatures.SUMS)
+    if archives := standalone.archives(folder):
+        krew.write(found, archives, folder)
+    files = sorted(file for file in folder.iterdir() if file.name not in made)
+    statement = provenance.write(found, files, folder)
+    sums = signatures.write_sums([*files, statement], folder)
+    return [statement, sums, *signatures.sign([sums])]

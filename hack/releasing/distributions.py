@@ -11,7 +11,7 @@ from cluster.console import run
 from releasing.source import Source
 
 
-def build(source: Source, folder: Path) -> list[Path]:
+def build(source: Source, folder: Path) -> None:
     """Build both.
 
     Raises:
@@ -22,5 +22,3 @@ def build(source: Source, folder: Path) -> list[Path]:
         "--directory", folder, cwd=paths.REPOSITORY,
         env={**os.environ, "SOURCE_DATE_EPOCH": str(source.epoch)},
     )  # fmt: skip
-    stem = f"kube_scheduler_operator-{source.version}"
-    return [folder / f"{stem}-py3-none-any.whl", folder / f"{stem}.tar.gz"]

@@ -57,6 +57,11 @@ def build(source: Source, folder: Path) -> Standalone:
     return Standalone(target, _packages(modules))
 
 
+def archives(folder: Path) -> list[Path]:
+    """The archives of all platforms in a folder."""
+    return sorted(folder.glob(f"{PROGRAM}-*.tar.gz"))
+
+
 def _freeze(source: Source, work: Path) -> Path:
     entry = work / "entry.py"
     entry.write_text(_ENTRY)
