@@ -1,0 +1,222 @@
+"""The files of a release are the same twice, and do what they are for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster import binaries, helm, releases
+from releasing.cli import build_parts
+from releasing.provenance import digest
+from releasing.source import Source
+
+from .conftest import REPOSITORY
+
+CONFIGURATION = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def test_a_second_build_has_the_same_bytes(dist: Path, origin: Source, tmp_path: Path) -> None:
+    build_parts(origin, tmp_path)
+    first = {file.name: digest(file) for file in dist.iterdir()}
+    second = {file.name: digest(file) for file in tmp_path.iterdir()}
+    assert second == first
+    assert len(first) == 11
+
+
+def test_the_workflow_is_valid(actionlint: Path) -> None:
+    done = subprocess.run(
+        [actionlint, *(REPOSITORY / ".github" / "workflows").glob("*.yml")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+# --- the archive that needs no Python ---------------------------------------------------------
+@pytest.fixture(scope="module")
+def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root directory with the C library and the plugin as krew installs it, and nothing else."""
+    root = tmp_path_factory.mktemp("root")
+    manifest = yaml.safe_load((dist / "scheduler.yaml").read_text())
+    (platform,) = manifest["spec"]["platforms"]
+    archive = dist / platform["uri"].rpartition("/")[2]
+    assert digest(archive) == platform["sha256"]
+    store = root / "krew/store/scheduler/v"
+    unpacked = root / "unpacked"
+    unpacked.mkdir()
+    subprocess.run(["tar", "-xzf", archive, "-C", unpacked], check=True)
+    (rule,) = platform["files"]
+    shutil.copytree((unpacked / rule["from"]).parent, store, symlinks=True)
+    (root / "krew/bin").mkdir()
+    (root / "krew/bin/kubectl-scheduler").symlink_to(f"../store/scheduler/v/{platform['bin']}")
+    program = store / platform["bin"]
+    printed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    modules = ("libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1")
+    libraries = set(re.findall(r"(/\S*lib\S+) ", printed))
+    libraries |= {str(Path("/lib/x86_64-linux-gnu", one)) for one in modules}
+    for library in libraries:
+        target = root / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+    (root / "tmp").mkdir()
+    return root
+
+
+def _run(root: Path, *command: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    line = ["chroot", "--userspec=65534:65534", root, *command]
+    return subprocess.run(
+        line, input=text, capture_output=True, text=True, env={"HOME": "/tmp", "PATH": "/krew/bin"}
+    )
+
+
+def test_the_archive_validates_where_no_python_is(installed: Path) -> None:
+    assert not list(installed.rglob("python3"))
+    wrong = CONFIGURATION + "profiles: [{plugins: {score: {enabled: [{name: ImageLocalty}]}}}]\n"
+    done = _run(installed, "/krew/bin/kubectl-scheduler", "validate", "-f", "-", text=wrong)
+    assert done.returncode == 1, done.stderr
+    assert 'did you mean "ImageLocality"?' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command", ["status", "why", "simulate", "pending", "must-gather", "adopt"]
+)
+def test_the_archive_has_what_commands_of_clusters_import(installed: Path, command: str) -> None:
+    (installed / "tmp/config").write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n"
+    )
+    words = {"why": ["default/a"], "simulate": ["--image", "x"]}.get(command, [])
+    done = _run(
+        installed, "/krew/bin/kubectl-scheduler", command, *words, "--kubeconfig", "/tmp/config"
+    )
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    assert "pip install" not in done.stderr
+
+
+def test_kubectl_finds_the_plugin(installed: Path) -> None:
+    kubectl = binaries.provide(("kubectl",), releases.DEFAULT)["kubectl"]
+    environment = {"PATH": str(installed / "krew/bin"), "HOME": str(installed / "tmp")}
+    done = subprocess.run(
+        [kubectl.resolve(), "scheduler", "version", "--client", "-o", "json"],
+        capture_output=True, text=True, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads(done.stdout)) == {"client"}
+
+
+# --- the image --------------------------------------------------------------------------------
+def test_the_image_runs_without_root(dist: Path, origin: Source, tmp_path: Path) -> None:
+    (layout,) = dist.glob("*.oci.tar")
+    root = tmp_path / "root"
+    root.mkdir()
+    with tarfile.open(layout) as tar:
+
+        def read(name: str) -> Any:
+            content = tar.extractfile(name)
+            assert content is not None
+            return content
+
+        (entry,) = json.load(read("index.json"))["manifests"]
+        manifest = json.load(read(_blob(entry)))
+        config = json.load(read(_blob(manifest["config"])))
+        for layer in manifest["layers"]:
+            command = ["tar", "-xz", "-C", root]
+            subprocess.run(command, input=read(_blob(layer)).read(), check=True)
+    assert config["config"]["User"] == "65532:65532"
+    assert config["config"]["Labels"]["org.opencontainers.image.revision"] == origin.commit
+    (program,) = config["config"]["Entrypoint"]
+    line = ["chroot", f"--userspec={config['config']['User']}", root, program]
+    shown = subprocess.run([*line, "--version"], check=True, capture_output=True, text=True)
+    assert shown.stdout.split()[-1] == origin.version
+    missing = subprocess.run([*line, "operator"], capture_output=True, text=True, timeout=60)
+    assert "pip install" not in missing.stderr
+    checked = subprocess.run(
+        [*line, "validate", "-f", "-"], input=CONFIGURATION, capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def _blob(descriptor: dict[str, str]) -> str:
+    return f"blobs/{descriptor['digest'].replace(':', '/')}"
+
+
+def test_the_bill_of_the_image_lists_debian_and_python_packages(dist: Path) -> None:
+    (file,) = dist.glob("*.oci.tar.spdx.json")
+    purls = {
+        one["externalRefs"][0]["referenceLocator"].partition("@")[0]
+        for one in json.loads(file.read_text())["packages"]
+    }
+    assert {"pkg:pypi/kopf", "pkg:pypi/aiohttp", "pkg:deb/debian/libc6"} <= purls
+
+
+def test_the_bill_of_the_archive_lists_what_is_in_it(dist: Path) -> None:
+    (file,) = dist.glob("kubectl-scheduler-*.spdx.json")
+    names = {one["name"].lower() for one in json.loads(file.read_text())["packages"]}
+    assert {"pyyaml", "aiohttp", "kubernetes", "numpy", "orjson"} <= names
+    assert not {"kopf", "pytest", "ruff", "mypy"} & names
+
+
+# --- the chart --------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of Helm and kubectl for an API server without nodes."""
+    name = f"rel-{os.getpid()}"
+    sandbox = [str(REPOSITORY / "hack/sandbox")]
+    home = tmp_path_factory.mktemp("home")
+    with _up(sandbox, name):
+        printed = subprocess.run(
+            [*sandbox, "env", "--name", name], check=True, capture_output=True, text=True
+        ).stdout
+        found = dict(re.findall(r"^export (\w+)=(\S+)$", printed, re.MULTILINE))
+        yield {**os.environ, "HOME": str(home), "KUBECONFIG": found["KUBECONFIG"].strip("'\"")}
+
+
+@contextmanager
+def _up(sandbox: list[str], name: str) -> Iterator[None]:
+    up = [*sandbox, "up", "--nodes", "0", "--no-operator", "--name", name]
+    done = subprocess.run(up, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    try:
+        yield
+    finally:
+        subprocess.run([*sandbox, "down", "--name", name], check=True, capture_output=True)
+
+
+def test_the_chart_is_pushed_to_a_registry_and_installed_from_it(
+    dist: Path, origin: Source, registry: str, api: dict[str, str]
+) -> None:
+    program = str(helm.provide())
+
+    def run(*words: str) -> str:
+        done = subprocess.run([program, *words], capture_output=True, text=True, env=api)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    chart = f"oci://{registry}/charts/kube-scheduler-operator"
+    run("push", str(dist / f"kube-scheduler-operator-{origin.version}.tgz"), "--plain-http",
+        chart.rpartition("/")[0])  # fmt: skip
+    version = ("--version", origin.version, "--plain-http")
+    metadata = yaml.safe_load(run("show", "chart", chart, *version))
+    assert metadata["annotations"]["artifacthub.io/operator"] == "true"
+    run("install", "kso", chart, *version, "--namespace", "kube-system")
+    manifest = run("get", "manifest", "kso", "--namespace", "kube-system")
+    images = {
+        container["image"]
+        for one in yaml.safe_load_all(manifest)
+        if one and one["kind"] == "Deployment"
+        for container in one["spec"]["template"]["spec"]["containers"]
+    }
+    assert f"{origin.repository}:{origin.tag}" in images
+    run("uninstall", "kso", "--namespace", "kube-system", "--no-hooks")
