@@ -84,6 +84,7 @@ soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills 
 	$(PYTEST) tests/simulation -n 2 --timeout 0
 	$(PYTEST) tests/unit/engine/test_containment.py tests/unit/engine/test_odd_neighbours.py -n 2 -s --timeout 0
 	$(PYTEST) tests/unit/cli/test_mutated_files.py -n 2 --timeout 0
+	$(PYTEST) tests/release
 
 .PHONY: release
 release: setup ## All files of a release in dist/, from a commit: VERSION=0.1.0 (RELEASE_URL, IMAGE_REPOSITORY, COSIGN_KEY)

@@ -18,7 +18,7 @@ _DEVELOPMENT_IMAGE: Final = "localhost/kube-scheduler-operator"
 UNKNOWN_URL: Final = "https://releases.invalid"
 """Where a release that is built without RELEASE_URL would be downloaded from (RFC 2606)."""
 
-_INIT: Final = "operator/kube_scheduler_operator/__init__.py"
+INIT: Final = "operator/kube_scheduler_operator/__init__.py"
 _CHART: Final = "deploy/helm/Chart.yaml"
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 
@@ -82,15 +82,15 @@ def discover(version: str, *, dirty: bool = False) -> Source:
 
 def declared_version() -> str:
     """The version of the checkout."""
-    return declared()[_INIT]
+    return declared()[INIT]
 
 
 def declared(repository: Path = paths.REPOSITORY) -> dict[str, str]:
     """The versions that files of the checkout declare, by file."""
     chart = yaml.safe_load((repository / _CHART).read_text())
-    text = (repository / _INIT).read_text()
+    text = (repository / INIT).read_text()
     own = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
-    return {_INIT: own[1] if own else "", _CHART: str(chart["appVersion"])}
+    return {INIT: own[1] if own else "", _CHART: str(chart["appVersion"])}
 
 
 def prepare(version: str, day: str, repository: Path = paths.REPOSITORY) -> list[str]:
@@ -106,7 +106,7 @@ def prepare(version: str, day: str, repository: Path = paths.REPOSITORY) -> list
     if not _VERSION.fullmatch(version):
         raise SandboxError(f'"{version}" is not a version such as 0.1.0 or 0.2.0rc1')
     edits = {
-        _INIT: (r'^__version__ = ".+"$', f'__version__ = "{version}"'),
+        INIT: (r'^__version__ = ".+"$', f'__version__ = "{version}"'),
         _CHART: (r"^(version|appVersion): .+$", rf"\g<1>: {version}"),
         "CHANGELOG.md": (r"^## Unreleased$", f"## Unreleased\n\n## {version} - {day}"),
     }

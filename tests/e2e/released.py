@@ -15,6 +15,7 @@ from typing import Final
 
 from cluster.archive import Image, Layer
 from cluster.console import CommandError, run
+from releasing.source import INIT, declared
 
 from .conftest import REPOSITORY
 
@@ -33,7 +34,7 @@ print(json.dumps({
 
 
 def commit() -> str:
-    """The commit of the release before this one; empty if there is none yet."""
+    """The commit of the release before this one; empty before the first one."""
     if chosen := os.environ.get("KSO_UPGRADE_FROM"):
         return run("git", "-C", REPOSITORY, "rev-parse", f"{chosen}^{{commit}}").strip()
     try:
@@ -60,6 +61,11 @@ class Release:
         content = subprocess.run(command, check=True, capture_output=True).stdout
         subprocess.run(["tar", "-x", "-C", folder], input=content, check=True)
         return cls(folder)
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return declared(self.folder)[INIT]
 
     def image(self) -> Image:
         """Its operator image, built by its own program."""

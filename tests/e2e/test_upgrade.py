@@ -6,6 +6,7 @@ Ten pods a second are created for the whole time. Each of them has to get a node
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from cluster import nodes, operator
 from cluster.api import wait
 from cluster.load import Load
 from cluster.observe import SCHEDULER, until
+from releasing import states
 
 from . import released
 from .conftest import DEPLOYMENT, NAME_TO_UPGRADE, REPOSITORY, Cluster, up
@@ -35,7 +37,7 @@ class Upgraded:
     release: Release
 
     def install(self, checkout: Path, image: str, *, definitions: bool = True) -> None:
-        """Apply what a version's documentation says, and wait until its operator leads."""
+        """Apply CRDs and overlay as documented, and wait until its operator leads."""
         cluster = self.cluster
         if definitions:
             cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", f"{checkout}/crds")
@@ -47,6 +49,15 @@ class Upgraded:
         cluster.kubectl("-n", "kube-scheduler-operator", "rollout", "status", "--timeout=120s",
                         "deployment/kube-scheduler-operator")  # fmt: skip
         wait(lambda: self.image == image, 10, lambda: f"the operator's image is {self.image}")
+
+    def use(self) -> None:
+        """Make what users have: a profile as an object, an override, and revisions."""
+        kind = {"apiVersion": "kube-scheduler-operator.dev/v1alpha1", "kind": "SchedulerProfile"}
+        profile = {**kind, "metadata": {"name": "batch"}, "spec": {"base": "HighNodeUtilization"}}
+        self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(profile))
+        line = self.cluster.override({"parallelism": 8})
+        assert line.outcome == "installed", line.message
+        until(self.cluster.calm, 200, lambda: f"no rest: {self.state()}")
 
     @property
     def image(self) -> str:
@@ -83,16 +94,19 @@ class Upgraded:
 
 @pytest.fixture(scope="module")
 def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
-    """Three control-plane nodes with the operator of the last release."""
+    """Two control-plane nodes with the operator of the last release."""
     release = Release.export(released.commit(), tmp_path_factory.mktemp("release"))
     image = release.image()
-    with up(NAME_TO_UPGRADE, 3, 0, with_operator=False) as sandbox:
+    with up(NAME_TO_UPGRADE, 2, 0, with_operator=False) as sandbox:
         for node in sandbox.nodes:
             nodes.load_images(sandbox, node, [image])
         operator.load_image(sandbox)
         found = Upgraded(Cluster(sandbox), release)
         found.install(release.folder, IMAGE)
         until(found.cluster.calm, 400, lambda: f"the release does not adopt: {found.state()}")
+        found.use()
+        if "KSO_RECORD_STATE" in os.environ:
+            states.record(sandbox, release.version)
         yield found
 
 

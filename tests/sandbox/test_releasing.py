@@ -81,7 +81,7 @@ def test_another_version_than_the_checkouts_is_refused_with_the_fix() -> None:
 
 
 @pytest.mark.parametrize("version", ["1", "1.2", "1.2.3-rc.1", "latest"])
-def test_what_is_no_version_is_refused(version: str) -> None:
+def test_what_is_not_a_version_is_refused(version: str) -> None:
     with pytest.raises(SandboxError, match="is not a version such as"):
         sources.discover(version, dirty=True)
 
