@@ -30,8 +30,19 @@ PARTS = ("python", "chart", "standalone", "image")
 
 def main() -> int:
     """Run a subcommand; errors are one line."""
-    parser = argparse.ArgumentParser(prog="hack/release", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    arguments = parser().parse_args()
+    try:
+        arguments.run(arguments)
+    except SandboxError as error:
+        print(f"release: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The subcommands and their options."""
+    made = argparse.ArgumentParser(prog="hack/release", description=__doc__)
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="write all files into dist/")
     build.add_argument("--version", default="", help="must be the checkout's (default)")
     build.add_argument("--directory", type=Path, default=paths.REPOSITORY / "dist")
@@ -51,13 +62,7 @@ def main() -> int:
     finish.add_argument("--version", default="", help="must be the checkout's (default)")
     finish.add_argument("--directory", type=Path, default=paths.REPOSITORY / "dist")
     finish.set_defaults(run=_finish)
-    arguments = parser.parse_args()
-    try:
-        arguments.run(arguments)
-    except SandboxError as error:
-        print(f"release: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return made
 
 
 def _build(arguments: argparse.Namespace) -> None:

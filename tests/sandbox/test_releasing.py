@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import tarfile
@@ -17,7 +19,7 @@ from cluster import paths
 from cluster.console import SandboxError
 from releasing import chart, debian, krew, notes, provenance, sbom, signatures, tarballs
 from releasing import source as sources
-from releasing.cli import build_parts
+from releasing.cli import build_parts, parser
 from releasing.sbom import Component
 from releasing.source import Source
 
@@ -270,3 +272,27 @@ def test_a_key_without_cosign_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxError, match="cosign is not on PATH"):
         signatures.sign([tmp_path / "a"])
+
+
+# --- workflow ---------------------------------------------------------------------------------
+WORKFLOW = paths.REPOSITORY / ".github" / "workflows" / "release.yml"
+
+
+def scripts() -> str:
+    """What all steps of the workflow run."""
+    jobs = yaml.safe_load(WORKFLOW.read_text())["jobs"].values()
+    return "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
+
+
+def test_the_workflow_calls_the_program_as_it_is() -> None:
+    calls = re.findall(r"hack/release (.+)", scripts())
+    assert len(calls) >= 3
+    for call in calls:
+        parser().parse_args(shlex.split(call))  # exits if it is wrong
+
+
+def test_the_workflow_builds_on_one_digest_that_it_does_not_contain() -> None:
+    assert "sha256:" not in re.sub(r"case .* in sha256:\*\)", "", WORKFLOW.read_text())
+    assert '--build-arg "BASE=$BASE"' in scripts()
+    recipe = (paths.REPOSITORY / "Containerfile").read_text()
+    assert re.findall(r"^FROM (\S+)", recipe, re.MULTILINE) == ["${BASE}", "${BASE}"]
