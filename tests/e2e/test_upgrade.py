@@ -20,8 +20,11 @@ from cluster.observe import SCHEDULER, until
 from releasing import states
 
 from . import released
-from .conftest import DEPLOYMENT, NAME_TO_UPGRADE, REPOSITORY, Cluster, up
+from .conftest import DEPLOYMENT, MANIFEST, NAME_TO_UPGRADE, REPOSITORY, Cluster, up
 from .released import DEVELOPMENT_IMAGE, IMAGE, Release
+
+VARIABLE = r"s/^    image: /    env:\n    - name: TZ\n      value: Europe\/Berlin\n&/"
+"""How sed adds a variable to the stock scheduler."""
 
 _WITH_A_RELEASE = pytest.mark.skipif(
     not released.commit(), reason="no release yet; KSO_UPGRADE_FROM=COMMIT takes its place"
@@ -54,10 +57,13 @@ class Upgraded:
         """Make what users have: a profile as an object, an override, and revisions."""
         kind = {"apiVersion": "kube-scheduler-operator.dev/v1alpha1", "kind": "SchedulerProfile"}
         profile = {**kind, "metadata": {"name": "batch"}, "spec": {"base": "HighNodeUtilization"}}
-        self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(profile))
-        line = self.cluster.override({"parallelism": 8})
+        cluster = self.cluster
+        before = cluster.latest
+        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(profile))
+        until(lambda: cluster.latest > before and cluster.calm(), 200, self.state)
+        line = cluster.override({"parallelism": 8})
         assert line.outcome == "installed", line.message
-        until(self.cluster.calm, 200, lambda: f"no rest: {self.state()}")
+        until(cluster.calm, 200, self.state)
 
     @property
     def image(self) -> str:
@@ -102,6 +108,8 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
             nodes.load_images(sandbox, node, [image])
         operator.load_image(sandbox)
         found = Upgraded(Cluster(sandbox), release)
+        for node in sandbox.nodes:  # something to adopt
+            found.cluster.on_node("sed", "-i", VARIABLE, MANIFEST, node=node)
         found.install(release.folder, IMAGE)
         until(found.cluster.calm, 400, lambda: f"the release does not adopt: {found.state()}")
         found.use()
@@ -139,6 +147,13 @@ def test_an_upgrade_and_a_downgrade_in_the_middle_of_rollouts_lose_no_pod(
     waits.sort()
     print(f"{len(waits)} pods bound, {lost} lost; longest wait {waits[-1]:.1f} s")
     assert (lost, load.refused) == (0, 0)
+
+
+def test_what_the_release_adopted_is_kept(upgraded: Upgraded) -> None:
+    cluster = upgraded.cluster
+    for node in cluster.sandbox.nodes:
+        pid, _ = cluster.scheduler(node)
+        assert "TZ=Europe/Berlin" in Path(f"/proc/{pid}/environ").read_text().split("\0")
 
 
 def test_the_upgraded_cluster_reports_versions_that_fit(upgraded: Upgraded) -> None:
