@@ -1,6 +1,6 @@
 """What each released version has left in the API is read: revisions, their inputs, the adoption.
 
-The test of upgrades records it (CONTRIBUTING.md); a file is never edited.
+The test of upgrades records it (docs/releasing.md); a file is never edited.
 """
 
 from __future__ import annotations
