@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import packages_distributions, requires, version
 from pathlib import Path
 from typing import Final
+
+from packaging.requirements import Requirement
 
 from cluster import binaries, paths
 from cluster.console import run
@@ -73,6 +76,7 @@ def _freeze(source: Source, work: Path) -> Path:
         # Policies are loaded by name.
         "--collect-submodules", f"{_PACKAGE}.policies",
         *(word for name in imports for word in ("--hidden-import", name)),
+        *(word for name in sorted(_unwanted()) for word in ("--exclude-module", name)),
         *(
             word
             for kind in _DATA
@@ -84,6 +88,42 @@ def _freeze(source: Source, work: Path) -> Path:
         env={**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": str(source.epoch)},
     )  # fmt: skip
     return work / "dist" / PROGRAM
+
+
+def _unwanted() -> set[str]:
+    """Modules of this environment that no command needs.
+
+    Libraries import some if they are there: pydantic has a plugin of mypy, and the Kubernetes
+    client its own tests.
+    """
+    wanted = {_normal(name) for name in _closure({"kube-scheduler-operator[cluster]"})}
+    return {
+        module
+        for module, owners in packages_distributions().items()
+        if module.isidentifier() and not {_normal(owner) for owner in owners} & wanted
+    }
+
+
+def _closure(requirements: Iterable[str]) -> set[str]:
+    """The names of all packages that requirements install here."""
+    found: set[str] = set()
+    pending = [Requirement(each) for each in requirements]
+    while pending:
+        one = pending.pop()
+        found.add(one.name)
+        for text in requires(one.name) or ():
+            each = Requirement(text)
+            extras = ("", *one.extras)
+            applies = each.marker is None or any(
+                each.marker.evaluate({"extra": extra}) for extra in extras
+            )
+            if applies and each.name not in found:
+                pending.append(each)
+    return found
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _modules(work: Path) -> set[str]:
