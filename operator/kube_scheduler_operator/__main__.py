@@ -19,6 +19,8 @@ LIBRARIES: Final = frozenset(
         "aiohttp",
         "httptools",
         "jinja2",
+        "jsonmerge",
+        "jsonschema",
         "kopf",
         "kubernetes",
         "numpy",

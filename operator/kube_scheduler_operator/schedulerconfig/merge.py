@@ -3,9 +3,6 @@
 The process merge replaces lists, so setting one plugin's arguments would replace all profiles.
 The semantic merge combines profiles by schedulerName and arguments by plugin, and appends
 extenders. Neither modifies its inputs or shares lists or maps with them.
-
-jsonmerge would bring jsonschema and five more packages into an installation that only checks files,
-and merges 200 times slower; tests compare the process merge with jsonmerge's.
 """
 
 from __future__ import annotations
@@ -14,13 +11,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 from .go_values import without_nulls
 from .schema import DEFAULT_SCHEDULER
 
-_Strategy = Callable[[Any, Any], Any]
-"""Merges the values of a field: the earlier one (None if unset) and the later one."""
+Merge = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+"""Merges two documents, the later one over the earlier one."""
 
 
 class TypeMetaError(ValueError):
@@ -36,7 +33,7 @@ def merge_process(documents: Sequence[Mapping[str, Any] | None]) -> dict[str, An
     Raises:
         TypeMetaError: a document has another apiVersion or kind than an earlier one.
     """
-    return _merge({}, documents, normalized_json)
+    return _merge(engine(semantic=False), documents, normalized_json)
 
 
 def merge_semantically(documents: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
@@ -50,14 +47,23 @@ def merge_semantically(documents: Iterable[Mapping[str, Any] | None]) -> dict[st
         TypeMetaError: a document has another apiVersion or kind than an earlier one.
     """
     return _merge(
-        _SEMANTIC,
+        engine(semantic=True),
         documents,
         lambda document: _with_scheduler_name(normalized_json(document)),
     )
 
 
+def engine(*, semantic: bool) -> Merge:
+    """The merge of two documents: by jsonmerge, or without it where only files are checked."""
+    try:
+        from .merge_with_jsonmerge import engine as found
+    except ModuleNotFoundError:
+        from .merge_plain import engine as found
+    return found(semantic=semantic)
+
+
 def _merge(
-    strategies: Mapping[str, _Strategy],
+    merge: Merge,
     documents: Iterable[Mapping[str, Any] | None],
     prepare: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
@@ -67,7 +73,7 @@ def _merge(
         if not document:
             continue
         validate_type_meta(result, document)
-        result = _merge_maps(result, prepare(document), strategies)
+        result = merge(result, prepare(document))
     return result
 
 
@@ -193,57 +199,3 @@ def _with_scheduler_name(document: dict[str, Any]) -> dict[str, Any]:
         # kube-scheduler's default for a single profile without a name.
         profiles[0]["schedulerName"] = profiles[0].get("schedulerName", DEFAULT_SCHEDULER)
     return document
-
-
-def _merge_values(base: Any, overlay: Any) -> Any:
-    """Maps merge recursively; any other value replaces the earlier one."""
-    return _merge_maps(base, overlay, {}) if isinstance(overlay, Mapping) else overlay
-
-
-def _merge_maps(
-    base: Any, overlay: Mapping[str, Any], strategies: Mapping[str, _Strategy]
-) -> dict[str, Any]:
-    """Merge the fields of two maps, each by its strategy; a map replaces a base of another type."""
-    result = dict(base) if isinstance(base, Mapping) else {}
-    for key, value in overlay.items():
-        result[key] = strategies.get(key, _merge_values)(result.get(key), value)
-    return result
-
-
-@dataclass(frozen=True, slots=True)
-class _ByName:
-    """Merges entries by name if all names are unique; otherwise the list replaces the earlier one.
-
-    Attributes:
-        key: the field with the name of an entry.
-        strategies: those of an entry's fields.
-    """
-
-    key: str
-    strategies: Mapping[str, _Strategy] = field(default_factory=dict)
-
-    def __call__(self, base: Any, overlay: Any) -> Any:
-        if isinstance(overlay, Mapping):  # in place of a list: the validation reports it
-            return _merge_values(base, overlay)
-        known = [] if base is None else base
-        names, others = unique_names(known, self.key), unique_names(overlay, self.key)
-        if names is None or others is None:
-            return overlay
-        merged = dict(zip(names, known, strict=True))
-        for name, entry in zip(others, overlay, strict=True):
-            merged[name] = _merge_maps(merged.get(name), entry, self.strategies)
-        return list(merged.values())
-
-
-def _append(base: Any, overlay: Any) -> Any:
-    """Append a list to a list; other values merge like any field."""
-    if isinstance(base, list) and isinstance(overlay, list):
-        return [*base, *overlay]
-    return _merge_values(base, overlay)
-
-
-_SEMANTIC: Final[Mapping[str, _Strategy]] = {
-    "profiles": _ByName("schedulerName", {"pluginConfig": _ByName("name")}),
-    "extenders": _append,
-}
-"""The fields of a KubeSchedulerConfiguration that merge by meaning."""

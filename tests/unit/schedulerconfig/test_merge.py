@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonmerge import Merger
-from jsonmerge.jsonvalue import JSONValue
-from jsonmerge.strategies import ObjectMerge
 
+from kube_scheduler_operator.schedulerconfig import merge, merge_plain, merge_with_jsonmerge
 from kube_scheduler_operator.schedulerconfig.go_values import without_nulls
 from kube_scheduler_operator.schedulerconfig.merge import (
     TypeMetaError,
@@ -21,6 +20,15 @@ from kube_scheduler_operator.schedulerconfig.merge import (
 )
 
 KIND = {"apiVersion": "foo", "kind": "the-kind"}
+ENGINES = {"jsonmerge": merge_with_jsonmerge.engine, "plain": merge_plain.engine}
+
+
+@pytest.fixture(params=ENGINES, scope="module", autouse=True)
+def _engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test runs with jsonmerge, and with what replaces it where it is not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merge, "engine", ENGINES[request.param])
+        yield
 
 
 @pytest.mark.parametrize(
@@ -247,33 +255,14 @@ configurations = st.fixed_dictionaries(
 documents = st.dictionaries(keys.filter(lambda key: key != "kind"), trees, max_size=4)
 
 
-class Replacing(ObjectMerge):  # type: ignore[misc]  # jsonmerge ships no types
-    """A map replaces another type, as in OpenShift's operators; jsonmerge raises an error."""
-
-    def merge(self, walk: Any, base: Any, head: Any, schema: Any, **options: Any) -> Any:
-        if not base.is_undef() and not isinstance(base.val, dict):
-            base = JSONValue(undef=True, ref=base.ref)
-        return super().merge(walk, base, head, schema, **options)
-
-
-# jsonmerge looks values up by URL-decoded pointers, which fails for other keys.
-plain_keys = st.text("abcdefghij", min_size=1, max_size=3)
-plain_documents = st.dictionaries(
-    plain_keys,
-    st.recursive(
-        scalars,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(plain_keys, inner, max_size=4),
-        max_leaves=12,
-    ),
-    max_size=4,
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(plain_documents, plain_documents)
-def test_process_merge_equals_jsonmerge(base: Any, overlay: Any) -> None:
-    merger = Merger({}, strategies={"objectMerge": Replacing()})
-    assert merge_process([base, overlay]) == merger.merge(base, overlay)
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(documents, configurations), st.one_of(documents, configurations), st.booleans())
+def test_merges_with_and_without_jsonmerge_are_equal(
+    base: Any, overlay: Any, semantic: bool
+) -> None:
+    first, second = (engine(semantic=semantic)(base, overlay) for engine in ENGINES.values())
+    assert first == second
+    assert list(first) == list(second)
 
 
 @settings(max_examples=60, deadline=None)

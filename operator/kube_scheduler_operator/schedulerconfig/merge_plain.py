@@ -1,0 +1,76 @@
+"""Merges configurations as `merge_with_jsonmerge` does, for installations without jsonmerge.
+
+An installation that only checks files has PyYAML alone: jsonmerge brings jsonschema and five more
+packages. Tests run on both and compare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from .merge import Merge, unique_names
+
+_Strategy = Callable[[Any, Any], Any]
+"""Merges the values of a field: the earlier one (None if unset) and the later one."""
+
+
+def engine(*, semantic: bool) -> Merge:
+    """The process merge, or the semantic merge, of two documents."""
+    return partial(_merge_maps, strategies=_SEMANTIC if semantic else {})
+
+
+def _merge_values(base: Any, overlay: Any) -> Any:
+    """Maps merge recursively; any other value replaces the earlier one."""
+    return _merge_maps(base, overlay, {}) if isinstance(overlay, Mapping) else overlay
+
+
+def _merge_maps(
+    base: Any, overlay: Mapping[str, Any], strategies: Mapping[str, _Strategy]
+) -> dict[str, Any]:
+    """Merge the fields of two maps, each by its strategy; a map replaces a base of another type."""
+    result = dict(base) if isinstance(base, Mapping) else {}
+    for key, value in overlay.items():
+        result[key] = strategies.get(key, _merge_values)(result.get(key), value)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _ByName:
+    """Merges entries by name if all names are unique; otherwise the list replaces the earlier one.
+
+    Attributes:
+        key: the field with the name of an entry.
+        strategies: those of an entry's fields.
+    """
+
+    key: str
+    strategies: Mapping[str, _Strategy] = field(default_factory=dict)
+
+    def __call__(self, base: Any, overlay: Any) -> Any:
+        if isinstance(overlay, Mapping):  # in place of a list: the validation reports it
+            return _merge_values(base, overlay)
+        known = [] if base is None else base
+        names, others = unique_names(known, self.key), unique_names(overlay, self.key)
+        if names is None or others is None:
+            return overlay
+        merged = dict(zip(names, known, strict=True))
+        for name, entry in zip(others, overlay, strict=True):
+            merged[name] = _merge_maps(merged.get(name), entry, self.strategies)
+        return list(merged.values())
+
+
+def _append(base: Any, overlay: Any) -> Any:
+    """Append a list to a list; other values merge like any field."""
+    if isinstance(base, list) and isinstance(overlay, list):
+        return [*base, *overlay]
+    return _merge_values(base, overlay)
+
+
+_SEMANTIC: Final[Mapping[str, _Strategy]] = {
+    "profiles": _ByName("schedulerName", {"pluginConfig": _ByName("name")}),
+    "extenders": _append,
+}
+"""The fields of a KubeSchedulerConfiguration that merge by meaning."""
