@@ -258,12 +258,3 @@ OLD_PLUGINS: Final[Mapping[str, str]] = {
     "MaxCSIVolumeCountPred": "use NodeVolumeLimits",
 }
 """Plugins of API versions before v1, and predicates and priorities of Policy -> the fix."""
-
-OTHER_IMAGES: Final = frozenset({
-    "CapacityScheduling", "Coscheduling", "CrossNodePreemption", "LoadVariationRiskBalancing",
-    "LowRiskOverCommitment", "NetworkOverhead", "NodeResourceTopologyMatch",
-    "NodeResourcesAllocatable", "Peaks", "PodState", "PreemptionToleration", "QOSSort", "SySched",
-    "TargetLoadPacking", "TopologicalSort",
-})  # fmt: skip
-"""Plugins of kubernetes-sigs/scheduler-plugins."""
-OTHER_IMAGE: Final = "use an image of kubernetes-sigs/scheduler-plugins, which has it"

@@ -12,13 +12,12 @@ from .in_tree_plugins import (
     INVALID_PLUGINS,
     INVALID_PLUGINS_SINCE,
     OLD_PLUGINS,
-    OTHER_IMAGE,
-    OTHER_IMAGES,
     PLUGINS,
     Plugin,
     default_plugins,
     plugins,
 )
+from .known_schedulers import owner_fix
 from .outvoted_weights import Scorer, outvoted
 from .target_scheduler import Target
 
@@ -311,8 +310,8 @@ def _missing(name: str, target: Target) -> tuple[str, str]:
         return f"{name} was removed in Kubernetes 1.{other.until + 1}", "remove this entry"
     if other is not None:
         return f"{name} was added in Kubernetes 1.{other.since}", "remove this entry"
-    if name in OTHER_IMAGES:
-        return f"kube-scheduler 1.{minor} has no plugin {name}", OTHER_IMAGE
+    if fix := owner_fix(name):
+        return f"kube-scheduler 1.{minor} has no plugin {name}", fix
     hint = did_you_mean(name, plugins(target.gates.version)).removeprefix("; ")
     return f"kube-scheduler 1.{minor} has no plugin {name}", hint or "remove this entry"
 

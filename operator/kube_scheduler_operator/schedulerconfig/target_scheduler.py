@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from .feature_gates import Gates
 from .in_tree_plugins import on_record
+from .known_schedulers import KnownScheduler, known_scheduler
+from .schema import Struct, args_struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +17,13 @@ class Target:
     Attributes:
         gates: its version and feature gates.
         stock: False for an image that may contain out-of-tree plugins.
+        scheduler: the known third-party scheduler in the image (known_schedulers.py) and, after a
+            colon, its version; empty: none is known.
     """
 
     gates: Gates
     stock: bool = True
+    scheduler: str = ""
 
     @property
     def minor(self) -> int:
@@ -28,7 +33,25 @@ class Target:
     @property
     def identity(self) -> tuple[object, ...]:
         """Its content as a hashable value."""
-        return self.gates.version, frozenset(self.gates.explicit.items()), self.stock
+        return (
+            self.gates.version,
+            frozenset(self.gates.explicit.items()),
+            self.stock,
+            self.scheduler,
+        )
+
+    @property
+    def known(self) -> KnownScheduler | None:
+        """The known third-party scheduler that it is."""
+        name, _, version = self.scheduler.partition(":")
+        return known_scheduler(name, version) if name else None
+
+    def args_struct(self, plugin: str) -> Struct | None:
+        """The type of a plugin's arguments; None if the scheduler takes any, or none."""
+        known = self.known
+        if known is not None and plugin in known.plugins:
+            return known.plugins[plugin].args
+        return args_struct(plugin, self.minor)
 
     @property
     def plugins_on_record(self) -> bool:

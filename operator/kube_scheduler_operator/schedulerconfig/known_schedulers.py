@@ -1,0 +1,141 @@
+"""The plugins of known third-party schedulers, and their arguments.
+
+bindata/known-schedulers.json is recorded by hack/known-schedulers from the schedulers' sources.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from ..base.assets import text
+from ..base.findings import listing
+from .schema import STRING, List, Map, Struct, Type
+from .versions import Version
+
+_RECORD: Final = "known-schedulers.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlugin:
+    """A plugin of a third-party scheduler.
+
+    Attributes:
+        points: extension points that it implements.
+        args: the type of its arguments; None: it takes any, or none.
+    """
+
+    points: tuple[str, ...]
+    args: Struct | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownScheduler:
+    """A version of a third-party scheduler, which also has the plugins of kube-scheduler.
+
+    Attributes:
+        name: as in `--for`.
+        version: its own, `v0.34.7`.
+        kubernetes: the kube-scheduler that it is made of.
+        source: the address of its sources.
+        images: endings of the names of its images.
+        plugins: its own plugins.
+    """
+
+    name: str
+    version: str
+    kubernetes: Version
+    source: str
+    images: tuple[str, ...]
+    plugins: Mapping[str, KnownPlugin]
+
+
+@cache
+def recorded() -> tuple[KnownScheduler, ...]:
+    """All versions on record, the oldest of each scheduler first."""
+    return tuple(_read(each) for each in json.loads(text("bindata", _RECORD)))
+
+
+@cache
+def newest() -> Mapping[str, KnownScheduler]:
+    """The newest version of each scheduler, by name."""
+    return {each.name: each for each in recorded()}
+
+
+@cache
+def known_scheduler(name: str, version: str = "") -> KnownScheduler | None:
+    """A scheduler, in the recorded version that is closest to one; None if it is not known.
+
+    The closest version is the newest that is not newer; without a version, the newest one.
+    """
+    own = [each for each in recorded() if each.name == name]
+    if not own:
+        return None
+    older = [each for each in own if _number(each.version) <= (*_number(version)[:2], 10**6)]
+    return (older or own[:1])[-1] if version else own[-1]
+
+
+def scheduler_of_image(image: str) -> KnownScheduler | None:
+    """The scheduler in an image; None if its name shows none that is known."""
+    name, _, tag = image.partition("@")[0].partition("/")[2].rpartition(":")
+    name = name or image.partition("@")[0]
+    for each in newest().values():
+        if any(name == ending or name.endswith(f"/{ending}") for ending in each.images):
+            return known_scheduler(each.name, tag if re.match(r"v?\d+\.\d+", tag) else "")
+    return None
+
+
+_SAMPLES: Final = {"CrossNodePreemption": ("scheduler-plugins",)}
+"""Plugins in the sources of a scheduler that its image does not have."""
+
+
+def owners_of(plugin: str) -> tuple[str, ...]:
+    """The third-party schedulers that have a plugin."""
+    owners = tuple(each.name for each in newest().values() if plugin in each.plugins)
+    return owners or _SAMPLES.get(plugin, ())
+
+
+def owner_fix(plugin: str) -> str:
+    """What makes a third-party scheduler's plugin available; empty: none is known to have it."""
+    owners = listing(owners_of(plugin))
+    return f"it is a plugin of {owners}: use an image of {owners}" if owners else ""
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def _read(data: Mapping[str, Any]) -> KnownScheduler:
+    plugins = {
+        name: KnownPlugin(tuple(each["points"]), _arguments(each.get("args")))
+        for name, each in data["plugins"].items()
+    }
+    return KnownScheduler(
+        data["name"],
+        data["version"],
+        Version.parse(data["kubernetes"]),
+        data["source"],
+        tuple(data["images"]),
+        plugins,
+    )
+
+
+def _arguments(data: Any) -> Struct | None:
+    if data is None:
+        return None
+    fields = {key: _type(each) for key, each in data["fields"].items()}
+    return Struct({"apiVersion": STRING, "kind": STRING, **fields})
+
+
+def _type(data: Any) -> Type:
+    if isinstance(data, str):
+        return data  # type: ignore[return-value]  # a Scalar; the record is ours
+    if "list" in data:
+        return List(_type(data["list"]))
+    if "map" in data:
+        return Map(_type(data["map"]))
+    return Struct({key: _type(each) for key, each in data["fields"].items()})
