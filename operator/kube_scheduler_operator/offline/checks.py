@@ -5,17 +5,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..base.findings import ERROR, WARNING, Finding, Path, Problem, Severity
+from ..base.findings import ERROR, WARNING, Finding, Path, Problem, Severity, format_path
 from ..base.images import ALLOWED_BY_DEFAULT, AllowedImages
 from ..base.platform import KUBEADM, Platform
-from ..schedulerconfig.feature_gates import Gates
+from ..schedulerconfig.feature_gates import FLAG, Gates, parse_gates
 from ..schedulerconfig.source import Document, Position
 from ..schedulerconfig.validation import Target
+from ..schedulerconfig.versions import Version
 from ..schedulerconfig.warnings import SUBDOMAIN, ConfiguredScheduler, object_name
-from .config_maps import CONFIG_MAP, MountedFile
+from .embedding import Embedding
+from .forms.form import CommandLine
 
 if TYPE_CHECKING:
     from ..model.attachment import ValidationResult
@@ -36,13 +39,15 @@ class Item:
         file: the display name of the file.
         document: the document with the positions of its fields.
         value: its data without nulls, a map.
-        mounted: the file in a ConfigMap that has it; None: the file itself has it.
+        place: where in the file it stands; None: it is a document of the file.
+        reader: the kube-scheduler that reads it, if the files show one.
     """
 
     file: str
     document: Document
     value: Mapping[str, Any]
-    mounted: MountedFile | None = None
+    place: Embedding | None = None
+    reader: CommandLine | None = None
 
     @property
     def kind(self) -> str:
@@ -58,18 +63,33 @@ class Item:
     @property
     def label(self) -> str:
         """The file in messages about others."""
-        mounted = self.mounted
-        return f"{CONFIG_MAP} {mounted.config_map} in {self.file}" if mounted else self.file
+        return f"{self.place.owner} in {self.file}" if self.place else self.file
 
     def position(self, path: Path) -> Position:
         """Position of a field in the file."""
         position = self.document.position(path)
-        return self.mounted.in_manifest(position) if self.mounted else position
+        return self.place.in_file(position) if self.place else position
+
+    def shown_path(self, path: Path) -> str:
+        """A field as users see it in the file."""
+        return format_path(self.place.outer_path(path) if self.place else path)
+
+    @property
+    def version(self) -> Version | None:
+        """The version of the kube-scheduler that reads it, if the files show it."""
+        shown = self.place.version if self.place else None
+        return shown or (self.reader.version if self.reader else None)
 
     def gates(self, options: CheckOptions) -> Gates:
         """The version and gates of the kube-scheduler that reads it."""
-        version = self.mounted.version if self.mounted else None
-        return replace(options.gates, version=version) if version else options.gates
+        gates = options.gates
+        if self.version:
+            gates = replace(gates, version=self.version)
+        set_by_flag = self.reader.flags.get(FLAG, ()) if self.reader else ()
+        if set_by_flag:
+            with suppress(ValueError):  # reported as a problem of the flag
+                gates = replace(gates, explicit={**gates.explicit, **parse_gates(set_by_flag)})
+        return gates
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +101,21 @@ class CheckOptions:
         platform: the kind of cluster.
         stock: False if the image may have plugins that Kubernetes' own does not have.
         images: the images that the operator is known to allow.
+        scheduler: a known third-party scheduler, as in `Target`; empty: none.
+        place: the provider or scheduler of `--for` (acceptance.py); empty: none.
     """
 
     gates: Gates
     platform: Platform = KUBEADM
     stock: bool = True
     images: AllowedImages = ALLOWED_BY_DEFAULT
+    scheduler: str = ""
+    place: str = ""
 
     @property
     def target(self) -> Target:
         """The kube-scheduler that will read the documents."""
-        return Target(self.gates, stock=self.stock)
+        return Target(self.gates, stock=self.stock, scheduler=self.scheduler)
 
 
 @dataclass(slots=True)

@@ -12,8 +12,11 @@ from ..kube.resource import SCHEDULER_EXTENDERS, SCHEDULER_PROFILES
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.feature_gates import Gates, parse_gates
 from ..schedulerconfig.validation import Target, validate_config
-from ..schedulerconfig.warnings import ConfiguredScheduler, file_warnings
+from ..schedulerconfig.warnings import ConfiguredScheduler, config_warnings, file_warnings
+from .acceptance import refused
 from .checks import NOT_READ, Checked, CheckOptions, Item, by_name, problem_of, problems_of
+from .command_lines import election_of
+from .reader_target import target_of
 
 PROFILE: Final = SCHEDULER_PROFILES.kind
 EXTENDER: Final = SCHEDULER_EXTENDERS.kind
@@ -25,15 +28,30 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
     """Check KubeSchedulerConfigurations as kube-scheduler does, then for risky settings."""
     checked = Checked()
     for item in items:
+        target = target_of(item, options)
+        election = election_of(item.value, item.reader)
         # With its nulls: kube-scheduler refuses an unknown field also if it has no value.
-        target = Target(item.gates(options), stock=options.stock)
-        problems = validate_config(item.document.root.data, target)
+        problems = validate_config(item.document.root.data, target, election)
         if not problems:
-            problems = file_warnings(item.value, target)
-            process = ConfiguredScheduler(item.label, item.value, target)
+            config = {**item.value, "leaderElection": election} if election else item.value
+            warn = file_warnings if needs_kubeconfig(item) else config_warnings
+            problems = warn(config, target)
+            process = ConfiguredScheduler(item.label, config, target)
             checked.processes.append((item, process))
         checked.problems += [(item, problem) for problem in problems]
+        place = item.place.place if item.place and not options.place else options.place
+        checked.problems += [(item, problem) for problem in refused(place, item.value, target)]
     return checked
+
+
+def needs_kubeconfig(item: Item) -> bool:
+    """Whether no ServiceAccount or product gives a configuration's reader its credentials."""
+    place = item.place
+    if place is not None and (place.part is not None or place.place):
+        return False  # the product that makes the file of it sets the kubeconfig
+    if item.reader is not None:
+        return not item.reader.account
+    return place is None or (place.text is not None and not place.text.has_credentials)
 
 
 _REPORTED_ELSEWHERE: Final = (

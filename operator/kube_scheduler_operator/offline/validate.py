@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,35 +10,60 @@ from ..base import names
 from ..base.findings import (
     ERROR,
     WARNING,
-    Path,
     Problem,
     Severity,
     did_you_mean,
     format_path,
     listing,
 )
-from ..base.objects import mapping
 from ..kube.resource import CONFIGURED, LOAD_POLICIES, OPERATOR_SETTINGS
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
-from ..schedulerconfig.printed_arguments import unprintable_arguments
-from ..schedulerconfig.schema import API_VERSION, ARGS, KIND, args_struct
-from ..schedulerconfig.source import Document, Position, read
+from ..schedulerconfig.schema import API_VERSION, ARGS, KIND
+from ..schedulerconfig.source import Document, Position
 from ..schedulerconfig.source_culprit import first_culprit
+from ..schedulerconfig.source_tree import SourceNode
 from ..schedulerconfig.warnings import warnings_between
 from .checks import Checked, Checker, CheckOptions, Item, Kind
-from .config_maps import CONFIG_MAP, MountedFile, mounted_files, scheduler_images
+from .command_lines import check_command, check_together
 from .control_plane import check_configurations
+from .documents import (
+    FIRST_ONLY,
+    NO_DOCUMENT,
+    NOT_STRICT,
+    SYNTAX,
+    Source,
+    TextProblem,
+    is_read,
+    read_sources,
+    sources_items,
+)
+from .forms.kubeadm import GROUP as KUBEADM_GROUP
+from .linking import Readers
 from .load_policies import check_load_policies
 from .operator_settings import check_operator_settings
+from .other_files import nothing_to_check
 from .secondary_schedulers import check_objects
+from .templates import NOT_RENDERED
 
-SYNTAX: Final = "Syntax"
-NOT_STRICT: Final = "NotStrict"
+__all__ = [
+    "KINDS",
+    "NEVER_READ",
+    "NOT_RENDERED",
+    "NOT_STRICT",
+    "NO_DOCUMENT",
+    "OLD_API_VERSION",
+    "SYNTAX",
+    "UNKNOWN_KIND",
+    "Diagnosis",
+    "ValidationReport",
+    "validate",
+    "wrong_types",
+]  # fmt: skip
+
 OLD_API_VERSION: Final = "OldAPIVersion"
 UNKNOWN_KIND: Final = "UnknownKind"
-NO_DOCUMENT: Final = "NoDocument"
 NEVER_READ: Final = "NeverRead"
 
 Kinds = Mapping[tuple[str, str], Kind]
@@ -100,13 +125,15 @@ class ValidationReport:
         findings: errors and warnings, by file and position.
         documents: (file, kind) of every checked document, in order.
         others: (file, kind) of objects that do not configure a scheduler.
-        items: the checked documents.
+        items: the checked documents that configure a scheduler.
+        remarks: about files that were not checked.
     """
 
     findings: tuple[Diagnosis, ...]
     documents: tuple[tuple[str, str], ...]
     others: tuple[tuple[str, str], ...] = ()
     items: tuple[Item, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """The number of findings of this severity."""
@@ -118,19 +145,27 @@ class ValidationReport:
         return not self.count(ERROR)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the files have nothing to check."""
+        return not self.documents
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """For which version configurations in ConfigMaps were checked."""
-        mounted = dict.fromkeys(item.mounted for item in self.items if item.mounted)
-        return tuple(
-            f"{CONFIG_MAP} {each.config_map} was checked for kube-scheduler "
-            f"{each.version.short}, as in the image of {each.workload}"
-            for each in mounted
-            if each.version
-        )
+        """For which version configurations in other documents were checked."""
+        found = {}
+        for item in self.items:
+            if item.place is not None and item.version is not None:
+                owner, version = item.place.owner, item.version.short
+                source = f", as in the image of {item.reader.label}" if item.reader else ""
+                found[owner] = f"{owner} was checked for kube-scheduler {version}{source}"
+        return (*found.values(), *self.remarks)
 
 
 def validate(
-    files: Sequence[tuple[str, str | bytes]], options: CheckOptions, kinds: Kinds = KINDS
+    files: Sequence[tuple[str, str | bytes]],
+    options: CheckOptions,
+    kinds: Kinds = KINDS,
+    found: Collection[str] = (),
 ) -> ValidationReport:
     """Check the documents of files.
 
@@ -138,60 +173,109 @@ def validate(
         files: (name, content); a text, or bytes that are UTF-8 or UTF-16.
         options: what the check depends on besides the files.
         kinds: the kinds to check.
+        found: the names of files that were found in a directory or by a pattern: what is not
+            kube-scheduler's in them is not reported.
     """
+
+    def own(item: Item) -> bool:
+        return (_group(item), item.kind) in kinds
+
+    sources = read_sources(files, options.gates.version.minor, own)
     findings: list[Diagnosis] = []
     known: list[tuple[Item, Kind]] = []
+    documents: list[tuple[Item, str]] = []
     others: list[tuple[Item, Problem]] = []
-    for items, found, first in _documents(files, options):
-        findings += found
-        has_configuration = bool(items) and _is_mounted(items[0])
-        for item in items:
-            kind = _kind(item, kinds)
-            if has_configuration and item is not items[0] and _is_for_kube_scheduler(item):
-                findings.append(_diagnosis(item, _never_read(item)))
-                continue
-            if isinstance(kind, Problem):
-                if _of_others(item, kinds):
-                    others.append((item, kind))
+    passed_over = 0
+    for source in sources:
+        if source.file in found and source.place is None and not _is_ours(source, own):
+            passed_over += not source.items
+            others += [(item, nothing_to_check(item)) for item in source.items]
+            continue
+        findings += [_of_text(source, each) for each in source.problems]
+        unread = {id(item) for item, problem in _unread(source) if problem.severity == WARNING}
+        for item, problem in _unread(source):
+            findings.append(_diagnosis(item, problem))
+        for index, item in enumerate(source.items):
+            contents = source.contents.get(index)
+            if contents is not None:
+                if contents:
+                    documents.append((item, item.kind))
+                    findings += [_diagnosis(item, problem) for problem in contents.problems]
                 else:
-                    findings.append(_diagnosis(item, kind))
-            else:
+                    others.append((item, nothing_to_check(item)))
+                continue
+            if id(item) in unread and not _is_ignored_by_kubeadm(source, item):
+                documents.append((item, item.kind))
+                continue
+            kind = _kind(item, kinds)
+            if isinstance(kind, Kind):
                 known.append((item, kind))
-        findings += [_diagnosis(item, problem) for item, problem in _refused(items, first)]
-    if not (known or findings):  # nothing else was to be checked
+                documents.append((item, item.kind))
+            elif _of_others(item, kinds):
+                others.append((item, nothing_to_check(item)))
+            elif source.file not in found or _is_for_kube_scheduler(item):
+                findings.append(_diagnosis(item, kind))
+                documents.append((item, item.kind))
+            else:
+                others.append((item, nothing_to_check(item)))
+        if source.place is None and not source.items and source.problems:
+            broken = Item(source.file, source.first or _EMPTY, {})
+            documents.append((broken, ""))
+    if not (documents or findings):  # nothing else was to be checked
         findings += [_diagnosis(item, problem) for item, problem in others]
-    findings += [_diagnosis(item, problem) for item, problem in _check(known, options)]
+    findings += [_diagnosis(item, problem) for item, problem in _check(known, options, sources)]
     order = {name: index for index, (name, _) in enumerate(files)}
     findings.sort(key=lambda each: (order[each.file], each.position, each.path))
     return ValidationReport(
-        tuple(findings),
-        tuple((item.file, item.kind) for item, _ in known),
+        tuple(dict.fromkeys(findings)),
+        tuple((item.file, kind) for item, kind in documents if not _is_container(item, sources)),
         tuple((item.file, item.kind) for item, _ in others),
         tuple(item for item, _ in known),
+        _remarks(passed_over),
     )
 
 
-_Documents = tuple[list[Item], list[Diagnosis], Document | None]
-"""The documents that are objects, problems of the text, and the first nonempty document."""
+_EMPTY: Final = Document(SourceNode(Position(1, 1), None))
 
 
-def _documents(
-    files: Sequence[tuple[str, str | bytes]], options: CheckOptions
-) -> Iterator[_Documents]:
-    """The documents of each file, then those of each file in its ConfigMaps."""
-    minor = options.gates.version.minor
-    manifests = [(text, _read(file, text, minor)) for file, text in files]
-    images = scheduler_images(item.value for _, (items, _, _) in manifests for item in items)
-    for (file, _), (text, (items, found, first)) in zip(files, manifests, strict=True):
-        mounted = {
-            id(item): list(mounted_files(item.document, text, images))
-            for item in items
-            if item.kind == CONFIG_MAP
-        }
-        yield [item for item in items if not mounted.get(id(item))], found, first
-        for each in (one for found_ones in mounted.values() for one in found_ones):
-            version = each.version.minor if each.version else minor
-            yield _read(file, each.text, version, each)
+def _remarks(passed_over: int) -> tuple[str, ...]:
+    if not passed_over:
+        return ()
+    files = "file has" if passed_over == 1 else "files have"
+    return (f"{passed_over} {files} no Kubernetes objects and were not checked",)
+
+
+def _group(item: Item) -> str:
+    return str(item.value.get("apiVersion") or "").rpartition("/")[0]
+
+
+def _is_ours(source: Source, own: Callable[[Item], bool]) -> bool:
+    """Whether a file that was found, not named, has anything of kube-scheduler."""
+    if any(source.contents.values()):
+        return True
+    return any(own(item) or item.kind == KIND or _is_policy(item) for item in source.items)
+
+
+def _is_container(item: Item, sources: Sequence[Source]) -> bool:
+    """Whether a document only holds others, which are counted themselves."""
+    for source in sources:
+        for index, contents in source.contents.items():
+            if source.items[index] is item:
+                return not (contents.commands or contents.problems)
+    return False
+
+
+def _of_text(source: Source, problem: TextProblem) -> Diagnosis:
+    return Diagnosis(
+        source.file,
+        problem.position,
+        "",
+        "",
+        problem.reason,
+        problem.message,
+        problem.fix,
+        problem.severity,
+    )
 
 
 def _of_others(item: Item, kinds: Kinds) -> bool:
@@ -212,12 +296,6 @@ def _of_others(item: Item, kinds: Kinds) -> bool:
     return not (item.kind in {name for _, name in kinds} and did_you_mean(group, ours))
 
 
-def _is_mounted(item: Item) -> bool:
-    """Whether it is the document that kube-scheduler reads from its file."""
-    document = item.document
-    return document.index == 0 and not document.is_listed and item.kind == KIND
-
-
 def _is_for_kube_scheduler(item: Item) -> bool:
     """Whether it is a configuration, or not an object that the API server would accept."""
     api_version = str(item.value.get("apiVersion") or "")
@@ -229,63 +307,6 @@ def _is_for_kube_scheduler(item: Item) -> bool:
 def _is_policy(item: Item) -> bool:
     """Whether it is a Policy of kube-scheduler; other products have a Policy in their own group."""
     return item.kind == "Policy" and item.value.get("apiVersion") in ("v1", "", None)
-
-
-def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
-    """Whether a path is in arguments that kube-scheduler passes on as they are, in JSON."""
-    if path[:1] + path[2:3] + path[4:5] != ("profiles", "pluginConfig", "args"):
-        return False
-    name = document.data((*path[:4], "name"))
-    return isinstance(name, str | None) and args_struct(name or "", minor) is None
-
-
-def _read(
-    file: str, content: str | bytes, minor: int, mounted: MountedFile | None = None
-) -> _Documents:
-    documents, error = read(content)
-    objects = [each for document in documents for each in document.objects()]
-    items: list[Item] = []
-    found: list[Diagnosis] = []
-
-    def report(position: Position, index: int, reason: str, message: str, fix: str) -> None:
-        # What follows a configuration is not read by kube-scheduler.
-        is_read = not (items and index and _is_mounted(items[0]))
-        severity: Severity = ERROR if is_read else WARNING
-        ignored = "" if is_read else f"; {_FIRST_ONLY}"
-        if mounted:
-            position = mounted.in_manifest(position)
-        found.append(Diagnosis(file, position, "", "", reason, message + ignored, fix, severity))
-
-    for document in objects:
-        value = document.value
-        if isinstance(value, Mapping):
-            items.append(Item(file, document, value, mounted))
-        else:
-            message = "a document must be an object with apiVersion and kind"
-            fix = "add both, or remove the document"
-            report(document.root.position, document.index, NO_DOCUMENT, message, fix)
-    for document in documents:
-        for flaw in document.flaws:
-            wrong, _, fix = flaw.message.rpartition("; ")
-            if not _is_not_decoded(document, flaw.path, minor):
-                report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
-        if mapping(document.root.data).get("kind") == KIND:
-            for path, message in unprintable_arguments(document, minor):
-                what, _, fix = message.rpartition("; ")
-                wrong = (
-                    f"{format_path(path)}: kube-scheduler has to read these arguments as YAML to "
-                    f"print them with -v=2, as the operator starts it: {what or fix}"
-                )
-                fix = "remove args; the plugin has no arguments"
-                report(document.position(path), document.index, SYNTAX, wrong, fix)
-    if error is not None:
-        wrong, _, fix = error.message.rpartition("; ")
-        index = documents[-1].index + 1 if documents else 0
-        report(error.position, index, SYNTAX, wrong or fix, fix if wrong else "correct the syntax")
-    elif not documents:
-        message = "the file does not contain a document"
-        report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
-    return items, found, documents[0] if documents else None
 
 
 def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
@@ -346,24 +367,34 @@ def _missing(item: Item, key: str, fix: str) -> Problem:
     return Problem(UNKNOWN_KIND, (), f"{key} is missing", fix)
 
 
-_FIRST_ONLY: Final = "kube-scheduler reads only the first document of its file"
-
-
 def _never_read(item: Item) -> Problem:
     """The warning of a document behind a configuration."""
-    message = f"{_FIRST_ONLY} and ignores this one"
+    message = f"{FIRST_ONLY} and ignores this one"
     fix = "move it to its own file"
     if item.kind == KIND:
         fix += ", or move its profiles to the first document"
     return Problem(NEVER_READ, (), message, fix, WARNING)
 
 
-def _refused(items: Sequence[Item], first: Document | None) -> Iterator[tuple[Item, Problem]]:
-    """The configurations that kube-scheduler does not find because of another document.
+def _unread(source: Source) -> Iterator[tuple[Item, Problem]]:
+    """The documents that kube-scheduler does not read or find, because of others in their file.
 
-    `first` is the first nonempty document of the file.
+    kops reads a configuration that follows its Cluster, and kubeadm ignores one in its file.
     """
-    if first is None or not items or _is_mounted(items[0]):
+    items, first = source.items, source.first
+    if source.place is not None and source.place.part is not None:
+        return
+    if first is None or not items or _has_kops_cluster(source):
+        return
+    if any(_is_ignored_by_kubeadm(source, item) for item in items):
+        for item in items:
+            if _is_ignored_by_kubeadm(source, item):
+                yield item, _ignored_by_kubeadm()
+        return
+    if is_read(items[0]):
+        for item in items[1:]:
+            if _is_for_kube_scheduler(item):
+                yield item, _never_read(item)
         return
     fix = "move the configuration to a file of its own"
     if first.index:
@@ -381,14 +412,35 @@ def _refused(items: Sequence[Item], first: Document | None) -> Iterator[tuple[It
             message = "kube-scheduler reads no List and exits with an error"
         else:
             message = (
-                f"{_FIRST_ONLY}, which is {what}, and exits with an error; this one is document "
+                f"{FIRST_ONLY}, which is {what}, and exits with an error; this one is document "
                 f"{item.document.index + 1}"
             )
         yield item, Problem(NEVER_READ, (), message, fix)
 
 
+def _has_kops_cluster(source: Source) -> bool:
+    return any(_group(item) == "kops.k8s.io" for item in source.items)
+
+
+def _is_ignored_by_kubeadm(source: Source, item: Item) -> bool:
+    """Whether it is a configuration in a file of kubeadm."""
+    return item.kind == KIND and any(_group(each) == KUBEADM_GROUP for each in source.items)
+
+
+def _ignored_by_kubeadm() -> Problem:
+    return Problem(
+        NEVER_READ,
+        (),
+        "kubeadm ignores a KubeSchedulerConfiguration in its file, and kube-scheduler runs "
+        "without it",
+        "write it to a file of each control-plane node, and let scheduler.extraArgs name it with "
+        "config and extraVolumes mount it; `kubectl scheduler compose --for kubeadm` writes both",
+        WARNING,
+    )
+
+
 def _check(
-    known: Sequence[tuple[Item, Kind]], options: CheckOptions
+    known: Sequence[tuple[Item, Kind]], options: CheckOptions, sources: Sequence[Source]
 ) -> Iterator[tuple[Item, Problem]]:
     reported: set[tuple[int, str]] = set()
     malformed: set[int] = set()
@@ -411,6 +463,14 @@ def _check(
     by_process = {id(process): item for item, process in processes}
     for process, problem in warnings_between([process for _, process in processes]):
         yield by_process[id(process)], problem
+    started = [pair for source in sources for pair in source.commands]
+    every = sources_items(sources)
+    readers = Readers([command for _, command in started], every)
+    for item, command in started:
+        for problem in check_command(item, command, readers, options):
+            yield item, problem
+    configured = [(item, process.config) for item, process in processes if item.kind == KIND]
+    yield from check_together(configured, every)
 
 
 def _check_definitions(items: Sequence[tuple[Item, Kind]]) -> Iterator[tuple[Item, Problem]]:
@@ -438,7 +498,7 @@ def _diagnosis(item: Item, problem: Problem) -> Diagnosis:
         file=item.file,
         position=item.position(problem.path),
         kind=item.kind,
-        path=format_path(problem.path),
+        path=item.shown_path(problem.path),
         reason=problem.reason,
         message=message,
         fix=fix or _REMEDIES.get(problem.reason, _REMEDY),

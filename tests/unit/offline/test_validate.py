@@ -98,9 +98,9 @@ def test_warnings_wait_until_the_errors_are_gone() -> None:
         ("# nothing\n", "NoDocument", 1, 1),
         ("- a\n", "NoDocument", 1, 1),
         (f"{HEAD}parallelism: 1\nparallelism: 2\n", "NotStrict", 4, 1),
-        ("kind: Pod\napiVersion: v1\n", "UnknownKind", 1, 1),
+        ("kind: Pod\napiVersion: v1\n", "NothingToCheck", 1, 1),
         ("a: 1\n", "UnknownKind", 1, 1),
-        ("apiVersion: v1\nkind: Scheduler\n", "UnknownKind", 1, 1),
+        ("apiVersion: v1\nkind: Scheduler\n", "NothingToCheck", 1, 1),
         ("apiVersion: config.openshift.io/v2\nkind: Scheduler\n", "UnknownKind", 1, 1),
         (f"{KUBESCHEDULER}  logLevl: Debug\n", "UnknownField", 5, 3),
         (f"{KUBESCHEDULER}  logLevel: Debg\n", "InvalidValue", 5, 3),
@@ -120,7 +120,7 @@ def test_other_objects_are_skipped_unless_there_is_nothing_else() -> None:
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
     result = look(f"{HEAD}---\n{role}")
     assert (result.findings, result.others) == ((), (("0.yaml", "Role"),))
-    assert one(role).reason == "UnknownKind"
+    assert one(role).message == "has no scheduler configuration: it is a Role"
     misspelt = "apiVersion: config.openshift.io/v1\nkind: Schedular\n"
     assert one(f"{HEAD}---\n{misspelt}").reason == "UnknownKind"
     group = "apiVersion: config.openshift.example/v1\nkind: Scheduler\n"
@@ -133,7 +133,6 @@ def test_other_objects_are_skipped_unless_there_is_nothing_else() -> None:
         ("operator.knative.dev/v1", "Scheduler"),
         ("scheduling.volcano.sh/v1beta1", "LoadPolicy"),
         ("kyverno.io/v1", "Policy"),
-        ("operator.openshift.io/v1", "SecondaryScheduler"),
         ("operator.openshift.io/v1", "KubeControllerManager"),
         ("config.openshift.io/v1", "APIServer"),
     ],
@@ -142,8 +141,8 @@ def test_kinds_of_other_products_are_not_errors(api_version: str, kind: str) -> 
     result = look(f"{HEAD}---\napiVersion: {api_version}\nkind: {kind}\n")
     assert (result.findings, result.others) == ((), (("0.yaml", kind),))
     alone = one(f"apiVersion: {api_version}\nkind: {kind}\n")
-    assert alone.reason == "UnknownKind"
-    assert "does not" not in alone.message
+    assert alone.reason == "NothingToCheck"
+    assert alone.message.startswith("has no scheduler configuration: it is a")
 
 
 def test_what_oc_prints_is_valid_on_openshift() -> None:

@@ -1,0 +1,277 @@
+"""The documents of files, and those in them: ConfigMaps, patches, values and other forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ..base.findings import ERROR, WARNING, Path, Severity, format_path
+from ..base.objects import mapping
+from ..schedulerconfig.printed_arguments import unprintable_arguments
+from ..schedulerconfig.schema import KIND, args_struct
+from ..schedulerconfig.source import Document, Position, read
+from ..schedulerconfig.source_encoding import LINE_BREAK, characters
+from .checks import Item
+from .embedding import Embedding
+from .forms.form import CommandLine, Contents, Part
+from .forms.table import read_form
+from .linking import Readers
+from .templates import NOT_RENDERED, template_of
+
+SYNTAX: Final = "Syntax"
+NOT_STRICT: Final = "NotStrict"
+NO_DOCUMENT: Final = "NoDocument"
+FIRST_ONLY: Final = "kube-scheduler reads only the first document of its file"
+
+_POLICY: Final = re.compile(r"""\bkind["']?\s*:\s*["']?Policy\b""")
+_DEEPEST: Final = 4
+"""Texts in texts below which nothing is searched: a ConfigMap in Helm values has 3."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextProblem:
+    """What is wrong with the text of a file; the position is in the file that users see."""
+
+    position: Position
+    reason: str
+    message: str
+    fix: str
+    severity: Severity = ERROR
+
+
+@dataclass(slots=True)
+class Source:
+    """A file, or a text or a part of one.
+
+    Attributes:
+        file: the display name of the file.
+        place: where in the file it stands; None: it is the file.
+        items: the documents that are objects.
+        problems: of the text.
+        first: the first nonempty document.
+        contents: what the items contain for kube-scheduler, by their number; without those that
+            have no known form.
+    """
+
+    file: str
+    place: Embedding | None = None
+    items: list[Item] = field(default_factory=list)
+    problems: list[TextProblem] = field(default_factory=list)
+    first: Document | None = None
+    contents: dict[int, Contents] = field(default_factory=dict)
+
+    @property
+    def commands(self) -> Iterator[tuple[Item, CommandLine]]:
+        """The kube-schedulers that its documents start."""
+        for index, contents in self.contents.items():
+            for command in contents.commands:
+                yield self.items[index], command
+
+
+def read_sources(
+    files: Sequence[tuple[str, str | bytes]], minor: int, own: Callable[[Item], bool]
+) -> list[Source]:
+    """Read files, and everything in them that is kube-scheduler's.
+
+    Args:
+        files: (name, content).
+        minor: of the kube-scheduler that reads them, unless they show another one.
+        own: whether an item has a kind that is checked as it is.
+    """
+    sources = [_read(file, content, minor, own) for file, content in files]
+    commands = [pair for source in sources for pair in source.commands]
+    readers = Readers([command for _, command in commands], sources_items(sources))
+    found: list[Source] = []
+    for (_, content), source in zip(files, sources, strict=True):
+        found.append(source)
+        found += _inside(source, content, minor, own, readers, 0)
+    _find_readers(found)
+    return found
+
+
+def _find_readers(sources: Sequence[Source]) -> None:
+    """Set the readers of configurations that are files themselves."""
+    commands = [command for source in sources for _, command in source.commands]
+    if not commands:
+        return
+    readers = Readers(commands, ())
+    for source in sources:
+        for index, item in enumerate(source.items):
+            if item.kind == KIND and item.place is None:
+                source.items[index] = replace(item, reader=readers.of_file(item.file))
+
+
+def sources_items(sources: Sequence[Source]) -> list[Item]:
+    """The items of all sources."""
+    return [item for source in sources for item in source.items]
+
+
+def _inside(
+    source: Source,
+    content: str | bytes,
+    minor: int,
+    own: Callable[[Item], bool],
+    readers: Readers,
+    depth: int,
+) -> Iterator[Source]:
+    """The texts and parts of a source's documents, and those in them."""
+    if depth == _DEEPEST or not source.contents:
+        return
+    lines: list[str] = []
+    for index, contents in list(source.contents.items()):
+        item, kept = source.items[index], []
+        for part in contents.parts:
+            yield _part(source, item, part, contents)
+        for text in contents.texts:
+            if not text.required and not _may_be_ours(text.content):
+                continue
+            if not lines:
+                shown = content if isinstance(content, str) else characters(content).text
+                lines = LINE_BREAK.split(shown)
+            at = item.document.position(text.at)
+            rest = tuple(lines[at.line :])
+            place = Embedding(text.owner, at, text.content, rest, source.place, text=text)
+            inner = _read(source.file, text.content, minor, own, place, readers.of_text(text))
+            if not text.required and not _is_ours(inner, text.content):
+                continue
+            kept.append(text)
+            yield inner
+            yield from _inside(inner, text.content, minor, own, readers, depth + 1)
+        source.contents[index] = replace(contents, texts=tuple(kept))
+
+
+def _part(source: Source, item: Item, part: Part, contents: Contents) -> Source:
+    place = Embedding(part.owner, item.document.root.position, outer=source.place, part=part)
+    document = Document(part.root)
+    reader = contents.commands[part.command] if part.command is not None else None
+    value = document.value
+    inner = Source(source.file, place, first=document)
+    if isinstance(value, Mapping):
+        inner.items.append(Item(source.file, document, value, place, reader))
+        inner.problems += _of_a_template(inner.items[0])
+    else:
+        message = "the configuration must be an object"
+        fix = "write its fields below, indented"
+        inner.problems.append(
+            TextProblem(place.in_file(part.root.position), "InvalidType", message, fix)
+        )
+    return inner
+
+
+def _may_be_ours(text: str) -> bool:
+    return KIND in text or "scheduler" in text.lower() or bool(_POLICY.search(text))
+
+
+def _is_ours(source: Source, text: str) -> bool:
+    """Whether a text is kube-scheduler's, even if it is broken."""
+    if source.contents:
+        return True
+    kinds = [item.value.get("kind") for item in source.items]
+    if any(kind in (KIND, "Policy") for kind in kinds):
+        return True
+    broken = any(problem.reason in (SYNTAX, NOT_RENDERED) for problem in source.problems)
+    return broken and (KIND in text or bool(_POLICY.search(text)))
+
+
+def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
+    """Whether a path is in arguments that kube-scheduler passes on as they are, in JSON."""
+    if path[:1] + path[2:3] + path[4:5] != ("profiles", "pluginConfig", "args"):
+        return False
+    name = document.data((*path[:4], "name"))
+    return isinstance(name, str | None) and args_struct(name or "", minor) is None
+
+
+def is_read(item: Item) -> bool:
+    """Whether it is the document that kube-scheduler reads from its file."""
+    document = item.document
+    return document.index == 0 and not document.is_listed and item.kind == KIND
+
+
+def _read(
+    file: str,
+    content: str | bytes,
+    minor: int,
+    own: Callable[[Item], bool],
+    place: Embedding | None = None,
+    reader: CommandLine | None = None,
+) -> Source:
+    shown = (place.version if place else None) or (reader.version if reader else None)
+    minor = shown.minor if shown else minor
+    documents, error = read(content)
+    objects = [each for document in documents for each in document.objects()]
+    source = Source(file, place, first=documents[0] if documents else None)
+    items = source.items
+
+    def report(position: Position, index: int, reason: str, message: str, fix: str) -> None:
+        # What follows a configuration is not read by kube-scheduler.
+        ignored = bool(items) and index > 0 and is_read(items[0])
+        severity: Severity = WARNING if ignored else ERROR
+        more = f"; {FIRST_ONLY}" if ignored else ""
+        at = place.in_file(position) if place else position
+        source.problems.append(TextProblem(at, reason, message + more, fix, severity))
+
+    for document in objects:
+        value = document.value
+        item = Item(file, document, value if isinstance(value, Mapping) else {}, place, reader)
+        contents = None if own(item) else read_form(document)
+        if isinstance(value, Mapping) or contents:
+            if contents is not None:
+                source.contents[len(items)] = contents
+            items.append(item)
+        else:
+            message = "a document must be an object with apiVersion and kind"
+            fix = "add both, or remove the document"
+            report(document.root.position, document.index, NO_DOCUMENT, message, fix)
+    for document in documents:
+        for flaw in document.flaws:
+            wrong, _, fix = flaw.message.rpartition("; ")
+            if not _is_not_decoded(document, flaw.path, minor):
+                report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
+        if mapping(document.root.data).get("kind") == KIND:
+            for path, message in unprintable_arguments(document, minor):
+                what, _, fix = message.rpartition("; ")
+                wrong = (
+                    f"{format_path(path)}: kube-scheduler has to read these arguments as YAML to "
+                    f"print them with -v=2, as the operator starts it: {what or fix}"
+                )
+                fix = "remove args; the plugin has no arguments"
+                report(document.position(path), document.index, SYNTAX, wrong, fix)
+    if error is not None:
+        wrong, _, fix = error.message.rpartition("; ")
+        index = documents[-1].index + 1 if documents else 0
+        text = content if isinstance(content, str) else characters(content).text
+        template = template_of(text)
+        if template is not None:
+            report(template.position, index, NOT_RENDERED, template.message, template.fix)
+        else:
+            what, fix = (wrong, fix) if wrong else (fix, "correct the syntax")
+            report(error.position, index, SYNTAX, what, fix)
+    elif not documents:
+        message = "the file does not contain a document"
+        report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
+    for item in items:
+        if item.kind == KIND:
+            source.problems += _of_a_template(item)
+    return source
+
+
+def _of_a_template(item: Item) -> Iterator[TextProblem]:
+    """That a configuration still has the expressions of a template, once for each document."""
+    for path, text in _strings(item.document.root.data, ()):
+        template = template_of(text)
+        if template is not None:
+            yield TextProblem(item.position(path), NOT_RENDERED, template.message, template.fix)
+            return
+
+
+def _strings(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _strings(each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _strings(each, (*path, index))

@@ -1,0 +1,75 @@
+"""Where a configuration in another document stands, and what reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..base.findings import Path
+from ..schedulerconfig.source_encoding import LINE_BREAK
+from ..schedulerconfig.source_tree import Position
+from ..schedulerconfig.versions import Version
+from .forms.form import Mount, Part, Text
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """A place in a document.
+
+    Attributes:
+        owner: the object that has it: `ConfigMap my-config`.
+        position: of the content's key, in the text that has the document.
+        content: the content, if it is a text; None: a part of the document.
+        lines: the lines of that text from the first line of the content on; empty if the content
+            is written in another form.
+        outer: where that text itself stands; None: it is the file.
+        text: the text's description.
+        part: the part's description.
+    """
+
+    owner: str
+    position: Position
+    content: str | None = None
+    lines: tuple[str, ...] = ()
+    outer: Embedding | None = None
+    text: Text | None = None
+    part: Part | None = None
+
+    def in_file(self, position: Position) -> Position:
+        """The position in the file of one in the content; that of the key if it differs."""
+        here = self._in_text(position)
+        return self.outer.in_file(here) if self.outer else here
+
+    def _in_text(self, position: Position) -> Position:
+        if self.content is None:
+            return position
+        index = position.line - 1
+        content = LINE_BREAK.split(self.content)
+        if index < min(len(content), len(self.lines)):
+            line, found = content[index], self.lines[index]
+            if found.endswith(line):
+                first = self.position.line + 1
+                return Position(first + index, len(found) - len(line) + position.column)
+        return self.position
+
+    def outer_path(self, path: Path) -> Path:
+        """The path that users see: that in the document, for a part of it."""
+        return self.part.outer(path) if self.part else path
+
+    @property
+    def version(self) -> Version | None:
+        """The version of the kube-scheduler that reads it, if the document shows it."""
+        described = self.text or self.part
+        own = described.version if described else None
+        return own or (self.outer.version if self.outer else None)
+
+    @property
+    def place(self) -> str:
+        """The provider whose scheduler reads it, as in `--for`; empty: unknown."""
+        described = self.text or self.part
+        return described.place if described else ""
+
+    @property
+    def node_mounts(self) -> tuple[Mount, ...] | None:
+        """The files that the node has from outside; None: unknown."""
+        own = self.text.node_mounts if self.text else None
+        return own if own is not None or self.outer is None else self.outer.node_mounts

@@ -1,0 +1,54 @@
+"""ConfigMaps and Secrets with files of kube-scheduler.
+
+Of a Secret only the files that are kube-scheduler's are read; no other content is ever quoted.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Final
+
+from ...base.objects import mapping
+from ...schedulerconfig.source import Document
+from .form import Contents, Form, Text
+from .objects import label_of, name_of, namespace_of, value_of
+
+CONFIG_MAP: Final = "ConfigMap"
+SECRET: Final = "Secret"  # noqa: S105  # a kind
+_PLAIN: Final = {CONFIG_MAP: ("data",), SECRET: ("stringData",)}
+_ENCODED: Final = {CONFIG_MAP: ("binaryData",), SECRET: ("data",)}
+
+
+def read(document: Document) -> Contents | None:
+    """The files in a ConfigMap or Secret."""
+    value = value_of(document)
+    kind = value.get("kind")
+    if value.get("apiVersion") != "v1" or kind not in _PLAIN:
+        return None
+    return Contents(texts=tuple(_texts(document, str(kind))))
+
+
+def _texts(document: Document, kind: str) -> Iterator[Text]:
+    value = value_of(document)
+    owner, namespace, name = label_of(value), namespace_of(value), name_of(value)
+    for section in (*_PLAIN[kind], *_ENCODED[kind]):
+        for key, content in mapping(value.get(section)).items():
+            if not isinstance(content, str):
+                continue
+            file = _decoded(content) if section in _ENCODED[kind] else content
+            if file:
+                yield Text((section, key), file, owner, kind, namespace, name, str(key))
+
+
+def _decoded(content: str) -> str:
+    try:
+        return base64.b64decode(content, validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return ""
+
+
+CONFIG_MAPS: Final = Form(
+    "ConfigMap, Secret (`data`, `stringData`)", "Kubernetes 1.35, core/v1 ConfigMap, Secret", read
+)

@@ -1,0 +1,64 @@
+"""Any other document with a whole KubeSchedulerConfiguration somewhere in it.
+
+Helm values of any chart, HelmRelease, HelmChart, Application, cloud-config and MachineConfig, for
+example. The configuration is a text, or a part of the document with its own `kind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ...base.findings import Path
+from ...schedulerconfig.schema import KIND
+from ...schedulerconfig.source import Document
+from ...schedulerconfig.source_tree import SourceNode
+from .form import Contents, Form, Part, Text
+from .objects import label_of, text, value_of
+
+DEEPEST: Final = 12
+"""Levels below which no chart keeps a configuration."""
+
+
+def read(document: Document) -> Contents | None:
+    """The configurations in a document of another kind."""
+    value = value_of(document)
+    if not value or value.get("kind") == KIND:
+        return None
+    owner = label_of(value) or "file"
+    texts: list[Text] = []
+    parts: list[Part] = []
+    for path, node in _walk(document.root, (), 0):
+        if isinstance(node.data, str):
+            target = text(_sibling(document, path, "path"))
+            texts.append(Text(path, node.data, owner, node_path=target))
+        else:
+            parts.append(Part(node, owner, {"": path}))
+    return Contents(tuple(texts), tuple(parts)) if texts or parts else None
+
+
+def _sibling(document: Document, path: Path, key: str) -> object:
+    return document.data((*path[:-1], key))
+
+
+def _walk(node: SourceNode, path: Path, depth: int) -> Iterator[tuple[Path, SourceNode]]:
+    if depth > DEEPEST:
+        return
+    if isinstance(node.data, str):
+        if KIND in node.data and "\n" in node.data:
+            yield path, node
+    elif isinstance(node.data, dict) and path and node.data.get("kind") == KIND:
+        yield path, node
+    else:
+        for key, (_, child) in node.fields.items():
+            yield from _walk(child, (*path, key), depth + 1)
+        for index, child in enumerate(node.items):
+            yield from _walk(child, (*path, index), depth + 1)
+
+
+EMBEDDED: Final = Form(
+    "any other document with a KubeSchedulerConfiguration in it (Helm values, HelmRelease, "
+    "cloud-config …)",
+    "the field `kind` of the configuration",
+    read,
+)

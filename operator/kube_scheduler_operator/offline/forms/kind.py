@@ -1,0 +1,99 @@
+"""kind and k3d: clusters in containers, with patches for kubeadm and arguments of k3s.
+
+Sources: kubernetes-sigs/kind 0.30, pkg/apis/config/v1alpha4/types.go; k3d-io/k3d 5.8,
+pkg/config/v1alpha5/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ...base.findings import Path
+from ...schedulerconfig.source import Document
+from ...schedulerconfig.versions import Version
+from .flags import of_pairs
+from .form import Argument, CommandLine, Contents, Form, Mount, Text
+from .objects import at, group_kind, objects, text, value_of, version_of_image
+from .rancher import GIVEN, SCHEDULER_ARG
+
+_KIND: Final = "kind Cluster"
+
+
+def read_kind(document: Document) -> Contents | None:
+    """kubeadmConfigPatches, for the cluster and for nodes."""
+    value = value_of(document)
+    if group_kind(value) != ("kind.x-k8s.io", "Cluster"):
+        return None
+    nodes = list(objects(value.get("nodes")))
+    control = [(i, node) for i, node in nodes if node.get("role", "control-plane") != "worker"]
+    version = next(
+        (v for _, node in control if (v := version_of_image(text(node.get("image"))))), None
+    )
+    mounts: tuple[Mount, ...] = ()
+    for index, node in control:
+        mounts += tuple(_node_mounts(node, ("nodes", index, "extraMounts")))
+    texts = list(_patches(value, (), mounts, version))
+    for index, node in control:
+        own = tuple(_node_mounts(node, ("nodes", index, "extraMounts")))
+        texts += _patches(node, ("nodes", index), own, version)
+    return Contents(texts=tuple(texts))
+
+
+def _patches(
+    owner: Mapping[str, Any], path: Path, mounts: tuple[Mount, ...], version: Version | None
+) -> Iterator[Text]:
+    listed = owner.get("kubeadmConfigPatches")
+    for index, content in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(content, str):
+            where = (*path, "kubeadmConfigPatches", index)
+            yield Text(where, content, _KIND, node_mounts=mounts, version=version)
+
+
+def _node_mounts(node: Mapping[str, Any], path: Path) -> Iterator[Mount]:
+    for index, each in objects(node.get("extraMounts")):
+        source, target = text(each.get("hostPath")), text(each.get("containerPath"))
+        yield Mount(target, "", source, at=(*path, index))
+
+
+def read_k3d(document: Document) -> Contents | None:
+    """options.k3s.extraArgs."""
+    value = value_of(document)
+    if group_kind(value) != ("k3d.io", "Simple"):
+        return None
+    arguments: list[Argument] = []
+    path: Path = ("options", "k3s", "extraArgs")
+    for index, each in objects(at(value, *map(str, path))):
+        name, _, flag = text(each.get("arg")).lstrip("-").partition("=")
+        if name == SCHEDULER_ARG:
+            arguments += of_pairs(flag, (*path, index, "arg"))
+    mounts = []
+    for index, each in objects(value.get("volumes")):
+        host, _, target = text(each.get("volume")).partition(":")
+        target = target.partition(":")[0]
+        mounts.append(Mount(target, "", host, at=("volumes", index)))
+    image = text(value.get("image"))
+    if not arguments:
+        return Contents()
+    command = CommandLine(
+        label="k3d cluster",
+        arguments=tuple(arguments),
+        at=path,
+        mounts=tuple(mounts),
+        version=version_of_image(image),
+        namespace="kube-system",
+        given=GIVEN,
+    )
+    return Contents(commands=(command,))
+
+
+KIND: Final = Form(
+    "kind Cluster (`kubeadmConfigPatches`, `extraMounts`)",
+    "kubernetes-sigs/kind 0.30, pkg/apis/config/v1alpha4/types.go",
+    read_kind,
+)
+K3D: Final = Form(
+    "k3d Simple (`options.k3s.extraArgs`, `volumes`)",
+    "k3d-io/k3d 5.8, pkg/config/v1alpha5/types.go",
+    read_k3d,
+)

@@ -1,0 +1,240 @@
+"""kubeadm: ClusterConfiguration, and patches of the static Pod's manifest.
+
+Sources, in k8s.io/kubernetes 1.36.3, cmd/kubeadm/app: apis/kubeadm/v1beta4/types.go (extraArgs is a
+list), v1beta3/types.go (a map); phases/controlplane/manifests.go (flags and volumes of the Pod);
+util/patches/patches.go (patches). Cluster API repeats ClusterConfiguration in KubeadmControlPlane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ...base.findings import Path, Problem
+from ...schedulerconfig.source import Document
+from ...schedulerconfig.versions import Version
+from .flags import of_map, of_names, of_words
+from .form import Argument, CommandLine, Contents, Form, Mount, Text
+from .objects import at, group_kind, label_of, objects, text, value_of, version_of
+from .workload import container_mounts, container_words
+
+GROUP: Final = "kubeadm.k8s.io"
+KINDS: Final = ("ClusterConfiguration", "InitConfiguration", "JoinConfiguration")
+KUBECONFIG: Final = "/etc/kubernetes/scheduler.conf"
+GIVEN: Final[Mapping[str, str]] = {
+    "authentication-kubeconfig": KUBECONFIG,
+    "authorization-kubeconfig": KUBECONFIG,
+    "bind-address": "127.0.0.1",
+    "kubeconfig": KUBECONFIG,
+    "leader-elect": "true",
+}
+"""The flags that kubeadm sets (getSchedulerCommand)."""
+OWN_MOUNT: Final = Mount(KUBECONFIG, "", KUBECONFIG)
+INVALID: Final = "InvalidType"
+
+
+def read(document: Document) -> Contents | None:
+    """The scheduler of a ClusterConfiguration."""
+    value = value_of(document)
+    group, kind = group_kind(value)
+    if group != GROUP or kind not in KINDS:
+        return None
+    version = str(value.get("apiVersion")).rpartition("/")[2]
+    return scheduler(value, (), kind, lists=version not in ("v1beta1", "v1beta2", "v1beta3"))
+
+
+def scheduler(
+    value: Mapping[str, Any],
+    path: Path,
+    label: str,
+    *,
+    lists: bool,
+    kubernetes: Version | None = None,
+) -> Contents:
+    """The scheduler of the ClusterConfiguration at a path.
+
+    `lists` is whether its version writes extraArgs as a list. Without a `scheduler` there is none.
+    """
+    found = at(value, "scheduler")
+    if not isinstance(found, Mapping):
+        return Contents()
+    where = (*path, "scheduler")
+    kubernetes = kubernetes or version_of(value.get("kubernetesVersion"))
+    arguments, problems = _arguments(found.get("extraArgs"), (*where, "extraArgs"), lists=lists)
+    mounts = [OWN_MOUNT]
+    for index, each in objects(found.get("extraVolumes")):
+        host, target = text(each.get("hostPath")), text(each.get("mountPath"))
+        mounts.append(Mount(target, "", host, at=(*where, "extraVolumes", index)))
+    command = CommandLine(
+        label=label,
+        arguments=arguments,
+        at=(*where, "extraArgs"),
+        mounts=tuple(mounts),
+        version=kubernetes,
+        namespace="kube-system",
+        given=GIVEN,
+    )
+    return Contents(commands=(command,), problems=problems)
+
+
+def _arguments(
+    value: Any, path: Path, *, lists: bool
+) -> tuple[tuple[Argument, ...], tuple[Problem, ...]]:
+    problems = []
+    if isinstance(value, list) and not lists:
+        problems.append(
+            Problem(
+                INVALID,
+                path,
+                "extraArgs is a map in kubeadm.k8s.io/v1beta3, not a list of name and value",
+                "write it as NAME: VALUE, or set apiVersion: kubeadm.k8s.io/v1beta4",
+            )
+        )
+    elif isinstance(value, Mapping) and lists:
+        problems.append(
+            Problem(
+                INVALID,
+                path,
+                "extraArgs is a list in kubeadm.k8s.io/v1beta4, not a map",
+                "write each flag as {name: NAME, value: VALUE}",
+            )
+        )
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            if each is not None and not isinstance(each, str):
+                problems.append(
+                    Problem(
+                        INVALID,
+                        (*path, key),
+                        f"kubeadm takes texts only as values of extraArgs, not {each!r}"
+                        if not isinstance(each, bool)
+                        else "kubeadm takes texts only as values of extraArgs, not "
+                        f"{str(each).lower()}",
+                        "quote the value",
+                    )
+                )
+    found = of_names(value, path) if isinstance(value, list) else of_map(value, path)
+    return tuple(found), tuple(problems)
+
+
+def read_patch(document: Document) -> Contents | None:
+    """A patch of kube-scheduler's manifest: a list of JSON patch operations, or a part of a Pod."""
+    data = document.root.data
+    if isinstance(data, list):
+        return _operations(data, ())
+    if not isinstance(data, Mapping) or data.get("kind") not in (None, "Pod"):
+        return None
+    if data.get("apiVersion") is not None and at(data, "metadata", "name") is not None:
+        return None  # a whole Pod
+    for index, container in objects(at(data, "spec", "containers")):
+        if container.get("name") == "kube-scheduler":
+            where = ("spec", "containers", index)
+            words = container_words(container, where) or []
+            volumes = {text(v.get("name")): v for _, v in objects(at(data, "spec", "volumes"))}
+            mounts = (OWN_MOUNT, *container_mounts(container, volumes, where))
+            command = CommandLine(
+                "patch of kube-scheduler",
+                tuple(of_words(words)),
+                where,
+                mounts,
+                namespace="kube-system",
+                given=GIVEN,
+            )
+            return Contents(commands=(command,))
+    return None
+
+
+def _operations(operations: list[Any], path: Path) -> Contents | None:
+    words: list[tuple[str, Path]] = []
+    volumes: dict[str, Mapping[str, Any]] = {}
+    mounts: list[tuple[int, Any]] = []
+    for index, each in objects(operations):
+        target = text(each.get("path"))
+        if "op" not in each or not target.startswith("/spec/"):
+            return None
+        value = each.get("value")
+        if target.startswith("/spec/containers/0/command"):
+            entries = value if isinstance(value, list) else [value]
+            words += [(str(word), (*path, index, "value")) for word in entries]
+        elif "/volumeMounts" in target:
+            mounts += [(index, one) for one in (value if isinstance(value, list) else [value])]
+        elif target.startswith("/spec/volumes"):
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, Mapping):
+                    volumes[text(one.get("name"))] = one
+    if not words:
+        return None
+    found: list[Mount] = [OWN_MOUNT]
+    for index, mount in mounts:
+        container = {"volumeMounts": [mount]}
+        found += container_mounts(container, volumes, (*path, index))
+    command = CommandLine(
+        "patch of kube-scheduler",
+        tuple(of_words(words)),
+        path,
+        tuple(found),
+        namespace="kube-system",
+        given=GIVEN,
+    )
+    return Contents(commands=(command,))
+
+
+def read_cluster_api(document: Document) -> Contents | None:
+    """Cluster API: KubeadmControlPlane, its template, and KubeadmConfig."""
+    value = value_of(document)
+    group, kind = group_kind(value)
+    if not group.endswith("cluster.x-k8s.io"):
+        return None
+    path: Path = {
+        "KubeadmControlPlane": ("spec", "kubeadmConfigSpec"),
+        "KubeadmControlPlaneTemplate": ("spec", "template", "spec", "kubeadmConfigSpec"),
+        "KubeadmConfig": ("spec",),
+        "KubeadmConfigTemplate": ("spec", "template", "spec"),
+    }.get(kind, ())
+    if not path:
+        return None
+    config = at(value, *map(str, path))
+    cluster = at(config, "clusterConfiguration")
+    contents = Contents()
+    if isinstance(cluster, Mapping):
+        extra = at(cluster, "scheduler", "extraArgs")
+        contents = scheduler(
+            cluster,
+            (*path, "clusterConfiguration"),
+            label_of(value),
+            lists=isinstance(extra, list),
+            kubernetes=version_of(at(value, "spec", "version")),
+        )
+    texts = tuple(_files(config, (*path, "files"), label_of(value)))
+    return Contents(texts, (), contents.commands, contents.problems)
+
+
+def _files(config: Any, path: Path, owner: str) -> Iterator[Text]:
+    for index, each in objects(at(config, "files")):
+        content = text(each.get("content"))
+        if content and each.get("encoding") in (None, ""):
+            where = (*path, index, "content")
+            yield Text(
+                where,
+                content,
+                owner,
+                node_path=text(each.get("path")),
+                has_credentials=False,
+            )
+
+
+KUBEADM: Final = Form(
+    "kubeadm ClusterConfiguration (`scheduler.extraArgs`, `extraVolumes`)",
+    "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go",
+    read,
+)
+KUBEADM_PATCHES: Final = Form(
+    "kubeadm patches of kube-scheduler",
+    "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/util/patches/patches.go",
+    read_patch,
+)
+CLUSTER_API: Final = Form(
+    "Cluster API KubeadmControlPlane, KubeadmConfig",
+    "kubernetes-sigs/cluster-api 1.11, api/bootstrap/kubeadm/v1beta2",
+    read_cluster_api,
+)

@@ -1,0 +1,182 @@
+"""Products that take flags of kube-scheduler in one field: kops, k0s, Gardener, kwok.
+
+Sources: kubernetes/kops 1.34, pkg/apis/kops/componentconfig.go (KubeSchedulerConfig) and
+docs/cluster_spec.md; k0sproject/k0s 1.34, pkg/apis/k0s/v1beta1/clusterconfig_types.go
+(SchedulerSpec); gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go; kwok 0.7,
+pkg/apis/config/v1alpha1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ...base.findings import WARNING, Path, Problem, did_you_mean, listing
+from ...schedulerconfig.source import Document
+from .flags import of_map, of_names
+from .form import Argument, CommandLine, Contents, Form
+from .objects import at, group_kind, label_of, objects, text, value_of, version_of
+
+_KOPS_FLAGS: Final[Mapping[str, str]] = {
+    "master": "master",
+    "logLevel": "v",
+    "logFormat": "logging-format",
+    "featureGates": "feature-gates",
+    "enableProfiling": "profiling",
+    "enableContentionProfiling": "contention-profiling",
+    "authenticationKubeconfig": "authentication-kubeconfig",
+    "authorizationKubeconfig": "authorization-kubeconfig",
+    "authorizationAlwaysAllowPaths": "authorization-always-allow-paths",
+    "tlsCertFile": "tls-cert-file",
+    "tlsPrivateKeyFile": "tls-private-key-file",
+}
+"""Field of spec.kubeScheduler -> the flag that kops makes of it."""
+_KOPS_CONFIG: Final = "/var/lib/kube-scheduler/config.yaml"
+PROFILES: Final = ("balanced", "bin-packing")
+"""The profiles of Gardener's Shoots (offline/providers/gardener.py writes them)."""
+
+
+def read_kops(document: Document) -> Contents | None:
+    """spec.kubeScheduler of a Cluster; a KubeSchedulerConfiguration beside it is read by kops."""
+    value = value_of(document)
+    if group_kind(value) != ("kops.k8s.io", "Cluster"):
+        return None
+    path: Path = ("spec", "kubeScheduler")
+    spec = at(value, "spec", "kubeScheduler")
+    if not isinstance(spec, Mapping):
+        return Contents()
+    arguments = tuple(_of_kops(spec, path))
+    problems = []
+    if spec.get("usePolicyConfigMap"):
+        problems.append(
+            Problem(
+                "UnknownArgument",
+                (*path, "usePolicyConfigMap"),
+                "kops sets --policy-configmap for it, which kube-scheduler does not have since "
+                "1.23: it does not start",
+                "remove it, and append the KubeSchedulerConfiguration to the file as a document",
+            )
+        )
+    command = CommandLine(
+        label=label_of(value),
+        arguments=arguments,
+        at=path,
+        image=text(spec.get("image")),
+        image_at=(*path, "image"),
+        version=version_of(at(value, "spec", "kubernetesVersion")),
+        namespace="kube-system",
+        given={"config": _KOPS_CONFIG},
+    )
+    return Contents(commands=(command,), problems=tuple(problems))
+
+
+def _of_kops(spec: Mapping[str, Any], path: Path) -> Iterator[Argument]:
+    for key, value in spec.items():
+        if key in _KOPS_FLAGS:
+            found = of_map({key: value}, path)
+            yield from (Argument(_KOPS_FLAGS[key], each.value, each.path) for each in found)
+
+
+def read_k0s(document: Document) -> Contents | None:
+    """spec.scheduler.extraArgs of a ClusterConfig."""
+    value = value_of(document)
+    if group_kind(value) != ("k0s.k0sproject.io", "ClusterConfig"):
+        return None
+    path: Path = ("spec", "scheduler", "extraArgs")
+    arguments = tuple(of_map(at(value, *map(str, path)), path))
+    if not arguments:
+        return Contents()
+    command = CommandLine(
+        "ClusterConfig of k0s",
+        arguments,
+        path,
+        namespace="kube-system",
+        given={"kubeconfig": "/var/lib/k0s/pki/scheduler.conf", "leader-elect": "true"},
+    )
+    return Contents(commands=(command,))
+
+
+def read_gardener(document: Document) -> Contents | None:
+    """spec.kubernetes.kubeScheduler of a Shoot."""
+    value = value_of(document)
+    if group_kind(value) != ("core.gardener.cloud", "Shoot"):
+        return None
+    path: Path = ("spec", "kubernetes", "kubeScheduler")
+    spec = at(value, *map(str, path))
+    if not isinstance(spec, Mapping):
+        return Contents()
+    gates = (*path, "featureGates")
+    found = of_map({"feature-gates": spec.get("featureGates") or {}}, path)
+    arguments = tuple(Argument(each.name, each.value, gates) for each in found if each.value)
+    command = CommandLine(
+        label=label_of(value),
+        arguments=arguments,
+        at=path,
+        version=version_of(at(value, "spec", "kubernetes", "version")),
+        namespace="kube-system",
+    )
+    return Contents(commands=(command,), problems=tuple(_shoot(spec, path)))
+
+
+def _shoot(spec: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    profile = spec.get("profile")
+    if profile is not None and profile not in PROFILES:
+        hint = did_you_mean(str(profile), PROFILES).removeprefix("; ")
+        yield Problem(
+            "UnknownProfile",
+            (*path, "profile"),
+            f'Gardener has the profiles {listing(PROFILES)}, not "{profile}"',
+            hint or f"use {listing(PROFILES)}",
+        )
+    for key in spec:
+        if key not in ("profile", "featureGates", "kubeMaxPDVols"):
+            yield Problem(
+                "UnknownField",
+                (*path, key),
+                f'Gardener has no field "{key}" here: a Shoot takes a profile and feature gates '
+                "of kube-scheduler only",
+                "run the profile in a SecondaryScheduler",
+            )
+    if spec.get("kubeMaxPDVols") not in (None, ""):
+        yield Problem(
+            "VoidArgument",
+            (*path, "kubeMaxPDVols"),
+            "kube-scheduler does not read kubeMaxPDVols, and Gardener forbids it from Kubernetes "
+            "1.35 on",
+            "remove it",
+            WARNING,
+        )
+
+
+def read_kwok(document: Document) -> Contents | None:
+    """ComponentsPatches of a KwokctlConfiguration."""
+    value = value_of(document)
+    if group_kind(value) != ("config.kwok.x-k8s.io", "KwokctlConfiguration"):
+        return None
+    commands = []
+    for index, each in objects(value.get("componentsPatches")):
+        path: Path = ("componentsPatches", index, "extraArgs")
+        if each.get("name") == "kube-scheduler":
+            arguments = tuple(of_names(each.get("extraArgs"), path, "key"))
+            commands.append(CommandLine("KwokctlConfiguration", arguments, path))
+    return Contents(commands=tuple(commands))
+
+
+KOPS: Final = Form(
+    "kops Cluster (`spec.kubeScheduler`) and the configuration beside it",
+    "kubernetes/kops 1.34, pkg/apis/kops/componentconfig.go",
+    read_kops,
+)
+K0S: Final = Form(
+    "k0s ClusterConfig (`spec.scheduler`)",
+    "k0sproject/k0s 1.34, pkg/apis/k0s/v1beta1/clusterconfig_types.go",
+    read_k0s,
+)
+GARDENER: Final = Form(
+    "Gardener Shoot (`spec.kubernetes.kubeScheduler`)",
+    "gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go",
+    read_gardener,
+)
+KWOK: Final = Form(
+    "KwokctlConfiguration (`componentsPatches`)", "kwok 0.7, pkg/apis/config/v1alpha1", read_kwok
+)

@@ -1,0 +1,53 @@
+"""The table of forms."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...schedulerconfig.source import Document
+from .aks import AKS
+from .config_map import CONFIG_MAPS
+from .embedded import EMBEDDED
+from .form import Contents, Form
+from .helm_values import SCHEDULER_PLUGINS
+from .kind import K3D, KIND
+from .kubeadm import CLUSTER_API, KUBEADM, KUBEADM_PATCHES
+from .kubespray import KUBESPRAY
+from .openshift import SECONDARY_SCHEDULERS
+from .products import GARDENER, K0S, KOPS, KWOK
+from .rancher import RANCHER_CLUSTER, RANCHER_CONFIG, RKE1
+from .talos import TALOS
+from .workload import WORKLOADS
+
+FORMS: Final[tuple[Form, ...]] = (
+    CONFIG_MAPS,
+    WORKLOADS,
+    AKS,
+    KUBEADM,
+    KUBEADM_PATCHES,
+    CLUSTER_API,
+    KIND,
+    K3D,
+    RANCHER_CONFIG,
+    RANCHER_CLUSTER,
+    RKE1,
+    TALOS,
+    KOPS,
+    KUBESPRAY,
+    K0S,
+    GARDENER,
+    KWOK,
+    SECONDARY_SCHEDULERS,
+    SCHEDULER_PLUGINS,
+    EMBEDDED,
+)
+"""In the order in which they are tried; the last one takes any document."""
+
+
+def read_form(document: Document) -> Contents | None:
+    """What a document contains for kube-scheduler, by its form; None: it has none of the table."""
+    for form in FORMS:
+        contents = form.read(document)
+        if contents is not None:
+            return contents
+    return None

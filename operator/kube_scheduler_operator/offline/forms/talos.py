@@ -1,0 +1,80 @@
+"""Talos: cluster.scheduler of a machine configuration, and the document KubeSchedulerConfig.
+
+Source: siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json. Talos sets
+apiVersion, kind and the kubeconfig itself and refuses --config (internal/app/machined/pkg/
+controllers/k8s).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...base.findings import Path, Problem
+from ...schedulerconfig.source import Document
+from .flags import of_map
+from .form import CommandLine, Contents, Form, Mount, Part, node_at, with_type
+from .objects import at, objects, text, value_of, version_of_image
+
+DENIED: Final = (
+    "config",
+    "kubeconfig",
+    "authentication-kubeconfig",
+    "authorization-kubeconfig",
+)
+"""Flags that Talos does not let users set."""
+
+
+def read(document: Document) -> Contents | None:
+    """The scheduler of a machine configuration or a patch of one."""
+    value = value_of(document)
+    if value.get("kind") == "KubeSchedulerConfig" and value.get("apiVersion") == "v1alpha1":
+        return _scheduler(document, (), "KubeSchedulerConfig")
+    if "kind" in value or not isinstance(at(value, "cluster", "scheduler"), dict):
+        return None
+    return _scheduler(document, ("cluster", "scheduler"), "machine configuration of Talos")
+
+
+def _scheduler(document: Document, path: Path, label: str) -> Contents:
+    value = at(value_of(document), *map(str, path))
+    image = text(at(value, "image"))
+    version = version_of_image(image)
+    arguments = tuple(of_map(at(value, "extraArgs"), (*path, "extraArgs")))
+    problems = tuple(
+        Problem(
+            "NotAllowed",
+            each.path,
+            f"Talos sets --{each.name} itself and does not accept it here",
+            "remove it, and write the configuration to config"
+            if each.name == "config"
+            else "remove it",
+        )
+        for each in arguments
+        if each.name in DENIED
+    )
+    mounts = [
+        Mount(text(each.get("mountPath")), "", text(each.get("hostPath")), at=(*path, index))
+        for index, each in objects(at(value, "extraVolumes"))
+    ]
+    command = CommandLine(
+        label=label,
+        arguments=tuple(each for each in arguments if each.name not in DENIED),
+        at=(*path, "extraArgs"),
+        mounts=tuple(mounts),
+        image=image,
+        version=version,
+        namespace="kube-system",
+        given={"config": "/system/config/kubernetes/kube-scheduler/scheduler-config.yaml"},
+    )
+    parts: tuple[Part, ...] = ()
+    node = node_at(document, (*path, "config"))
+    if node is not None:
+        at_config: Path = (*path, "config")
+        parts = (Part(with_type(node), label, {"": at_config}, version=version, command=0),)
+    return Contents(parts=parts, commands=(command,), problems=problems)
+
+
+TALOS: Final = Form(
+    "Talos machine configuration (`cluster.scheduler`), KubeSchedulerConfig",
+    "siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json",
+    read,
+)

@@ -1,0 +1,176 @@
+"""Pods, static Pods and workloads that run a kube-scheduler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ...base.findings import Path
+from ...schedulerconfig.source import Document
+from .flags import of_words, split
+from .form import CommandLine, Contents, Form, Mount
+from .objects import (
+    at,
+    group_kind,
+    label_of,
+    namespace_of,
+    objects,
+    text,
+    value_of,
+    version_of_image,
+)
+
+_PROGRAM: Final = re.compile(r"(^|/)(kube-scheduler|koord-scheduler|scheduler-plugins)$")
+_IMAGES: Final = re.compile(r"(^|/)(kube-scheduler|koord-scheduler)$|scheduler-plugins")
+_OWN_FLAGS: Final = ("policy-config-file", "policy-configmap", "algorithm-provider")
+"""Flags that only kube-scheduler has had."""
+_GROUPS: Final = ("", "apps", "batch", "extensions")
+_TEMPLATES: Final[Mapping[str, Path]] = {
+    "Pod": (),
+    "PodTemplate": ("template",),
+    **dict.fromkeys(
+        ("ReplicationController", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"),
+        ("spec", "template"),
+    ),
+}
+"""Kind -> the path of its Pod."""
+MIRROR: Final = "kubernetes.io/config.source"
+
+
+def read(document: Document) -> Contents | None:
+    """The kube-schedulers among the containers."""
+    value = value_of(document)
+    group, kind = group_kind(value)
+    path = _TEMPLATES.get(kind)
+    if path is None or group not in _GROUPS:
+        return None
+    pod: Any = value
+    for key in path:
+        pod = at(pod, str(key))
+    return Contents(commands=tuple(_commands(value, pod, (*path, "spec"))))
+
+
+def _commands(value: Mapping[str, Any], pod: Any, path: Path) -> Iterator[CommandLine]:
+    spec = at(pod, "spec")
+    volumes = {text(each.get("name")): each for _, each in objects(at(spec, "volumes"))}
+    for index, container in objects(at(spec, "containers")):
+        where = (*path, "containers", index)
+        words = container_words(container, where)
+        if words is None:
+            continue
+        image = text(container.get("image"))
+        yield CommandLine(
+            label=label_of(value),
+            arguments=tuple(of_words(words)),
+            at=words[0][1] if words else where,
+            mounts=(
+                *container_mounts(container, volumes, where),
+                *_unmounted(container, volumes),
+            ),
+            image=image,
+            image_at=(*where, "image"),
+            version=version_of_image(image) if is_stock(image) else None,
+            namespace=namespace_of(value),
+            account=_account(value, spec),
+            replicas=_replicas(value),
+        )
+
+
+def _account(value: Mapping[str, Any], spec: Any) -> str:
+    """The ServiceAccount; a Pod on the node's network that names none is taken for a static one."""
+    named = text(at(spec, "serviceAccountName")) or text(at(spec, "serviceAccount"))
+    if named:
+        return named
+    mirrored = str(at(value, "metadata", "annotations", MIRROR) or "")
+    static = at(spec, "hostNetwork") is True or mirrored in ("file", "http")
+    return "" if value.get("kind") == "Pod" and static else "default"
+
+
+def _replicas(value: Mapping[str, Any]) -> int:
+    count = at(value, "spec", "replicas")
+    return count if isinstance(count, int) and not isinstance(count, bool) else 1
+
+
+def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]] | None:
+    """The words of a kube-scheduler's command line, from its name on; None: another program."""
+    words: list[tuple[str, Path]] = []
+    for key in ("command", "args"):
+        listed = container.get(key)
+        for index, word in enumerate(listed if isinstance(listed, list) else ()):
+            words.append((str(word), (*path, key, index)))
+    words = list(_of_a_shell(words))
+    for index, (word, _) in enumerate(words):
+        if _PROGRAM.search(word):
+            return words[index:]
+    image = text(container.get("image")).partition("@")[0]
+    image = re.sub(r":[^:/]*$", "", image)
+    named = {word.lstrip("-").partition("=")[0] for word, _ in words if word.startswith("-")}
+    if _IMAGES.search(image) or named.intersection(_OWN_FLAGS):
+        return words or [("kube-scheduler", path)]
+    return None
+
+
+def _of_a_shell(words: list[tuple[str, Path]]) -> Iterator[tuple[str, Path]]:
+    """The words, and those in the text that a shell runs (`sh -c TEXT`)."""
+    shell = bool(words) and words[0][0].rpartition("/")[2] in ("sh", "bash", "ash")
+    for index, (word, path) in enumerate(words):
+        if shell and index and words[index - 1][0] in ("-c", "-ec", "-xc") and "scheduler" in word:
+            yield from ((part, path) for part in split(word.replace("\\\n", " ")))
+        else:
+            yield word, path
+
+
+def container_mounts(
+    container: Mapping[str, Any], volumes: Mapping[str, Mapping[str, Any]], path: Path
+) -> Iterator[Mount]:
+    """The files and directories that a container mounts."""
+    for index, mount in objects(container.get("volumeMounts")):
+        where = (*path, "volumeMounts", index)
+        target, sub = text(mount.get("mountPath")), text(mount.get("subPath"))
+        volume = volumes.get(text(mount.get("name")), {})
+        for kind, source, named, items in _sources(volume):
+            keys = {text(each.get("path")): text(each.get("key")) for _, each in objects(items)}
+            key = (keys.get(sub, "") if keys else sub) if sub else ""
+            yield Mount(target, kind, text(source.get(named)), keys, key, where)
+        host = text(at(volume, "hostPath", "path"))
+        if host:
+            yield Mount(target, "", f"{host}/{sub}" if sub else host, at=where)
+        elif not any(True for _ in _sources(volume)):
+            yield Mount(target, at=where)
+
+
+def _unmounted(
+    container: Mapping[str, Any], volumes: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Mount]:
+    """The ConfigMaps and Secrets of volumes that a container does not mount, with an empty path."""
+    mounted = {text(each.get("name")) for _, each in objects(container.get("volumeMounts"))}
+    for name, volume in volumes.items():
+        if name not in mounted:
+            for kind, source, named, _ in _sources(volume):
+                yield Mount("", kind, text(source.get(named)))
+
+
+def _sources(volume: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str, Any]]:
+    """(kind, source, field of its name, items) of the ConfigMaps and Secrets of a volume."""
+    projected = at(volume, "projected", "sources")
+    for each in (volume, *(one for _, one in objects(projected))):
+        config_map, secret = each.get("configMap"), each.get("secret")
+        if isinstance(config_map, Mapping):
+            yield "ConfigMap", config_map, "name", config_map.get("items")
+        if isinstance(secret, Mapping):
+            named = "secretName" if each is volume else "name"
+            yield "Secret", secret, named, secret.get("items")
+
+
+def is_stock(image: str) -> bool:
+    """Whether an image is Kubernetes' own kube-scheduler, of any registry."""
+    name = re.sub(r":[^:/]*$", "", image.partition("@")[0])
+    return name.rpartition("/")[2] == "kube-scheduler" and "scheduler-plugins" not in name
+
+
+WORKLOADS: Final = Form(
+    "Pod, static Pod, Deployment, StatefulSet, DaemonSet …",
+    "Kubernetes 1.35, core/v1 Pod, apps/v1",
+    read,
+)

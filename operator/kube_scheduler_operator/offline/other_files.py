@@ -1,0 +1,92 @@
+"""What a file is that has nothing for kube-scheduler, in one sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..base.findings import Problem
+from ..base.objects import mapping
+from .checks import Item
+
+NOTHING_TO_CHECK: Final = "NothingToCheck"
+
+_PROGRAMS: Final[Mapping[str, str]] = {
+    "kubelet.config.k8s.io": "the kubelet's configuration",
+    "kubeproxy.config.k8s.io": "kube-proxy's configuration",
+    "apiserver.config.k8s.io": "kube-apiserver's configuration",
+    "audit.k8s.io": "an audit policy of kube-apiserver",
+    "descheduler": "the descheduler's policy",
+    "kueue.x-k8s.io": "of Kueue",
+    "config.kueue.x-k8s.io": "Kueue's configuration",
+    "scheduling.volcano.sh": "of Volcano",
+    "scheduler.config.gardener.cloud": "the configuration of gardener-scheduler, which chooses "
+    "seeds for Shoots",
+    "componentconfig.karmada.io": "Karmada's configuration",
+}
+"""API group -> whose file it is; the ones that people take for kube-scheduler's."""
+_CHECKED: Final = "name a KubeSchedulerConfiguration, or a file of docs/validating.md#forms"
+
+
+def nothing_to_check(item: Item) -> Problem:
+    """That a document has nothing to check."""
+    return Problem(
+        NOTHING_TO_CHECK, (), f"has no scheduler configuration: it is {what_is(item)}", _CHECKED
+    )
+
+
+def what_is(item: Item) -> str:
+    """What a document is: `a Deployment`, `a kubeconfig, …`."""
+    value = item.value
+    kind, version = item.kind, str(value.get("apiVersion") or "")
+    group = version.rpartition("/")[0]
+    if is_kubeconfig(value):
+        return (
+            "a kubeconfig, the credentials of a client; kube-scheduler's configuration names it "
+            "in clientConnection.kubeconfig"
+        )
+    if "actions" in value and "tiers" in value:
+        return "a configuration of Volcano's scheduler, which is not kube-scheduler"
+    if "partitions" in value and not kind:
+        return "a configuration of YuniKorn, which is not kube-scheduler"
+    if group in _PROGRAMS:
+        return f"{with_article(kind)}, {_PROGRAMS[group]}"
+    if kind:
+        return with_article(kind)
+    if version:
+        return f"an object of {version} without kind"
+    keys = ", ".join(str(key) for key in list(value)[:3])
+    return f"not a Kubernetes object; its fields are {keys}" if keys else "empty"
+
+
+def is_kubeconfig(value: Mapping[str, Any]) -> bool:
+    """Whether a document is a kubeconfig."""
+    return (
+        value.get("kind") == "Config"
+        and {"clusters", "users", "contexts"} & set(mapping(value)) != set()
+    )
+
+
+def with_article(kind: str) -> str:
+    """`a Deployment`, `an Ingress`."""
+    return f"{'an' if kind[:1] in 'AEIOU' else 'a'} {kind}"
+
+
+def counted_kinds(kinds: Sequence[str]) -> str:
+    """`2 Deployments and a Service`; the most frequent ones first."""
+    counts = Counter(kind or "object without kind" for kind in kinds).most_common()
+    words = [
+        with_article(kind) if count == 1 else f"{count} {_plural(kind)}" for kind, count in counts
+    ]
+    if len(words) > 4:
+        words = [*words[:3], f"{len(words) - 3} other kinds"]
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def _plural(kind: str) -> str:
+    if kind == "object without kind":
+        return "objects without kind"
+    if kind.endswith("y") and kind[-2:-1] not in "aeiou":
+        return f"{kind[:-1]}ies"
+    return f"{kind}es" if kind.endswith(("s", "x", "ch")) else f"{kind}s"

@@ -1,0 +1,73 @@
+"""Templates that are not rendered: of Helm, Jinja and envsubst."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ..schedulerconfig.source_tree import Position
+
+NOT_RENDERED: Final = "NotRendered"
+
+_VALIDATE: Final = "kubectl scheduler validate -"
+_HELM: Final = re.compile(
+    r"\{\{-?\s*(?:\.|\$|/\*|(?:include|template|define|toYaml|tpl|with|range|if|else|end|printf|"
+    r"default|required|quote|block)\b)|-\}\}"
+)
+_JINJA: Final = re.compile(r"\{%|\{\{.*?\}\}|\{#.*?#\}")
+_ENVSUBST: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-=?+][^}\n]*)?\}")
+_ERB: Final = re.compile(r"<%[=\-#]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What a text is a template of.
+
+    Attributes:
+        position: of the first expression.
+        message: what it is.
+        fix: how to render it.
+    """
+
+    position: Position
+    message: str
+    fix: str
+
+
+_KINDS: Final = (
+    (
+        _HELM,
+        "a template of Helm or another Go template",
+        f"render it first: helm template CHART | {_VALIDATE}",
+    ),
+    (
+        _JINJA,
+        "a Jinja template",
+        f"render it first, for example: jinja2 FILE VALUES | {_VALIDATE}",
+    ),
+    (_ERB, "an ERB template", f"render it first: erb FILE | {_VALIDATE}"),
+    (
+        _ENVSUBST,
+        "a template for envsubst",
+        f"substitute the variables first: envsubst < FILE | {_VALIDATE}",
+    ),
+)
+
+
+def template_of(text: str) -> Template | None:
+    """The template that a text is; None: it has no expression of a known one.
+
+    Expressions in comments do not count.
+    """
+    if "{{" not in text and "{%" not in text and "${" not in text and "<%" not in text:
+        return None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            continue
+        for pattern, what, fix in _KINDS:
+            found = pattern.search(line)
+            if found:
+                position = Position(number, found.start() + 1)
+                return Template(position, f"this is {what} that is not rendered", fix)
+    return None
