@@ -10,7 +10,7 @@ from ..base.objects import Object
 from ..base.platform import AUTHENTICATION_NAMESPACE, Platform
 from ..kube import resource as kinds
 from ..kube.resource import Stream, WatchSpec
-from ..profiles import aks
+from ..profiles import aks_support
 
 AGENT_KINDS: Final = (kinds.CONFIG_MAPS, kinds.DAEMON_SETS, kinds.PODS)
 """Kinds of the objects that serve a SchedulerExtender."""
@@ -48,7 +48,7 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
         specs.append(
             WatchSpec(
                 kinds.AKS_SCHEDULER_CONFIGURATIONS,
-                field_selector=f"metadata.name={aks.NAME}",
+                field_selector=f"metadata.name={aks_support.NAME}",
                 optional=True,
             )
         )

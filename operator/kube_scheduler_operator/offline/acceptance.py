@@ -1,6 +1,6 @@
 """What a place accepts: a provider, an autoscaler, or a third-party scheduler, as in `--for`.
 
-The places have the names of `compose --for` (offline/providers/table.py), and those of schedulers.
+places.py has their names.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ..base.findings import Path, Problem, listing
+from ..profiles.aks_support import FIELDS, PLUGINS, RESERVED_PROFILE
 from ..schedulerconfig.in_tree_plugins import PLUGINS as IN_TREE
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from ..schedulerconfig.target_scheduler import Target
@@ -17,11 +18,6 @@ NOT_SUPPORTED: Final = "PluginNotSupported"
 FIELD_NOT_SUPPORTED: Final = "FieldNotSupported"
 PROFILE_NOT_SUPPORTED: Final = "ProfileNotSupported"
 RESERVED: Final = "ReservedProfile"
-UPSTREAM: Final = "upstream"
-OPENSHIFT: Final = "openshift"
-SCHEDULERS: Final = ("scheduler-plugins", "koordinator")
-"""The third-party schedulers whose plugins are on record."""
-
 _SECONDARY: Final = "run the profile in a secondary scheduler"
 
 Refusal = Callable[[Mapping[str, Any], Target], Iterator[Problem]]
@@ -35,8 +31,6 @@ def refused(place: str, config: Mapping[str, Any], target: Target) -> Iterator[P
 
 
 def _aks(config: Mapping[str, Any], _: Target) -> Iterator[Problem]:
-    from ..profiles.aks import FIELDS, PLUGINS, RESERVED_PROFILE
-
     yield from _fields(config, "AKS", FIELDS)
     for index, profile in _profiles(config):
         if profile.get("schedulerName") == RESERVED_PROFILE:
@@ -159,7 +153,7 @@ _PLACES: Final[Mapping[str, Refusal]] = {
     "talos": _talos,
     "cluster-autoscaler": _autoscaler,
     "karpenter": _karpenter,
-    OPENSHIFT: _openshift,
+    "openshift": _openshift,
 }
 """Places that take less than kube-scheduler does; the others take every configuration."""
 

@@ -15,6 +15,7 @@ from ..schedulerconfig.source import Document, Position, read
 from ..schedulerconfig.source_encoding import LINE_BREAK, characters
 from .checks import Item
 from .embedding import Embedding
+from .forms.embedded import CONFIGURATION
 from .forms.form import CommandLine, Contents, Part
 from .forms.table import read_form
 from .linking import Readers
@@ -53,6 +54,7 @@ class Source:
         first: the first nonempty document.
         contents: what the items contain for kube-scheduler, by their number; without those that
             have no known form.
+        has_configuration: whether the text has the name of kube-scheduler's configuration.
     """
 
     file: str
@@ -61,6 +63,7 @@ class Source:
     problems: list[TextProblem] = field(default_factory=list)
     first: Document | None = None
     contents: dict[int, Contents] = field(default_factory=dict)
+    has_configuration: bool = False
 
     @property
     def commands(self) -> Iterator[tuple[Item, CommandLine]]:
@@ -172,7 +175,7 @@ def _is_ours(source: Source, text: str) -> bool:
     if any(kind in (KIND, "Policy") for kind in kinds):
         return True
     broken = any(problem.reason in (SYNTAX, NOT_RENDERED) for problem in source.problems)
-    return broken and (KIND in text or bool(_POLICY.search(text)))
+    return broken and bool(CONFIGURATION.search(text) or _POLICY.search(text))
 
 
 def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
@@ -202,6 +205,10 @@ def _read(
     documents, error = read(content)
     objects = [each for document in documents for each in document.objects()]
     source = Source(file, place, first=documents[0] if documents else None)
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    source.has_configuration = KIND.encode() in data and bool(
+        CONFIGURATION.search(data.decode("utf-8", "replace"))
+    )
     items = source.items
 
     def report(position: Position, index: int, reason: str, message: str, fix: str) -> None:

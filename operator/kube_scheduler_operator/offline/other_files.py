@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -26,13 +27,24 @@ _PROGRAMS: Final[Mapping[str, str]] = {
     "componentconfig.karmada.io": "Karmada's configuration",
 }
 """API group -> whose file it is; the ones that people take for kube-scheduler's."""
-_CHECKED: Final = "name a KubeSchedulerConfiguration, or a file of docs/validating.md#forms"
+CHECKED: Final = "name a KubeSchedulerConfiguration, or a file of docs/validating.md#forms"
+
+
+_CONCERNING: Final = re.compile(
+    rb"scheduler|policy|operatorsettings|secret|\A\xff\xfe|\A\xfe\xff", re.IGNORECASE
+)
+
+
+def may_concern(content: str | bytes) -> bool:
+    """Whether a file may have anything of kube-scheduler; says so in microseconds."""
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return _CONCERNING.search(data) is not None
 
 
 def nothing_to_check(item: Item) -> Problem:
     """That a document has nothing to check."""
     return Problem(
-        NOTHING_TO_CHECK, (), f"has no scheduler configuration: it is {what_is(item)}", _CHECKED
+        NOTHING_TO_CHECK, (), f"has no scheduler configuration: it is {what_is(item)}", CHECKED
     )
 
 

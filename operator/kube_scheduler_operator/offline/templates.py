@@ -10,7 +10,8 @@ from ..schedulerconfig.source_tree import Position
 
 NOT_RENDERED: Final = "NotRendered"
 
-_VALIDATE: Final = "kubectl scheduler validate -"
+RENDERED: Final = "kubectl scheduler validate -"
+"""The command that checks what a template is rendered to."""
 _HELM: Final = re.compile(
     r"\{\{-?\s*(?:\.|\$|/\*|(?:include|template|define|toYaml|tpl|with|range|if|else|end|printf|"
     r"default|required|quote|block)\b)|-\}\}"
@@ -39,18 +40,18 @@ _KINDS: Final = (
     (
         _HELM,
         "a template of Helm or another Go template",
-        f"render it first: helm template CHART | {_VALIDATE}",
+        f"render it first: helm template CHART | {RENDERED}",
     ),
     (
         _JINJA,
         "a Jinja template",
-        f"render it first, for example: jinja2 FILE VALUES | {_VALIDATE}",
+        f"render it first, for example: jinja2 FILE VALUES | {RENDERED}",
     ),
-    (_ERB, "an ERB template", f"render it first: erb FILE | {_VALIDATE}"),
+    (_ERB, "an ERB template", f"render it first: erb FILE | {RENDERED}"),
     (
         _ENVSUBST,
         "a template for envsubst",
-        f"substitute the variables first: envsubst < FILE | {_VALIDATE}",
+        f"substitute the variables first: envsubst < FILE | {RENDERED}",
     ),
 )
 

@@ -24,7 +24,7 @@ from ..schedulerconfig.schema import API_VERSION, ARGS, KIND
 from ..schedulerconfig.source import Document, Position
 from ..schedulerconfig.source_culprit import first_culprit
 from ..schedulerconfig.source_tree import SourceNode
-from ..schedulerconfig.warnings import warnings_between
+from ..schedulerconfig.warnings import ConfiguredScheduler, warnings_between
 from .checks import Checked, Checker, CheckOptions, Item, Kind
 from .command_lines import check_command, check_together
 from .control_plane import check_configurations
@@ -43,9 +43,9 @@ from .forms.kubeadm import GROUP as KUBEADM_GROUP
 from .linking import Readers
 from .load_policies import check_load_policies
 from .operator_settings import check_operator_settings
-from .other_files import nothing_to_check
+from .other_files import may_concern, nothing_to_check
 from .secondary_schedulers import check_objects
-from .templates import NOT_RENDERED
+from .templates import NOT_RENDERED, RENDERED
 
 __all__ = [
     "KINDS",
@@ -180,15 +180,18 @@ def validate(
     def own(item: Item) -> bool:
         return (_group(item), item.kind) in kinds
 
-    sources = read_sources(files, options.gates.version.minor, own)
+    read = [(name, text) for name, text in files if name not in found or may_concern(text)]
+    sources = read_sources(read, options.gates.version.minor, own)
     findings: list[Diagnosis] = []
     known: list[tuple[Item, Kind]] = []
     documents: list[tuple[Item, str]] = []
     others: list[tuple[Item, Problem]] = []
-    passed_over = 0
+    passed_over, templates = len(files) - len(read), 0
     for source in sources:
         if source.file in found and source.place is None and not _is_ours(source, own):
-            passed_over += not source.items
+            rendered = not any(each.reason == NOT_RENDERED for each in source.problems)
+            passed_over += rendered and not source.items
+            templates += not rendered
             others += [(item, nothing_to_check(item)) for item in source.items]
             continue
         findings += [_of_text(source, each) for each in source.problems]
@@ -223,26 +226,36 @@ def validate(
             documents.append((broken, ""))
     if not (documents or findings):  # nothing else was to be checked
         findings += [_diagnosis(item, problem) for item, problem in others]
-    findings += [_diagnosis(item, problem) for item, problem in _check(known, options, sources)]
+    findings += [
+        _diagnosis(item, problem) for item, problem in _check(known, options, sources, found)
+    ]
     order = {name: index for index, (name, _) in enumerate(files)}
     findings.sort(key=lambda each: (order[each.file], each.position, each.path))
+    held = _containers(sources)
     return ValidationReport(
         tuple(dict.fromkeys(findings)),
-        tuple((item.file, kind) for item, kind in documents if not _is_container(item, sources)),
+        tuple((item.file, kind) for item, kind in documents if id(item) not in held),
         tuple((item.file, item.kind) for item, _ in others),
         tuple(item for item, _ in known),
-        _remarks(passed_over),
+        _remarks(passed_over, templates),
     )
 
 
 _EMPTY: Final = Document(SourceNode(Position(1, 1), None))
 
 
-def _remarks(passed_over: int) -> tuple[str, ...]:
-    if not passed_over:
-        return ()
-    files = "file has" if passed_over == 1 else "files have"
-    return (f"{passed_over} {files} no Kubernetes objects and were not checked",)
+def _remarks(passed_over: int, templates: int) -> tuple[str, ...]:
+    """About files in directories that were not checked."""
+    found = []
+    if passed_over:
+        files = "1 file has" if passed_over == 1 else f"{passed_over} files have"
+        found.append(f"{files} nothing for kube-scheduler, so not checked")
+    if templates:
+        files = "1 file is an unrendered template"
+        if templates > 1:
+            files = f"{templates} files are unrendered templates"
+        found.append(f"{files}: helm template CHART | {RENDERED}")
+    return tuple(found)
 
 
 def _group(item: Item) -> str:
@@ -253,16 +266,19 @@ def _is_ours(source: Source, own: Callable[[Item], bool]) -> bool:
     """Whether a file that was found, not named, has anything of kube-scheduler."""
     if any(source.contents.values()):
         return True
+    if any(each.reason == SYNTAX for each in source.problems) and source.has_configuration:
+        return True
     return any(own(item) or item.kind == KIND or _is_policy(item) for item in source.items)
 
 
-def _is_container(item: Item, sources: Sequence[Source]) -> bool:
-    """Whether a document only holds others, which are counted themselves."""
-    for source in sources:
-        for index, contents in source.contents.items():
-            if source.items[index] is item:
-                return not (contents.commands or contents.problems)
-    return False
+def _containers(sources: Sequence[Source]) -> set[int]:
+    """The documents that only hold others, which are counted themselves."""
+    return {
+        id(source.items[index])
+        for source in sources
+        for index, contents in source.contents.items()
+        if not (contents.commands or contents.problems)
+    }
 
 
 def _of_text(source: Source, problem: TextProblem) -> Diagnosis:
@@ -440,7 +456,10 @@ def _ignored_by_kubeadm() -> Problem:
 
 
 def _check(
-    known: Sequence[tuple[Item, Kind]], options: CheckOptions, sources: Sequence[Source]
+    known: Sequence[tuple[Item, Kind]],
+    options: CheckOptions,
+    sources: Sequence[Source],
+    found: Collection[str],
 ) -> Iterator[tuple[Item, Problem]]:
     reported: set[tuple[int, str]] = set()
     malformed: set[int] = set()
@@ -460,9 +479,7 @@ def _check(
         for item, problem in checked.problems:
             if (id(item), format_path(problem.path)) not in reported:
                 yield item, problem
-    by_process = {id(process): item for item, process in processes}
-    for process, problem in warnings_between([process for _, process in processes]):
-        yield by_process[id(process)], problem
+    yield from _between(processes, found)
     started = [pair for source in sources for pair in source.commands]
     every = sources_items(sources)
     readers = Readers([command for _, command in started], every)
@@ -471,6 +488,32 @@ def _check(
             yield item, problem
     configured = [(item, process.config) for item, process in processes if item.kind == KIND]
     yield from check_together(configured, every)
+
+
+_MOST_COMPARED: Final = 8
+"""Schedulers of one directory that may belong to one cluster; more are a collection of examples."""
+
+
+def _between(
+    processes: Sequence[tuple[Item, ConfiguredScheduler]], found: Collection[str]
+) -> Iterator[tuple[Item, Problem]]:
+    """Warnings about schedulers that would run in one cluster.
+
+    Those are the schedulers of the files that were named, and those of each directory.
+    """
+    groups: dict[str, list[tuple[Item, ConfiguredScheduler]]] = {}
+    for item, process in processes:
+        directory = item.file.rpartition("/")[0] if item.file in found else _NAMED
+        groups.setdefault(directory, []).append((item, process))
+    for directory, group in groups.items():
+        if directory != _NAMED and len(group) > _MOST_COMPARED:
+            continue
+        by_process = {id(process): item for item, process in group}
+        for process, problem in warnings_between([process for _, process in group]):
+            yield by_process[id(process)], problem
+
+
+_NAMED: Final = "\0"
 
 
 def _check_definitions(items: Sequence[tuple[Item, Kind]]) -> Iterator[tuple[Item, Problem]]:

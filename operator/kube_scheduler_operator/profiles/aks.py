@@ -32,28 +32,11 @@ from ..model.snapshot import Snapshot
 from ..schedulerconfig.schema import API_VERSION, KIND
 from ..schedulerconfig.validation import Target
 from ..schedulerconfig.yaml_text import yaml_text
+from .aks_support import NAME, PLUGINS, RESERVED_PROFILE
 from .validate import ProfileResult, validate_profiles
 
 SCHEDULER: Final = "aks"
 """The reserved `spec.scheduler`."""
-
-NAME: Final = "upstream"
-RESERVED_PROFILE: Final = "aks-system"
-FIELDS: Final = (
-    "percentageOfNodesToScore",
-    "podInitialBackoffSeconds",
-    "podMaxBackoffSeconds",
-    "profiles",
-)
-PLUGINS: Final = frozenset(
-    {
-        "DefaultBinder", "DefaultPreemption", "ImageLocality", "InterPodAffinity", "NodeAffinity",
-        "NodeName", "NodePorts", "NodeResourcesBalancedAllocation", "NodeResourcesFit",
-        "NodeUnschedulable", "NodeVolumeLimits", "PodTopologySpread", "PrioritySort",
-        "SchedulingGates", "TaintToleration", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
-    }
-)  # fmt: skip
-"""The plugins that AKS documents as configurable."""
 
 REF: Final[ObjectRef] = AKS_SCHEDULER_CONFIGURATIONS.named(NAME)
 _WHERE: Final = f"SchedulerConfiguration/{NAME}"

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ..base.assets import text
 from ..base.findings import listing
+from .in_tree_plugins import OLDEST
 from .schema import STRING, List, Map, Struct, Type
 from .versions import Version
 
@@ -40,7 +41,8 @@ class KnownScheduler:
     Attributes:
         name: as in `--for`.
         version: its own, `v0.34.7`.
-        kubernetes: the kube-scheduler that it is made of.
+        kubernetes: the kube-scheduler that it is made of; at least the oldest on record, whose
+            rules are the closest ones.
         source: the address of its sources.
         images: endings of the names of its images.
         plugins: its own plugins.
@@ -117,7 +119,7 @@ def _read(data: Mapping[str, Any]) -> KnownScheduler:
     return KnownScheduler(
         data["name"],
         data["version"],
-        Version.parse(data["kubernetes"]),
+        max(Version.parse(data["kubernetes"]), OLDEST),
         data["source"],
         tuple(data["images"]),
         plugins,

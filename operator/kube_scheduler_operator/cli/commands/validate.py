@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..lib.errors import UsageError
-from ..lib.flags import add_check_flags, check_options
-from ..lib.input_files import display_name, read_bytes
+from ..lib.flags import add_check_flags, add_place_flag, check_options
+from ..lib.input_files import InputFiles, read_inputs
+
+if TYPE_CHECKING:
+    from ...offline.checks import CheckOptions
+    from ...offline.validate import ValidationReport
 
 FORMATS: Final = ("text", "json", "github", "sarif")
 WRONG_USAGE: Final = 2
@@ -22,19 +26,30 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Checks KubeSchedulerConfigurations, Schedulers, KubeSchedulers, "
         "SchedulerProfiles, SchedulerExtenders, SecondarySchedulers, LoadPolicies, "
         "OperatorSettings and crane's DynamicSchedulerPolicies as kube-scheduler and the operator "
-        "do, without a cluster. The exit code is 0 if the scheduler would start, 1 if it would "
-        "not, 2 for invalid usage; warnings affect it only with --strict.",
+        "do, without a cluster. It finds configurations and flags also in ConfigMaps, Deployments, "
+        "static Pods, files of kubeadm, kind, k3d, kops, Kubespray, RKE, k3s, Talos, AKS and "
+        "Gardener, and in Helm values. The exit code is 0 if the scheduler would start, 1 if it "
+        "would not, 2 for invalid usage or if there is nothing to check; warnings affect it only "
+        "with --strict.",
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="FILE",
+        help="a YAML or JSON file, a directory (with those below it), a pattern such as "
+        "'conf/**/*.yaml', or - for standard input",
     )
     parser.add_argument(
         "-f",
         "--file",
         dest="files",
         action="append",
-        required=True,
+        default=[],
         metavar="FILE",
-        help="YAML or JSON, - for standard input; can be repeated",
+        help="the same as FILE; can be repeated",
     )
     add_check_flags(parser)
+    add_place_flag(parser)
     parser.add_argument(
         "--platform",
         default="kubeadm",
@@ -54,16 +69,49 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Check the files and print the findings."""
-    from ...offline.validate import validate
     from ..lib.findings_output import FORMATS
 
     try:
         chosen = check_options(args, args.platform)
         chosen = replace(chosen, images=chosen.images.extended_by(args.allowed_images))
-        result = validate([(display_name(name), read_bytes(name)) for name in args.files], chosen)
+        result = _checked(args, chosen)
     except UsageError as error:
         sys.stderr.write(f"error: {error}\n")
         return WRONG_USAGE
     sys.stdout.write(FORMATS[args.output](result, chosen.gates.version.short))
     failed = result.findings if args.strict else not result.starts
     return 1 if failed else 0
+
+
+def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationReport:
+    """The result for the files that the arguments name.
+
+    Raises:
+        UsageError: there is nothing to read or to check.
+    """
+    from ...offline.validate import validate
+
+    names = [*args.paths, *args.files]
+    if not names:
+        raise UsageError("no file; name files or directories, or - for standard input")
+    files = read_inputs(names)
+    result = validate(files.contents, options, found=files.found)
+    if result.is_empty:
+        raise UsageError(_nothing(result, files))
+    return result
+
+
+def _nothing(result: ValidationReport, files: InputFiles) -> str:
+    """That files have nothing to check, and what they are."""
+    from ...offline.other_files import CHECKED, counted_kinds
+
+    named = [each for each in result.findings if each.file not in files.found]
+    if named and not files.found:
+        lines = dict.fromkeys(f"{each.file}: {each.message}" for each in named)
+        return "\n       ".join([*lines, CHECKED])
+    count = len(files.contents)
+    who = f"none of the {count} files has" if count > 1 else f"{files.contents[0][0]} has no"
+    what = f"{who}{' a' if count > 1 else ''} scheduler configuration, and no kube-scheduler"
+    kinds = counted_kinds([kind for _, kind in result.others])
+    found = f": {kinds}" if kinds else ""
+    return "\n       ".join([f"{what}{found}", *result.remarks, CHECKED])

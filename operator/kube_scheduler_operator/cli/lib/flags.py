@@ -73,6 +73,19 @@ def add_for_flag(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def add_place_flag(parser: argparse.ArgumentParser) -> None:
+    """`--for` of `validate`; `check_options` reads it."""
+    from ...offline.places import PLACES
+
+    parser.add_argument(
+        "--for",
+        dest="place",
+        metavar="NAME[:VERSION]",
+        help="check for what reads the files: its plugins, and what it does not take. One of "
+        f"{', '.join(PLACES)}; optionally one of its versions",
+    )
+
+
 def chosen_provider(
     args: argparse.Namespace,
 ) -> tuple[ProviderFormat, Version | None] | tuple[None, None]:
@@ -145,4 +158,13 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
     platform = PLATFORMS.get(platform_name)
     if platform is None:
         raise UsageError(f'--platform: "{platform_name}" is not {listing(PLATFORMS)}')
-    return CheckOptions(gates, platform, stock=not args.custom_image)
+    options = CheckOptions(gates, platform, stock=not args.custom_image)
+    place = getattr(args, "place", None)
+    if place is None:
+        return options
+    from ...offline.places import options_for
+
+    try:
+        return options_for(place, options)
+    except ValueError as error:
+        raise UsageError(f"--for: {error}") from None

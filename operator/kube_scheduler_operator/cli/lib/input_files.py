@@ -1,21 +1,121 @@
-"""Reads files and standard input, and the documents in them."""
+"""Reads files, directories and standard input, and the documents in them."""
 
 from __future__ import annotations
 
+import glob
+import os
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from .errors import UsageError
+from .output import counted
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+"""The files that are read in a directory."""
+STDIN: Final = "-"
+_PATTERN: Final = frozenset("*?[")
+_LARGEST: Final = 8_000_000
+"""Bytes of a file in a directory above which it is passed over; etcd takes 1.5 MB per object."""
 
 
 class UnreadableDocumentError(UsageError):
     """A file is neither YAML nor JSON, or kube-scheduler would not read it."""
 
 
+@dataclass(frozen=True, slots=True)
+class InputFiles:
+    """The files that arguments name.
+
+    Attributes:
+        contents: (display name, content) in the order of the arguments, each file once.
+        found: the names of those that were found in a directory or by a pattern.
+        others: how many files of a directory have another suffix or are too large.
+    """
+
+    contents: tuple[tuple[str, bytes], ...]
+    found: frozenset[str]
+    others: int
+
+
+def read_inputs(names: Sequence[str]) -> InputFiles:
+    """Read files, directories (with those below them), patterns and `-`.
+
+    Raises:
+        UsageError: one of them has nothing to read.
+    """
+    contents: dict[str, bytes] = {}
+    found: set[str] = set()
+    others = 0
+    for name in names:
+        if name == STDIN or (Path(name).is_file() and name not in contents):
+            contents[display_name(name)] = read_bytes(name)
+            found.discard(name)
+            continue
+        paths, passed = _search(name)
+        others += passed
+        for path in paths:
+            if path not in contents:
+                contents[path] = read_bytes(path)
+                found.add(path)
+    return InputFiles(tuple(contents.items()), frozenset(found), others)
+
+
+def _search(name: str) -> tuple[list[str], int]:
+    """(the files in a directory or of a pattern, how many others there are)."""
+    if Path(name).is_dir():
+        paths, others = _files_in(name)
+        if not paths:
+            has = f" (it has {counted(others, 'other file')})" if others else " (it is empty)"
+            raise UsageError(f"{name}: no file there ends in {_suffixes()}{has}")
+        return paths, others
+    if not _PATTERN.intersection(name):
+        return [name], 0  # reading it says what is wrong
+    matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207  # absolute ones as well
+    if not matches:
+        raise UsageError(f"{name}: no file matches this pattern below {Path.cwd()}")
+    paths, others = [], 0
+    for match in matches:
+        if Path(match).is_dir():
+            below, more = _files_in(match)
+            paths += below
+            others += more
+        else:
+            paths.append(match)
+    if not paths:
+        raise UsageError(f"{name}: the directories that match have no file in {_suffixes()}")
+    return paths, others
+
+
+def _suffixes() -> str:
+    return f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+
+
+def _files_in(directory: str) -> tuple[list[str], int]:
+    """(files to read, number of others); hidden directories are left out, as Git's is."""
+    paths, others = [], 0
+    for folder, folders, files in os.walk(directory):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for file in sorted(files):
+            path = os.path.join(folder, file)  # noqa: PTH118  # keeps a leading ./ as typed
+            if file.endswith(SUFFIXES) and _is_readable(path):
+                paths.append(path)
+            else:
+                others += 1
+    return paths, others
+
+
+def _is_readable(path: str) -> bool:
+    """Whether it is a file of a size that is read; not a socket or a broken link."""
+    file = Path(path)
+    return file.is_file() and file.stat().st_size <= _LARGEST
+
+
 def display_name(name: str) -> str:
     """The name of a file in findings."""
-    return "<stdin>" if name == "-" else name
+    return "<stdin>" if name == STDIN else name
 
 
 def read_bytes(name: str) -> bytes:
@@ -25,7 +125,7 @@ def read_bytes(name: str) -> bytes:
         UsageError: it cannot be read.
     """
     try:
-        if name != "-":
+        if name != STDIN:
             return Path(name).read_bytes()
         binary = getattr(sys.stdin, "buffer", None)
         return sys.stdin.read().encode() if binary is None else bytes(binary.read())
@@ -48,6 +148,25 @@ def read_documents(name: str) -> list[Any]:
     return objects
 
 
+def read_all_documents(names: Sequence[str]) -> Iterator[Any]:
+    """The objects in files, directories, patterns and standard input.
+
+    What was found in a directory or by a pattern and is not YAML is passed over.
+
+    Raises:
+        UnreadableDocumentError: kube-scheduler would not read a file; one line for each problem.
+        UsageError: one of them cannot be read, or has nothing to read.
+    """
+    files = read_inputs(names)
+    for name, content in files.contents:
+        objects, errors = _parse(content, name)
+        if errors and name in files.found:
+            continue
+        if errors:
+            raise UnreadableDocumentError("\n".join(errors))
+        yield from objects
+
+
 def embedded_document(text: Any) -> Any:
     """The first object in a value of a ConfigMap; None without an object."""
     objects = _parse(text, "")[0] if isinstance(text, str) else []
@@ -61,11 +180,18 @@ def embedded_errors(text: Any, name: str) -> list[str]:
 
 def _parse(content: str | bytes, name: str) -> tuple[list[Any], list[str]]:
     """(objects, errors with their positions)."""
+    from ...offline.templates import template_of
     from ...schedulerconfig.source import read
+    from ...schedulerconfig.source_encoding import characters
 
     documents, error = read(content)
     found = [(flaw.position, flaw.message) for each in documents for flaw in each.flaws]
     if error is not None:
-        found.append((error.position, error.message))
+        text = content if isinstance(content, str) else characters(content).text
+        template = template_of(text)
+        if template is None:
+            found.append((error.position, error.message))
+        else:
+            found.append((template.position, f"{template.message}; {template.fix}"))
     errors = [f"{name}:{at.line}:{at.column}: {message}" for at, message in found]
     return [each.value for document in documents for each in document.objects()], errors

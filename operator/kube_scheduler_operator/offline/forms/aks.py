@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ...base.findings import WARNING, Problem
+from ...profiles.aks_support import NAME
 from ...schedulerconfig.source import Document
 from .form import Contents, Form, Text
 from .objects import at, group_kind, label_of, name_of, value_of
 
-NAME: Final = "upstream"
 OTHER_NAME: Final = "NotRead"
 
 

@@ -6,6 +6,7 @@ example. The configuration is a text, or a part of the document with its own `ki
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +17,8 @@ from ...schedulerconfig.source_tree import SourceNode
 from .form import Contents, Form, Part, Text
 from .objects import label_of, text, value_of
 
+CONFIGURATION: Final = re.compile(rf"""^[\s{{,]*["']?kind["']?\s*:\s*["']?{KIND}\b""", re.MULTILINE)
+"""The line that makes a text a configuration, even if it is broken."""
 DEEPEST: Final = 12
 """Levels below which no chart keeps a configuration."""
 
@@ -45,7 +48,7 @@ def _walk(node: SourceNode, path: Path, depth: int) -> Iterator[tuple[Path, Sour
     if depth > DEEPEST:
         return
     if isinstance(node.data, str):
-        if KIND in node.data and "\n" in node.data:
+        if KIND in node.data and CONFIGURATION.search(node.data):
             yield path, node
     elif isinstance(node.data, dict) and path and node.data.get("kind") == KIND:
         yield path, node

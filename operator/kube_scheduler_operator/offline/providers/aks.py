@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...base.findings import Path
-from ...profiles.aks import FIELDS, NAME, PLUGINS, RESERVED_PROFILE
+from ...profiles.aks_support import FIELDS, NAME, PLUGINS, RESERVED_PROFILE
 from ...schedulerconfig.versions import Version
 from ...schedulerconfig.yaml_text import BlockText, yaml_text
 from .desired import Desired, scheduler_name
