@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ...base import names
 from ...base.findings import ERROR, Finding, format_path
+from ...base.objects import mapping
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...controlplane.compose import compose
 from ...controlplane.conditions import from_findings
@@ -38,8 +40,8 @@ from ...schedulerconfig.newer_versions import newer_version_note
 from ...schedulerconfig.versions import Version
 from ...status.accepted import state_of
 from ..lib.errors import UsageError
-from ..lib.flags import add_for_flag, chosen_provider
-from ..lib.input_files import read_documents
+from ..lib.flags import add_file_arguments, add_for_flag, chosen_provider, file_names
+from ..lib.input_files import display_name, read_files
 from ..lib.output import print_document
 from ..lib.provider_output import show_provider_output
 
@@ -90,15 +92,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "files cannot be read. With --for, it writes what a provider of clusters or an autoscaler "
         "takes instead; the exit code is 1 if the provider does not take all of it.",
     )
-    parser.add_argument(
-        "-f",
-        "--file",
-        dest="files",
-        action="append",
-        required=True,
-        metavar="FILE",
-        help="YAML or JSON with the objects, - for standard input; can be repeated",
-    )
+    add_file_arguments(parser, "the objects")
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
     add_for_flag(parser, "write what this provider or autoscaler takes")
     parser.add_argument(
@@ -134,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         if platform is None:
             known = ", ".join(PLATFORMS)
             raise UsageError(f"--platform {name!r} is unknown; use {known}")
-        found, many = _read(args.files, platform)
+        found, many = _read(file_names(args), platform)
         profiles, secondary, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
         objects = {**_DEFAULT_OBJECTS, **found}
         inputs = Inputs(
@@ -298,7 +292,7 @@ def _with_warnings(result: ValidationResult, details: dict[str, Any]) -> dict[st
 
 
 def _read(
-    files: list[str], platform: Platform
+    files: Sequence[str], platform: Platform
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, dict[str, Any]]]]:
     """(single objects by kind, objects of the other kinds by kind and name).
 
@@ -307,9 +301,11 @@ def _read(
     """
     objects: dict[str, dict[str, Any]] = {}
     many: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in _MANY}
-    for name in files:
-        shown = "standard input" if name == "-" else name
-        for document in read_documents(name):
+    for name, was_found, documents in read_files(files):
+        shown = "standard input" if name == display_name("-") else name
+        for document in documents:
+            if was_found and mapping(document).get("kind") not in _KINDS:
+                continue
             try:
                 kind = _kind(document, platform)
             except UsageError as error:

@@ -27,12 +27,13 @@ from ...schedulerconfig.versions import Version
 from ...schedulerconfig.yaml_text import yaml_text
 from ..lib import convert_crane, convert_objects
 from ..lib.errors import CommandError
-from ..lib.flags import DEFAULT_VERSION
+from ..lib.flags import DEFAULT_VERSION, add_file_arguments, file_names
 from ..lib.input_files import (
     UnreadableDocumentError,
     embedded_document,
     embedded_errors,
     read_documents,
+    read_files,
 )
 
 _CONFIG_MAP: Final = "ConfigMap"
@@ -51,9 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "The exit code is 0 if everything was converted, 1 if not or if the scheduler would not "
         "start with the result, 2 for invalid usage.",
     )
-    parser.add_argument(
-        "-f", "--file", required=True, metavar="FILE", help="YAML or JSON, - for standard input"
-    )
+    add_file_arguments(parser, "what to convert")
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
     parser.add_argument(
         "--kubernetes-version",
@@ -91,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         if note:
             sys.stderr.write(f"note: {note}\n")
         convert_objects.check_flags(args)
-        documents = read_documents(args.file)
+        documents = [each for _, _, objects in read_files(file_names(args)) for each in objects]
         policy = _policy_from_flag(args.policy)
     except (CommandError, ValueError) as error:
         _print_error(error)

@@ -24,12 +24,18 @@ from ...schedulerconfig.plugin_origins import (
 )
 from ...schedulerconfig.presets import DEFAULT_PROFILE, PROFILES, default_config, profile_fragment
 from ...schedulerconfig.schema import KIND
-from ...schedulerconfig.source import read
 from ..lib.compare import gates_of, parse_revision, profiles_of
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, UsageError
-from ..lib.flags import add_check_flags, add_cluster_flags, add_scheduler_flag, check_options
-from ..lib.input_files import display_name, read_bytes
+from ..lib.flags import (
+    add_check_flags,
+    add_cluster_flags,
+    add_file_arguments,
+    add_scheduler_flag,
+    check_options,
+    file_names,
+)
+from ..lib.input_files import read_paths
 from ..lib.objects import get_kubescheduler
 from ..lib.output import format_table, print_document
 from ..lib.revisions import find_running_revision, list_revisions, nodes_by_revision
@@ -48,12 +54,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "(unsupportedConfigOverrides). Without -f and --profile, kubectl scheduler plugins shows "
         "the latest revision that runs in the cluster.",
     )
-    parser.add_argument(
-        "-f",
-        "--file",
-        metavar="FILE",
-        help="a KubeSchedulerConfiguration, or a SecondaryScheduler with its SchedulerProfiles "
-        "and SchedulerExtenders; - for standard input",
+    add_file_arguments(
+        parser,
+        "a KubeSchedulerConfiguration in any form that validate reads, or a SecondaryScheduler "
+        "with its SchedulerProfiles and SchedulerExtenders",
     )
     parser.add_argument(
         "--profile",
@@ -77,7 +81,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Print the table; returns 2 for invalid usage, 1 for other errors."""
     try:
-        if args.file is not None:
+        if args.paths or args.files:
             config, layers, gates = _from_file(args)
             return _show(config, layers, gates, args.profile, args)
         named = args.profile in PROFILES
@@ -103,9 +107,11 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
     from ...offline.secondary_schedulers import SECONDARY, compose_secondary
     from ...offline.validate import validate
 
-    name, content = display_name(args.file), read_bytes(args.file)
-    validated = validate([(name, content)], check_options(args))
-    kinds = [kind for _, kind in validated.documents]
+    files = read_paths(file_names(args))
+    name = ", ".join(each for each, _ in files.contents)
+    options = check_options(args)
+    validated = validate(files.contents, options, found=files.found)
+    kinds = [item.kind for item in validated.items]
     secondary = kinds.count(SECONDARY) == 1 and set(kinds) <= {SECONDARY, PROFILE_KIND, EXTENDER}
     if not secondary and set(kinds) - {KIND}:
         raise UsageError(
@@ -114,22 +120,24 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
         )
     for finding in validated.findings:
         if finding.severity == ERROR:
-            line = f"{name}:{finding.position.line}:{finding.position.column}"
+            line = f"{finding.file}:{finding.position.line}:{finding.position.column}"
             path = f"{finding.path}: " if finding.path else ""
-            raise CommandError(f"{line}: {path}{finding.message}; see `validate -f {name}`")
-    documents = read(content)[0]
-    values = [each.value for document in documents for each in document.objects()]
+            hint = f"see `validate {finding.file}`"
+            raise CommandError(f"{line}: {path}{finding.message}; {hint}")
+    values = [item.value for item in validated.items]
     if secondary:
         (obj,) = (value for value in values if value["kind"] == SECONDARY)
         others = [value for value in values if value is not obj]
         profiles = [value for value in others if value["kind"] == PROFILE_KIND]
         extenders = [value for value in others if value["kind"] == EXTENDER]
-        made = compose_secondary(obj, profiles, extenders, check_options(args))
+        made = compose_secondary(obj, profiles, extenders, options)
         config = made.composition.config
         return config, [Layer(PROFILE, config)], made.target.gates
+    if not values:
+        raise UsageError(f"{name}: has no {KIND}, only the flags of a kube-scheduler")
     # kube-scheduler also reads only the first document.
     item = validated.items[0]
-    return item.value, [Layer(PROFILE, item.value)], item.gates(check_options(args))
+    return item.value, [Layer(PROFILE, item.value)], item.gates(options)
 
 
 def _named(profile: str, platform: str) -> tuple[Mapping[str, Any], list[Layer]]:

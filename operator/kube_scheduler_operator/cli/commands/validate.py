@@ -8,8 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..lib.errors import UsageError
-from ..lib.flags import add_check_flags, add_place_flag, check_options
-from ..lib.input_files import InputFiles, read_inputs
+from ..lib.flags import (
+    add_check_flags,
+    add_file_arguments,
+    add_place_flag,
+    check_options,
+    file_names,
+)
+from ..lib.input_files import InputFiles, read_paths
 
 if TYPE_CHECKING:
     from ...offline.checks import CheckOptions
@@ -32,22 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "would not, 2 for invalid usage or if there is nothing to check; warnings affect it only "
         "with --strict.",
     )
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        metavar="FILE",
-        help="a YAML or JSON file, a directory (with those below it), a pattern such as "
-        "'conf/**/*.yaml', or - for standard input",
-    )
-    parser.add_argument(
-        "-f",
-        "--file",
-        dest="files",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="the same as FILE; can be repeated",
-    )
+    add_file_arguments(parser, "what to check")
     add_check_flags(parser)
     add_place_flag(parser)
     parser.add_argument(
@@ -91,10 +82,7 @@ def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationRepor
     """
     from ...offline.validate import validate
 
-    names = [*args.paths, *args.files]
-    if not names:
-        raise UsageError("no file; name files or directories, or - for standard input")
-    files = read_inputs(names)
+    files = read_paths(file_names(args))
     result = validate(files.contents, options, found=files.found)
     if result.is_empty:
         raise UsageError(_nothing(result, files))

@@ -21,6 +21,7 @@ from ...migrate.objects import ConvertedObjects
 from ...schedulerconfig.validation import Target
 from .convert_objects import SECOND, secondary_name
 from .errors import CommandError
+from .flags import file_names
 from .input_files import embedded_document, read_documents
 
 
@@ -118,11 +119,12 @@ def _policy(
             )
         return args.load_policy, found[0][1]
     found = list(_policies(documents))
+    file = file_names(args)[0]
     named = [each for each in found if each[0] == PurePosixPath(dynamic.policy_path).name]
     if len(named or found) == 1:
-        return args.file, (named or found)[0][1]
-    if not found and args.file != "-":
-        neighbour = Path(args.file).parent / PurePosixPath(dynamic.policy_path).name
+        return file, (named or found)[0][1]
+    if not found and file != "-":
+        neighbour = Path(file).parent / PurePosixPath(dynamic.policy_path).name
         if neighbour.is_file():
             inside = list(_policies(read_documents(str(neighbour))))
             if len(inside) == 1:

@@ -33,6 +33,38 @@ def add_platform_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_file_arguments(parser: argparse.ArgumentParser, what: str) -> None:
+    """`FILE …` and `-f FILE`; `file_names` reads them."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="FILE",
+        help=f"{what}: a YAML or JSON file, a directory (with those below it), a pattern such as "
+        "'conf/**/*.yaml', or - for standard input",
+    )
+    parser.add_argument(
+        "-f",
+        "--file",
+        dest="files",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the same as FILE; can be repeated",
+    )
+
+
+def file_names(args: argparse.Namespace) -> list[str]:
+    """The files, directories and patterns of `add_file_arguments`.
+
+    Raises:
+        UsageError: there is none.
+    """
+    names = [*args.paths, *args.files]
+    if not names:
+        raise UsageError("no file; name files or directories, or - for standard input")
+    return names
+
+
 def add_nodes_flag(parser: argparse.ArgumentParser, default: int) -> None:
     """`--nodes`."""
     parser.add_argument(

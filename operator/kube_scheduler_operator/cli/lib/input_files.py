@@ -40,7 +40,7 @@ class InputFiles:
     others: int
 
 
-def read_inputs(names: Sequence[str]) -> InputFiles:
+def read_paths(names: Sequence[str]) -> InputFiles:
     """Read files, directories (with those below them), patterns and `-`.
 
     Raises:
@@ -148,8 +148,8 @@ def read_documents(name: str) -> list[Any]:
     return objects
 
 
-def read_all_documents(names: Sequence[str]) -> Iterator[Any]:
-    """The objects in files, directories, patterns and standard input.
+def read_files(names: Sequence[str]) -> Iterator[tuple[str, bool, list[Any]]]:
+    """(display name, whether it was found rather than named, objects) of each file.
 
     What was found in a directory or by a pattern and is not YAML is passed over.
 
@@ -157,14 +157,14 @@ def read_all_documents(names: Sequence[str]) -> Iterator[Any]:
         UnreadableDocumentError: kube-scheduler would not read a file; one line for each problem.
         UsageError: one of them cannot be read, or has nothing to read.
     """
-    files = read_inputs(names)
+    files = read_paths(names)
     for name, content in files.contents:
         objects, errors = _parse(content, name)
-        if errors and name in files.found:
-            continue
-        if errors:
+        found = name in files.found
+        if errors and not found:
             raise UnreadableDocumentError("\n".join(errors))
-        yield from objects
+        if not errors:
+            yield name, found, objects
 
 
 def embedded_document(text: Any) -> Any:

@@ -90,10 +90,69 @@ def test_bytes_that_are_not_text_are_a_syntax_error(tmp_path: Path, capsys: Any)
     assert ":1:1: error: 0x00 is not UTF-16 [Syntax]" in capsys.readouterr().out
 
 
-def test_without_a_file_it_is_wrong_usage() -> None:
-    with pytest.raises(SystemExit) as ended:
-        run()
-    assert ended.value.code == 2
+def test_without_a_file_it_is_wrong_usage(capsys: Any) -> None:
+    assert run() == 2
+    assert capsys.readouterr().err.startswith("error: no file; name files or directories")
+
+
+def test_a_directory_is_read_with_those_below_it_and_others_are_counted(
+    tmp_path: Path, capsys: Any
+) -> None:
+    below = tmp_path / "conf" / "a"
+    below.mkdir(parents=True)
+    (below / "x.yaml").write_text(GOOD)
+    (below / "y.yml").write_text("apiVersion: v1\nkind: Service\nmetadata: {name: scheduler}\n")
+    (below / "broken.json").write_text("{ not json")
+    (below / "README.md").write_text("# not: YAML")
+    (tmp_path / "conf" / ".git").mkdir()
+    (tmp_path / "conf" / ".git" / "z.yaml").write_text(BAD)
+    assert run(str(tmp_path / "conf")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "note: 1 file has nothing for kube-scheduler, so not checked",
+        "kube-scheduler 1.35 would start with 1 document (1 other not checked)",
+    ]
+    assert run(str(tmp_path / "conf" / "**" / "*.yaml")) == 0, "a quoted pattern"
+
+
+def test_standard_input_and_files_are_read_together(file: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(BAD))
+    assert run(file(GOOD), "-") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("apiVersion: apps/v1\nkind: Deployment\n", "it is a Deployment"),
+        ("apiVersion: v1\nkind: Config\nclusters: []\nusers: []\n", "it is a kubeconfig, "),
+        ("kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n",
+         "it is a KubeletConfiguration, the kubelet's configuration"),
+    ],
+)  # fmt: skip
+def test_a_file_without_a_configuration_is_described(
+    text: str, message: str, file: Any, capsys: Any
+) -> None:
+    assert run(file(text)) == 2
+    printed = capsys.readouterr()
+    assert f"has no scheduler configuration: {message}" in printed.err
+    assert printed.out == ""
+
+
+def test_an_empty_match_is_an_error_that_names_what_was_searched(
+    tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "a.txt").write_text("")
+    assert run(str(tmp_path)) == 2
+    assert "no file there ends in .yaml, .yml or .json (it has 1 other" in capsys.readouterr().err
+    assert run(str(tmp_path / "*.yaml")) == 2
+    assert "no file matches this pattern" in capsys.readouterr().err
+    assert run(str(tmp_path / "none.yaml")) == 2
+    assert "No such file" in capsys.readouterr().err
+    for number in range(3):
+        text = "apiVersion: v1\nkind: Service\nmetadata: {name: scheduler}\n"
+        (tmp_path / f"{number}.yaml").write_text(text)
+    assert run(str(tmp_path)) == 2
+    assert "none of the 3 files has a scheduler configuration" in capsys.readouterr().err
 
 
 def test_text(file: Any, capsys: Any) -> None:
