@@ -137,7 +137,7 @@ def _files(item: Item, command: CommandLine, readers: Readers, *, stock: bool) -
                 FILE_NOT_MOUNTED,
                 argument.path,
                 f"{message}: kube-scheduler does not start",
-                _mount_fix(argument.value, command),
+                command.mount_fix.replace("FILE", argument.value),
             )
         else:
             message += "; the image may have it"
@@ -145,7 +145,7 @@ def _files(item: Item, command: CommandLine, readers: Readers, *, stock: bool) -
                 FILE_NOT_MOUNTED,
                 argument.path,
                 message,
-                _mount_fix(argument.value, command),
+                command.mount_fix.replace("FILE", argument.value),
                 WARNING,
             )
         return
@@ -174,15 +174,6 @@ def _files(item: Item, command: CommandLine, readers: Readers, *, stock: bool) -
         f"the node has no file {file}: no extraMounts of a control-plane node puts it there",
         f"add to that node: extraMounts: [{{hostPath: ./kube-scheduler.yaml, containerPath: "
         f"{file}}}]",
-    )
-
-
-def _mount_fix(file: str, command: CommandLine) -> str:
-    if command.account or command.image:
-        return "add a volume with the file, and a volumeMount for it"
-    return (
-        f"add it: extraVolumes: [{{name: scheduler-config, hostPath: {file}, mountPath: {file}, "
-        "readOnly: true, pathType: File}]"
     )
 
 

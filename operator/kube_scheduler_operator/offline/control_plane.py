@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from ..base import names
 from ..base.findings import WARNING, Path, Problem
@@ -12,7 +12,13 @@ from ..kube.resource import SCHEDULER_EXTENDERS, SCHEDULER_PROFILES
 from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.feature_gates import Gates, parse_gates
 from ..schedulerconfig.validation import Target, validate_config
-from ..schedulerconfig.warnings import ConfiguredScheduler, config_warnings, file_warnings
+from ..schedulerconfig.warnings import (
+    SECOND_DEFAULT_SCHEDULER,
+    ConfiguredScheduler,
+    config_warnings,
+    file_warnings,
+    standalone_warnings,
+)
 from .acceptance import refused
 from .checks import NOT_READ, Checked, CheckOptions, Item, by_name, problem_of, problems_of
 from .command_lines import election_of
@@ -34,14 +40,33 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
         problems = validate_config(item.document.root.data, target, election)
         if not problems:
             config = {**item.value, "leaderElection": election} if election else item.value
-            warn = file_warnings if needs_kubeconfig(item) else config_warnings
-            problems = warn(config, target)
+            problems = list(_warnings(item, config, target, options))
             process = ConfiguredScheduler(item.label, config, target)
             checked.processes.append((item, process))
         checked.problems += [(item, problem) for problem in problems]
         place = item.place.place if item.place and not options.place else options.place
         checked.problems += [(item, problem) for problem in refused(place, item.value, target)]
     return checked
+
+
+_PROVIDERS_OWN: Final = ("aks", "eks", "gardener")
+"""Places where profiles become a part of the provider's own scheduler, with its Lease."""
+
+
+def _warnings(
+    item: Item, config: Mapping[str, Any], target: Target, options: CheckOptions
+) -> Iterator[Problem]:
+    """The warnings that concern the way in which a configuration is used."""
+    place = options.place or (item.place.place if item.place else "")
+    if place in _PROVIDERS_OWN:
+        yield from standalone_warnings(config, target)
+        return
+    warn = file_warnings if needs_kubeconfig(item) else config_warnings
+    is_static = item.reader is not None and not item.reader.account
+    for problem in warn(config, target):
+        # A static Pod is the control plane's scheduler, whatever its leader election.
+        if not (is_static and problem.reason == SECOND_DEFAULT_SCHEDULER):
+            yield problem
 
 
 def needs_kubeconfig(item: Item) -> bool:

@@ -12,6 +12,7 @@ from ..base.objects import mapping
 from ..schedulerconfig.printed_arguments import unprintable_arguments
 from ..schedulerconfig.schema import KIND, args_struct
 from ..schedulerconfig.source import Document, Position, read
+from ..schedulerconfig.source_culprit import TEMPLATE
 from ..schedulerconfig.source_encoding import LINE_BREAK, characters
 from .checks import Item
 from .embedding import Embedding
@@ -27,6 +28,7 @@ NO_DOCUMENT: Final = "NoDocument"
 FIRST_ONLY: Final = "kube-scheduler reads only the first document of its file"
 
 _POLICY: Final = re.compile(r"""\bkind["']?\s*:\s*["']?Policy\b""")
+_LINE: Final = re.compile(r"\bline (\d+)\b")
 _DEEPEST: Final = 4
 """Texts in texts below which nothing is searched: a ConfigMap in Helm values has 3."""
 
@@ -64,6 +66,11 @@ class Source:
     first: Document | None = None
     contents: dict[int, Contents] = field(default_factory=dict)
     has_configuration: bool = False
+
+    @property
+    def is_rendered(self) -> bool:
+        """Whether it is not a template, whose values cannot be checked."""
+        return not any(each.reason == NOT_RENDERED for each in self.problems)
 
     @property
     def commands(self) -> Iterator[tuple[Item, CommandLine]]:
@@ -217,6 +224,8 @@ def _read(
         severity: Severity = WARNING if ignored else ERROR
         more = f"; {FIRST_ONLY}" if ignored else ""
         at = place.in_file(position) if place else position
+        if place:
+            message, fix = _with_lines(message, place), _with_lines(fix, place)
         source.problems.append(TextProblem(at, reason, message + more, fix, severity))
 
     for document in objects:
@@ -234,6 +243,12 @@ def _read(
     for document in documents:
         for flaw in document.flaws:
             wrong, _, fix = flaw.message.rpartition("; ")
+            if TEMPLATE in flaw.message:
+                text = content if isinstance(content, str) else characters(content).text
+                found = template_of(text)
+                if found is not None:
+                    report(flaw.position, document.index, NOT_RENDERED, found.message, found.fix)
+                    continue
             if not _is_not_decoded(document, flaw.path, minor):
                 report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
         if mapping(document.root.data).get("kind") == KIND:
@@ -262,6 +277,15 @@ def _read(
         if item.kind == KIND:
             source.problems += _of_a_template(item)
     return source
+
+
+def _with_lines(message: str, place: Embedding) -> str:
+    """A message with the lines of the file instead of those of a text in it."""
+
+    def of_file(match: re.Match[str]) -> str:
+        return f"line {place.in_file(Position(int(match[1]), 1)).line}"
+
+    return _LINE.sub(of_file, message)
 
 
 def _of_a_template(item: Item) -> Iterator[TextProblem]:

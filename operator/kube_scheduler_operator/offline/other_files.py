@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ..base.findings import Problem
 from ..base.objects import mapping
+from ..schedulerconfig.schema import CONFIGURATION
 from .checks import Item
 
 NOTHING_TO_CHECK: Final = "NothingToCheck"
@@ -27,6 +28,7 @@ _PROGRAMS: Final[Mapping[str, str]] = {
     "componentconfig.karmada.io": "Karmada's configuration",
 }
 """API group -> whose file it is; the ones that people take for kube-scheduler's."""
+_COMMON: Final = ("apps", "batch", "autoscaling", "policy", "extensions")
 CHECKED: Final = "name a KubeSchedulerConfiguration, or a file of docs/validating.md#forms"
 
 
@@ -39,6 +41,18 @@ def may_concern(content: str | bytes) -> bool:
     """Whether a file may have anything of kube-scheduler; says so in microseconds."""
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return _CONCERNING.search(data) is not None
+
+
+CONFIGURATION_FIELDS: Final = frozenset(CONFIGURATION.fields) - {"apiVersion", "kind"}
+"""The fields of a configuration, which show what a document without kind should be."""
+_OF_OBJECTS: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
+
+
+def is_no_object(item: Item) -> bool:
+    """Whether a document is neither an object nor a configuration whose kind is missing."""
+    fields = {str(key).strip("\ufeff") for key in item.value}
+    named = any("kind" in each or "apiVersion" in each for each in fields)
+    return not named and not fields & (_OF_OBJECTS | CONFIGURATION_FIELDS)
 
 
 def nothing_to_check(item: Item) -> Problem:
@@ -65,7 +79,8 @@ def what_is(item: Item) -> str:
     if group in _PROGRAMS:
         return f"{with_article(kind)}, {_PROGRAMS[group]}"
     if kind:
-        return with_article(kind)
+        is_common = not group or group.endswith(".k8s.io") or group in _COMMON
+        return with_article(kind) + ("" if is_common else f" of {group}")
     if version:
         return f"an object of {version} without kind"
     keys = ", ".join(str(key) for key in list(value)[:3])

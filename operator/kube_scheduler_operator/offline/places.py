@@ -40,7 +40,7 @@ def options_for(word: str, options: CheckOptions) -> CheckOptions:
         known = known_scheduler(name, release)
         if known is None:  # a test ensures that each name is on record
             return options
-        gates = replace(options.gates, version=known.kubernetes)
+        gates = replace(options.gates, version=known.rules)
         return replace(options, gates=gates, stock=False, scheduler=f"{name}:{known.version}")
     if version is not None and name not in _OWN_RELEASES:
         options = replace(options, gates=replace(options.gates, version=version))

@@ -26,7 +26,7 @@ def target_of(item: Item, options: CheckOptions) -> Target:
     gates = item.gates(options)
     known = known_scheduler(item.reader)
     if known is not None:
-        gates = replace(gates, version=known.kubernetes)
+        gates = replace(gates, version=known.rules)
         return Target(gates, stock=False, scheduler=f"{known.name}:{known.version}")
     if not options.scheduler:
         return Target(gates, stock=options.stock and stock_of(item.reader))

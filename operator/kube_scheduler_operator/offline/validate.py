@@ -39,11 +39,14 @@ from .documents import (
     read_sources,
     sources_items,
 )
+from .forms.config_map import CONFIG_MAP
+from .forms.form import Contents
 from .forms.kubeadm import GROUP as KUBEADM_GROUP
 from .linking import Readers
 from .load_policies import check_load_policies
 from .operator_settings import check_operator_settings
-from .other_files import may_concern, nothing_to_check
+from .other_files import CONFIGURATION_FIELDS, is_no_object, may_concern, nothing_to_check
+from .reader_target import known_scheduler
 from .secondary_schedulers import check_objects
 from .templates import NOT_RENDERED, RENDERED
 
@@ -154,10 +157,18 @@ class ValidationReport:
         """For which version configurations in other documents were checked."""
         found = {}
         for item in self.items:
-            if item.place is not None and item.version is not None:
-                owner, version = item.place.owner, item.version.short
-                source = f", as in the image of {item.reader.label}" if item.reader else ""
-                found[owner] = f"{owner} was checked for kube-scheduler {version}{source}"
+            shown = item.version or known_scheduler(item.reader)
+            if item.place is not None and shown is not None:
+                owner = item.place.owner
+                version = item.version.short if item.version else ""
+                reader = item.reader
+                image = reader is not None and reader.image and reader.label != owner
+                source = f", as in the image of {reader.label}" if reader and image else ""
+                third = known_scheduler(reader)
+                what = f"kube-scheduler {version}"
+                if third is not None:
+                    what = f"{third.name} {third.version} (kube-scheduler {third.kubernetes.short})"
+                found[owner] = f"{owner} was checked for {what}{source}"
         return (*found.values(), *self.remarks)
 
 
@@ -189,9 +200,8 @@ def validate(
     passed_over, templates = len(files) - len(read), 0
     for source in sources:
         if source.file in found and source.place is None and not _is_ours(source, own):
-            rendered = not any(each.reason == NOT_RENDERED for each in source.problems)
-            passed_over += rendered and not source.items
-            templates += not rendered
+            passed_over += source.is_rendered and not source.items
+            templates += not source.is_rendered
             others += [(item, nothing_to_check(item)) for item in source.items]
             continue
         findings += [_of_text(source, each) for each in source.problems]
@@ -202,26 +212,27 @@ def validate(
             contents = source.contents.get(index)
             if contents is not None:
                 if contents:
-                    documents.append((item, item.kind))
+                    documents.append((item, item.kind or _label(contents)))
                     findings += [_diagnosis(item, problem) for problem in contents.problems]
                 else:
                     others.append((item, nothing_to_check(item)))
                 continue
-            if id(item) in unread and not _is_ignored_by_kubeadm(source, item):
+            if id(item) in unread and item is not source.items[0] and is_read(source.items[0]):
                 documents.append((item, item.kind))
                 continue
             kind = _kind(item, kinds)
             if isinstance(kind, Kind):
-                known.append((item, kind))
+                if source.is_rendered:
+                    known.append((item, kind))
                 documents.append((item, item.kind))
-            elif _of_others(item, kinds):
+            elif _of_others(item, kinds) or is_no_object(item):
                 others.append((item, nothing_to_check(item)))
             elif source.file not in found or _is_for_kube_scheduler(item):
                 findings.append(_diagnosis(item, kind))
                 documents.append((item, item.kind))
             else:
                 others.append((item, nothing_to_check(item)))
-        if source.place is None and not source.items and source.problems:
+        if not source.items and source.problems:
             broken = Item(source.file, source.first or _EMPTY, {})
             documents.append((broken, ""))
     if not (documents or findings):  # nothing else was to be checked
@@ -242,6 +253,12 @@ def validate(
 
 
 _EMPTY: Final = Document(SourceNode(Position(1, 1), None))
+
+
+def _label(contents: Contents) -> str:
+    """The name of a document without kind, by its form."""
+    labels = [each.label for each in contents.commands] + [each.owner for each in contents.parts]
+    return labels[0] if labels else "document"
 
 
 def _remarks(passed_over: int, templates: int) -> tuple[str, ...]:
@@ -342,7 +359,7 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
             OLD_API_VERSION,
             ("apiVersion",),
             f"kube-scheduler no longer supports {item.kind} of {api_version}, only {API_VERSION}",
-            f"kube-scheduler-operator convert -f {item.file}",
+            _convert(item),
         )
     if kind is not None:
         supported = f"{group}/{kind.version}"
@@ -361,6 +378,9 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
             return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
     of_group = sorted(name for other, name in kinds if other == group)
     if not item.kind:
+        if set(item.value) & CONFIGURATION_FIELDS:
+            fix = f"write apiVersion: {API_VERSION} and kind: {KIND}"
+            return _missing(item, "kind", fix)
         return _missing(item, "kind", f"set it to {listing(of_group) or known}")
     if group == _GROUP and item.kind in _ARGUMENTS:
         message = f"{item.kind} is part of a {KIND}"
@@ -371,6 +391,14 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
     hint = did_you_mean(item.kind, of_group or (name for _, name in kinds)).removeprefix("; ")
     message = f"{item.kind} of {api_version or 'no apiVersion'} is not a kind that can be checked"
     return Problem(UNKNOWN_KIND, ("kind",), message, hint or f"use {listing(of_group) or known}")
+
+
+def _convert(item: Item) -> str:
+    """How to convert an old configuration; `convert` reads files and ConfigMaps."""
+    text = item.place.text if item.place else None
+    if item.place is None or (text is not None and text.kind == CONFIG_MAP):
+        return f"kube-scheduler-operator convert -f {item.file}"
+    return "copy it to a file of its own, and run kube-scheduler-operator convert -f FILE"
 
 
 def _missing(item: Item, key: str, fix: str) -> Problem:
@@ -402,6 +430,10 @@ def _unread(source: Source) -> Iterator[tuple[Item, Problem]]:
         return
     if first is None or not items or _has_kops_cluster(source):
         return
+    text = source.place.text if source.place else None
+    if text is not None and text.for_kubeadm:
+        yield from ((item, _ignored_by_kubeadm()) for item in items if item.kind == KIND)
+        return
     if any(_is_ignored_by_kubeadm(source, item) for item in items):
         for item in items:
             if _is_ignored_by_kubeadm(source, item):
@@ -416,11 +448,11 @@ def _unread(source: Source) -> Iterator[tuple[Item, Problem]]:
     if first.index:
         what, fix = "empty", "remove everything above the --- that precedes this configuration"
     elif not isinstance(first.root.data, Mapping):
-        what = f"not an object (line {first.root.position.line})"
+        what = f"not an object (line {_line(source, first)})"
     else:
         kind = first.root.data.get("kind")
         what = f"a {kind}" if kind else "an object without kind"
-        what += f" (line {first.root.position.line})"
+        what += f" (line {_line(source, first)})"
     for item in items:
         if item.kind != KIND:
             continue
@@ -432,6 +464,12 @@ def _unread(source: Source) -> Iterator[tuple[Item, Problem]]:
                 f"{item.document.index + 1}"
             )
         yield item, Problem(NEVER_READ, (), message, fix)
+
+
+def _line(source: Source, document: Document) -> int:
+    """The line of a document in the file that users see."""
+    position = document.root.position
+    return (source.place.in_file(position) if source.place else position).line
 
 
 def _has_kops_cluster(source: Source) -> bool:

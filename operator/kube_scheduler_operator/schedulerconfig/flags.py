@@ -193,6 +193,16 @@ REMOVED_FLAGS: Final[Mapping[str, str]] = {
     ),
 }  # fmt: skip
 """Flags that no supported kube-scheduler has -> the fix."""
+_REMOVED_IN: Final = dict.fromkeys(
+    (
+        "algorithm-provider", "policy-config-file", "policy-configmap",
+        "policy-configmap-namespace", "use-legacy-policy-config",
+    ),
+    23,
+)  # fmt: skip
+"""The minor that removed a flag, for versions that are not on record."""
+_ALL_REMOVED_IN: Final = 26
+"""The minor from which none of these flags exists."""
 
 
 def flag_names(minor: int) -> frozenset[str]:
@@ -213,6 +223,10 @@ def validate_flags(
         if recorded and name not in known:
             fix = _unknown_flag(name, known)
             message = f"kube-scheduler {version.short} has no flag --{name}; {fix}"
+            yield Problem(UNKNOWN_ARGUMENT, (name,), message)
+            continue
+        if name in REMOVED_FLAGS and version >= Version(1, _REMOVED_IN.get(name, _ALL_REMOVED_IN)):
+            message = f"kube-scheduler {version.short} has no flag --{name}; {REMOVED_FLAGS[name]}"
             yield Problem(UNKNOWN_ARGUMENT, (name,), message)
             continue
         check = _TYPES.get(name, _anything)

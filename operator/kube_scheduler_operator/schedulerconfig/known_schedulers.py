@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any, Final
 
 from ..base.assets import text
-from ..base.findings import listing
 from .in_tree_plugins import OLDEST
 from .schema import STRING, List, Map, Struct, Type
 from .versions import Version
@@ -41,8 +40,7 @@ class KnownScheduler:
     Attributes:
         name: as in `--for`.
         version: its own, `v0.34.7`.
-        kubernetes: the kube-scheduler that it is made of; at least the oldest on record, whose
-            rules are the closest ones.
+        kubernetes: the kube-scheduler that it is made of.
         source: the address of its sources.
         images: endings of the names of its images.
         plugins: its own plugins.
@@ -54,6 +52,11 @@ class KnownScheduler:
     source: str
     images: tuple[str, ...]
     plugins: Mapping[str, KnownPlugin]
+
+    @property
+    def rules(self) -> Version:
+        """The version whose rules are closest: that, or the oldest on record."""
+        return max(self.kubernetes, OLDEST)
 
 
 @cache
@@ -97,14 +100,17 @@ _SAMPLES: Final = {"CrossNodePreemption": ("scheduler-plugins",)}
 
 def owners_of(plugin: str) -> tuple[str, ...]:
     """The third-party schedulers that have a plugin."""
-    owners = tuple(each.name for each in newest().values() if plugin in each.plugins)
+    owners = tuple(each.name for each in reversed([*newest().values()]) if plugin in each.plugins)
     return owners or _SAMPLES.get(plugin, ())
 
 
 def owner_fix(plugin: str) -> str:
     """What makes a third-party scheduler's plugin available; empty: none is known to have it."""
-    owners = listing(owners_of(plugin))
-    return f"it is a plugin of {owners}: use an image of {owners}" if owners else ""
+    owners = owners_of(plugin)
+    if not owners:
+        return ""
+    image = f"an image of {owners[0]}" if len(owners) == 1 else "the image of one of them"
+    return f"it is a plugin of {' and '.join(owners)}: use {image}"
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -119,7 +125,7 @@ def _read(data: Mapping[str, Any]) -> KnownScheduler:
     return KnownScheduler(
         data["name"],
         data["version"],
-        max(Version.parse(data["kubernetes"]), OLDEST),
+        Version.parse(data["kubernetes"]),
         data["source"],
         tuple(data["images"]),
         plugins,

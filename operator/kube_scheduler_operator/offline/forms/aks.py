@@ -35,7 +35,7 @@ def read(document: Document) -> Contents | None:
             Problem(
                 "InvalidType",
                 ("spec", "rawConfig"),
-                "spec.rawConfig must be a text with a KubeSchedulerConfiguration",
+                "must be a text with a KubeSchedulerConfiguration",
                 "begin it with `rawConfig: |`",
             )
         )

@@ -36,7 +36,7 @@ def read(document: Document) -> Contents | None:
             target = text(_sibling(document, path, "path"))
             texts.append(Text(path, node.data, owner, node_path=target))
         else:
-            parts.append(Part(node, owner, {"": path}))
+            parts.append(Part(node, owner, (((), path),)))
     return Contents(tuple(texts), tuple(parts)) if texts or parts else None
 
 

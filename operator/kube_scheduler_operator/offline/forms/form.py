@@ -82,6 +82,7 @@ class CommandLine:
         account: the ServiceAccount of its Pod; empty: a static Pod, or no Pod.
         replicas: of its Pod.
         given: flags that the product sets itself.
+        mount_fix: how the document mounts a file, with FILE for it.
     """
 
     label: str
@@ -95,6 +96,7 @@ class CommandLine:
     account: str = ""
     replicas: int = 1
     given: Mapping[str, str] = field(default_factory=dict)
+    mount_fix: str = "add a volume with the file, and a volumeMount for it"
 
     def last(self, name: str) -> Argument | None:
         """The effective occurrence of a flag."""
@@ -130,6 +132,7 @@ class Text:
         place: a provider whose scheduler reads it, as in `--for`.
         node_mounts: the files that the node has from outside; None: unknown.
         version: of the kube-scheduler that reads it, if the document shows it.
+        for_kubeadm: whether kubeadm reads it, and therefore no kube-scheduler.
     """
 
     at: Path
@@ -145,6 +148,7 @@ class Text:
     place: str = ""
     node_mounts: tuple[Mount, ...] | None = None
     version: Version | None = None
+    for_kubeadm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,25 +158,25 @@ class Part:
     Attributes:
         root: the configuration with positions in the document.
         owner: the object that has it.
-        fields: first field of the configuration -> its path in the document; "" for all others.
+        fields: (path in the configuration, path in the document), the longest ones first.
         place: a provider whose scheduler reads it, as in `--for`.
         version: of that kube-scheduler, if the document shows it.
         command: the index of the command line that reads it; None: none in the document.
-        custom_image: whether the image has plugins of its own.
     """
 
     root: SourceNode
     owner: str
-    fields: Mapping[str, Path]
+    fields: tuple[tuple[Path, Path], ...]
     place: str = ""
     version: Version | None = None
     command: int | None = None
 
     def outer(self, path: Path) -> Path:
         """The path in the document of one in the configuration."""
-        if path and isinstance(path[0], str) and path[0] in self.fields:
-            return (*self.fields[path[0]], *path[1:])
-        return (*self.fields.get("", ()), *path)
+        for inner, outer in self.fields:
+            if path[: len(inner)] == inner:
+                return (*outer, *path[len(inner) :])
+        return path
 
 
 @dataclass(frozen=True, slots=True)

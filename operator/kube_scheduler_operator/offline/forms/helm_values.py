@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...base.findings import Path
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import Position, SourceNode
 from .form import CommandLine, Contents, Form, Part, listed, made_of, node_at, scalar
 from .objects import at, text, value_of, version_of_image
+from .workload import is_stock
 
 _LABEL: Final = "Helm values of scheduler-plugins"
+_PATHS: Final[tuple[tuple[Path, Path], ...]] = (
+    (("profiles", 0, "plugins", "multiPoint"), ("plugins",)),
+    (("profiles", 0, "pluginConfig"), ("pluginConfig",)),
+    (("profiles", 0, "schedulerName"), ("scheduler", "name")),
+    (("leaderElection", "resourceName"), ("scheduler", "name")),
+    (("leaderElection",), ("scheduler",)),
+    (("profiles",), ("scheduler",)),
+)
 
 
 def read(document: Document) -> Contents | None:
@@ -57,11 +67,11 @@ def read(document: Document) -> Contents | None:
         at=("scheduler",),
         image=image,
         image_at=("scheduler", "image"),
-        version=version_of_image(image),
+        version=version_of_image(image) if is_stock(image) else None,
         account="scheduler-plugins-scheduler",
         replicas=_count(at(value, "scheduler", "replicaCount")),
     )
-    part = Part(root, _LABEL, {"profiles": (), "leaderElection": ("scheduler",)}, command=0)
+    part = Part(root, _LABEL, _PATHS, command=0)
     return Contents(parts=(part,), commands=(command,))
 
 

@@ -47,7 +47,7 @@ def _patches(
     for index, content in enumerate(listed if isinstance(listed, list) else ()):
         if isinstance(content, str):
             where = (*path, "kubeadmConfigPatches", index)
-            yield Text(where, content, _KIND, node_mounts=mounts, version=version)
+            yield Text(where, content, _KIND, node_mounts=mounts, version=version, for_kubeadm=True)
 
 
 def _node_mounts(node: Mapping[str, Any], path: Path) -> Iterator[Mount]:
@@ -83,6 +83,8 @@ def read_k3d(document: Document) -> Contents | None:
         version=version_of_image(image),
         namespace="kube-system",
         given=GIVEN,
+        mount_fix="add it: volumes: [{volume: 'PATH-ON-THIS-MACHINE:FILE', nodeFilters: "
+        "['server:*']}]",
     )
     return Contents(commands=(command,))
 

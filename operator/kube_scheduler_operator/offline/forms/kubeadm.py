@@ -37,10 +37,13 @@ def read(document: Document) -> Contents | None:
     """The scheduler of a ClusterConfiguration."""
     value = value_of(document)
     group, kind = group_kind(value)
-    if group != GROUP or kind not in KINDS:
+    if kind not in KINDS or (group != GROUP and "apiVersion" in value):
         return None
-    version = str(value.get("apiVersion")).rpartition("/")[2]
-    return scheduler(value, (), kind, lists=version not in ("v1beta1", "v1beta2", "v1beta3"))
+    version = str(value.get("apiVersion") or "").rpartition("/")[2]
+    lists = version not in ("v1beta1", "v1beta2", "v1beta3")
+    if not version:  # a patch, for example of kind
+        lists = isinstance(at(value, "scheduler", "extraArgs"), list)
+    return scheduler(value, (), kind, lists=lists)
 
 
 def scheduler(
@@ -73,6 +76,8 @@ def scheduler(
         version=kubernetes,
         namespace="kube-system",
         given=GIVEN,
+        mount_fix="add it: extraVolumes: [{name: scheduler-config, hostPath: FILE, mountPath: "
+        "FILE, readOnly: true, pathType: File}]",
     )
     return Contents(commands=(command,), problems=problems)
 
@@ -175,6 +180,8 @@ def _operations(operations: list[Any], path: Path) -> Contents | None:
         tuple(found),
         namespace="kube-system",
         given=GIVEN,
+        mount_fix="add operations for /spec/volumes/- and /spec/containers/0/volumeMounts/- with "
+        "the file",
     )
     return Contents(commands=(command,))
 

@@ -23,6 +23,7 @@ _MAPS: Final = {
     "kube_scheduler_leader_elect_extra_opts": "leaderElection",
 }
 _MORE: Final = "kube_scheduler_config_extra_opts"
+_LABEL: Final = "Kubespray's group variables"
 _KUBECONFIG: Final = "/etc/kubernetes/scheduler.conf"
 
 
@@ -34,7 +35,7 @@ def read(document: Document) -> Contents | None:
     version = version_of(value.get("kube_version"))
     arguments = [a for key in _ARGUMENTS for a in of_map(value.get(key), (key,))]
     command = CommandLine(
-        "group variables of Kubespray",
+        _LABEL,
         tuple(arguments),
         (_ARGUMENTS[0],),
         version=version,
@@ -60,7 +61,8 @@ def read(document: Document) -> Contents | None:
     parts: tuple[Part, ...] = ()
     if paths:
         root = made_of(document.root.position, fields)
-        parts = (Part(root, "group variables of Kubespray", paths, version=version, command=0),)
+        outer = tuple(((name,), path) for name, path in paths.items())
+        parts = (Part(root, _LABEL, outer, version=version, command=0),)
     return Contents(parts=parts, commands=(command,) if arguments or parts else ())
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from ...schedulerconfig.source import Document
 from .form import Argument, CommandLine, Contents, Form, Mount
 from .objects import at, group_kind, label_of, namespace_of, text, value_of, version_of_image
+from .workload import is_stock
 
 CONFIG: Final = "/etc/kubernetes/config.yaml"
 
@@ -30,7 +31,7 @@ def read(document: Document) -> Contents | None:
         mounts=(mount,),
         image=image,
         image_at=("spec", "schedulerImage"),
-        version=version_of_image(image) if image.rpartition("/")[2][:4] == "kube" else None,
+        version=version_of_image(image) if is_stock(image) else None,
         namespace=namespace_of(value) or "openshift-secondary-scheduler-operator",
         account="secondary-scheduler",
     )

@@ -118,6 +118,7 @@ def read_rke1(document: Document) -> Contents | None:
                 version=version_of(kubernetes),
                 namespace="kube-system",
                 given={"kubeconfig": "/etc/kubernetes/ssl/kubecfg-kube-scheduler.yaml"},
+                mount_fix="add it: extra_binds: ['FILE:FILE:ro']",
             )
             return Contents(commands=(command,))
     return None

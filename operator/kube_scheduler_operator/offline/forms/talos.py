@@ -69,7 +69,7 @@ def _scheduler(document: Document, path: Path, label: str) -> Contents:
     node = node_at(document, (*path, "config"))
     if node is not None:
         at_config: Path = (*path, "config")
-        parts = (Part(with_type(node), label, {"": at_config}, version=version, command=0),)
+        parts = (Part(with_type(node), label, (((), at_config),), version=version, command=0),)
     return Contents(parts=parts, commands=(command,), problems=problems)
 
 
