@@ -144,11 +144,11 @@ def _inside(
             rest = tuple(lines[at.line :])
             place = Embedding(text.owner, at, text.content, rest, source.place, text=text)
             inner = _read(source.file, text.content, minor, own, place, readers.of_text(text))
-            if not text.required and not _is_ours(inner, text.content):
-                continue
-            kept.append(text)
-            yield inner
-            yield from _inside(inner, text.content, minor, own, readers, depth + 1)
+            nested = list(_inside(inner, text.content, minor, own, readers, depth + 1))
+            if text.required or _is_ours(inner, text.content):
+                kept.append(text)
+                yield inner
+                yield from nested
         source.contents[index] = replace(contents, texts=tuple(kept))
 
 
@@ -176,7 +176,7 @@ def _may_be_ours(text: str) -> bool:
 
 def _is_ours(source: Source, text: str) -> bool:
     """Whether a text is kube-scheduler's, even if it is broken."""
-    if source.contents:
+    if any(source.contents.values()):
         return True
     kinds = [item.value.get("kind") for item in source.items]
     if any(kind in (KIND, "Policy") for kind in kinds):
@@ -273,6 +273,8 @@ def _read(
     elif not documents:
         message = "the file does not contain a document"
         report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
+    elif not objects:
+        report(Position(1, 1), 0, NO_DOCUMENT, "the List has no items", f"add a {KIND}")
     for item in items:
         if item.kind == KIND:
             source.problems += _of_a_template(item)

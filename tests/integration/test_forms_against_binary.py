@@ -1,0 +1,138 @@
+"""The configurations and flags in tests/forms, as kube-scheduler reads them.
+
+What the check finds in a form is right only if the program agrees: each configuration of a form is
+given to it with the flags that the form sets, and each command line with an empty configuration.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
+from kube_scheduler_operator.offline.checks import Item
+from kube_scheduler_operator.offline.command_lines import election_of
+from kube_scheduler_operator.offline.documents import read_sources
+from kube_scheduler_operator.offline.forms.form import CommandLine
+from kube_scheduler_operator.offline.reader_target import stock_of
+from kube_scheduler_operator.offline.validate import KINDS
+from kube_scheduler_operator.schedulerconfig.canonical import config_text
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates, parse_gates
+from kube_scheduler_operator.schedulerconfig.flags import validate_flags
+from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
+from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
+from kube_scheduler_operator.schedulerconfig.versions import Version
+
+from ..forms.corpus import CASES, Case
+
+_OF_FILES = (
+    "authentication-kubeconfig", "authorization-kubeconfig", "cert-dir", "client-ca-file",
+    "config", "kubeconfig", "secure-port", "tls-cert-file", "tls-private-key-file",
+)  # fmt: skip
+"""Flags whose files the test does not have, or that a form may set to any port."""
+
+Start = Callable[[Any, list[str]], "subprocess.CompletedProcess[str]"]
+
+
+def own(item: Item) -> bool:
+    group = str(item.value.get("apiVersion") or "").rpartition("/")[0]
+    return (group, item.kind) in KINDS
+
+
+def configurations() -> Iterator[tuple[Case, Item]]:
+    """The configurations of v1 for Kubernetes' own kube-scheduler, without flaws of the text."""
+    for case in CASES:
+        for source in read_sources(case.contents, 35, own):
+            for item in source.items:
+                if source.problems or not stock_of(item.reader):
+                    continue
+                if item.kind == KIND and item.value.get("apiVersion") == API_VERSION:
+                    yield case, item
+
+
+def command_lines() -> Iterator[tuple[Case, CommandLine]]:
+    for case in CASES:
+        for source in read_sources(case.contents, 35, own):
+            for _, command in source.commands:
+                if stock_of(command):
+                    yield case, command
+
+
+def _names(pairs: Sequence[tuple[Case, Any]]) -> list[str]:
+    return [f"{case.name}-{number}" for number, (case, _) in enumerate(pairs)]
+
+
+CONFIGURATIONS = list(configurations())
+COMMANDS = list(command_lines())
+
+
+@pytest.fixture
+def start(kube_scheduler_binary: Path, tmp_path: Path) -> Start:
+    def run(config: Any, flags: list[str]) -> subprocess.CompletedProcess[str]:
+        kubeconfig = tmp_path / "scheduler.conf"
+        kubeconfig.write_text(stub_kubeconfig(), encoding="utf-8")
+        connection = config.get("clientConnection") or {}
+        connection = {**connection, "kubeconfig": str(kubeconfig)}
+        file = tmp_path / "config.yaml"
+        file.write_text(config_text({**config, "clientConnection": connection}), encoding="utf-8")
+        last = [f"--write-config-to={tmp_path / 'out.yaml'}", "--secure-port=0"]
+        return subprocess.run(
+            [str(kube_scheduler_binary), *flags, f"--config={file}", *last],
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def version(kube_scheduler_binary: Path) -> Version:
+    command = [str(kube_scheduler_binary), "--version"]
+    return Version.parse(subprocess.check_output(command, text=True, timeout=50).split()[-1])
+
+
+def flags_of(command: CommandLine | None) -> dict[str, list[str]]:
+    flags = command.flags if command else {}
+    return {name: values for name, values in flags.items() if name not in _OF_FILES}
+
+
+def words(flags: dict[str, list[str]]) -> list[str]:
+    return [
+        f"{'-' if len(name) == 1 else '--'}{name}={value}"
+        for name, values in flags.items()
+        for value in values
+    ]
+
+
+def test_the_corpus_has_enough_to_compare() -> None:
+    assert len(CONFIGURATIONS) > 40
+    assert len(COMMANDS) > 40
+
+
+@pytest.mark.parametrize(("case", "item"), CONFIGURATIONS, ids=_names(CONFIGURATIONS))
+def test_a_configuration_in_a_form_is_accepted_as_kube_scheduler_does(
+    case: Case, item: Item, start: Start, version: Version
+) -> None:
+    flags = flags_of(item.reader)
+    problems = list(validate_flags(flags, version))
+    gates = Gates(version, {} if problems else parse_gates(flags.get("feature-gates", ())))
+    config = item.document.root.data
+    problems += validate_config(config, Target(gates), election_of(item.value, item.reader))
+    done = start(config, words(flags))
+    assert (done.returncode == 0) == (not problems), (problems, done.stderr[-500:])
+
+
+@pytest.mark.parametrize(("case", "command"), COMMANDS, ids=_names(COMMANDS))
+def test_flags_of_a_form_are_accepted_as_kube_scheduler_does(
+    case: Case, command: CommandLine, start: Start, version: Version
+) -> None:
+    flags = flags_of(command)
+    problems = list(validate_flags(flags, version))
+    done = start({"apiVersion": API_VERSION, "kind": KIND}, words(flags))
+    assert (done.returncode == 0) == (not problems), (problems, done.stderr[-500:])

@@ -1,0 +1,86 @@
+"""Damaged forms through the check: 2,000 of them, 200,000 with KSO_SOAK.
+
+KSO_FORMS=N tries N files, KSO_SEED=S the one that failed.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Sequence
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base.findings import ERROR
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.offline.checks import CheckOptions
+from kube_scheduler_operator.offline.places import PLACES, options_for
+from kube_scheduler_operator.offline.validate import validate
+from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.versions import Version
+
+from ...configurations.damage import DIRECTORY, MISSING, TEXTUAL, WEIGHTS, damaged_file
+from ...forms.corpus import CASES
+from ...seeds import chunks, number
+
+SECONDS = 1.0
+"""Processor time for one file."""
+CHUNKS = chunks(number("KSO_FORMS", 2_000, soak=200_000), 200)
+
+
+@cache
+def corpus() -> Sequence[tuple[str, Sequence[Any]]]:
+    """(name, documents) of the undamaged files."""
+    parsed = [(case.name, [each.root.data for each in case.documents()]) for case in CASES]
+    return [(name, documents) for name, documents in parsed if documents]
+
+
+def damaged(seed: int) -> tuple[str, bytes]:
+    """(description, content): damage of documents in three of four files, else of the text."""
+    rng = Random(seed)
+    if rng.random() < 0.75:
+        file = damaged_file(seed, corpus())
+        special = file.data is MISSING or file.data is DIRECTORY
+        return str(file), b"" if special else file.data
+    case = rng.choice(CASES)
+    data = rng.choice(case.contents)[1].encode()
+    names = []
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        change = rng.choices(TEXTUAL, WEIGHTS)[0]
+        data = change(rng, data)
+        names.append(change.__name__)
+    return f"KSO_SEED={seed}: {case.name}, {', '.join(names)}", data
+
+
+@pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_damaged_forms_are_checked_within_a_second(seeds: range) -> None:
+    corpus()
+    problems = []
+    for seed in seeds:
+        name, data = damaged(seed)
+        rng = Random(f"options {seed}")
+        options = CheckOptions(Gates(Version(1, rng.randrange(29, 38))), KUBEADM)
+        options = options_for(rng.choice(PLACES), options) if rng.random() < 0.3 else options
+        found = ("a.yaml",) if rng.random() < 0.3 else ()
+        began = time.process_time()
+        try:
+            report = validate([("a.yaml", data)], options, found=found)
+            _ = report.notes
+        except Exception as error:  # every one is a defect
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            problems.append(f"{name}: {error!r} at {where.filename}:{where.lineno}")
+            continue
+        took = time.process_time() - began
+        if took > SECONDS:
+            problems.append(f"{name}: {took:.1f} s")
+        lines = data.count(b"\n") + data.count(b"\r") + 2
+        for each in report.findings:
+            if not each.message or not each.fix or each.position.line > lines * 3:
+                problems.append(f"{name}: {each}")
+        if report.is_empty and not found and not report.findings:
+            problems.append(f"{name}: neither a document nor a finding")
+        assert report.starts == (not any(each.severity == ERROR for each in report.findings))
+    assert not problems, "\n".join(problems[:20])
