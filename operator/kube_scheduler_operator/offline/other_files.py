@@ -38,7 +38,7 @@ _CONCERNING: Final = re.compile(
 
 
 def may_concern(content: str | bytes) -> bool:
-    """Whether a file may have anything of kube-scheduler; says so in microseconds."""
+    """Whether a file may have anything of kube-scheduler, in microseconds."""
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return _CONCERNING.search(data) is not None
 
@@ -48,7 +48,7 @@ CONFIGURATION_FIELDS: Final = frozenset(CONFIGURATION.fields) - {"apiVersion", "
 _OF_OBJECTS: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
 
 
-def is_no_object(item: Item) -> bool:
+def has_no_type(item: Item) -> bool:
     """Whether a document is neither an object nor a configuration whose kind is missing."""
     fields = {str(key).strip("\ufeff") for key in item.value}
     named = any("kind" in each or "apiVersion" in each for each in fields)

@@ -45,7 +45,7 @@ from .forms.kubeadm import GROUP as KUBEADM_GROUP
 from .linking import Readers
 from .load_policies import check_load_policies
 from .operator_settings import check_operator_settings
-from .other_files import CONFIGURATION_FIELDS, is_no_object, may_concern, nothing_to_check
+from .other_files import CONFIGURATION_FIELDS, has_no_type, may_concern, nothing_to_check
 from .reader_target import known_scheduler
 from .secondary_schedulers import check_objects
 from .templates import NOT_RENDERED, RENDERED
@@ -225,7 +225,7 @@ def validate(
                 if source.is_rendered:
                     known.append((item, kind))
                 documents.append((item, item.kind))
-            elif _of_others(item, kinds) or is_no_object(item):
+            elif _of_others(item, kinds) or has_no_type(item):
                 others.append((item, nothing_to_check(item)))
             elif source.file not in found or _is_for_kube_scheduler(item):
                 findings.append(_diagnosis(item, kind))

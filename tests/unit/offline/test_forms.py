@@ -66,6 +66,12 @@ def test_every_form_has_a_case() -> None:
     assert read == {form.name for form in FORMS}
 
 
+def test_the_page_lists_every_form() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "validating.md").read_text(encoding="utf-8")
+    rows = [f"| {form.name} | {form.source} |" for form in FORMS]
+    assert [row for row in page.splitlines() if row in rows] == rows
+
+
 def test_no_secret_is_quoted() -> None:
     for case in CASES:
         assert "this-is-not-to-be-shown" not in shown(checked(case))

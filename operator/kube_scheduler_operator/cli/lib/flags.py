@@ -57,7 +57,7 @@ def file_names(args: argparse.Namespace) -> list[str]:
     """The files, directories and patterns of `add_file_arguments`.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no file is named.
     """
     names = [*args.paths, *args.files]
     if not names:

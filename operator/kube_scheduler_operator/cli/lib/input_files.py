@@ -72,7 +72,7 @@ def _search(name: str) -> tuple[list[str], int]:
             raise UsageError(f"{name}: no file there ends in {_suffixes()}{has}")
         return paths, others
     if not _PATTERN.intersection(name):
-        return [name], 0  # reading it says what is wrong
+        return [name], 0  # reading it reports what is wrong
     matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207  # absolute ones as well
     if not matches:
         raise UsageError(f"{name}: no file matches this pattern below {Path.cwd()}")

@@ -56,7 +56,7 @@ def scheduler(
 ) -> Contents:
     """The scheduler of the ClusterConfiguration at a path.
 
-    `lists` is whether its version writes extraArgs as a list. Without a `scheduler` there is none.
+    `lists` is whether its version writes extraArgs as a list.
     """
     found = at(value, "scheduler")
     if not isinstance(found, Mapping):
