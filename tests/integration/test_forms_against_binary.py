@@ -28,6 +28,8 @@ from kube_scheduler_operator.schedulerconfig.validation import Target, validate_
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..forms.corpus import CASES, Case
+from ..forms.damaged import damaged
+from ..seeds import chunks, number
 
 _OF_FILES = (
     "authentication-kubeconfig", "authorization-kubeconfig", "cert-dir", "client-ca-file",
@@ -66,6 +68,7 @@ def _names(pairs: Sequence[tuple[Case, Any]]) -> list[str]:
     return [f"{case.name}-{number}" for number, (case, _) in enumerate(pairs)]
 
 
+CHUNKS = chunks(number("KSO_FORMS", 20, soak=2_000), 20)
 CONFIGURATIONS = list(configurations())
 COMMANDS = list(command_lines())
 
@@ -76,7 +79,8 @@ def start(kube_scheduler_binary: Path, tmp_path: Path) -> Start:
         kubeconfig = tmp_path / "scheduler.conf"
         kubeconfig.write_text(stub_kubeconfig(), encoding="utf-8")
         connection = config.get("clientConnection") or {}
-        connection = {**connection, "kubeconfig": str(kubeconfig)}
+        if isinstance(connection, dict):  # else it is damaged
+            connection = {**connection, "kubeconfig": str(kubeconfig)}
         file = tmp_path / "config.yaml"
         file.write_text(config_text({**config, "clientConnection": connection}), encoding="utf-8")
         last = [f"--write-config-to={tmp_path / 'out.yaml'}", "--secure-port=0"]
@@ -136,3 +140,22 @@ def test_flags_of_a_form_are_accepted_as_kube_scheduler_does(
     problems = list(validate_flags(flags, version))
     done = start({"apiVersion": API_VERSION, "kind": KIND}, words(flags))
     assert (done.returncode == 0) == (not problems), (problems, done.stderr[-500:])
+
+
+@pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_a_damaged_configuration_in_a_form_is_accepted_as_kube_scheduler_does(
+    seeds: range, start: Start, version: Version
+) -> None:
+    different = []
+    for seed in seeds:
+        name, data = damaged(seed)
+        for source in read_sources([("a.yaml", data)], version.minor, own):
+            for item in source.items:
+                if source.problems or item.kind != KIND or not stock_of(item.reader):
+                    continue
+                config = item.document.root.data
+                problems = validate_config(config, Target(Gates(version)))
+                done = start(config, [])
+                if (done.returncode == 0) != (not problems):
+                    different.append(f"{name}: {problems} {done.stderr[-300:]}")
+    assert not different, "\n".join(different)

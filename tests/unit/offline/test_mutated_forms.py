@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Sequence
-from functools import cache
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -22,8 +19,7 @@ from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
-from ...configurations.damage import DIRECTORY, MISSING, TEXTUAL, WEIGHTS, damaged_file
-from ...forms.corpus import CASES
+from ...forms.damaged import damaged, undamaged
 from ...seeds import chunks, number
 
 SECONDS = 1.0
@@ -31,33 +27,9 @@ SECONDS = 1.0
 CHUNKS = chunks(number("KSO_FORMS", 2_000, soak=200_000), 200)
 
 
-@cache
-def corpus() -> Sequence[tuple[str, Sequence[Any]]]:
-    """(name, documents) of the undamaged files."""
-    parsed = [(case.name, [each.root.data for each in case.documents()]) for case in CASES]
-    return [(name, documents) for name, documents in parsed if documents]
-
-
-def damaged(seed: int) -> tuple[str, bytes]:
-    """(description, content): damage of documents in three of four files, else of the text."""
-    rng = Random(seed)
-    if rng.random() < 0.75:
-        file = damaged_file(seed, corpus())
-        special = file.data is MISSING or file.data is DIRECTORY
-        return str(file), b"" if special else file.data
-    case = rng.choice(CASES)
-    data = rng.choice(case.contents)[1].encode()
-    names = []
-    for _ in range(rng.choice((1, 1, 2, 3))):
-        change = rng.choices(TEXTUAL, WEIGHTS)[0]
-        data = change(rng, data)
-        names.append(change.__name__)
-    return f"KSO_SEED={seed}: {case.name}, {', '.join(names)}", data
-
-
 @pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_damaged_forms_are_checked_within_a_second(seeds: range) -> None:
-    corpus()
+    undamaged()
     problems = []
     for seed in seeds:
         name, data = damaged(seed)
