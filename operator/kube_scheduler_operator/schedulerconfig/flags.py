@@ -143,7 +143,10 @@ def _verbosity(text: str) -> None:
 
 
 def _number(text: str) -> None:
-    float(text)
+    try:
+        float(text)
+    except ValueError:
+        raise ValueError(f'"{text}" is not a number; write one such as 50') from None
 
 
 def _anything(_: str) -> None:

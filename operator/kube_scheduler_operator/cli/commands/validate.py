@@ -16,6 +16,7 @@ from ..lib.flags import (
     file_names,
 )
 from ..lib.input_files import InputFiles, read_paths
+from ..lib.report_flags import add_report_flags
 
 if TYPE_CHECKING:
     from ...offline.checks import CheckOptions
@@ -53,6 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="the images that the operator allows, as in its own flag; images of others have a "
         "warning",
     )
+    add_report_flags(parser)
     parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
     parser.add_argument("-o", "--output", choices=FORMATS, default="text", help="default: text")
     parser.set_defaults(run=run)
