@@ -14,11 +14,14 @@ PAGE: Final = paths.REPOSITORY / "docs" / "rules.md"
 _HEAD: Final = """\
 # Rules of validate
 
-Every finding of `kubectl scheduler validate` names its rule in brackets. `kubectl scheduler validate --explain RULE` prints what this page
-says about it. An error keeps the scheduler from starting, or the operator from using the object; a warning does not.
-[validating.md](validating.md#what-is-reported) describes how to change the severity of a warning and how to ignore one.
+Every finding of `kubectl scheduler validate` names its rule in brackets.
+`kubectl scheduler validate --explain RULE` prints what this page has about it. An error keeps the
+scheduler from starting, or the operator from using the object; a warning does not.
+[validating.md](validating.md#reports) describes how to ignore a warning and how to change its
+severity.
 
-`hack/rules` makes this page from `operator/kube_scheduler_operator/offline/rules/`. A test runs `validate` over each example.
+`hack/rules` makes this page from `operator/kube_scheduler_operator/offline/rules/`. A test runs
+`validate` over each example.
 """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..base import names
@@ -108,6 +108,9 @@ class Diagnosis:
         message: what is wrong, or what will happen.
         fix: the remedy.
         severity: an error keeps the scheduler from starting.
+        subject: the object and the field, with names in place of list indices, so that it stays
+            the same when lines and entries move.
+        raised: whether it is an error only by the user's settings, so that the scheduler starts.
     """
 
     file: str
@@ -118,6 +121,21 @@ class Diagnosis:
     message: str
     fix: str
     severity: Severity
+    subject: str = field(default="", compare=False)
+    raised: bool = False
+
+    @property
+    def prevents_start(self) -> bool:
+        """Whether the scheduler would not start because of it."""
+        return self.severity == ERROR and not self.raised
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredFinding:
+    """A warning that the user ignores, and why."""
+
+    finding: Diagnosis
+    justification: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +148,8 @@ class ValidationReport:
         others: (file, kind) of objects that do not configure a scheduler.
         items: the checked documents that configure a scheduler.
         remarks: about files that were not checked.
+        ignored: warnings that a comment or a flag ignores; not in `findings`.
+        accepted: findings that are in the baseline; not in `findings`.
     """
 
     findings: tuple[Diagnosis, ...]
@@ -137,6 +157,8 @@ class ValidationReport:
     others: tuple[tuple[str, str], ...] = ()
     items: tuple[Item, ...] = ()
     remarks: tuple[str, ...] = ()
+    ignored: tuple[IgnoredFinding, ...] = ()
+    accepted: tuple[Diagnosis, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """The number of findings of this severity."""
@@ -145,7 +167,7 @@ class ValidationReport:
     @property
     def starts(self) -> bool:
         """Whether the scheduler would start."""
-        return not self.count(ERROR)
+        return not any(each.prevents_start for each in (*self.findings, *self.accepted))
 
     @property
     def is_empty(self) -> bool:
@@ -584,4 +606,20 @@ def _diagnosis(item: Item, problem: Problem) -> Diagnosis:
         message=message,
         fix=fix or _REMEDIES.get(problem.reason, _REMEDY),
         severity=problem.severity,
+        subject=_subject(item, problem.path),
     )
+
+
+def _subject(item: Item, path: Path) -> str:
+    """The object and the field, with the names of list entries in place of their indices."""
+    named: list[str | int] = []
+    for index, part in enumerate(path):
+        entry = item.document.data(path[: index + 1]) if isinstance(part, int) else None
+        names_of = (mapping(entry).get(key) for key in _NAMING)
+        named.append(next((each for each in names_of if isinstance(each, str) and each), part))
+    owner = f"{item.place.owner} " if item.place else ""
+    return f"{owner}{item.kind}/{item.name} {format_path(tuple(named))}".strip()
+
+
+_NAMING: Final = ("schedulerName", "name", "urlPrefix", "topologyKey")
+"""The fields that identify an entry of a list."""

@@ -13,7 +13,7 @@ import kube_scheduler_operator
 
 ROOT = Path(kube_scheduler_operator.__file__).parent
 PACKAGE = kube_scheduler_operator.__name__
-START = f"{PACKAGE}.offline.validate"
+START = (f"{PACKAGE}.offline.validate", f"{PACKAGE}.offline.report_settings")
 OF_FINDINGS = ("Diagnosis", "Problem", "Finding")
 """The classes whose attribute `reason` a report shows."""
 OTHER_CLASSES = ("Event", "Recognition", "Remembered", "SchedulerRequest")
@@ -28,14 +28,15 @@ def emitted_reasons() -> dict[str, set[str]]:
     """
     trees = {module: ast.parse(file.read_text()) for module, file in modules().items()}
     takers: dict[str, set[int]] = defaultdict(set)
-    for tree in trees.values():
+    private: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for module, tree in trees.items():
         for name, index in _takers(tree):
-            takers[name].add(index)
+            (private[module] if name.startswith("_") else takers)[name].add(index)
     found: dict[str, set[str]] = defaultdict(set)
     for module, tree in trees.items():
         for call in ast.walk(tree):
             if isinstance(call, ast.Call):
-                for value in _reasons(call, takers):
+                for value in _reasons(call, {**takers, **private[module]}):
                     for reason in _resolve(module, value):
                         found[reason].add(f"{module.removeprefix(f'{PACKAGE}.')}:{call.lineno}")
     return dict(found)
@@ -44,7 +45,7 @@ def emitted_reasons() -> dict[str, set[str]]:
 def modules() -> dict[str, Path]:
     """The modules that `validate` can import, also later, with their files."""
     found: dict[str, Path] = {}
-    left = [START]
+    left = list(START)
     while left:
         module = left.pop()
         file = _file(module)

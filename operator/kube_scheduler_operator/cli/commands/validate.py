@@ -16,13 +16,13 @@ from ..lib.flags import (
     file_names,
 )
 from ..lib.input_files import InputFiles, read_paths
-from ..lib.report_flags import add_report_flags
+from ..lib.report_flags import add_report_flags, with_flags
 
 if TYPE_CHECKING:
     from ...offline.checks import CheckOptions
     from ...offline.validate import ValidationReport
 
-FORMATS: Final = ("text", "json", "github", "sarif")
+FORMATS: Final = ("text", "json", "github", "gitlab", "junit", "sarif")
 WRONG_USAGE: Final = 2
 
 
@@ -37,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "static Pods, files of kubeadm, kind, k3d, kops, Kubespray, RKE, k3s, Talos, AKS and "
         "Gardener, and in Helm values. The exit code is 0 if the scheduler would start, 1 if it "
         "would not, 2 for invalid usage or if there is nothing to check; warnings affect it only "
-        "with --strict.",
+        "with --strict or --severity, and findings in a --baseline do not.",
     )
     add_file_arguments(parser, "what to check")
     add_check_flags(parser)
@@ -55,14 +55,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "warning",
     )
     add_report_flags(parser)
-    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
     parser.add_argument("-o", "--output", choices=FORMATS, default="text", help="default: text")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check the files and print the findings."""
-    from ..lib.findings_output import FORMATS
+    from ...base.findings import ERROR
+    from ..lib.findings_output import report_text
 
     try:
         chosen = check_options(args, args.platform)
@@ -71,9 +71,8 @@ def run(args: argparse.Namespace) -> int:
     except UsageError as error:
         sys.stderr.write(f"error: {error}\n")
         return WRONG_USAGE
-    sys.stdout.write(FORMATS[args.output](result, chosen.gates.version.short))
-    failed = result.findings if args.strict else not result.starts
-    return 1 if failed else 0
+    sys.stdout.write(report_text(result, chosen.gates.version.short, args.output))
+    return 1 if result.count(ERROR) else 0
 
 
 def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationReport:
@@ -88,7 +87,7 @@ def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationRepor
     result = validate(files.contents, options, found=files.found)
     if result.is_empty:
         raise UsageError(_nothing(result, files))
-    return result
+    return with_flags(args, result, files.contents)
 
 
 def _nothing(result: ValidationReport, files: InputFiles) -> str:

@@ -22,9 +22,14 @@ def print_document(document: Any, output: str, text: str = "") -> None:
     if output == "text":
         print(text)
     elif output == "json":
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        sys.stdout.write(json_text(document))
     else:
         sys.stdout.write(yaml_text([document]))
+
+
+def json_text(document: Any) -> str:
+    """Indented JSON with a line break at its end."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def counted(number: int, noun: str) -> str:

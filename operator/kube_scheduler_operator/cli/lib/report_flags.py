@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from ...offline.report_settings import ReportSettings
+    from ...offline.suppressions import Suppression
+    from ...offline.validate import ValidationReport
 
 WRONG_USAGE: Final = 2
 
@@ -47,3 +55,109 @@ def add_report_flags(parser: argparse.ArgumentParser) -> None:
         help="describe a rule, such as UnknownPlugin, with an example and its fix, and exit; "
         "without RULE, list all rules",
     )
+    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
+    parser.add_argument(
+        "--severity",
+        action="append",
+        default=[],
+        metavar="RULE=SEVERITY",
+        help="error, warning or off for the warnings of a rule, also with --strict; can be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="'RULE[@FILE]: REASON'",
+        help="ignore the warnings of a rule, for JSON and files that cannot have a comment "
+        "# kubectl-scheduler: ignore RULE: REASON; FILE may have wildcards; can be repeated",
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="do not report the findings in this file; only new ones affect the exit code",
+    )
+    parser.add_argument(
+        "--write-baseline",
+        action="store_true",
+        help="write all findings into the file of --baseline, and exit with 0",
+    )
+
+
+def with_flags(
+    args: argparse.Namespace,
+    report: ValidationReport,
+    files: Sequence[tuple[str, str | bytes]],
+) -> ValidationReport:
+    """The report after the decisions of these flags and of comments in the files.
+
+    Raises:
+        UsageError: a flag is invalid, or the baseline cannot be read or written.
+    """
+    from ...offline.report_settings import with_settings
+
+    if args.write_baseline and not args.baseline:
+        raise UsageError("--write-baseline needs --baseline FILE, the file to write")
+    settings = _settings(args)
+    if args.write_baseline:
+        from ...offline.baseline import baseline_of
+
+        report, _ = with_settings(report, files, settings)
+        text = baseline_of(report.findings)
+        try:
+            Path(args.baseline).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"--baseline: {args.baseline}: {error.strerror}") from None
+        return _accepted(report)
+    report, fixed = with_settings(report, files, settings)
+    if fixed:
+        sys.stderr.write(
+            f"note: {fixed} of the findings in {args.baseline} no longer exist; shorten it with "
+            "--write-baseline\n"
+        )
+    return report
+
+
+def _accepted(report: ValidationReport) -> ValidationReport:
+    from dataclasses import replace
+
+    return replace(report, findings=(), accepted=report.findings)
+
+
+def _settings(args: argparse.Namespace) -> ReportSettings:
+    from ...offline.report_settings import ReportSettings
+    from ...offline.severities import Severities
+
+    try:
+        severities = Severities.parse(args.severity, strict=args.strict)
+    except ValueError as error:
+        raise UsageError(f"--severity: {error}") from None
+    ignored = tuple(_ignored(text) for text in args.ignore)
+    if not args.baseline or args.write_baseline:
+        return ReportSettings(severities, ignored)
+    from ...offline.baseline import read_baseline
+
+    try:
+        baseline = read_baseline(Path(args.baseline).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        message = f"--baseline: {args.baseline} does not exist; create it with --write-baseline"
+        raise UsageError(message) from None
+    except OSError as error:
+        raise UsageError(f"--baseline: {args.baseline}: {error.strerror}") from None
+    except ValueError as error:
+        message = f"--baseline: {args.baseline}: {error}; create it again with --write-baseline"
+        raise UsageError(message) from None
+    return ReportSettings(severities, ignored, baseline)
+
+
+def _ignored(text: str) -> Suppression:
+    """The value of one `--ignore`."""
+    from ...offline.suppressions import Suppression, SuppressionError, parse_suppression
+
+    named, colon, reason = text.partition(":")
+    names, _, pattern = named.partition("@")
+    try:
+        rules, why = parse_suppression(f" {names.strip()}{colon}{reason}")
+    except SuppressionError as error:
+        raise UsageError(f'--ignore "{text}": {error}; {error.fix}') from None
+    return Suppression(pattern.strip() or "*", None, 0, rules, why)

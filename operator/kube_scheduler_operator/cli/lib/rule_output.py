@@ -16,7 +16,7 @@ _LONGEST_LINE: Final = 120
 
 
 def rule_named(name: str) -> Rule | None:
-    """The rule with this name, in any case; None if there is none."""
+    """The rule with this name, in upper or lower case; None if no rule has it."""
     by_lower = {known.lower(): rule for known, rule in RULES.items()}
     return by_lower.get(name.lower())
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import documents, extender_calls, fields, objects, plugin_lists, schedulers
-from .rule import Rule
+from .rule import HOME, Rule
 
-__all__ = ["GROUPS", "RULES", "Rule"]
+__all__ = ["GROUPS", "HOME", "RULES", "Rule"]
 
 GROUPS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Files and documents": documents.RULES,

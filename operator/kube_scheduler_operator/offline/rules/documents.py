@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .rule import BOTH, ERRORS, Rule, configuration, own, scheduler
+from .rule import BOTH, ERRORS, WARNINGS, Rule, configuration, own, scheduler
 
 RULES: Final = (
     Rule(
@@ -80,5 +80,26 @@ RULES: Final = (
         "Use lowercase letters, digits and hyphens, beginning and ending with a letter or digit.",
         ERRORS,
         own("SchedulerProfile", "My_Profile", "schedulerName: mine"),
+    ),
+    Rule(
+        "InvalidSuppression",
+        "A comment that ignores a warning has no reason, or names an unknown rule",
+        "The comment ignores nothing. The next reader of the file needs the reason more than the "
+        "name of the rule.",
+        "Write # kubectl-scheduler: ignore RULE: reason.",
+        ERRORS,
+        configuration("parallelism: 8  # kubectl-scheduler: ignore SampledTooFew\n"),
+    ),
+    Rule(
+        "UnusedSuppression",
+        "A comment or a flag ignores a warning that does not exist",
+        "The warning was corrected, moved to another line, or is an error, which cannot be "
+        "ignored. A comment that remains would hide the next warning of its kind.",
+        "Remove the comment, or move it to the line of the finding.",
+        WARNINGS,
+        configuration(
+            "# kubectl-scheduler: ignore SampledTooFew: a test of large clusters\n"
+            "percentageOfNodesToScore: 50\n"
+        ),
     ),
 )

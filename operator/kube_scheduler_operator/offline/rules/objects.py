@@ -156,7 +156,7 @@ RULES: Final = (
     Rule(
         "TooDeep",
         "The object is nested too deeply",
-        "No configuration needs so many levels, and processing them could exhaust the stack.",
+        "No configuration needs that many levels, and processing them could exhaust the stack.",
         "Use fewer levels.",
         ERRORS,
         kube_scheduler(f"unsupportedConfigOverrides: {'{a: ' * 70}1{'}' * 70}"),

@@ -7,7 +7,8 @@ from typing import Final
 
 from ...base.findings import ERROR, WARNING, Severity
 
-PAGE: Final = "https://kube-scheduler-operator.dev/docs/rules.md"
+HOME: Final = "https://kube-scheduler-operator.dev"
+PAGE: Final = f"{HOME}/docs/rules.md"
 
 ERRORS: Final[tuple[Severity, ...]] = (ERROR,)
 WARNINGS: Final[tuple[Severity, ...]] = (WARNING,)

@@ -1,0 +1,25 @@
+"""One finding as text, as all formats have it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+from ...offline.validate import Diagnosis
+
+
+def sentence(each: Diagnosis) -> str:
+    """`path: what is wrong; how to fix it`."""
+    path = f"{each.path}: " if each.path else ""
+    return f"{path}{each.message}; {each.fix}"
+
+
+def place(each: Diagnosis) -> str:
+    """`file:line:column`."""
+    return f"{each.file}:{each.position.line}:{each.position.column}"
+
+
+def file_uri(file: str) -> str:
+    """A URI reference; a relative path stays relative, as code scanning requires."""
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())

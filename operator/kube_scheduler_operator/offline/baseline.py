@@ -1,0 +1,83 @@
+"""A baseline: the findings that a repository has already, so that only new ones fail a pipeline.
+
+A finding is recognized by its rule, its file, and its object and field with the names of list
+entries, not by its line, its index or its message: it stays known when lines move, when an entry is
+inserted before it, and when a later release words it differently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ..base.objects import mapping
+from .validate import Diagnosis
+
+VERSION: Final = 1
+_DIGITS: Final = 32
+"""Length of a fingerprint: 128 bits in hexadecimal."""
+
+
+def fingerprints(findings: Sequence[Diagnosis]) -> list[str]:
+    """A fingerprint of each finding, unique among them.
+
+    Equal findings are counted, so that a second one is new.
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for each in findings:
+        parts = (_file(each.file), each.reason, each.subject)
+        seen["\0".join(parts)] = count = seen.get("\0".join(parts), 0) + 1
+        text = "\0".join((*parts, str(count)))
+        found.append(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS])
+    return found
+
+
+def _file(name: str) -> str:
+    return posixpath.normpath(name.replace("\\", "/"))
+
+
+def baseline_of(findings: Sequence[Diagnosis]) -> str:
+    """The content of a baseline file, sorted, so that its changes can be reviewed."""
+    entries = [
+        {"file": _file(each.file), "rule": each.reason, "subject": each.subject, "fingerprint": one}
+        for each, one in zip(findings, fingerprints(findings), strict=True)
+    ]
+    entries.sort(key=lambda entry: tuple(entry.values()))
+    document = {"version": VERSION, "findings": entries}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_baseline(text: str) -> frozenset[str]:
+    """The fingerprints in a baseline file.
+
+    Raises:
+        ValueError: it is not a baseline, or one of another version.
+    """
+    try:
+        document: Any = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"this is not JSON ({error})") from None
+    version = mapping(document).get("version")
+    entries = mapping(document).get("findings")
+    if version != VERSION or not isinstance(entries, list):
+        raise ValueError(f"this is not a baseline of version {VERSION}")
+    found = [mapping(each).get("fingerprint") for each in entries]
+    if not all(isinstance(each, str) for each in found):
+        raise ValueError("an entry has no fingerprint")
+    return frozenset(map(str, found))
+
+
+def divided(
+    findings: Sequence[Diagnosis], known: Iterable[str]
+) -> tuple[list[Diagnosis], list[Diagnosis], int]:
+    """(new findings, those in the baseline, entries of the baseline that match none)."""
+    baseline = set(known)
+    by_state: Mapping[bool, list[Diagnosis]] = {True: [], False: []}
+    for each, fingerprint in zip(findings, fingerprints(findings), strict=True):
+        by_state[fingerprint in baseline].append(each)
+        baseline.discard(fingerprint)
+    return by_state[False], by_state[True], len(baseline)

@@ -1,0 +1,58 @@
+"""What users decide about a report: ignored warnings, severities and a baseline, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from .severities import Severities
+from .suppressions import Suppression, comments_of, ignore
+from .validate import Diagnosis, ValidationReport
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSettings:
+    """The decisions of flags; comments in the files add to them.
+
+    Attributes:
+        severities: of warnings.
+        ignored: what flags ignore.
+        baseline: fingerprints of accepted findings; None: no baseline.
+    """
+
+    severities: Severities = field(default_factory=Severities)
+    ignored: tuple[Suppression, ...] = ()
+    baseline: frozenset[str] | None = None
+
+
+def with_settings(
+    report: ValidationReport,
+    files: Sequence[tuple[str, str | bytes]],
+    settings: ReportSettings,
+) -> tuple[ValidationReport, int]:
+    """(the report after all decisions, number of entries of the baseline that match no finding).
+
+    Args:
+        report: of the files.
+        files: (name, content).
+        settings: the decisions of flags.
+    """
+    suppressions = list(settings.ignored)
+    invalid: list[Diagnosis] = []
+    for file, content in files:
+        found, wrong = comments_of(file, content)
+        suppressions += found
+        invalid += wrong
+    remaining, ignored = ignore(report.findings, suppressions)
+    first = files[0][0] if files else ""
+    remaining = [each if each.file else replace(each, file=first) for each in remaining]
+    findings = list(settings.severities.applied(remaining + invalid))
+    order = {name: index for index, (name, _) in enumerate(files)}
+    findings.sort(key=lambda each: (order.get(each.file, 0), each.position, each.path))
+    report = replace(report, findings=tuple(findings), ignored=tuple(ignored))
+    if settings.baseline is None:
+        return report, 0
+    from .baseline import divided  # hashes are not needed otherwise
+
+    new, accepted, fixed = divided(findings, settings.baseline)
+    return replace(report, findings=tuple(new), accepted=tuple(accepted)), fixed

@@ -1,0 +1,67 @@
+"""The severities that users choose for warnings: of single rules, and of all with `--strict`.
+
+An error cannot be lowered: that kube-scheduler does not start is not a matter of opinion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from ..base.findings import ERROR, WARNING, did_you_mean, listing
+from .validate import Diagnosis
+
+Chosen = Literal["error", "warning", "off"]
+CHOICES: Final[tuple[Chosen, ...]] = ("error", "warning", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Severities:
+    """What users chose.
+
+    Attributes:
+        by_rule: rule -> severity of its warnings.
+        strict: whether all other warnings are errors.
+    """
+
+    by_rule: Mapping[str, Chosen] = field(default_factory=dict)
+    strict: bool = False
+
+    @classmethod
+    def parse(cls, texts: Iterable[str], *, strict: bool) -> Severities:
+        """Read `RULE=SEVERITY` texts; several may be in one, separated by commas.
+
+        Raises:
+            ValueError: a rule or a severity is unknown, or the rule has no warnings.
+        """
+        from .rules import RULES  # most runs choose nothing
+
+        chosen: dict[str, Chosen] = {}
+        for text in (part for each in texts for part in each.split(",") if part):
+            rule, _, severity = (each.strip() for each in text.partition("="))
+            if rule not in RULES:
+                hint = did_you_mean(rule, RULES) or "; --explain lists all rules"
+                raise ValueError(f'"{rule}" is not a rule{hint}')
+            choice = next((each for each in CHOICES if each == severity), None)
+            if choice is None:
+                raise ValueError(f'"{severity}" is not a severity; use {listing(CHOICES)}')
+            if WARNING not in RULES[rule].severities and choice != ERROR:
+                raise ValueError(
+                    f"{rule} is an error with which no scheduler starts, and cannot be lowered; "
+                    "correct it, or record it in a --baseline"
+                )
+            chosen[rule] = choice
+        return cls(chosen, strict)
+
+    def applied(self, findings: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
+        """The findings with these severities, without those that are off."""
+        for each in findings:
+            if each.severity == WARNING:
+                choice = self.by_rule.get(each.reason, ERROR if self.strict else WARNING)
+                if choice == ERROR:
+                    yield replace(each, severity=ERROR, raised=True)
+                elif choice == WARNING:
+                    yield each
+            else:
+                yield each
