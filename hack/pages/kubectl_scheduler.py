@@ -37,6 +37,7 @@ COMMANDS = (
     "must-gather",
     "compose",
     "validate",
+    "schema",
     "convert",
     "adopt",
     "version",
@@ -410,6 +411,8 @@ def _files(stage: Stage) -> Section:
         [stage.run(f"validate -f {_RIGHT}")],
         [stage.run(f"validate --strict -f {_RIGHT} -o json", _LONG, code=1)],
         [stage.run(f"validate -f {_RIGHT} -o github")],
+        [stage.run("validate --explain UselessDisabled")],
+        [stage.run("schema --kubernetes-version 1.35", _LONG)],
         [stage.run("plugins --profile HighNodeUtilization", Keep(50))],
         [stage.run(f"plugins -f {_RIGHT} -o wide", _LONG)],
     )

@@ -81,6 +81,7 @@ PLUGIN_COMMANDS: Final = (
     Command("must-gather", "collect diagnostic data for a bug report"),
     Command("compose", "show the configuration that the operator would create from objects"),
     Command("validate", "check configuration files for errors and risky settings"),
+    Command("schema", "print a JSON Schema, with which editors complete and check files"),
     Command("convert", "convert an old scheduler configuration to the current version"),
     Command("adopt", "show what adoption does with the schedulers that a cluster has"),
     Command(

@@ -1,5 +1,7 @@
 """Two thousand configurations, given to our check and to kube-scheduler: they agree on every one.
 
+What the JSON Schema refuses, kube-scheduler refuses as well; the schema may refuse less.
+
 The program is started as the preflight does it (`--write-config-to`): it decodes, defaults,
 validates, builds every profile and writes the completed configuration, without a cluster. One start
 takes some 60 ms; two run at a time. A second version is tried with KSO_SOAK; `make test-versions`
@@ -18,19 +20,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
 from cluster import binaries, releases
 from kube_scheduler_operator.base.findings import Problem, format_path
+from kube_scheduler_operator.offline.json_schemas import schema_of
 from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.schema import KIND
 from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..configurations.compare import different, only_when_it_elects
 from ..configurations.generate import configurations
-from ..configurations.model import Made, typed
+from ..configurations.model import TYPE, Made, typed
+from ..configurations.schema_violations import violations
 from ..seeds import SOAK
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(1800)]
@@ -143,6 +149,30 @@ def test_results_and_defaulted_configurations_are_equal(scheduler: Scheduler) ->
             f"{len(wrong)} of {len(made)} configurations, the smallest ({one.group}: {one.name}):\n"
             f"{one.text} {flags}\n{text}"
         )
+
+    schema = jsonschema.Draft7Validator(schema_of(KIND, target.gates.version))
+    too_strict = [
+        one.text
+        for one, (completed, _) in zip(made, results, strict=True)
+        if completed is not None and next(schema.iter_errors(one.config), None) is not None
+    ]
+    assert too_strict == []
+
+
+def test_kube_scheduler_refuses_a_violation_of_each_rule_of_the_json_schema(
+    scheduler: Scheduler,
+) -> None:
+    schema = schema_of(KIND, scheduler.target.gates.version)
+    made = [Made("schema", what, config) for what, config in violations(schema, TYPE)]
+    assert len(made) > 400
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        results = list(pool.map(scheduler.run, made))
+    accepted = [
+        f"{one.name}: {one.text}"
+        for one, (completed, _) in zip(made, results, strict=True)
+        if completed is not None
+    ]
+    assert accepted == []
 
 
 @pytest.mark.parametrize(("renew", "retry"), [("2.4s", "2s"), ("9s", "9s"), ("10s", "8.4s")])

@@ -121,7 +121,7 @@ def parse_suppression(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _next_content(lines: list[str], index: int) -> int:
-    """The next line that is neither blank nor a comment; the line itself if there is none."""
+    """The next line that is neither blank nor a comment; the line itself at the end of the file."""
     following = range(index + 1, len(lines))
     return next((each for each in following if not _NO_CONTENT.fullmatch(lines[each])), index)
 

@@ -55,7 +55,7 @@ def validate_object(value: Mapping[str, Any], definition: str, version: str) -> 
     """
     if value.get("metadata") is not None:
         yield from _check(value["metadata"], _METADATA, ("metadata",))
-    schema = _schema(definition, version)
+    schema = openapi_schema(definition, version)
     fields = {key: item for key, item in value.items() if key not in _META and key != "status"}
     known = {**schema, "required": [k for k in schema.get("required", ()) if k not in _META]}
     for problem in _check(fields, known, ()):
@@ -80,13 +80,18 @@ def _places(definition: str, version: str) -> Mapping[str, str]:
         if "items" in schema:
             walk(schema["items"], f"{path}[]")
 
-    spec = _schema(definition, version).get("properties", {}).get("spec", {})
+    spec = openapi_schema(definition, version).get("properties", {}).get("spec", {})
     walk(spec, "spec")
     return {key: places[0] for key, places in found.items() if len(places) == 1}
 
 
 @cache
-def _schema(definition: str, version: str) -> Mapping[str, Any]:
+def openapi_schema(definition: str, version: str) -> Mapping[str, Any]:
+    """The schema of a CustomResourceDefinition.
+
+    Raises:
+        KeyError: the definition has no such version.
+    """
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = yaml.load(assets.text("crds", definition), loader)  # noqa: S506  # a safe loader
     for served in document["spec"]["versions"]:

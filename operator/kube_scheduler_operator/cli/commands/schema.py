@@ -1,0 +1,92 @@
+"""`schema`: prints JSON Schemas, with which editors complete and check files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from ..lib.errors import UsageError
+from ..lib.flags import DEFAULT_VERSION
+from ..lib.output import json_text
+
+DEFAULT_KIND: Final = "KubeSchedulerConfiguration"
+WRONG_USAGE: Final = 2
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "schema",
+        description="Prints the JSON Schema of a kind, for yaml-language-server and other editors. "
+        "It refuses nothing that kube-scheduler accepts; validate reports more. A file names its "
+        "schema in a first line: # yaml-language-server: $schema=FILE",
+    )
+    parser.add_argument(
+        "kind",
+        nargs="?",
+        default=DEFAULT_KIND,
+        metavar="KIND",
+        help="KubeSchedulerConfiguration or a kind of the operator (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--kubernetes-version",
+        default=DEFAULT_VERSION,
+        metavar="VERSION",
+        help="version of the kube-scheduler that will read the files (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--write",
+        metavar="FOLDER",
+        help="write the schemas of all kinds and versions, and catalog.json for a schema store",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a schema, or write all."""
+    try:
+        if args.write:
+            _write(Path(args.write))
+        else:
+            sys.stdout.write(json_text(_schema(args.kind, args.kubernetes_version)))
+    except UsageError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return WRONG_USAGE
+    return 0
+
+
+def _schema(kind: str, version: str) -> dict[str, Any]:
+    from ...base.findings import did_you_mean, listing
+    from ...offline.json_schemas import KINDS, schema_of
+    from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
+    from ...schedulerconfig.versions import Version
+
+    by_lower = {each.lower(): each for each in KINDS}
+    if kind.lower() not in by_lower:
+        hint = did_you_mean(kind, KINDS) or f"; use {listing(KINDS)}"
+        raise UsageError(f'"{kind}" has no schema{hint}')
+    try:
+        parsed = Version.parse(version)
+    except ValueError as error:
+        raise UsageError(f"--kubernetes-version: {error}") from None
+    if not on_record(parsed):
+        raise UsageError(
+            f"--kubernetes-version: {parsed.short} is not on record; use {OLDEST.short} to "
+            f"{NEWEST.short}"
+        )
+    return schema_of(by_lower[kind.lower()], parsed)
+
+
+def _write(folder: Path) -> None:
+    from ...offline.json_schemas import schema_files
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = schema_files()
+        for name, content in files.items():
+            (folder / name).write_text(json_text(content), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--write: {folder}: {error.strerror}") from None
+    print(f"{len(files)} files written to {folder}")
