@@ -10,12 +10,14 @@ from ..base import names
 from ..base.findings import (
     ERROR,
     WARNING,
+    Path,
     Problem,
     Severity,
     did_you_mean,
     format_path,
     listing,
 )
+from ..base.objects import mapping
 from ..kube.resource import CONFIGURED, LOAD_POLICIES, OPERATOR_SETTINGS
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND
 from ..schedulerconfig.crd_schema import validate_object

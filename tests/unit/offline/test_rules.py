@@ -25,6 +25,7 @@ NOT_FROM_FILES = {
     "NoAPIServerURL": "Infrastructure is an object of the cluster",
     "NoOperandImage": "only the operator knows the image of running schedulers",
     "NotAdopted": "what was adopted is known in the cluster only",
+    "NothingToCheck": "validate ends with exit code 2 and the same message",
     "NotOneDocument": "load policies of crane's programs; validate splits documents itself",
     "OperatorError": "a defect of this program",
     "Refused": "kube-scheduler itself, in a preflight",
@@ -43,6 +44,9 @@ NOT_FROM_FILES = {
 
 UNAVOIDABLE = {
     "NoCipherSuite": {"UnsupportedCipherSuite"},
+    "PluginNotSupported": {"SharedLease"},
+    "ProfileNotSupported": {"SharedLease"},
+    "ReservedProfile": {"SharedLease"},
     "SchedulerNameTaken": {"SameSchedulerName"},
 }
 """Other rules that the example of a rule also violates, because no file violates only that one."""

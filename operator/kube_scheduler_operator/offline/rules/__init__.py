@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import documents, extender_calls, fields, objects, plugin_lists, schedulers
+from . import documents, extender_calls, fields, objects, plugin_lists, schedulers, workloads
 from .rule import HOME, Rule
 
 __all__ = ["GROUPS", "HOME", "RULES", "Rule"]
@@ -16,6 +16,7 @@ GROUPS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Lists of plugins": plugin_lists.RULES,
     "Extenders": extender_calls.RULES,
     "Schedulers and their flags": schedulers.RULES,
+    "Workloads and places": workloads.RULES,
     "Objects of the operator": objects.RULES,
 }
 """The rules by topic, in the order of the documentation."""
