@@ -200,9 +200,12 @@ def _scalar(kind: Scalar) -> dict[str, Any]:
 
 def _suggesting(schema: Mapping[str, Any], values: Iterable[str]) -> dict[str, Any]:
     """The schema with values that an editor offers without refusing others."""
+    offered = list(dict.fromkeys(values))
+    if not offered:  # no plugin works at this extension point
+        return dict(schema)
     rest = {key: value for key, value in schema.items() if key in ("description", "default")}
     strict = {key: value for key, value in schema.items() if key not in rest}
-    return {**rest, "anyOf": [{"enum": list(dict.fromkeys(values))}, strict]}
+    return {**rest, "anyOf": [{"enum": offered}, strict]}
 
 
 def _if_named(name: str, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,20 @@ def test_plugins_are_suggested_where_they_work_and_others_are_allowed() -> None:
     assert "ImageLocality" in offered["enum"]
     assert "NodePorts" not in offered["enum"]
     assert others == {"type": ["string", "null"]}
+
+
+def test_every_list_of_values_has_one() -> None:
+    """Editors refuse a whole schema with an empty list, which draft 7 only discourages."""
+
+    def lists(node: Any) -> Iterator[list[Any]]:
+        for key, item in node.items() if isinstance(node, dict) else enumerate(node):
+            if key in ("enum", "anyOf", "allOf", "required"):
+                yield item
+            if isinstance(item, dict | list):
+                yield from lists(item)
+
+    for name, schema in schema_files().items():
+        assert all(lists(schema)), name
 
 
 def test_fields_have_descriptions_and_the_defaults_of_their_version() -> None:
