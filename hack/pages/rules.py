@@ -17,8 +17,7 @@ _HEAD: Final = """\
 Every finding of `kubectl scheduler validate` names its rule in brackets.
 `kubectl scheduler validate --explain RULE` prints what this page has about it. An error keeps the
 scheduler from starting, or the operator from using the object; a warning does not.
-[validating.md](validating.md#reports) describes how to ignore a warning and how to change its
-severity.
+[reports.md](reports.md) describes how to ignore a warning and how to change its severity.
 
 `hack/rules` makes this page from `operator/kube_scheduler_operator/offline/rules/`. A test runs
 `validate` over each example.
