@@ -54,7 +54,7 @@ def numbers(config: str, path: str) -> str:
     return lines([
         when(
             f"{get(config, 'parallelism', '16')} <= 0",
-            problem(at(path, "parallelism"), "must be greater than 0; the default is 16"),
+            problem(at(path, "parallelism"), "must be greater than 0; use 1 or more (default: 16)"),
         ),
         percentage(config, path),
         when(
@@ -70,7 +70,7 @@ def numbers(config: str, path: str) -> str:
         ),
         when(
             let(connection, "c", f"{get('c', 'burst', '0')} < 0"),
-            problem(at(path, "clientConnection", "burst"), "must not be negative"),
+            problem(at(path, "clientConnection", "burst"), "must not be negative; use 0 or more"),
         ),
     ])  # fmt: skip
 

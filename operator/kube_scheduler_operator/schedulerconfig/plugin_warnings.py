@@ -168,11 +168,13 @@ def _weights(profile: ExpandedProfile) -> Iterator[Problem]:
             points = plugin.points_at(minor) if plugin else WEIGHTED
             scores = point in _WEIGHTED_LISTS and any(each in points for each in WEIGHTED)
             if weight and not scores:
+                elsewhere = any(each in points for each in WEIGHTED)
+                where, fix = (f" at {point}", ", or set it at score") if elsewhere else ("", "")
                 yield _warning(
                     USELESS_WEIGHT,
                     (*path, "weight"),
-                    f"{name} does not score at {point}, so its weight has no effect",
-                    "remove the weight, or set it at score",
+                    f"{name} does not score{where}, so its weight has no effect",
+                    f"remove the weight{fix}",
                 )
             elif weight < 0:
                 yield _warning(

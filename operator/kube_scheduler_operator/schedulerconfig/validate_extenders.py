@@ -56,7 +56,8 @@ def _tls(extender: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     if tls.get("certData") and tls.get("keyData"):
         error = unusable_pair(_data(tls, "certData"), _data(tls, "keyData"))
         if error:
-            yield Problem(INVALID_EXTENDER, (*path, "certData"), error)
+            field = "keyData" if error.startswith("keyData") else "certData"
+            yield Problem(INVALID_EXTENDER, (*path, field), error)
 
 
 def _data(tls: Mapping[str, Any], field: str) -> bytes:

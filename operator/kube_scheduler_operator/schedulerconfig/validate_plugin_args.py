@@ -43,7 +43,9 @@ def _between(
 
 
 def _one_of(value: str, choices: Sequence[str], path: Path) -> Iterator[Problem]:
-    if value not in choices:
+    if not value:
+        yield _problem(path, f"is required; use {listing(choices)}")
+    elif value not in choices:
         hint = did_you_mean(value, choices) or f"; use {listing(choices)}"
         yield _problem(path, f'"{value}" is not supported{hint}')
 
@@ -75,10 +77,7 @@ def _node_resources_fit(args: Mapping[str, Any], path: Path, gates: Gates) -> It
         return
     where = (*path, "scoringStrategy")
     kind = strategy.get("type", "")
-    if not kind:
-        yield _problem((*where, "type"), f"is required; use {listing(_STRATEGIES)}")
-    else:
-        yield from _one_of(kind, _STRATEGIES, (*where, "type"))
+    yield from _one_of(kind, _STRATEGIES, (*where, "type"))
     for index, resource in enumerate(strategy.get("resources", ())):
         weight = resource.get("weight", 0)
         if weight and not 1 <= weight <= 100:
@@ -214,7 +213,9 @@ def _requirement(requirement: Mapping[str, Any], path: Path) -> Iterator[Problem
         yield from _one_of(operator, _OPERATORS, (*path, "operator"))
         return
     if not is_qualified_name(key):
-        yield _problem((*path, "key"), f'"{key}" is not a label key; correct it')
+        yield _problem(
+            (*path, "key"), f'"{key}" is not a label key; write one such as example.com/rack'
+        )
     if operator in ("In", "NotIn") and not values:
         yield _problem((*path, "values"), f"{operator} requires values; add at least one")
     if operator in ("Exists", "DoesNotExist") and values:
@@ -226,7 +227,9 @@ def _requirement(requirement: Mapping[str, Any], path: Path) -> Iterator[Problem
             try:
                 fits = -(2**63) <= integer(value) < 2**63
             except ValueError as error:
-                yield _problem((*path, "values", index), f"{error}; {operator} requires one")
+                yield _problem(
+                    (*path, "values", index), f"{error}; write one, as operator {operator} requires"
+                )
             else:
                 if not fits:
                     message = f"{value} does not fit into 64 bits; use a smaller number"

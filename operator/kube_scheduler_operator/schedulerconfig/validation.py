@@ -119,7 +119,7 @@ def _leader_election(election: Mapping[str, Any]) -> Iterator[Problem]:
         text = election.get(name) or default
         values[name] = nanoseconds(text) or nanoseconds(default)  # zero means unset
         if values[name] < 0:
-            message = f"{text} must be greater than 0; the default is {default}"
+            message = f"{text} must be greater than 0; use a longer time (default: {default})"
             yield Problem(INVALID_LEADER_ELECTION, (*path, name), message)
     lease, renew, retry = values.values()
     if lease <= renew:
@@ -127,7 +127,7 @@ def _leader_election(election: Mapping[str, Any]) -> Iterator[Problem]:
             INVALID_LEADER_ELECTION,
             (*path, "leaseDuration"),
             f"{duration_text(lease)} must be greater than renewDeadline ({duration_text(renew)}); "
-            "raise it",
+            "raise it, or lower renewDeadline",
         )
     # kube-scheduler reports this when leader election starts, after it accepted the configuration.
     if renew <= int(_JITTER * retry):
@@ -135,7 +135,7 @@ def _leader_election(election: Mapping[str, Any]) -> Iterator[Problem]:
             INVALID_LEADER_ELECTION,
             (*path, "renewDeadline"),
             f"{duration_text(renew)} must be greater than 1.2 times retryPeriod "
-            f"({duration_text(retry)}); raise it",
+            f"({duration_text(retry)}); raise it, or lower retryPeriod",
         )
 
 
@@ -187,17 +187,21 @@ def _type_meta(config: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _top_level(config: Mapping[str, Any]) -> Iterator[Problem]:
     if config.get("parallelism", 16) <= 0:
-        yield Problem(INVALID, ("parallelism",), "must be greater than 0; the default is 16")
+        message = "must be greater than 0; use 1 or more (default: 16)"
+        yield Problem(INVALID, ("parallelism",), message)
     yield from validate_percentage(config, ())
     initial, longest = (
         config.get("podInitialBackoffSeconds", 1),
         config.get("podMaxBackoffSeconds", 10),
     )
     if initial <= 0:
-        message = "must be greater than 0; the default is 1"
+        message = "must be greater than 0; use 1 or more (default: 1)"
         yield Problem(INVALID, ("podInitialBackoffSeconds",), message)
     if longest < initial:
-        message = f"{longest} must not be less than podInitialBackoffSeconds ({initial}); raise it"
+        message = (
+            f"{longest} must not be less than podInitialBackoffSeconds ({initial}); raise it, or "
+            "lower podInitialBackoffSeconds"
+        )
         yield Problem(INVALID, ("podMaxBackoffSeconds",), message)
     if config.get("clientConnection", {}).get("burst", 0) < 0:
-        yield Problem(INVALID, ("clientConnection", "burst"), "must not be negative")
+        yield Problem(INVALID, ("clientConnection", "burst"), "must not be negative; use 0 or more")

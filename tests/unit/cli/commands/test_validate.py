@@ -162,7 +162,7 @@ def test_text(file: Any, capsys: Any) -> None:
     lines = printed(capsys, "-f", file(f"{HEAD}parallelism: 0\n")).splitlines()
     assert lines == [
         "a.yaml:3:1: error: parallelism: must be greater than 0 [InvalidConfiguration]",
-        "    fix: the default is 16",
+        "    fix: use 1 or more (default: 16)",
         "kube-scheduler 1.35 would not start with 1 document: 1 error",
     ]
 

@@ -319,7 +319,7 @@ def test_sarif_and_gitlab_have_the_fingerprints_of_the_baseline(file: Write, cap
     run("-f", name, "-o", "gitlab")
     (issue,) = json.loads(capsys.readouterr().out)
     assert issue == {
-        "description": "parallelism: must be greater than 0; the default is 16",
+        "description": "parallelism: must be greater than 0; use 1 or more (default: 16)",
         "check_name": "InvalidConfiguration",
         "fingerprint": known,
         "severity": "critical",
@@ -370,7 +370,10 @@ def test_junit_has_a_failure_for_each_error_and_a_test_for_each_file(
     failure = first.find("failure")
     assert failure is not None
     assert failure.attrib == {"type": "InvalidConfiguration", "message": "must be greater than 0"}
-    assert failure.text == "a.yaml:4:1: parallelism: must be greater than 0; the default is 16"
+    assert (
+        failure.text
+        == "a.yaml:4:1: parallelism: must be greater than 0; use 1 or more (default: 16)"
+    )
     assert suites["b.yaml"][0].attrib["name"] == "valid for kube-scheduler 1.35"
     output = suites["c.yaml"][0].find("system-out")
     assert output is not None
