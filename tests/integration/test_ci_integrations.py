@@ -123,10 +123,8 @@ def test_pre_commit_accepts_the_manifest_and_runs_the_hook(
     git(users, "add", "--all")
     done = pre_commit(users, "run", "--all-files", "--verbose")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert (
-        "scheduler/kube-scheduler-packed.yaml:5:78: error: "
-        "profiles[0].plugins.score.enabled[0].name: "
-    ) in done.stdout
+    place = r"scheduler/kube-scheduler-packed\.yaml:5:\d+: error: profiles\[0\]\.plugins\.score"
+    assert re.search(place, done.stdout), done.stdout
     assert 'did you mean "ImageLocality"?' in done.stdout
     assert "service.yaml" not in done.stdout  # not given to the hook
     wrong = users / "scheduler" / "kube-scheduler-packed.yaml"
