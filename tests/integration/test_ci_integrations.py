@@ -52,7 +52,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with what is installed of this one, as it is now, in one commit."""
+    """A repository with the current files of this one that are installed, in one commit."""
     folder = tmp_path_factory.mktemp("product")
     for name in ("operator", "crds", "templates", "bindata"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))

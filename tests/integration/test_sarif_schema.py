@@ -32,7 +32,7 @@ def log_of(capsys: Any, *arguments: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_the_schema_refuses_what_is_no_log(capsys: Any) -> None:
+def test_the_schema_refuses_other_documents(capsys: Any) -> None:
     assert not validator().is_valid({"version": "2.1.0"})
     assert not validator().is_valid({"version": "2.1.0", "runs": [{"tool": {}}]})
 
