@@ -66,6 +66,7 @@ class Command(NamedTuple):
 
 
 PLUGIN_COMMANDS: Final = (
+    Command("check", "check whether the operator can be installed, and whether all is well"),
     Command("status", "show the state of the scheduler, its problems and the next steps"),
     Command("history", "list the revisions and what each one changed"),
     Command("diff", "compare two revisions, or a file with the cluster"),

@@ -351,6 +351,7 @@ class ApiClient:
         access = await self.credentials.access()
         if access.authorization:
             headers = {**headers, "Authorization": access.authorization}
+        sent: Any = (*headers.items(), *access.impersonation) if access.impersonation else headers
         more: dict[str, Any] = {} if limits is None else {"timeout": limits}
         if method != "GET" and not self._may_write():
             raise NotLeadingError(f"{request} was not sent: this process does not lead any more")
@@ -361,7 +362,7 @@ class ApiClient:
                 access.server + request.path,
                 params=params,
                 data=data,
-                headers=headers,
+                headers=sent,
                 ssl=self._tls_of(access),
                 server_hostname=access.tls_server_name,
                 proxy=access.proxy,

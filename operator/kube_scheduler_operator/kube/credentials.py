@@ -28,6 +28,9 @@ _STAT_PERIOD: Final = 1.0
 _EXPIRY_MARGIN: Final = datetime.timedelta(seconds=60)
 """Credentials are renewed this long before they expire; short-lived ones at 3/4 of their life."""
 
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+"""Names and values; a name may occur several times."""
+
 Files: TypeAlias = tuple[tuple[str, int, int], ...]
 """Path, modification time (ns) and size of every file that credentials were read from."""
 
@@ -47,6 +50,7 @@ class Access:
         proxy: URL of an HTTP proxy.
         expires: time of expiry, if known.
         files: the files that all this was read from.
+        impersonation: headers by which a request counts as another user's.
     """
 
     server: str
@@ -59,6 +63,7 @@ class Access:
     proxy: str | None = None
     expires: datetime.datetime | None = None
     files: Files = ()
+    impersonation: Headers = ()
 
     @property
     def host(self) -> str:
@@ -68,7 +73,7 @@ class Access:
     @property
     def transport(self) -> Access:
         """The part that a TLS connection depends on."""
-        return replace(self, authorization=None, expires=None)
+        return replace(self, authorization=None, expires=None, impersonation=())
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """A TLS context for this server; None for plain HTTP.
@@ -132,6 +137,13 @@ class Credentials:
         """Load again before the next request, because the server rejected the credentials."""
         self._access = None
 
+    def impersonating(self, headers: Headers) -> Credentials:
+        """These credentials, with requests that count as another user's."""
+        load = self._load
+        return Credentials(
+            lambda: replace(load(), impersonation=headers), clock=self._clock, now=self._now
+        )
+
     def _fresh(self, access: Access) -> bool:
         if self._clock() - self._checked < _STAT_PERIOD:
             return True
@@ -155,16 +167,37 @@ class Credentials:
             return access
 
 
-def find(kubeconfig: str | None = None, context: str | None = None) -> Credentials:
+def find(
+    kubeconfig: str | None = None, context: str | None = None, impersonation: Headers = ()
+) -> Credentials:
     """Credentials from `kubeconfig`, $KUBECONFIG, the Pod's service account or ~/.kube/config.
 
     Nothing is read before the first `access`. `kubeconfig` may have several paths; the default
-    `context` is the kubeconfig's current one.
+    `context` is the kubeconfig's current one. `impersonation` (`impersonate`) replaces that of the
+    kubeconfig.
     """
     path = kubeconfig or os.environ.get("KUBECONFIG")
     if not path and os.environ.get("KUBERNETES_SERVICE_HOST"):
-        return in_cluster()
-    return from_kubeconfig(path or "~/.kube/config", context)
+        found = in_cluster()
+    else:
+        found = from_kubeconfig(path or "~/.kube/config", context)
+    return found.impersonating(impersonation) if impersonation else found
+
+
+def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers:
+    """The headers of requests that count as those of `user`; empty without one.
+
+    They are those of kubectl's --as, --as-group and --as-uid.
+
+    Raises:
+        CredentialsError: groups or a uid without a user, which the API server refuses.
+    """
+    headers = [("Impersonate-Group", group) for group in groups]
+    if uid:
+        headers.append(("Impersonate-Uid", uid))
+    if headers and not user:
+        raise CredentialsError("--as-group and --as-uid need --as, the user to impersonate")
+    return (("Impersonate-User", user), *headers) if user else ()
 
 
 def from_kubeconfig(path: str, context: str | None = None) -> Credentials:
@@ -270,6 +303,11 @@ def read_kubeconfig(path: str, context: str | None = None) -> Access:
         proxy=loaded.get("proxy"),
         expires=loaded.get("expiry"),
         files=before + fingerprint(referenced),
+        impersonation=impersonate(
+            str(user.get("as") or ""),
+            map(str, user.get("as-groups") or ()),
+            str(user.get("as-uid") or ""),
+        ),
     )
 
 

@@ -185,8 +185,12 @@ MUTATING_POLICIES: Final = _cluster_scoped(
 )
 MUTATING_POLICY_BINDINGS: Final = _cluster_scoped(_ADMISSION, "MutatingAdmissionPolicyBinding")
 MUTATING_WEBHOOKS: Final = _cluster_scoped(_ADMISSION, "MutatingWebhookConfiguration")
+VALIDATING_WEBHOOKS: Final = _cluster_scoped(_ADMISSION, "ValidatingWebhookConfiguration")
 TOKEN_REVIEWS: Final = _cluster_scoped("authentication.k8s.io/v1", "TokenReview")
 SUBJECT_ACCESS_REVIEWS: Final = _cluster_scoped("authorization.k8s.io/v1", "SubjectAccessReview")
+SELF_SUBJECT_ACCESS_REVIEWS: Final = _cluster_scoped(
+    "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+)
 SCHEDULERS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "Scheduler")
 API_SERVERS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "APIServer")
 FEATURE_GATES: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "FeatureGate")

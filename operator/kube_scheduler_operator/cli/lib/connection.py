@@ -17,19 +17,44 @@ from .errors import CommandError, error_message
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
+    from ...kube.credentials import Credentials
+    from ...kube.server_clock import ServerClock
 
     Work = Callable[[ApiClient, Platform], Awaitable[int]]
 
 
 def run_connected(args: argparse.Namespace, work: Work, *, failure: int = 1) -> int:
+    """Connect and perform `work` on the platform; its exit code, or `failure` after an error."""
+    # Loaded here, so that `--help` is instant.
+    from ...engine.detect_platform import decide_platform
+
+    async def with_platform(api: ApiClient) -> int:
+        platform = PLATFORMS.get(args.platform)
+        if platform is None:
+            decided = await decide_platform(api, None)
+            platform = decided.decision.platform
+            for why in decided.unanswered:
+                note = f"note: --platform {platform.name} is assumed: {why}"
+                print(note, file=sys.stderr)
+        return await work(api, platform)
+
+    return run_with_api(args, with_platform, failure=failure)
+
+
+def run_with_api(
+    args: argparse.Namespace,
+    work: Callable[[ApiClient], Awaitable[int]],
+    *,
+    failure: int = 1,
+    clock: ServerClock | None = None,
+) -> int:
     """Connect and perform `work`; its exit code, or `failure` after an error.
 
-    SIGTERM cancels it as Ctrl-C does, so that the command can clean up.
+    SIGTERM cancels it as Ctrl-C does, so that the command can clean up. `clock` learns the API
+    server's time.
     """
-    # Loaded here, so that `--help` is instant.
-    from ...engine.detect_platform import CHOICES, decide_platform
+    from ...engine.detect_platform import CHOICES
     from ...kube.client import ApiClient
-    from ...kube.credentials import find
 
     if args.platform not in CHOICES:
         known = ", ".join(CHOICES)
@@ -41,18 +66,13 @@ def run_connected(args: argparse.Namespace, work: Work, *, failure: int = 1) -> 
         # Only the main thread can handle signals.
         if task is not None and threading.current_thread() is threading.main_thread():
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        credentials = find(args.kubeconfig, args.context)
         async with ApiClient(
-            credentials, field_manager="kubectl-scheduler", user_agent=f"{names.PROGRAM} kubectl"
+            credentials_of(args),
+            field_manager="kubectl-scheduler",
+            user_agent=f"{names.PROGRAM} kubectl",
+            clock=clock,
         ) as api:
-            platform = PLATFORMS.get(args.platform)
-            if platform is None:
-                decided = await decide_platform(api, None)
-                platform = decided.decision.platform
-                for why in decided.unanswered:
-                    note = f"note: --platform {platform.name} is assumed: {why}"
-                    print(note, file=sys.stderr)
-            return await work(api, platform)
+            return await work(api)
 
     try:
         return asyncio.run(connected())
@@ -61,3 +81,16 @@ def run_connected(args: argparse.Namespace, work: Work, *, failure: int = 1) -> 
     except (KubeError, CommandError) as error:
         print(f"error: {error_message(error)}", file=sys.stderr)
         return failure
+
+
+def credentials_of(args: argparse.Namespace) -> Credentials:
+    """The identity that the flags of `add_cluster_flags` select.
+
+    Raises:
+        CredentialsError: --as-group or --as-uid without --as.
+    """
+    from ...kube.credentials import find, impersonate
+
+    return find(
+        args.kubeconfig, args.context, impersonate(args.as_user, args.as_groups, args.as_uid)
+    )

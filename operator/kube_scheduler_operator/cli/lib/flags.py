@@ -18,9 +18,25 @@ DEFAULT_VERSION: Final = "1.35"
 
 
 def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
-    """`--kubeconfig`, `--context` and `--platform`."""
+    """`--kubeconfig`, `--context`, `--as` and its companions, and `--platform`."""
     parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, then ~/.kube/config")
     parser.add_argument("--context", help="the kubeconfig context to use")
+    parser.add_argument(
+        "--as",
+        dest="as_user",
+        default="",
+        metavar="USER",
+        help="make the requests as this user, e.g. system:serviceaccount:NAMESPACE:NAME",
+    )
+    parser.add_argument(
+        "--as-group",
+        dest="as_groups",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="and as a member of this group; can be repeated",
+    )
+    parser.add_argument("--as-uid", default="", metavar="UID", help="and with this uid")
     add_platform_flag(parser)
 
 

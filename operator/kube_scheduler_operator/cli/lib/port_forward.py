@@ -132,8 +132,14 @@ def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
     configuration.proxy = access.proxy
     if access.authorization:
         configuration.api_key = {"authorization": access.authorization}
+    headers = dict(access.impersonation)
+    if len(headers) < len(access.impersonation):  # the client keeps one value of each header
+        raise CommandError(f"connecting to pod {pod} supports --as-group once; use it once")
     core: Any = client.CoreV1Api
-    api = core(client.ApiClient(configuration))
+    connected = client.ApiClient(configuration)
+    for header, value in headers.items():
+        connected.set_default_header(header, value)
+    api = core(connected)
     forward: Any = stream.portforward
     try:
         opened = forward(

@@ -1,0 +1,171 @@
+"""`kubectl scheduler check`: whether the operator can be installed here, and whether all is well."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from ...kube.errors import KubeError
+from ..lib.connection import run_with_api
+from ..lib.errors import error_message
+from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.output import counted, print_document
+
+if TYPE_CHECKING:
+    from ...base.platform import Platform
+    from ...diagnostics.checks.result import CheckResult
+    from ...kube.client import ApiClient
+    from ...kube.server_clock import ServerClock
+
+_NOT_RUN: Final = 2
+"""The exit code if the checks could not be run."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "check",
+        description="Checks an installed operator, or with --pre whether it can be installed: one "
+        "line for each check, and for each problem its cause, what to do and the page about it. "
+        "Nothing is changed in the cluster; what the API server would refuse is found out with "
+        "server-side dry runs. The exit code is 0 if no check failed, 1 if one failed (with "
+        "--strict also after warnings), 2 if the checks could not be run.",
+    )
+    parser.add_argument(
+        "--pre", action="store_true", help="check whether the operator can be installed"
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="with --pre: the manifests to install, or - for standard input (default: those of "
+        "deploy/ for the platform); can be repeated",
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 after warnings as well")
+    add_cluster_flags(parser)
+    add_output_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the checks; 0: none failed, 1: one failed, 2: they could not be run."""
+    from ...kube.server_clock import ServerClock
+
+    if args.filename and not args.pre:
+        sys.stderr.write("error: -f is for --pre: an installed operator is read from the cluster\n")
+        return _NOT_RUN
+    clock = ServerClock()
+
+    async def work(api: ApiClient) -> int:
+        try:
+            version = str((await api.get_path("/version")).get("gitVersion") or "")
+        except KubeError as error:
+            _show(args, [_unreachable(error)])
+            return _NOT_RUN
+        return _show(args, await _results(api, args, clock, version))
+
+    return run_with_api(args, work, failure=_NOT_RUN, clock=clock)
+
+
+def _unreachable(error: KubeError) -> CheckResult:
+    """Why nothing can be checked."""
+    from ...diagnostics.checks.result import CheckResult, CheckState
+    from ...kube.errors import CredentialsError, Unauthorized
+
+    if isinstance(error, CredentialsError):
+        hint = "choose a kubeconfig with --kubeconfig or $KUBECONFIG, and a context with --context"
+    elif isinstance(error, Unauthorized):
+        hint = "get new credentials: log in again, or renew the certificate of the kubeconfig"
+    else:
+        hint = (
+            "check the server's address in the kubeconfig (kubectl cluster-info), the network and "
+            "proxies on the way, and that kube-apiserver runs"
+        )
+    cause = f"the API server cannot be reached: {error_message(error)}"
+    link = "troubleshooting.md#api-server"
+    return CheckResult("api-server", CheckState.FAILED, cause, hint, link)
+
+
+async def _results(
+    api: ApiClient, args: argparse.Namespace, clock: ServerClock, version: str
+) -> tuple[CheckResult, ...]:
+    from ...diagnostics.checks.table import AFTER, BEFORE, run_checks
+    from ...kube.client import ApiClient as Client
+    from ..lib.cluster_facts import common_facts, facts_after, facts_before
+
+    platform, recognition = await _platform(api, args)
+    now = clock.now()
+    ahead = (datetime.now(now.tzinfo) - now) / timedelta(seconds=1)
+    facts = await common_facts(api, platform, recognition, version, now, ahead)
+    if not args.pre:
+        return run_checks(AFTER, await facts_after(api, facts))
+    async with Client(api.credentials, field_manager="kubectl-scheduler", dry_run=True) as dry:
+        return run_checks(BEFORE, await facts_before(api, dry, facts, args.filename))
+
+
+async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform, Any]:
+    from ...base.platform import KUBEADM, PLATFORMS
+    from ...diagnostics.checks.result import Observed
+    from ...engine.detect_platform import decide_platform, detect
+
+    chosen = PLATFORMS.get(args.platform)
+    try:
+        if chosen is not None:
+            return chosen, Observed((await detect(api)).found)
+        decided = await decide_platform(api, None)
+    except KubeError as error:
+        return chosen or KUBEADM, Observed(error=error_message(error))
+    return decided.decision.platform, Observed(decided.decision.used)
+
+
+def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
+    from ...diagnostics.checks.result import exit_code
+
+    code = exit_code(results, strict=args.strict)
+    document = {
+        "ok": code == 0,
+        "checks": [
+            {
+                "check": one.check,
+                "result": one.state.value,
+                "cause": one.cause,
+                "hint": one.hint,
+                "link": f"docs/{one.link}",
+            }
+            for one in results
+        ],
+    }
+    print_document(document, args.output, "\n".join(lines(results)))
+    return code
+
+
+def lines(results: Sequence[CheckResult]) -> Iterator[str]:
+    """The text output: a line for each result, and below each problem what to do."""
+    from ...diagnostics.checks.result import CheckState
+
+    width = max(len(one.check) for one in results)
+    for one in results:
+        yield f"{one.state.value:<11}  {one.check:<{width}}  {one.cause}"
+        if one.state is not CheckState.OK:
+            indent = " " * (13 + width + 2)
+            yield f"{indent}fix: {one.hint}" if one.hint else f"{indent}fix: none known"
+            yield f"{indent}see: docs/{one.link}"
+    counts = (
+        counted_state(results, state)
+        for state in (CheckState.FAILED, CheckState.WARNING, CheckState.NOT_CHECKED)
+    )
+    yield ""
+    yield f"{counted(len({one.check for one in results}), 'check')}: " + (
+        ", ".join(filter(None, counts)) or "all ok"
+    )
+
+
+def counted_state(results: Sequence[CheckResult], state: Any) -> str:
+    """How many results have a state; empty for none."""
+    number = sum(one.state is state for one in results)
+    return f"{number} {state.value}" if number else ""

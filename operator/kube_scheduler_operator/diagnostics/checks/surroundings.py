@@ -1,0 +1,224 @@
+"""Checks of the cluster itself: API server, platform, nodes, clocks, certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from ...base.objects import Object
+from ...base.times import timestamp
+from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST
+from ...schedulerconfig.newer_versions import newer_version_note
+from ...schedulerconfig.versions import Version
+from .facts import ClusterFacts, KnownCertificate
+from .result import CheckState, Problem
+
+OLDEST_TRIED: Final = Version(1, 34)
+"""The oldest version of Kubernetes with which the operator is tested (docs/where-it-runs.md)."""
+
+CLOCK_TOLERANCE: Final = 5.0
+"""Seconds; a smaller difference is a delay, or does not matter (as engine/node_clocks.py)."""
+
+RENEW_DAYS: Final = 14
+"""Days before its expiry from which a certificate is reported."""
+
+_PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable")
+_SHOWN: Final = 5
+
+
+def api_server(facts: ClusterFacts) -> Iterator[Problem | str]:
+    """Whether the operator supports the API server's version."""
+    try:
+        version = Version.parse(facts.server_version)
+    except ValueError:
+        yield Problem(
+            f'the API server reports the version "{facts.server_version}", which is not a version '
+            "of Kubernetes",
+            "check that the kubeconfig leads to a Kubernetes API server and not to a proxy",
+            CheckState.WARNING,
+        )
+        return
+    if version < OLDEST:
+        yield Problem(
+            f"Kubernetes {version} is older than {OLDEST.short}, the oldest version whose "
+            "kube-scheduler the operator knows",
+            f"upgrade the cluster to Kubernetes {OLDEST_TRIED.short} or newer first",
+        )
+    elif version < OLDEST_TRIED:
+        yield Problem(
+            f"the operator was not tried with Kubernetes {version.short}",
+            f"test it on another cluster of this version, or upgrade to {OLDEST_TRIED.short} first",
+            CheckState.WARNING,
+            "where-it-runs.md#versions",
+        )
+    elif note := newer_version_note(version):
+        yield Problem(
+            note,
+            f"use a release of the operator that knows {version.short}, if there is one",
+            CheckState.WARNING,
+            "where-it-runs.md#versions",
+        )
+    yield f"reachable, Kubernetes {version} ({OLDEST_TRIED.short} to {NEWEST.short} are tested)"
+
+
+def platform(facts: ClusterFacts) -> Iterator[Problem | str]:
+    """What kind of cluster it is, and what that means."""
+    found = facts.recognition.get()
+    used = facts.platform
+    if used.owns_static_pods:
+        meaning = "the operator replaces the scheduler's static Pod on control-plane nodes"
+    else:
+        who = (found.provider if found else "") or "the provider"
+        meaning = (
+            f"{who} runs the control plane's scheduler, so the operator runs a scheduler of its own"
+        )
+    if found is not None and not found.certain:
+        yield Problem(
+            f"the platform cannot be recognized with certainty: {found.reason}",
+            f"set --platform (kubeadm, rke2, openshift or managed); {used.name} is assumed",
+            CheckState.WARNING,
+        )
+    elif found is not None and found.platform != used:
+        yield Problem(
+            f"--platform is {used.name}, and the cluster looks like {found.platform.name}: "
+            f"{found.reason}",
+            f"use --platform {found.platform.name}, and the manifests in "
+            f"deploy/{found.platform.name}",
+            CheckState.WARNING,
+        )
+    reason = f" ({found.reason})" if found is not None and found.reason else ""
+    yield f"{used.name}{reason}: {meaning}"
+
+
+def nodes(facts: ClusterFacts) -> Iterator[Problem | str]:
+    """Whether control-plane nodes, on managed platforms all nodes, can take a scheduler."""
+    checked = facts.control_plane_nodes() if facts.platform.owns_static_pods else facts.nodes.get()
+    if not checked:
+        yield Problem(
+            "no control-plane node is visible",
+            "if the provider runs the control plane, use --platform managed; otherwise label the "
+            "nodes node-role.kubernetes.io/control-plane",
+        )
+        return
+    bad: dict[str, list[str]] = {}
+    for node in checked:
+        for condition in (node.get("status") or {}).get("conditions") or ():
+            type_, status = condition.get("type"), condition.get("status")
+            if type_ == "Ready" and status != "True":
+                bad.setdefault("is not Ready", []).append(node["metadata"]["name"])
+            elif type_ in _PRESSURES and status == "True":
+                bad.setdefault(f"reports {type_}", []).append(node["metadata"]["name"])
+    for what, names in sorted(bad.items()):
+        disk = "DiskPressure" in what
+        yield Problem(
+            f"node {listed(names)} {what}",
+            "free disk space on the node: a revision needs a few hundred KiB, and the kubelet "
+            "evicts Pods and refuses new ones until then"
+            if disk
+            else "repair the node first: a rollout skips nodes that are not Ready and reports them"
+            if what == "is not Ready"
+            else f"see `kubectl describe node {names[0]}`",
+            CheckState.FAILED if facts.platform.owns_static_pods else CheckState.WARNING,
+        )
+    yield f"{len(checked)} of {len(checked)} nodes are Ready and have disk and memory"
+
+
+def clocks(facts: ClusterFacts) -> Iterator[Problem | str]:
+    """Whether this machine, the API server and the nodes agree on the time."""
+    if abs(facts.ahead) > CLOCK_TOLERANCE:
+        word = "ahead of" if facts.ahead > 0 else "behind"
+        yield Problem(
+            f"this machine's clock is {abs(facts.ahead):.0f} s {word} the API server's",
+            "set this machine's clock (NTP): the ages and expiries that it computes are "
+            "wrong; the operator itself uses the API server's time",
+            CheckState.WARNING,
+        )
+    leases = facts.node_leases.get()
+    skewed = {
+        name: seconds
+        for name, lease in sorted(leases.items())
+        if (seconds := clock_difference(lease)) is not None and abs(seconds) > CLOCK_TOLERANCE
+    }
+    for name, seconds in skewed.items():
+        word = "ahead of" if seconds > 0 else "behind"
+        yield Problem(
+            f'the clock of node "{name}" is {abs(seconds):.0f} s {word} the API server\'s',
+            f"set the clock of {name} (chrony or systemd-timesyncd): certificates and tokens are "
+            "refused when it is far off",
+            CheckState.WARNING,
+        )
+    yield f"this machine, the API server and {len(leases)} nodes agree within {CLOCK_TOLERANCE:g} s"
+
+
+def clock_difference(lease: Object) -> float | None:
+    """Seconds by which a kubelet's clock is ahead of the API server's; None if unknown.
+
+    The kubelet writes renewTime by its clock, and the API server notes the time of that write in
+    managedFields, in whole seconds.
+    """
+    renewed, written = timestamp((lease.get("spec") or {}).get("renewTime")), _written(lease)
+    return None if renewed is None or written is None else (renewed - written).total_seconds()
+
+
+def renewed_at(lease: Object) -> datetime | None:
+    """The last renewal of a Lease, by the API server's clock if it noted the write."""
+    return _written(lease) or timestamp((lease.get("spec") or {}).get("renewTime"))
+
+
+def _written(lease: Object) -> datetime | None:
+    """When renewTime was last written, by the API server's clock."""
+    found = [
+        moment
+        for entry in lease["metadata"].get("managedFields") or ()
+        if "f:renewTime" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+        and (moment := timestamp(entry.get("time")))
+    ]
+    return max(found, default=None)
+
+
+def connection_certificates(facts: ClusterFacts) -> Iterator[Problem | str]:
+    """Whether the certificates of the API server and of the kubeconfig are valid for long."""
+    known = facts.server.get()
+    yield from expiring(known, facts.now)
+    yield _first(known, facts.now)
+
+
+def expiring(certificates: Iterable[KnownCertificate], now: datetime) -> Iterator[Problem]:
+    """A problem for every certificate that has expired or will within RENEW_DAYS."""
+    for one in certificates:
+        if one.expires is None:
+            continue
+        left = (one.expires - now).total_seconds() / 86400
+        when = f"{one.expires:%Y-%m-%d %H:%M} UTC"
+        if left <= 0:
+            yield Problem(f"the certificate of {one.name} expired at {when}", one.renew)
+        elif left < RENEW_DAYS:
+            cause = f"the certificate of {one.name} expires in {_days(left)}, at {when}"
+            yield Problem(cause, one.renew, CheckState.WARNING)
+
+
+def _first(certificates: Iterable[KnownCertificate], now: datetime) -> str:
+    known = [(one.expires, one.name) for one in certificates if one.expires is not None]
+    if not known:
+        return "no certificate with a known expiry"
+    expires, name = min(known)
+    return f"the first one, of {name}, expires in {_days((expires - now).total_seconds() / 86400)}"
+
+
+def certificates(facts: ClusterFacts) -> Iterator[Problem | str]:
+    """Whether the certificates of schedulers and webhooks are valid for long."""
+    known = facts.certificates.get()
+    yield from expiring(known, facts.now)
+    yield _first(known, facts.now)
+
+
+def _days(days: float) -> str:
+    return f"{days:.0f} days" if days >= 2 else f"{days * 24:.0f} hours"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Some of the names, and how many more there are."""
+    every = sorted(set(names))
+    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return ", ".join(every[:_SHOWN]) + more
