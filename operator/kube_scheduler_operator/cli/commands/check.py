@@ -1,4 +1,4 @@
-"""`kubectl scheduler check`: whether the operator can be installed here, and whether all is well."""
+"""`kubectl scheduler check`: can the operator be installed here, and is all well?"""
 
 from __future__ import annotations
 

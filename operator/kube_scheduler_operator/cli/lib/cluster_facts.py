@@ -154,7 +154,7 @@ async def facts_after(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
     """With the state of an installed operator."""
     platform = facts.platform
     space, own = platform.operator_namespace, platform.operator
-    deployment, lease, operand_lease, overall, pods, operands, rights = await asyncio.gather(
+    deployment, lease, operand_lease, overall = await asyncio.gather(
         observed(_optional(api, ObjectRef(DEPLOYMENTS, space, own.deployment))),
         observed(_optional(api, ObjectRef(LEASES, space, own.lease))),
         observed(
@@ -164,6 +164,8 @@ async def facts_after(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
             )
         ),
         observed(_optional(api, ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR))),
+    )
+    pods, operands, rights = await asyncio.gather(
         observed(_items(api.list(PODS, platform.target_namespace))),
         observed(list_operand_pods(api, platform)),
         observed(_account(api, platform)),
@@ -351,5 +353,5 @@ async def _certificates(
 def _of_schedulers(pods: Mapping[str, Object]) -> Iterator[KnownCertificate]:
     for node, pod in sorted(pods.items()):
         expires = operand_pods.read(pod).kubeconfig_expires
-        renew = f"kubeadm certs renew scheduler.conf on {node}; the operator then restarts its scheduler"
+        renew = f"kubeadm certs renew scheduler.conf on {node}; the operator restarts its scheduler"
         yield KnownCertificate(f"the scheduler of node {node}", expires, renew)

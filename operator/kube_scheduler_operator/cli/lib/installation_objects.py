@@ -32,7 +32,6 @@ _VERBS: Final = ("create", "get", "patch")
 """What `kubectl apply --server-side` does with an object."""
 
 _ROLES: Final = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
-_NODE: Final = "NODE"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -209,7 +208,7 @@ def installation_pods(platform: Platform, objects: Iterable[Object]) -> list[tup
     The Pod on a node has what each of the operator's Pods there has: directories of the node, its
     network and its processes.
     """
-    found = []
+    found: list[tuple[str, Object]] = []
     image = names.PROGRAM
     for obj in objects:
         if obj.get("kind") not in ("Deployment", "DaemonSet"):
@@ -225,11 +224,11 @@ def installation_pods(platform: Platform, objects: Iterable[Object]) -> list[tup
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         found.append((f"a Pod of {obj['kind']} {obj['metadata']['name']}", pod))
     if platform.owns_static_pods:
-        pod = render_restore_pod(platform, _NODE.lower(), 0, image)
-        pod["metadata"] = {**pod["metadata"], "generateName": "installer-"}
-        pod["metadata"].pop("name", None)
-        pod["spec"]["serviceAccountName"] = "default"
-        found.append(("an installer Pod, which writes files of its node", pod))
+        on_node = render_restore_pod(platform, "node", 0, image)
+        del on_node["metadata"]["name"]
+        on_node["metadata"]["generateName"] = f"{names.INSTALLER}-"
+        on_node["spec"]["serviceAccountName"] = "default"
+        found.append(("an installer Pod, which writes files of its node", on_node))
     return found
 
 

@@ -136,7 +136,8 @@ def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
     if len(headers) < len(access.impersonation):  # the client keeps one value of each header
         raise CommandError(f"connecting to pod {pod} supports --as-group once; use it once")
     core: Any = client.CoreV1Api
-    connected = client.ApiClient(configuration)
+    connect: Any = client.ApiClient
+    connected = connect(configuration)
     for header, value in headers.items():
         connected.set_default_header(header, value)
     api = core(connected)

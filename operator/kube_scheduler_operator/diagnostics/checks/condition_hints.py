@@ -39,7 +39,7 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
     names.CONFIG_OBSERVATION_DEGRADED: Advice(_UNDO, "adoption.md"),
     names.TARGET_CONFIG_DEGRADED: Advice(_UNDO, "configuration.md"),
     names.STATIC_RESOURCES_DEGRADED: Advice(
-        "grant the right that the message names: apply the manifests of the installed version again",
+        "apply the manifests of the installed version again: they grant the right that is missing",
         "rights.md",
     ),
     names.REVISION_DEGRADED: Advice(

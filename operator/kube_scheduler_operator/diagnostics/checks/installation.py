@@ -11,7 +11,7 @@ from ...base.images import repository
 from ...base.objects import Object, label, mapping
 from ...schedulerconfig.schema import DEFAULT_SCHEDULER
 from .facts import ClusterFacts, DryRun
-from .result import CheckState, Problem
+from .result import CheckProblem, CheckState
 from .surroundings import listed
 
 ENFORCE: Final = "pod-security.kubernetes.io/enforce"
@@ -24,20 +24,20 @@ _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)"')
 _MISSING_FIELDS: Final = 3
 
 
-def your_rights(facts: ClusterFacts) -> Iterator[Problem | str]:
+def your_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the user may do what an installation does."""
     missing = facts.missing_rights.get()
     if missing:
-        yield Problem(
+        yield CheckProblem(
             f"you may not {listed(missing)}, which the installation needs",
             "install as a user with the ClusterRole cluster-admin: "
             "kubectl scheduler check --pre --as USER checks for another user",
         )
     for run in facts.rbac.get():
         if run.unanswered:
-            yield Problem(run.unanswered, "", CheckState.NOT_CHECKED)
+            yield CheckProblem(run.unanswered, "", CheckState.NOT_CHECKED)
         elif run.error:
-            yield Problem(
+            yield CheckProblem(
                 f"the API server refuses {run.what}: {run.error}",
                 "install as a user who has all rights that the roles grant, or the verbs escalate "
                 "and bind on them: the ClusterRole cluster-admin has",
@@ -45,7 +45,7 @@ def your_rights(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield "you may create everything that the installation has"
 
 
-def crds(facts: ClusterFacts) -> Iterator[Problem | str]:
+def crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether CustomResourceDefinitions of these names are absent, or ours and current."""
     found = facts.crds.get()
     present = 0
@@ -60,20 +60,20 @@ def crds(facts: ClusterFacts) -> Iterator[Problem | str]:
         owner = _owner(other)
         if missing := _missing_versions(own, other):
             versions = ", ".join(missing)
-            yield Problem(
+            yield CheckProblem(
                 f"CustomResourceDefinition {name}{owner} does not serve {versions}",
                 "if no other program uses its objects, replace it: "
                 "kubectl apply --server-side --force-conflicts -k crds",
             )
         elif fields := missing_fields(own, other):
-            yield Problem(
+            yield CheckProblem(
                 f"CustomResourceDefinition {name}{owner} lacks {_listed_fields(fields)}, which "
                 "this version has: the API server drops them",
                 "kubectl apply --server-side --force-conflicts -k crds",
                 CheckState.FAILED if facts.kubescheduler.value else CheckState.WARNING,
             )
         elif owner:
-            yield Problem(
+            yield CheckProblem(
                 f"CustomResourceDefinition {name} exists{owner}",
                 "apply crds/ with --force-conflicts if that program may lose it (Helm: "
                 "helm install --take-ownership); otherwise uninstall the other program first",
@@ -82,18 +82,18 @@ def crds(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield f"{present} of {len(facts.own_crds)} exist, and none is another program's"
 
 
-def installed_crds(facts: ClusterFacts) -> Iterator[Problem | str]:
+def installed_crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether all kinds are installed, in the version that this program knows."""
     found = facts.crds.get()
     missing = [own["metadata"]["name"] for own in facts.own_crds]
     missing = [name for name in missing if name not in found]
     if missing:
-        yield Problem(
+        yield CheckProblem(
             f"CustomResourceDefinition {listed(missing)} does not exist",
             "kubectl apply --server-side -k crds",
         )
     for one in crds(facts):
-        if isinstance(one, Problem):
+        if isinstance(one, CheckProblem):
             yield one
     yield f"{len(facts.own_crds)} kinds, with all fields of this version"
 
@@ -153,7 +153,7 @@ def _listed_fields(fields: list[str]) -> str:
     return f"{noun} {', '.join(fields[:_MISSING_FIELDS])}{more}"
 
 
-def namespace(facts: ClusterFacts) -> Iterator[Problem | str]:
+def namespace(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the operator's namespace is usable, or free."""
     name, found = facts.platform.target_namespace, facts.namespace.get()
     if found is None:
@@ -165,7 +165,7 @@ def namespace(facts: ClusterFacts) -> Iterator[Problem | str]:
             for one in mapping(found.get("status")).get("conditions") or ()
             if one.get("status") == "True" and one.get("message")
         )
-        yield Problem(
+        yield CheckProblem(
             f"namespace {name} is being deleted{f' ({reasons})' if reasons else ''}: nothing can "
             "be created in it",
             "wait until it is gone; if it does not end, delete what the message names, or remove "
@@ -173,7 +173,7 @@ def namespace(facts: ClusterFacts) -> Iterator[Problem | str]:
         )
     enforced = label(found, ENFORCE)
     if facts.platform.owns_static_pods and enforced not in ("", "privileged"):
-        yield Problem(
+        yield CheckProblem(
             f"namespace {name} enforces the Pod Security level {enforced}, which forbids the "
             "installer Pods: they write the static Pod's manifest on the node",
             f"kubectl label --overwrite namespace {name} {ENFORCE}=privileged",
@@ -181,12 +181,12 @@ def namespace(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield f"{name} exists and may run the operator's Pods"
 
 
-def admission(facts: ClusterFacts) -> Iterator[Problem | str]:
+def admission(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the API server accepts the installation's Pods; a server-side dry run decides."""
     runs = facts.admission.get()
     for run in runs:
         if run.unanswered:
-            yield Problem(
+            yield CheckProblem(
                 f"{run.what}: {run.unanswered}",
                 "apply the Namespace of the manifests, then run the check again",
                 CheckState.NOT_CHECKED,
@@ -196,7 +196,7 @@ def admission(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield f"the API server accepts {len(runs)} Pods of the installation (server-side dry run)"
 
 
-def _refusal(run: DryRun) -> Problem:
+def _refusal(run: DryRun) -> CheckProblem:
     cause = f"the API server refuses {run.what}: {run.error}"
     if policy := _POLICY.search(run.error):
         hint = (
@@ -214,13 +214,13 @@ def _refusal(run: DryRun) -> Problem:
         hint = "raise the ResourceQuota of the namespace, or remove it"
     else:
         hint = "change what the message names, or exclude the operator's namespace from it"
-    return Problem(cause, hint)
+    return CheckProblem(cause, hint)
 
 
-def webhooks(facts: ClusterFacts) -> Iterator[Problem | str]:
+def webhooks(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether every webhook that must answer for new Pods has its Service."""
     for name, service in facts.webhooks.get():
-        yield Problem(
+        yield CheckProblem(
             f'webhook "{name}" must answer before a Pod is created, and its Service {service} '
             "does not exist: the API server refuses every new Pod that it selects",
             f"restore the program behind it, or delete the configuration that has {name}",
@@ -228,7 +228,7 @@ def webhooks(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield "no webhook for new Pods lacks its Service"
 
 
-def other_programs(facts: ClusterFacts) -> Iterator[Problem | str]:
+def other_programs(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether another operator or scheduler is in the way."""
     own = (facts.platform.operator_namespace, facts.platform.operator.deployment)
     for deployment in facts.deployments.get():
@@ -238,20 +238,20 @@ def other_programs(facts: ClusterFacts) -> Iterator[Problem | str]:
             continue
         if key == own:
             if release := mapping(deployment["metadata"].get("annotations")).get(HELM_RELEASE):
-                yield Problem(
+                yield CheckProblem(
                     f'the operator is installed already, by the Helm release "{release}"',
                     "upgrade it with helm upgrade; kubectl apply would take its fields over",
                     CheckState.WARNING,
                 )
         elif is_operator(deployment):
-            yield Problem(
+            yield CheckProblem(
                 f"another installation of this operator runs as Deployment {where}: two of them "
                 "would undo each other's writes",
                 f"uninstall it first, or keep it and install nothing: kubectl -n {key[0]} get "
                 f"deployment {key[1]} -o yaml shows where it is from",
             )
         elif is_scheduler(deployment):
-            yield Problem(
+            yield CheckProblem(
                 f"Deployment {where} runs a kube-scheduler that the operator does not manage",
                 f"make sure that none of its profiles has the schedulerName {DEFAULT_SCHEDULER} "
                 "and that it has a Lease of its own, or replace it by a SecondaryScheduler",
@@ -274,7 +274,7 @@ def is_scheduler(deployment: Object) -> bool:
     """Whether a Deployment runs a kube-scheduler."""
     return any(
         repository(str(one.get("image") or "")).rpartition("/")[2] == names.OPERAND
-        or str(((one.get("command") or ("",))[0])).rpartition("/")[2] == names.OPERAND
+        or str((one.get("command") or ("",))[0]).rpartition("/")[2] == names.OPERAND
         for one in _containers(deployment)
     )
 
@@ -284,14 +284,14 @@ def _containers(deployment: Object) -> list[Mapping[str, Any]]:
     return list(mapping(template.get("spec")).get("containers") or ())
 
 
-def static_pods(facts: ClusterFacts) -> Iterator[Problem | str]:
+def static_pods(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the schedulers that run can be adopted without a loss."""
     if not facts.platform.owns_static_pods:
         yield "the provider runs the scheduler; nothing is adopted"
         return
     preview = facts.adoption.get()
     if preview is None:
-        yield Problem(
+        yield CheckProblem(
             f"no Pod in {facts.platform.operand_namespace} has the labels of the scheduler "
             f"({','.join('='.join(one) for one in facts.platform.static_pod_labels)})",
             "check --platform; where the provider runs the control plane, use managed",
@@ -299,13 +299,13 @@ def static_pods(facts: ClusterFacts) -> Iterator[Problem | str]:
         )
         return
     for finding in preview.findings:
-        yield Problem(
+        yield CheckProblem(
             f"adoption would stop: {finding.text}",
             "see kubectl scheduler adopt --dry-run, which shows every setting",
             link="adoption.md#before-adoption",
         )
     for node, path in sorted(preview.unseen.items()):
-        yield Problem(
+        yield CheckProblem(
             f'the scheduler of node "{node}" has a configuration file, {path}, which is not in the '
             "API (SchedulerHasConfigFile); the operator reads it by a Pod on that node",
             f"copy the file and see what becomes of it: kubectl scheduler adopt --dry-run -f "
@@ -321,7 +321,7 @@ def static_pods(facts: ClusterFacts) -> Iterator[Problem | str]:
     )
 
 
-def ports(facts: ClusterFacts) -> Iterator[Problem | str]:
+def ports(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether another Pod declares the scheduler's port on a control-plane node."""
     if not facts.platform.owns_static_pods:
         yield "the operator's Pods use no port of a node"
@@ -335,7 +335,7 @@ def ports(facts: ClusterFacts) -> Iterator[Problem | str]:
             continue
         if SCHEDULER_PORT in _host_ports(pod):
             metadata = pod["metadata"]
-            yield Problem(
+            yield CheckProblem(
                 f"Pod {metadata.get('namespace')}/{metadata['name']} uses port {SCHEDULER_PORT} of "
                 f"node {pod['spec'].get('nodeName')}, which kube-scheduler needs",
                 "give that Pod another port; a process outside of Pods is not visible in the API, "
@@ -355,11 +355,11 @@ def _host_ports(pod: Object) -> set[int]:
     }
 
 
-def image_pull(facts: ClusterFacts) -> Iterator[Problem | str]:
+def image_pull(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Never checked: a pull is only known once a Pod has run."""
     images = sorted(image for image in facts.images if image)
-    yield Problem(
-        f"whether nodes can pull {', '.join(images) or 'the images'} shows only when a Pod runs there",
+    yield CheckProblem(
+        f"whether nodes can pull {', '.join(images) or 'the images'} shows when a Pod runs there",
         "on a node: crictl pull IMAGE; or kubectl run pull --rm --attach --restart=Never --image "
         "IMAGE --command -- true",
         CheckState.NOT_CHECKED,

@@ -19,7 +19,7 @@ from ...status.conditions import condition_in
 from ...status.scheduler_lease import lease_allowance
 from .condition_hints import advice
 from .facts import ClusterFacts
-from .result import CheckState, Problem
+from .result import CheckProblem, CheckState
 from .surroundings import listed, renewed_at
 
 INFORMATIONAL: Final = (
@@ -40,32 +40,32 @@ _PULL: Final = frozenset(
 _INSTALL: Final = "run kubectl scheduler check --pre, then install the operator"
 
 
-def operator(facts: ClusterFacts) -> Iterator[Problem | str]:
+def operator(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the operator runs and leads."""
     space, name = facts.platform.operator_namespace, facts.platform.operator.deployment
     found = facts.deployment.get()
     if found is None:
-        yield Problem(
+        yield CheckProblem(
             f"Deployment {space}/{name} does not exist: the operator is not installed", _INSTALL
         )
         return
     spec, status = mapping(found.get("spec")), mapping(found.get("status"))
     wanted, ready = int(spec.get("replicas", 1)), int(status.get("readyReplicas") or 0)
     if wanted == 0:
-        yield Problem(
+        yield CheckProblem(
             f"Deployment {space}/{name} is scaled to 0: no edit takes effect",
             f"kubectl -n {space} scale deployment {name} --replicas 2",
         )
     elif ready == 0:
         available = condition_in(status, "Available")
         why = str(available.get("message") or "no Pod is Ready")
-        yield Problem(
+        yield CheckProblem(
             f"no Pod of Deployment {space}/{name} is Ready: {why}",
             f"kubectl -n {space} describe pods -l app={name}, and kubectl -n {space} logs "
             f"deployment/{name}",
         )
     elif ready < wanted:
-        yield Problem(
+        yield CheckProblem(
             f"{ready} of {wanted} Pods of Deployment {space}/{name} are Ready",
             f"kubectl -n {space} describe pods -l app={name}",
             CheckState.WARNING,
@@ -83,24 +83,24 @@ def operator(facts: ClusterFacts) -> Iterator[Problem | str]:
 
 def lease_problems(
     facts: ClusterFacts, lease: Object | None, place: str, who: str, hint: str
-) -> Iterator[Problem]:
+) -> Iterator[CheckProblem]:
     """A problem if no process holds or renews a Lease."""
     spec = mapping(mapping(lease).get("spec"))
     holder = str(spec.get("holderIdentity") or "")
     renewed = renewed_at(lease) if lease is not None else None
     if not holder:
-        yield Problem(f"no {who} holds the Lease {place}", hint)
+        yield CheckProblem(f"no {who} holds the Lease {place}", hint)
     elif renewed is None or (age := (facts.now - renewed).total_seconds()) > lease_allowance(spec):
         since = f" for {age:.0f} s" if renewed is not None else ""
-        yield Problem(f"{holder} holds the Lease {place} but has not renewed it{since}", hint)
+        yield CheckProblem(f"{holder} holds the Lease {place} but has not renewed it{since}", hint)
 
 
-def account_rights(facts: ClusterFacts) -> Iterator[Problem | str]:
+def account_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the operator's ServiceAccount has the rights of the manifests."""
     missing = facts.missing_account_rights.get()
     account = f"{facts.platform.operator_namespace}/{facts.platform.operator.account}"
     if missing:
-        yield Problem(
+        yield CheckProblem(
             f"ServiceAccount {account} may not {listed(missing)}",
             "apply the manifests of the installed version again: kubectl apply --server-side -k "
             f"deploy/{facts.platform.name}",
@@ -109,11 +109,11 @@ def account_rights(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield f"ServiceAccount {account} has all rights of the manifests"
 
 
-def conditions(facts: ClusterFacts) -> Iterator[Problem | str]:
+def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """The conditions of KubeScheduler and ClusterOperator, each with what to do."""
     found = facts.kubescheduler.get()
     if found is None:
-        yield Problem(
+        yield CheckProblem(
             f'KubeScheduler "{names.CLUSTER}" does not exist',
             f"{_INSTALL}; if it was deleted, create it: the manifests have it",
         )
@@ -121,7 +121,7 @@ def conditions(facts: ClusterFacts) -> Iterator[Problem | str]:
     status = mapping(found.get("status"))
     raw = list(status.get("conditions") or ())
     if not raw:
-        yield Problem(
+        yield CheckProblem(
             f'KubeScheduler "{names.CLUSTER}" has no status: the operator has not seen it yet',
             "see the check operator; the status appears seconds after the operator starts",
         )
@@ -131,13 +131,13 @@ def conditions(facts: ClusterFacts) -> Iterator[Problem | str]:
         unavailable = type_.endswith("Available") and value == "False"
         if degraded or unavailable:
             yield condition_problem(condition, CheckState.FAILED)
-        elif type_.endswith("Upgradeable") and value == "False":
-            yield condition_problem(condition, CheckState.WARNING)
-        elif type_ in INFORMATIONAL and value == "True":
+        elif (type_.endswith("Upgradeable") and value == "False") or (
+            type_ in INFORMATIONAL and value == "True"
+        ):
             yield condition_problem(condition, CheckState.WARNING)
     overall = mapping(mapping(facts.cluster_operator.get()).get("status"))
     if not overall:
-        yield Problem(
+        yield CheckProblem(
             f'ClusterOperator "{names.CLUSTEROPERATOR}" has no status',
             "see the check operator: it writes this status with every change",
             CheckState.WARNING,
@@ -145,16 +145,18 @@ def conditions(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield f"{len(raw)} conditions of KubeScheduler are as they should be"
 
 
-def condition_problem(condition: Mapping[str, Any], state: CheckState, owner: str = "") -> Problem:
+def condition_problem(
+    condition: Mapping[str, Any], state: CheckState, owner: str = ""
+) -> CheckProblem:
     """A condition with its hint."""
     type_, reason = str(condition.get("type")), str(condition.get("reason") or "")
     found = advice(type_, reason)
     message = " ".join(str(condition.get("message") or "no message").split())
     name = f"{owner}: {type_}" if owner else type_
-    return Problem(f"{name} ({reason}): {message}", found.hint, state, found.link)
+    return CheckProblem(f"{name} ({reason}): {message}", found.hint, state, found.link)
 
 
-def revisions(facts: ClusterFacts) -> Iterator[Problem | str]:
+def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether every node runs the latest revision."""
     if not facts.platform.owns_static_pods:
         yield "the provider runs the control plane's scheduler; there are no revisions"
@@ -172,27 +174,27 @@ def revisions(facts: ClusterFacts) -> Iterator[Problem | str]:
         failed = int(entry.get("lastFailedRevision") or 0)
         errors = "; ".join(map(str, entry.get("lastFailedRevisionErrors") or ()))
         if failed > current:
-            yield Problem(
+            yield CheckProblem(
                 f"revision {failed} failed on node {node}: {errors or 'no message'}",
                 "correct the setting and try again, or revert it: kubectl scheduler rollout undo; "
                 "kubectl scheduler history shows what it changed",
                 link="operations.md#failures",
             )
         elif progressing and current < latest:
-            yield Problem(
+            yield CheckProblem(
                 f"node {node} runs revision {current}, and {latest} is on its way",
                 "kubectl scheduler rollout watch",
                 CheckState.WARNING,
             )
     if not entries:
-        yield Problem(
+        yield CheckProblem(
             "no node runs a revision of the operator yet",
             "see the check conditions for what blocks the first revision",
         )
     yield f"{len(entries)} nodes, newest revision {latest}"
 
 
-def operands(facts: ClusterFacts) -> Iterator[Problem | str]:
+def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether a scheduler runs on every control-plane node, and one of them schedules."""
     platform = facts.platform
     if not platform.owns_static_pods:
@@ -203,7 +205,7 @@ def operands(facts: ClusterFacts) -> Iterator[Problem | str]:
         name = node["metadata"]["name"]
         raw = pods.get(name)
         if raw is None:
-            yield Problem(
+            yield CheckProblem(
                 f"node {name} has no scheduler Pod in {platform.operand_namespace}",
                 f"check on the node that {platform.manifest_path} exists and that its kubelet runs",
             )
@@ -213,7 +215,7 @@ def operands(facts: ClusterFacts) -> Iterator[Problem | str]:
             why = pod.trouble or "it is not Ready"
             last = pod.termination_message.strip().splitlines()
             end = f"; its last message: {last[-1]}" if last else ""
-            yield Problem(
+            yield CheckProblem(
                 f"the scheduler of node {name} does not run: {why}{end}",
                 "kubectl scheduler status --verbose shows its command line; kubectl scheduler "
                 "rollout undo reverts the last edit",
@@ -239,7 +241,7 @@ _OBJECTS: Final = (
 )
 
 
-def objects(facts: ClusterFacts) -> Iterator[Problem | str]:
+def objects(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """SchedulerProfiles, extenders with their agents, SecondarySchedulers and the rest."""
     count = 0
     for kind, page in _OBJECTS:
@@ -249,12 +251,12 @@ def objects(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield f"{count} objects are accepted and available"
 
 
-def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[Problem]:
+def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[CheckProblem]:
     owner = f"{kind} {name}"
     status = mapping(obj.get("status"))
     raw = list(status.get("conditions") or ())
     if not raw:
-        yield Problem(
+        yield CheckProblem(
             f"{owner} has no status: the operator has not seen it yet",
             "see the check operator",
             CheckState.WARNING,
@@ -266,12 +268,12 @@ def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[P
         if (good and value != "True") or (type_ == names.DEGRADED and value == "True"):
             found = condition_problem(condition, CheckState.FAILED, owner)
             hint = f"kubectl describe {kind.lower()} {name}; correct what the message names"
-            yield Problem(found.cause, hint, CheckState.FAILED, page)
+            yield CheckProblem(found.cause, hint, CheckState.FAILED, page)
         elif type_ == names.WARNINGS and value == "True":
             yield condition_problem(condition, CheckState.WARNING, owner)
 
 
-def images(facts: ClusterFacts) -> Iterator[Problem | str]:
+def images(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether a Pod of the operator waits for its image."""
     pods = facts.operator_pods.get()
     for pod in pods:
@@ -283,7 +285,7 @@ def images(facts: ClusterFacts) -> Iterator[Problem | str]:
             waiting = mapping(mapping(container.get("state")).get("waiting"))
             if waiting.get("reason") in _PULL:
                 node = mapping(pod.get("spec")).get("nodeName") or "(none)"
-                yield Problem(
+                yield CheckProblem(
                     f"Pod {pod['metadata']['name']} on node {node} cannot have the image "
                     f"{container.get('image')}: {waiting.get('message') or waiting['reason']}",
                     "push the image, or correct its name in the manifests; for a registry that "

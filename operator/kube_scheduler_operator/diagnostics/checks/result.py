@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 if TYPE_CHECKING:
     from .facts import ClusterFacts
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 PAGE: Final = "troubleshooting.md"
 """The page of docs/ with a section for each check."""
@@ -49,7 +49,7 @@ class NotObservedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed(Generic[T]):
+class Observed(Generic[T_co]):
     """A value that was read, or the reason why it was not.
 
     Attributes:
@@ -57,10 +57,10 @@ class Observed(Generic[T]):
         error: why not; empty if it was read.
     """
 
-    value: T | None = None
+    value: T_co | None = None
     error: str = ""
 
-    def get(self) -> T:
+    def get(self) -> T_co:
         """The value.
 
         Raises:
@@ -68,11 +68,11 @@ class Observed(Generic[T]):
         """
         if self.error:
             raise NotObservedError(self.error)
-        return cast("T", self.value)
+        return cast("T_co", self.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CheckProblem:
     """A problem that a check finds.
 
     Attributes:
@@ -99,7 +99,7 @@ class Check:
     """
 
     name: str
-    find: Callable[[ClusterFacts], Iterator[Problem | str]]
+    find: Callable[[ClusterFacts], Iterator[CheckProblem | str]]
     unread: str = (
         "grant the right that the message names, or run the command as an administrator (--as)"
     )

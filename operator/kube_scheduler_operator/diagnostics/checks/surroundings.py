@@ -12,7 +12,7 @@ from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST
 from ...schedulerconfig.newer_versions import newer_version_note
 from ...schedulerconfig.versions import Version
 from .facts import ClusterFacts, KnownCertificate
-from .result import CheckState, Problem
+from .result import CheckProblem, CheckState
 
 OLDEST_TRIED: Final = Version(1, 34)
 """The oldest version of Kubernetes with which the operator is tested (docs/where-it-runs.md)."""
@@ -27,12 +27,12 @@ _PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUn
 _SHOWN: Final = 5
 
 
-def api_server(facts: ClusterFacts) -> Iterator[Problem | str]:
+def api_server(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the operator supports the API server's version."""
     try:
         version = Version.parse(facts.server_version)
     except ValueError:
-        yield Problem(
+        yield CheckProblem(
             f'the API server reports the version "{facts.server_version}", which is not a version '
             "of Kubernetes",
             "check that the kubeconfig leads to a Kubernetes API server and not to a proxy",
@@ -40,20 +40,20 @@ def api_server(facts: ClusterFacts) -> Iterator[Problem | str]:
         )
         return
     if version < OLDEST:
-        yield Problem(
+        yield CheckProblem(
             f"Kubernetes {version} is older than {OLDEST.short}, the oldest version whose "
             "kube-scheduler the operator knows",
             f"upgrade the cluster to Kubernetes {OLDEST_TRIED.short} or newer first",
         )
     elif version < OLDEST_TRIED:
-        yield Problem(
+        yield CheckProblem(
             f"the operator was not tried with Kubernetes {version.short}",
             f"test it on another cluster of this version, or upgrade to {OLDEST_TRIED.short} first",
             CheckState.WARNING,
             "where-it-runs.md#versions",
         )
     elif note := newer_version_note(version):
-        yield Problem(
+        yield CheckProblem(
             note,
             f"use a release of the operator that knows {version.short}, if there is one",
             CheckState.WARNING,
@@ -62,7 +62,7 @@ def api_server(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield f"reachable, Kubernetes {version} ({OLDEST_TRIED.short} to {NEWEST.short} are tested)"
 
 
-def platform(facts: ClusterFacts) -> Iterator[Problem | str]:
+def platform(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """What kind of cluster it is, and what that means."""
     found = facts.recognition.get()
     used = facts.platform
@@ -74,13 +74,13 @@ def platform(facts: ClusterFacts) -> Iterator[Problem | str]:
             f"{who} runs the control plane's scheduler, so the operator runs a scheduler of its own"
         )
     if found is not None and not found.certain:
-        yield Problem(
+        yield CheckProblem(
             f"the platform cannot be recognized with certainty: {found.reason}",
             f"set --platform (kubeadm, rke2, openshift or managed); {used.name} is assumed",
             CheckState.WARNING,
         )
     elif found is not None and found.platform != used:
-        yield Problem(
+        yield CheckProblem(
             f"--platform is {used.name}, and the cluster looks like {found.platform.name}: "
             f"{found.reason}",
             f"use --platform {found.platform.name}, and the manifests in "
@@ -91,11 +91,11 @@ def platform(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield f"{used.name}{reason}: {meaning}"
 
 
-def nodes(facts: ClusterFacts) -> Iterator[Problem | str]:
+def nodes(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether control-plane nodes, on managed platforms all nodes, can take a scheduler."""
     checked = facts.control_plane_nodes() if facts.platform.owns_static_pods else facts.nodes.get()
     if not checked:
-        yield Problem(
+        yield CheckProblem(
             "no control-plane node is visible",
             "if the provider runs the control plane, use --platform managed; otherwise label the "
             "nodes node-role.kubernetes.io/control-plane",
@@ -111,7 +111,7 @@ def nodes(facts: ClusterFacts) -> Iterator[Problem | str]:
                 bad.setdefault(f"reports {type_}", []).append(node["metadata"]["name"])
     for what, names in sorted(bad.items()):
         disk = "DiskPressure" in what
-        yield Problem(
+        yield CheckProblem(
             f"node {listed(names)} {what}",
             "free disk space on the node: a revision needs a few hundred KiB, and the kubelet "
             "evicts Pods and refuses new ones until then"
@@ -124,11 +124,11 @@ def nodes(facts: ClusterFacts) -> Iterator[Problem | str]:
     yield f"{len(checked)} of {len(checked)} nodes are Ready and have disk and memory"
 
 
-def clocks(facts: ClusterFacts) -> Iterator[Problem | str]:
+def clocks(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether this machine, the API server and the nodes agree on the time."""
     if abs(facts.ahead) > CLOCK_TOLERANCE:
         word = "ahead of" if facts.ahead > 0 else "behind"
-        yield Problem(
+        yield CheckProblem(
             f"this machine's clock is {abs(facts.ahead):.0f} s {word} the API server's",
             "set this machine's clock (NTP): the ages and expiries that it computes are "
             "wrong; the operator itself uses the API server's time",
@@ -142,7 +142,7 @@ def clocks(facts: ClusterFacts) -> Iterator[Problem | str]:
     }
     for name, seconds in skewed.items():
         word = "ahead of" if seconds > 0 else "behind"
-        yield Problem(
+        yield CheckProblem(
             f'the clock of node "{name}" is {abs(seconds):.0f} s {word} the API server\'s',
             f"set the clock of {name} (chrony or systemd-timesyncd): certificates and tokens are "
             "refused when it is far off",
@@ -177,14 +177,14 @@ def _written(lease: Object) -> datetime | None:
     return max(found, default=None)
 
 
-def connection_certificates(facts: ClusterFacts) -> Iterator[Problem | str]:
+def connection_certificates(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the certificates of the API server and of the kubeconfig are valid for long."""
     known = facts.server.get()
     yield from expiring(known, facts.now)
     yield _first(known, facts.now)
 
 
-def expiring(certificates: Iterable[KnownCertificate], now: datetime) -> Iterator[Problem]:
+def expiring(certificates: Iterable[KnownCertificate], now: datetime) -> Iterator[CheckProblem]:
     """A problem for every certificate that has expired or will within RENEW_DAYS."""
     for one in certificates:
         if one.expires is None:
@@ -192,10 +192,10 @@ def expiring(certificates: Iterable[KnownCertificate], now: datetime) -> Iterato
         left = (one.expires - now).total_seconds() / 86400
         when = f"{one.expires:%Y-%m-%d %H:%M} UTC"
         if left <= 0:
-            yield Problem(f"the certificate of {one.name} expired at {when}", one.renew)
+            yield CheckProblem(f"the certificate of {one.name} expired at {when}", one.renew)
         elif left < RENEW_DAYS:
             cause = f"the certificate of {one.name} expires in {_days(left)}, at {when}"
-            yield Problem(cause, one.renew, CheckState.WARNING)
+            yield CheckProblem(cause, one.renew, CheckState.WARNING)
 
 
 def _first(certificates: Iterable[KnownCertificate], now: datetime) -> str:
@@ -206,7 +206,7 @@ def _first(certificates: Iterable[KnownCertificate], now: datetime) -> str:
     return f"the first one, of {name}, expires in {_days((expires - now).total_seconds() / 86400)}"
 
 
-def certificates(facts: ClusterFacts) -> Iterator[Problem | str]:
+def certificates(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the certificates of schedulers and webhooks are valid for long."""
     known = facts.certificates.get()
     yield from expiring(known, facts.now)
