@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -431,3 +432,106 @@ def test_check_finds_nothing_wrong_with_a_healthy_cluster(world: World) -> None:
         one for one in document["checks"] if one["result"] != "ok"
     ]
     assert all(one["result"] == "ok" for one in document["checks"])
+
+
+# --- the self test ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scheduler(world: World, tmp_path: Path) -> Iterator[None]:
+    """A real kube-scheduler with the operator's profile and another one, and a node for it."""
+    connection = {"kubeconfig": str(world.sandbox.kubeconfig)}
+    file = tmp_path / "config.json"
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": connection,
+        "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "packed"}],
+    }
+    file.write_text(json.dumps(config))
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [world.sandbox.state / "bin/kube-scheduler", f"--config={file}", "--secure-port=0"],
+            stdout=log,
+            stderr=log,
+        )
+    world.put("packed", schedulerName="packed")
+    world.wait(lambda: world.condition("packed", "Accepted")[0] == "True")
+    profiles = f"{CORE}/configmaps/config"
+    world.wait(lambda: "packed" in world.get(profiles)["data"]["config.yaml"])
+    try:
+        yield
+    finally:
+        world.delete("packed")
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def worker(world: World) -> Iterator[None]:
+    """A Ready node with room."""
+    path, amounts = "/api/v1/nodes", {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    world.post(path, metadata={"name": "worker"})
+    ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
+    status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready]}
+    world.patch(f"{path}/worker/status", status=status)
+    until(lambda: not world.get(f"{path}/worker")["spec"].get("taints"), 30, "it stays tainted")
+    yield
+    world.remove(f"{path}/worker")
+
+
+def _tests(world: World) -> list[dict[str, Any]]:
+    return world.listed(f"{CORE}/pods", "kube-scheduler-operator.dev/self-test")
+
+
+@pytest.mark.timeout(120)
+def test_the_self_test_schedules_a_pod_through_every_profile_and_removes_it(
+    world: World, scheduler: None, worker: None
+) -> None:
+    found = world.results("self-test", "--schedule", "--timeout", "20")
+    assert [one["result"] for one in found] == ["ok", "ok"], found
+    assert '"default-scheduler" of the control plane' in found[0]["cause"]
+    assert '"packed" of the control plane' in found[1]["cause"]
+    assert all("bound to worker in" in one["cause"] for one in found)
+    assert _tests(world) == []
+
+
+@pytest.mark.timeout(120)
+def test_the_self_test_reports_what_kube_scheduler_says_and_what_would_help(
+    world: World, scheduler: None
+) -> None:
+    code, document = world.check("--schedule", "--timeout", "3")
+    found = [one for one in document["checks"] if one["check"] == "self-test"]
+    assert code == 1
+    assert [one["result"] for one in found] == ["failed", "failed"], found
+    assert all("no node after 3 s: 0/1 nodes are available" in one["cause"] for one in found)
+    assert all(one["hint"] for one in found)
+    assert _tests(world) == []
+
+
+@pytest.mark.timeout(120)
+def test_a_profile_that_no_scheduler_serves_fails_the_self_test(world: World) -> None:
+    (found,) = world.results("self-test", "--schedule", "--timeout", "2")
+    assert (found["result"], found["cause"].partition(": ")[2]) == (
+        "failed",
+        "no node after 2 s: no scheduler has tried the Pod",
+    )
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_an_interrupted_self_test_leaves_no_pod(world: World, sent: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [PROGRAM, "check", "--schedule", "--timeout", "60"],
+        env={**os.environ, "KUBECONFIG": str(world.sandbox.kubeconfig)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: _tests(world), 30, "it creates no Pod")
+        process.send_signal(sent)
+        assert process.wait(20) == 128 + sent
+    finally:
+        process.kill()
+    until(lambda: _tests(world) == [], 5, "a Pod is left")

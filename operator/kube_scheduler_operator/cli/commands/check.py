@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ...kube.client import ApiClient
     from ...kube.server_clock import ServerClock
 
+_SECONDS: Final = 30.0
+"""Three times the longest back-off of kube-scheduler (10 s)."""
+
 _NOT_RUN: Final = 2
 """The exit code if the checks could not be run."""
 
@@ -30,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "check",
         description="Checks an installed operator, or with --pre whether it can be installed: one "
         "line for each check, and for each problem its cause, what to do and the page about it. "
-        "Nothing is changed in the cluster; what the API server would refuse is found out with "
+        "Without --schedule, nothing is changed in the cluster: what the API server would refuse is found out with "
         "server-side dry runs. The exit code is 0 if no check failed, 1 if one failed (with "
         "--strict also after warnings), 2 if the checks could not be run.",
     )
@@ -58,6 +61,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.filename and not args.pre:
         sys.stderr.write("error: -f is for --pre: an installed operator is read from the cluster\n")
+        return _NOT_RUN
+    if args.schedule and args.pre:
+        sys.stderr.write("error: --schedule is for an installed operator: remove --pre\n")
         return _NOT_RUN
     clock = ServerClock()
 
@@ -103,9 +109,25 @@ async def _results(
     ahead = (datetime.now(now.tzinfo) - now) / timedelta(seconds=1)
     facts = await common_facts(api, platform, recognition, version, now, ahead)
     if not args.pre:
-        return run_checks(AFTER, await facts_after(api, facts))
+        results = run_checks(AFTER, await facts_after(api, facts))
+        return (*results, *(await _self_test(api, platform, args) if args.schedule else ()))
     async with Client(api.credentials, field_manager="kubectl-scheduler", dry_run=True) as dry:
         return run_checks(BEFORE, await facts_before(api, dry, facts, args.filename))
+
+
+async def _self_test(
+    api: ApiClient, platform: Platform, args: argparse.Namespace
+) -> Sequence[CheckResult]:
+    from ...diagnostics.checks.result import CheckResult, CheckState
+    from ..lib.self_test import CHECK, LINK, self_test
+
+    namespace = args.namespace or platform.operator_namespace
+    try:
+        return await self_test(api, platform, namespace, args.timeout)
+    except KubeError as error:
+        cause = f"the Pods could not be created in namespace {namespace}: {error_message(error)}"
+        hint = "choose a namespace in which you may create and delete Pods: -n NAMESPACE"
+        return (CheckResult(CHECK, CheckState.NOT_CHECKED, cause, hint, LINK),)
 
 
 async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform, Any]:
