@@ -5,7 +5,6 @@ Only the module of the chosen command is imported, which keeps `--help` fast.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,6 +12,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from . import __version__
+from .cli.lib.parser import CommandParser
 
 LIBRARIES: Final = frozenset(
     {
@@ -88,6 +88,7 @@ PLUGIN_COMMANDS: Final = (
     Command(
         "version", "show the versions of client, operator and schedulers, and whether they fit"
     ),
+    Command("completion", "print the completion script of a shell"),
 )
 """The commands of the kubectl plugin, in the order of `--help`."""
 
@@ -140,10 +141,10 @@ def _chosen(commands: Sequence[Command], argv: Sequence[str]) -> Command | None:
 
 def _parser(
     program: str, description: str, commands: Sequence[Command], argv: Sequence[str]
-) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description=description)
+) -> CommandParser:
+    parser = CommandParser(prog=program, description=description)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     chosen = _chosen(commands, argv)
     if chosen is not None:
         chosen.load().add_parser(subparsers)
@@ -151,6 +152,15 @@ def _parser(
         if chosen is None or command.module != chosen.module:
             subparsers.add_parser(command.name, help=command.help)
     return parser
+
+
+_PLUGIN: Final = "kubectl scheduler"
+_PLUGIN_DESCRIPTION: Final = (
+    "Inspects and manages the scheduler of a cluster and its configuration."
+)
+
+COMPLETE: Final = "__complete"
+"""The first word of the command line with which a shell requests completions."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -165,12 +175,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def kubectl_plugin(argv: Sequence[str] | None = None) -> int:
     """Run `kubectl scheduler` with the user's kubeconfig."""
-    return _run(
-        "kubectl scheduler",
-        "Inspects and manages the scheduler of a cluster and its configuration.",
-        PLUGIN_COMMANDS,
-        argv,
-    )
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == [COMPLETE]:
+        return kubectl_completion(argv[1:])
+    return _run(_PLUGIN, _PLUGIN_DESCRIPTION, PLUGIN_COMMANDS, argv)
+
+
+def kubectl_completion(argv: Sequence[str] | None = None) -> int:
+    """Print the completions of a command line: `kubectl_complete-scheduler`, for kubectl."""
+    from .cli.lib.completion import complete
+
+    words = sys.argv[1:] if argv is None else argv
+    parser = _parser(_PLUGIN, _PLUGIN_DESCRIPTION, PLUGIN_COMMANDS, words[:-1])
+    sys.stdout.writelines(f"{line}\n" for line in complete(parser, words).lines())
+    return 0
 
 
 def _run(
@@ -179,6 +197,9 @@ def _run(
     argv = sys.argv[1:] if argv is None else argv
     try:
         args = _parser(program, description, commands, argv).parse_args(argv)
+        if not hasattr(args, "run"):  # no command, or one that has commands
+            args.used_parser.print_help()
+            return 0
         return int(args.run(args))
     except ModuleNotFoundError as error:
         sys.stderr.write(f"error: {_missing_extra(program, commands, argv, error)}\n")

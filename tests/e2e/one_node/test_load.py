@@ -397,7 +397,7 @@ def test_cranes_scheduler_of_the_control_plane_is_converted(load: Cluster, busy:
 
 def test_cranes_scheduler_is_converted_to_a_second_one(load: Cluster, busy: str) -> None:
     second = "converted"
-    assert _convert(load, "--as", "second", "--name", second) == {
+    assert _convert(load, "--to", "second", "--name", second) == {
         "LoadPolicy",
         "SchedulerExtender",
         "SecondaryScheduler",

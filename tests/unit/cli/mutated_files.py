@@ -264,8 +264,8 @@ def _validate(rng: Random, file: str, folder: Path) -> list[str]:
 def _convert(rng: Random, file: str, folder: Path) -> list[str]:
     flags = rng.choice(
         (
-            (), (), ("--as", "second"), ("--as", "control-plane"), ("--profiles",), ("--quiet",),
-            ("--custom-image",), ("--as", "second", "--name", "s", "--custom-image"),
+            (), (), ("--to", "second"), ("--to", "control-plane"), ("--profiles",), ("--quiet",),
+            ("--custom-image",), ("--to", "second", "--name", "s", "--custom-image"),
             ("--policy", file), ("--load-policy", file), ("--prometheus", "http://p"),
         )
     )  # fmt: skip

@@ -33,8 +33,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "check",
         description="Checks an installed operator, or with --pre whether it can be installed: one "
         "line for each check, and for each problem its cause, what to do and the page about it. "
-        "Without --schedule, nothing is changed in the cluster: what the API server would refuse is found out with "
-        "server-side dry runs. The exit code is 0 if no check failed, 1 if one failed (with "
+        "Without --schedule, nothing is changed in the cluster: server-side dry runs show what the "
+        "API server would refuse. The exit code is 0 if no check failed, 1 if one failed (with "
         "--strict also after warnings), 2 if the checks could not be run.",
     )
     parser.add_argument(
@@ -48,6 +48,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="with --pre: the manifests to install, or - for standard input (default: those of "
         "deploy/ for the platform); can be repeated",
+    )
+    parser.add_argument(
+        "--schedule",
+        action="store_true",
+        help="also schedule one Pod through every scheduler and profile, and delete it; this "
+        "writes to the cluster",
+    )
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        help="namespace of the Pods of --schedule (default: that of the operator)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=_SECONDS,
+        metavar="SECONDS",
+        help="time in which a Pod of --schedule must have a node (default: %(default)s)",
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 after warnings as well")
     add_cluster_flags(parser)

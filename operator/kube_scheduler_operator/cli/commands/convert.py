@@ -46,7 +46,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "convert",
         description="Converts a Policy, or a KubeSchedulerConfiguration of v1alpha1 to v1beta3, to "
         "v1 without changing the scheduler's behavior, and reports the changes on standard error. "
-        "With --as, converts to objects for kubectl apply. Converts configurations with crane's "
+        "With --to, converts to objects for kubectl apply. Converts configurations with crane's "
         "plugin Dynamic, and manifests of kube-safe-scheduler, to such objects as well. The file "
         "may have several documents and ConfigMaps that contain them; other objects are skipped. "
         "The exit code is 0 if everything was converted, 1 if not or if the scheduler would not "
@@ -197,7 +197,7 @@ def _note_unused_flags(
     """Report flags without an effect."""
     kinds = {each["kind"] for each in results}
     if args.name and "SecondaryScheduler" not in kinds:
-        _note("--name", "the result contains no SecondaryScheduler; use --as second")
+        _note("--name", "the result contains no SecondaryScheduler; use --to second")
     if args.prometheus and "LoadPolicy" not in kinds:
         _note("--prometheus", "no document enables crane's plugin Dynamic; omit it")
     if args.load_policy and "LoadPolicy" not in kinds:

@@ -38,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     group = subparsers.add_parser(
         "rollout",
         description="Manages rollouts of revisions.",
-    ).add_subparsers(title="commands", metavar="COMMAND", required=True)
+    ).add_subparsers(title="commands", metavar="COMMAND")
     _add_watch(group)
     _add_undo(group)
 

@@ -55,8 +55,8 @@ def convert_policies(documents: Sequence[Any], args: argparse.Namespace) -> list
     results = []
     if args.role == SECOND and any(True for _ in _policies(documents)):
         raise CommandError(
-            "--as second needs a scheduler's configuration, and a LoadPolicy applies to all "
-            "schedulers; omit --as, or add the configuration with the plugin Dynamic"
+            "--to second needs a scheduler's configuration, and a LoadPolicy applies to all "
+            "schedulers; omit --to, or add the configuration with the plugin Dynamic"
         )
     for _where, document in _policies(documents):
         try:

@@ -30,18 +30,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Register the options."""
     group = parser.add_argument_group(
         "objects",
-        "A configuration is converted to objects for kubectl apply with --as, if it enables "
+        "A configuration is converted to objects for kubectl apply with --to, if it enables "
         "crane's plugin Dynamic, or if the file also has the agents of kube-safe-scheduler.",
     )
     group.add_argument(
-        "--as",
+        "--to",
         dest="role",
         choices=(CONTROL_PLANE, SECOND),
         help="control-plane: SchedulerProfiles and SchedulerExtenders of the control plane's "
         "scheduler; second: a SecondaryScheduler and its SchedulerExtenders (default: a "
         "configuration file; for crane control-plane, for kube-safe-scheduler second)",
     )
-    group.add_argument("--profiles", action="store_true", help="the same as --as control-plane")
+    group.add_argument("--profiles", action="store_true", help="the same as --to control-plane")
     group.add_argument(
         "--name",
         help="name of the SecondaryScheduler (default: the schedulerName, or "
@@ -62,13 +62,13 @@ def check_flags(args: argparse.Namespace) -> None:
     """
     if args.profiles and args.role == SECOND:
         raise UsageError(
-            "--profiles makes SchedulerProfiles of the control plane's scheduler, and --as second "
+            "--profiles makes SchedulerProfiles of the control plane's scheduler, and --to second "
             "a SecondaryScheduler; use one of them"
         )
     if args.profiles:
         args.role = CONTROL_PLANE
     if args.name and args.role == CONTROL_PLANE:
-        raise UsageError("--name is the name of a SecondaryScheduler; use it with --as second")
+        raise UsageError("--name is the name of a SecondaryScheduler; use it with --to second")
 
 
 def secondary_name(served: Sequence[str], default: str, args: argparse.Namespace) -> str:

@@ -224,8 +224,10 @@ async def _explained(api: ApiClient, platform: Platform, name: str, pod: Object)
     if found.fixes:
         return f"what would help: {'; '.join(fix.text for fix in found.fixes[:3])}"
     causes = dict.fromkeys(cause.text for group in found.groups for cause in group.causes)
-    return f"every node refuses it: {'; '.join(list(causes)[:3])}" if causes else (
-        "the Pod would fit now: the scheduler has not tried it again yet"
+    return (
+        f"every node refuses it: {'; '.join(list(causes)[:3])}"
+        if causes
+        else ("the Pod would fit now: the scheduler has not tried it again yet")
     )
 
 

@@ -324,7 +324,7 @@ def test_what_kube_scheduler_would_not_read_is_an_error_with_its_position(
     assert all(line.startswith("error: ") for line in printed.err.splitlines())
 
 
-@pytest.mark.parametrize("flags", [(), ("--profiles",), ("--as", "second")], ids=str)
+@pytest.mark.parametrize("flags", [(), ("--profiles",), ("--to", "second")], ids=str)
 @pytest.mark.parametrize("version", ["v1alpha2", "v1beta3", "v1"])
 @pytest.mark.parametrize(
     ("fields", "output"),
@@ -369,7 +369,7 @@ CALLED = component(
 )
 
 
-@pytest.mark.parametrize("flags", [("--profiles",), ("--as", "control-plane")], ids=str)
+@pytest.mark.parametrize("flags", [("--profiles",), ("--to", "control-plane")], ids=str)
 def test_extenders_of_the_control_plane_become_objects(
     file: Write, capsys: Any, flags: tuple[str, ...]
 ) -> None:
@@ -412,7 +412,7 @@ def test_extenders_beside_crane_become_objects(file: Write, capsys: Any) -> None
 def test_any_configuration_becomes_a_second_scheduler(
     file: Write, capsys: Any, document: Any, name: str
 ) -> None:
-    assert run("-f", file(document), "--as", "second", "--namespace", "there") == 0
+    assert run("-f", file(document), "--to", "second", "--namespace", "there") == 0
     scheduler, *others = yaml.safe_load_all(capsys.readouterr().out)
     assert (scheduler["kind"], scheduler["metadata"]["name"]) == ("SecondaryScheduler", name)
     assert scheduler["spec"]["namespace"] == "there"
@@ -430,10 +430,10 @@ def test_metadata_of_another_type_is_reported(file: Write, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("documents", "flags", "code", "output"),
     [
-        ((DEMO,), ("--profiles", "--as", "second"), 2, "use one of them"),
-        ((DEMO,), ("--profiles", "--name", "a"), 2, "use it with --as second"),
-        ((DEMO,), ("--as", "second", "--name", "A_b"), 1, '"A_b" is not a valid name'),
-        ((DEMO, DEMO), ("--as", "second"), 1, 'two documents become SecondaryScheduler "my-sch'),
+        ((DEMO,), ("--profiles", "--to", "second"), 2, "use one of them"),
+        ((DEMO,), ("--profiles", "--name", "a"), 2, "use it with --to second"),
+        ((DEMO,), ("--to", "second", "--name", "A_b"), 1, '"A_b" is not a valid name'),
+        ((DEMO, DEMO), ("--to", "second"), 1, 'two documents become SecondaryScheduler "my-sch'),
         ((DEMO,), ("--name", "a"), 0, "note: --name has no effect"),
         ((DEMO,), ("--prometheus", "http://p"), 0, "note: --prometheus has no effect"),
     ],

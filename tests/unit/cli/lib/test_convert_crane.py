@@ -108,23 +108,23 @@ def test_a_policy_that_is_wrong(folder: Path, capsys: Any) -> None:
 def test_a_second_scheduler(folder: Path, capsys: Any) -> None:
     write(folder / "policy.yaml", CRANE_POLICY)
     path = str(folder / "config.yaml")
-    assert run("-f", path, "--as", "second", "--namespace", "batch") == 0
+    assert run("-f", path, "--to", "second", "--namespace", "batch") == 0
     objects = list(yaml.safe_load_all(capsys.readouterr().out))
     assert objects[1]["kind"] == "SecondaryScheduler"
     assert objects[1]["metadata"]["name"] == "crane-scheduler"
     assert objects[1]["spec"]["namespace"] == "batch"
     assert objects[2]["spec"]["scheduler"] == "crane-scheduler"
 
-    assert run("-f", path, "--as", "second", "--name", "mine", "--quiet") == 0
+    assert run("-f", path, "--to", "second", "--name", "mine", "--quiet") == 0
     assert "SecondaryScheduler mine" in kinds(capsys)
 
-    assert run("-f", path, "--as", "second", "--name", "Mine") == 1
+    assert run("-f", path, "--to", "second", "--name", "Mine") == 1
     assert '"Mine" is not a valid name of a SecondaryScheduler' in capsys.readouterr().err
 
 
 def test_a_second_scheduler_keeps_its_own_name(folder: Path, capsys: Any) -> None:
     own = {**CONFIG, "profiles": [{**CONFIG["profiles"][0], "schedulerName": "loaded"}]}  # type: ignore[index,dict-item]
-    assert run("-f", write(folder / "own.yaml", own, CRANE_POLICY), "--as", "second") == 0
+    assert run("-f", write(folder / "own.yaml", own, CRANE_POLICY), "--to", "second") == 0
     assert "SecondaryScheduler loaded" in kinds(capsys)
 
 

@@ -200,7 +200,10 @@ def test_the_clock_of_this_machine_is_compared_as_well() -> None:
         (90, CheckState.OK, "of your kubeconfig, expires in 90 days"),
     ],
 )
-@pytest.mark.parametrize(("name", "fact"), [("connection-certificates", "server"), ("certificates", "certificates")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "fact"),
+    [("connection-certificates", "server"), ("certificates", "certificates")],
+)
 def test_a_certificate_is_reported_before_it_expires(
     name: str, fact: str, days: float, state: CheckState, part: str
 ) -> None:

@@ -1,0 +1,107 @@
+"""The parser of commands: a wrong word is answered with the one that was meant; help has examples.
+
+Standard library only, so that `--help` is instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+_EXAMPLES = "Examples:\n"
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith(_EXAMPLES):
+            return text  # lines to copy must not be wrapped
+        return super()._fill_text(text, width, indent)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser of a program, a command or a subcommand."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("formatter_class", _HelpFormatter)
+        super().__init__(*args, **kwargs)
+        self.set_defaults(used_parser=self)  # the innermost one is the command that was chosen
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse all of the arguments; a word that is left over ends the program with code 2."""
+        found, left = self.parse_known_args(args, namespace)
+        if left:
+            used: CommandParser = found.used_parser
+            used.error(used._unknown(left[0]))
+        return found
+
+    def format_help(self) -> str:
+        """The help, with the examples of this command at the end."""
+        from .examples import EXAMPLES
+
+        examples = EXAMPLES.get(self.command, ())
+        if examples:
+            width = max(len(line) for line, _ in examples)
+            program = "kubectl scheduler"
+            texts = (f"  {program} {line:<{width}}  # {what}" for line, what in examples)
+            self.epilog = _EXAMPLES + "\n".join(texts)
+        return super().format_help()
+
+    @property
+    def command(self) -> str:
+        """The command and subcommand, without the name of the program: `rollout undo`."""
+        words = self.prog.split()
+        return " ".join(words[2:] if words[:1] == ["kubectl"] else words[1:])
+
+    def error(self, message: str) -> NoReturn:
+        """End with code 2 after the message and where to find help."""
+        self.print_usage(None)
+        self.exit(2, f"error: {message}\nSee `{self.prog} --help`.\n")
+
+    def print_usage(self, file: Any = None) -> None:
+        """Print the usage on standard error; an error may not disturb what a program reads."""
+        import sys
+
+        super().print_usage(file or sys.stderr)
+
+    def options(self) -> dict[str, argparse.Action]:
+        """The flags by name."""
+        return dict(self._option_string_actions)
+
+    def subcommands(self) -> dict[str, argparse.ArgumentParser]:
+        """The parsers of commands by name and alias; empty if this one has none."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return dict(action.choices)
+        return {}
+
+    def positionals(self) -> list[argparse.Action]:
+        """The arguments without a flag, but commands, in their order."""
+        return [
+            action
+            for action in self._actions
+            if not action.option_strings and not isinstance(action, argparse._SubParsersAction)
+        ]
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        if isinstance(action, argparse._SubParsersAction):
+            text = f'"{value}" is not a command'
+        else:
+            text = f'"{value}" is not one of {", ".join(map(str, action.choices))}'
+        raise argparse.ArgumentError(action, text + meant(str(value), map(str, action.choices)))
+
+    def _unknown(self, word: str) -> str:
+        if not word.startswith("-"):
+            return f'unexpected argument "{word}"'
+        name = word.partition("=")[0]
+        return f"unknown flag {name}{meant(name, self.options())}"
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """`; did you mean "status"?` for a word that is close to a known one; otherwise empty."""
+    import difflib
+
+    found: Sequence[str] = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f'; did you mean "{found[0]}"?' if found else ""
