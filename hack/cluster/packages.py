@@ -30,6 +30,9 @@ NODE_TOOLS = {
 
 IMAGE_TOOLS = {"mmdebstrap": "mmdebstrap"}
 
+SHELL_TOOLS = {"bash": "bash", "zsh": "zsh", "fish": "fish"}
+"""What completion is tried with."""
+
 _POLICY = Path("/usr/sbin/policy-rc.d")
 
 

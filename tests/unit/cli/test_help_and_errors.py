@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, kubectl_plugin
+from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, _parser, kubectl_plugin
 from kube_scheduler_operator.cli.lib.errors import error_message
+from kube_scheduler_operator.cli.lib.examples import EXAMPLES
 from kube_scheduler_operator.cli.lib.output import format_table
 from kube_scheduler_operator.kube.errors import ApiRequest, Conflict, Forbidden
 from kube_scheduler_operator.kube.resource import PODS
@@ -59,3 +60,63 @@ def test_conflict_message_has_a_remedy() -> None:
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert format_table([("A", "B"), ("long", ""), ("x", "y")]) == ["A     B", "long", "x     y"]
+
+
+def usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        kubectl_plugin(argv)
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["statsu"], '"statsu" is not a command; did you mean "status"?'),
+        (["zzz"], '"zzz" is not a command\n'),
+        (["rollout", "undoo"], '"undoo" is not a command; did you mean "undo"?'),
+        (["status", "--verbos2"], 'unknown flag --verbos2; did you mean "--verbose"?'),
+        (["status", "--outptu=json"], 'unknown flag --outptu; did you mean "--output"?'),
+        (["status", "-o", "jsno"], '"jsno" is not one of text, json, yaml; did you mean "json"?'),
+        (["status", "more"], 'unexpected argument "more"'),
+        (["convert", "-f", "x", "--as", "second"], "unknown flag --as"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_one_that_was_meant(
+    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"{sentence}" in usage(argv, capsys)
+
+
+@pytest.mark.parametrize(("argv", "part"), [([], "must-gather"), (["rollout"], "undo")])
+def test_without_a_command_the_help_is_printed(
+    argv: list[str], part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert kubectl_plugin(argv) == 0
+    assert part in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [command.name for command in PLUGIN_COMMANDS])
+def test_the_help_of_every_command_has_examples(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        kubectl_plugin([name, "--help"])
+    assert f"Examples:\n  kubectl scheduler {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "example", [line for examples in EXAMPLES.values() for line, _ in examples]
+)
+def test_every_example_is_a_valid_command_line(example: str) -> None:
+    words = example.partition(" > ")[0].split()
+    args = _parser("kubectl scheduler", "", PLUGIN_COMMANDS, words).parse_args(words)
+    assert callable(args.run) or words == ["rollout"]
+
+
+@pytest.mark.parametrize("name", ["status", "check", "why", "pending", "adopt", "history"])
+def test_commands_of_a_cluster_take_kubectls_flags_for_impersonation(name: str) -> None:
+    words = [name, *(["p"] if name == "why" else ())]
+    words += ["--as", "jane", "--as-group", "a", "--as-group=b", "--as-uid", "7", "--context", "c"]
+    args = _parser("kubectl scheduler", "", PLUGIN_COMMANDS, words).parse_args(words)
+    assert (args.as_user, args.as_groups, args.as_uid) == ("jane", ["a", "b"], "7")

@@ -29,7 +29,7 @@ NO_FILES: Final = 4
 DIRECTORIES: Final = 16
 """ShellCompDirectiveFilterDirs: names of directories only."""
 
-SECONDS: Final = 2.0
+SECONDS = 5.0
 """For names from the cluster: a user waits for them at the prompt."""
 
 _FILE_METAVARS: Final = ("FILE", "PATH", "[NODE=]PATH")
@@ -88,7 +88,8 @@ def complete(parser: CommandParser, words: Sequence[str]) -> Completions:
     if current.startswith("-"):
         return Completions(_beginning(current, _flags(line.parser)))
     if line.parser.subcommands():
-        return Completions(_beginning(current, _commands(line.parser)))
+        wrong = bool(line.words)  # a word that is not a command
+        return Completions(() if wrong else _beginning(current, _commands(line.parser)))
     positionals = line.parser.positionals()
     if not positionals:
         return Completions()
@@ -214,10 +215,12 @@ def _from_cluster(source: Source, flags: dict[str, str]) -> list[str]:
     args.as_groups = [flags["as_groups"]] if "as_groups" in flags else []
 
     async def ask() -> list[str]:
+        credentials = credentials_of(args)
+        await credentials.access()
         async with (
             asyncio.timeout(SECONDS),
             ApiClient(
-                credentials_of(args),
+                credentials,
                 field_manager="kubectl-scheduler",
                 timeout=SECONDS,
                 backoff=NO_RETRIES,

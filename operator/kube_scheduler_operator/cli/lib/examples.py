@@ -68,7 +68,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     ),
     "pprof": (
         ("pprof heap -o heap.pb.gz", "memory of the leader"),
-        ("pprof profile --seconds 30 --node cp-1", "CPU of the scheduler of a node"),
+        ("pprof profile --seconds 30 --node cp-1 -o cpu.pb.gz", "CPU of the scheduler of a node"),
     ),
     "dump-cache": (
         ("dump-cache", "the leader's cache and queue, compared with the API"),
