@@ -23,6 +23,7 @@ from pages.waiting import FILE, WORKLOAD, write_cluster, write_workload
 
 PAGE = paths.REPOSITORY / "docs" / "kubectl-scheduler-output.md"
 COMMANDS = (
+    "check",
     "status",
     "history",
     "diff",
@@ -41,6 +42,7 @@ COMMANDS = (
     "convert",
     "adopt",
     "version",
+    "completion",
 )
 """All commands; a test compares them with the program's parser."""
 
@@ -145,6 +147,8 @@ def healthy(stage: Stage) -> list[Section]:
             [stage.run("status")],
             [stage.run("status --verbose", _LONG)],
             [stage.run("status -o json", _LONG)],
+            [stage.run("check")],
+            [stage.run("check --schedule -o json", _LONG)],
             [stage.run("history")],
             [stage.run("version")],
         )
@@ -428,6 +432,7 @@ def _options(stage: Stage) -> Section:
         [stage.run("compose -f my-scheduler.yaml", _LONG)],
         [stage.run("compose -f my-scheduler.yaml --for k3s", _LONG)],
         [stage.run("convert -f old.yaml", _LONG)],
+        [stage.run("completion bash", _LONG)],
         [stage.terminal.run(f"{PREFIX} --version")],
         [stage.run("version --client")],
         [stage.terminal.run(f"{PREFIX} --help")],

@@ -315,8 +315,13 @@ def _status(world: World, type_: str) -> str:
 
 
 def refused_profile(world: World) -> Callable[[], object]:
-    world.put("bad", schedulerName="bad", config={"percentageOfNodesToScore": 101})
-    world.wait(lambda: world.condition("bad", "Accepted")[0] == "False")
+    unknown = {"score": {"enabled": [{"name": "NoSuchPlugin"}]}}
+    world.put("bad", schedulerName="bad", plugins=unknown)
+    try:
+        world.wait(lambda: world.condition("bad", "Accepted")[0] == "False")
+    except BaseException:
+        world.delete("bad")
+        raise
     return lambda: world.delete("bad")
 
 
@@ -328,6 +333,32 @@ def image_that_nobody_has(world: World) -> Callable[[], object]:
     status = [{**container_status("c", waiting), "image": "registry.example/none:v9"}]
     world.patch(f"{CORE}/pods/puller/status", status={"containerStatuses": status})
     return lambda: world.remove(f"{CORE}/pods/puller")
+
+
+def stranger(world: World) -> Callable[[], object]:
+    return lambda: None  # the fault is the user of the flags
+
+
+def installer_of_roles(world: World) -> Callable[[], object]:
+    """A user who may write roles, and not grant what they have."""
+    rules = [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["create", "get", "patch", "list"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ]
+    world.post(f"{RBAC}/clusterroles", metadata={"name": "installer"}, rules=rules)
+    subject = {"kind": "User", "name": "installer", "apiGroup": "rbac.authorization.k8s.io"}
+    world.post(
+        f"{RBAC}/clusterrolebindings",
+        metadata={"name": "installer"},
+        roleRef={"kind": "ClusterRole", "name": "installer", "apiGroup": RBAC.split("/")[2]},
+        subjects=[subject],
+    )
+
+    def undo() -> None:
+        world.remove(f"{RBAC}/clusterrolebindings/installer")
+        world.remove(f"{RBAC}/clusterroles/installer")
+
+    return undo
 
 
 def dead_operator(world: World) -> Callable[[], object]:
@@ -404,6 +435,20 @@ FAULTS = {
         "push the image",
         flags=(),
     ),
+    "you may not install": Fault(
+        "your-rights",
+        stranger,
+        "you may not create",
+        "cluster-admin",
+        flags=("--pre", "--as", "nobody"),
+    ),
+    "you may not grant what the roles have": Fault(
+        "your-rights",
+        installer_of_roles,
+        "attempting to grant RBAC permissions not currently held",
+        "the verbs escalate and bind",
+        flags=("--pre", "--as", "installer"),
+    ),
     "the operator is dead": Fault(
         "operator", dead_operator, "has not renewed it", f"kubectl -n {NAMESPACE} logs", flags=()
     ),
@@ -422,7 +467,7 @@ def test_check_names_the_cause_of_a_fault_and_what_to_do(world: World, fault: Fa
         assert matching[0]["link"].startswith("docs/")
     finally:
         undo()
-    after = world.results(fault.check, *fault.flags)
+    after = world.results(fault.check, *fault.flags[:1])  # by the administrator again
     assert not [one for one in after if fault.cause in one["cause"]], after
 
 
@@ -432,6 +477,35 @@ def test_check_finds_nothing_wrong_with_a_healthy_cluster(world: World) -> None:
         one for one in document["checks"] if one["result"] != "ok"
     ]
     assert all(one["result"] == "ok" for one in document["checks"])
+
+
+def test_a_wrong_clock_of_this_machine_is_reported(world: World) -> None:
+    script = Path(__file__).with_name("wrong_clock.py")
+    done = subprocess.run(
+        [sys.executable, script, "-600", "check", "--pre", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "KUBECONFIG": str(world.sandbox.kubeconfig)},
+    )
+    found = [one for one in json.loads(done.stdout)["checks"] if one["check"] == "clocks"]
+    assert found[0]["result"] == "warning"
+    assert "this machine's clock is 600 s behind" in found[0]["cause"]
+
+
+def test_an_unreachable_api_server_is_reported_as_a_check_that_could_not_run(
+    world: World, tmp_path: Path
+) -> None:
+    config = yaml.safe_load(world.sandbox.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    code, document = world.check("--pre", kubeconfig=file)
+    assert code == 2
+    (found,) = document["checks"]
+    assert (found["check"], found["result"]) == ("api-server", "failed")
+    assert "127.0.0.1:1" in found["cause"]
+    assert "kubectl cluster-info" in found["hint"]
 
 
 # --- the self test ----------------------------------------------------------------------------

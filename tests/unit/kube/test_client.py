@@ -249,6 +249,21 @@ async def test_long_retry_after_is_an_error(api, client):
     assert len(api.seen) == 1
 
 
+async def test_every_group_of_an_impersonated_user_is_sent(api):
+    headers = (("Impersonate-User", "u"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
+    access = Access(server=api.url, authorization="Bearer good", impersonation=headers)
+    received = []
+
+    async def respond(request):
+        received.append(request.headers.getall("Impersonate-Group"))
+        return web.json_response({})
+
+    api.routes["/version"] = respond
+    async with ApiClient(Credentials(lambda: access), field_manager="me") as client:
+        await client.get_path("/version")
+    assert received == [["a", "b"]]
+
+
 async def test_rejected_token_is_read_again_once(api):
     tokens = iter(["stale", "good"])
     credentials = Credentials(

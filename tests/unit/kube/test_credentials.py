@@ -291,3 +291,27 @@ def test_connections_are_shared_while_only_the_token_changes():
     one, two = (Access(server="https://a", authorization=token) for token in ("x", "y"))
     assert one.transport == two.transport
     assert Access(server="https://a", ca_file="b").transport != one.transport
+
+
+def test_the_users_to_impersonate_of_a_kubeconfig(tmp_path):
+    user = {"token": "abc", "as": "jane", "as-groups": ["a", "b"], "as-uid": "7"}
+    access = credentials.read_kubeconfig(kubeconfig(tmp_path, user))
+    assert access.impersonation == (
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Group", "a"),
+        ("Impersonate-Group", "b"),
+        ("Impersonate-Uid", "7"),
+    )
+
+
+async def test_flags_for_impersonation_come_before_those_of_the_kubeconfig(tmp_path):
+    path = kubeconfig(tmp_path, {"token": "abc", "as": "jane", "as-groups": ["a"]})
+    found = credentials.find(path, impersonation=credentials.impersonate("bob"))
+    assert (await found.access()).impersonation == (("Impersonate-User", "bob"),)
+    assert (await credentials.find(path).access()).impersonation[0] == ("Impersonate-User", "jane")
+
+
+def test_groups_need_a_user_to_impersonate():
+    assert credentials.impersonate("") == ()
+    with pytest.raises(CredentialsError, match="--as-group and --as-uid need --as"):
+        credentials.impersonate("", ["a"])

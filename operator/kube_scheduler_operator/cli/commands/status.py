@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from ..lib.errors import error_message
 from ..lib.flags import add_cluster_flags, add_output_flag
 from ..lib.objects import find_object, list_by_name
 from ..lib.operands import identity, list_operand_pods, render_identity
-from ..lib.output import format_table, print_document
+from ..lib.output import format_table, print_document, print_now
 from ..lib.revisions import list_revisions
 
 _FOR_INFORMATION: Final = (
@@ -48,6 +49,9 @@ _FOR_INFORMATION: Final = (
     names.VERSION_SKEW,
 )
 """Informational conditions of KubeScheduler: they do not make it Degraded."""
+
+INTERVAL = 2.0
+"""Seconds between two polls of --watch."""
 
 _WARNINGS_SHOWN: Final = 10
 """The limit in text output; `-o json` has all."""
@@ -64,6 +68,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--verbose",
         action="store_true",
         help="also show the scheduler of each node: pod, image, revision and command line",
+    )
+    parser.add_argument(
+        "-w",
+        "--watch",
+        action="store_true",
+        help="print the status again whenever it changes, until Ctrl-C",
     )
     add_cluster_flags(parser)
     add_output_flag(parser)
@@ -111,9 +121,18 @@ def run(args: argparse.Namespace) -> int:
     """Print the status; returns 1 if the scheduler is Degraded or not Available."""
 
     async def work(api: Api, platform: Platform) -> int:
-        report = summarize(await _read(api, platform), verbose=args.verbose)
-        print_document(report, args.output, text=render(report))
-        return 0 if report["healthy"] else 1
+        shown: dict[str, Any] = {}
+        while True:
+            report = summarize(await _read(api, platform), verbose=args.verbose)
+            if report != shown:
+                if shown and args.output == "text":
+                    print_now("the status has changed")
+                print_document(report, args.output, text=render(report))
+                sys.stdout.flush()
+                shown = report
+            if not args.watch:
+                return 0 if report["healthy"] else 1
+            await asyncio.sleep(INTERVAL)
 
     return run_connected(args, work)
 

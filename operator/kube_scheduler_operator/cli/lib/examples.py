@@ -25,6 +25,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "status": (
         ("status", "problems first, then what to do"),
         ("status --verbose", "with the scheduler of every node"),
+        ("status -w", "again whenever it changes"),
         ("status -o json", "for a program"),
     ),
     "history": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.commands import status
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     LEASES,
@@ -35,14 +37,14 @@ def healthy(cluster: Cluster) -> None:
     lease = {"name": KUBEADM.operand_lease_name, "namespace": KUBEADM.operand_lease_namespace}
     cluster.put(LEASES, {"metadata": lease, "spec": {"holderIdentity": "b_x"}})
     started = {"running": {"startedAt": "2026-01-02T00:00:00Z"}}
-    status = {
+    container = {
         "name": names.OPERAND,
         "restartCount": 2,
         "imageID": "sha256:1",
         "state": started,
         "lastState": {"terminated": {"message": "first\nlost the lease"}},
     }
-    cluster.put(PODS, scheduler_pod("a", 2, containerStatuses=[status]))
+    cluster.put(PODS, scheduler_pod("a", 2, containerStatuses=[container]))
 
 
 async def test_one_screen(cluster: Cluster) -> None:
@@ -74,6 +76,29 @@ async def test_verbose_shows_the_scheduler_of_each_node(cluster: Cluster) -> Non
         "b: no scheduler pod",
     ):
         assert output in lines, output
+
+
+async def test_watch_prints_the_status_again_only_when_it_changes(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "INTERVAL", 0.01)
+    healthy(cluster)
+
+    async def polled(times: int) -> None:
+        seen = len(cluster.api.requests("GET", "/kubeschedulers"))
+        async with asyncio.timeout(50):
+            while len(cluster.api.requests("GET", "/kubeschedulers")) < seen + times:
+                await asyncio.sleep(0.01)
+
+    running = asyncio.create_task(cluster.run("status", "-w"))
+    await polled(3)
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {"profile": ""}})
+    await polled(3)
+    cluster.api.fail(403, times=None)
+    done = await running
+    assert done.code == 1
+    assert done.out.count("Profile ") == 2
+    assert "the status has changed" in done.out
 
 
 async def test_documents(cluster: Cluster) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +15,8 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED
 from kube_scheduler_operator.base.recognition import Recognition
+from kube_scheduler_operator.cli.lib.adoption_input import from_files, read_node_files
+from kube_scheduler_operator.controlplane.adoption.preview import preview
 from kube_scheduler_operator.diagnostics.checks import condition_hints
 from kube_scheduler_operator.diagnostics.checks.condition_hints import BY_REASON, BY_TYPE, advice
 from kube_scheduler_operator.diagnostics.checks.facts import (
@@ -265,6 +268,32 @@ def test_a_namespace_that_is_being_deleted_is_reported_with_what_keeps_it() -> N
     found = one("namespace", namespace=obj("ns", status=status))
     assert found.state is CheckState.FAILED
     assert "finalizers: x.io" in found.cause
+
+
+def test_a_scheduler_with_a_configuration_file_is_reported_with_its_path(tmp_path: Path) -> None:
+    container = {
+        "name": "kube-scheduler",
+        "image": "registry.k8s.io/kube-scheduler:v1.35.4",
+        "command": [
+            "kube-scheduler",
+            "--kubeconfig=/etc/kubernetes/scheduler.conf",
+            "--config=/etc/kubernetes/sched.yaml",
+        ],
+    }
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
+        "spec": {"hostNetwork": True, "containers": [container]},
+    }
+    file = tmp_path / "n1.yaml"
+    file.write_text(json.dumps(manifest))
+    found = from_files(read_node_files([f"n1={file}"]), KUBEADM)
+    result = results("static-pods", adoption=preview(found.snapshot, found.reports))[-1]
+    assert result.state is CheckState.WARNING
+    assert "SchedulerHasConfigFile" in result.cause
+    assert "/etc/kubernetes/sched.yaml" in result.cause
+    assert "adopt --dry-run -f n1=FILE" in result.hint
 
 
 def test_missing_rights_and_refused_roles_are_told_apart() -> None:
