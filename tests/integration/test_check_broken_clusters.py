@@ -109,7 +109,7 @@ def _installed(done: Callable[[], int]) -> bool:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault, and what the check says about it.
+    """A fault, and what the check reports.
 
     Attributes:
         check: the check that finds it.
@@ -325,7 +325,7 @@ def refused_profile(world: World) -> Callable[[], object]:
     return lambda: world.delete("bad")
 
 
-def image_that_nobody_has(world: World) -> Callable[[], object]:
+def image_that_does_not_exist(world: World) -> Callable[[], object]:
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}
     container = {"name": "c", "image": "registry.example/none:v9"}
     spec = {"nodeName": NODE, "containers": [container]}
@@ -430,7 +430,7 @@ FAULTS = {
     ),
     "an image does not exist": Fault(
         "images",
-        image_that_nobody_has,
+        image_that_does_not_exist,
         "cannot have the image registry.example/none:v9",
         "push the image",
         flags=(),
@@ -440,7 +440,7 @@ FAULTS = {
         stranger,
         "you may not create",
         "cluster-admin",
-        flags=("--pre", "--as", "nobody"),
+        flags=("--pre", "--as", "stranger"),
     ),
     "you may not grant what the roles have": Fault(
         "your-rights",
@@ -572,7 +572,7 @@ def test_the_self_test_schedules_a_pod_through_every_profile_and_removes_it(
 
 
 @pytest.mark.timeout(120)
-def test_the_self_test_reports_what_kube_scheduler_says_and_what_would_help(
+def test_the_self_test_reports_the_message_of_kube_scheduler_and_what_would_help(
     world: World, scheduler: None
 ) -> None:
     code, document = world.check("--schedule", "--timeout", "3")

@@ -76,7 +76,7 @@ _ROLE_KINDS: Final = {
 
 
 async def observed(request: Awaitable[T]) -> Observed[T]:
-    """The result of a request, or why there is none."""
+    """The result of a request, or why it failed."""
     try:
         return Observed(await request)
     except (KubeError, CommandError) as error:
@@ -296,14 +296,14 @@ async def _server_certificates(api: ApiClient) -> list[KnownCertificate]:
     found = []
     url = urlsplit(access.server)
     if url.scheme == "https" and not access.proxy:
-        renew = (
-            "renew it on the control plane: kubeadm certs renew apiserver, or as your provider says"
-        )
+        renew = "renew it: kubeadm certs renew apiserver, or as your provider documents"
         pem = await _served_certificate(str(url.hostname), url.port or 443, access.tls_server_name)
         found.append(KnownCertificate("the API server", x509.expires(pem), renew))
     if access.cert_file:
         pem = await asyncio.to_thread(Path(access.cert_file).read_bytes)
-        renew = "get a new kubeconfig: kubeadm certs renew admin.conf, or as your provider says"
+        renew = (
+            "get a new kubeconfig: kubeadm certs renew admin.conf, or as your provider documents"
+        )
         found.append(KnownCertificate("your kubeconfig", x509.expires(pem), renew))
     return found
 

@@ -232,7 +232,7 @@ async def _explained(api: ApiClient, platform: Platform, name: str, pod: Object)
 
 
 async def _clean_up(api: ApiClient, namespace: str, run: str) -> None:
-    """Delete the Pods; one that is left says so.
+    """Delete the Pods; an error names those that are left.
 
     Raises:
         CommandError: a Pod may be left.

@@ -130,7 +130,7 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
         "upgrade the schedulers to the version of their API server", "kubeadm.md"
     ),
     names.PLATFORM_CHANGED: Advice(
-        "decide with --platform of the operator, as the message says", "managed.md#detection"
+        "decide with --platform of the operator; the message has both ways", "managed.md#detection"
     ),
     names.HAND_EDITS: Advice(
         "move the edit into KubeScheduler, or set managementState to Unmanaged before you edit",

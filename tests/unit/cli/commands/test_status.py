@@ -87,7 +87,7 @@ async def test_watch_prints_the_status_again_only_when_it_changes(
     async def polled(times: int) -> None:
         seen = len(cluster.api.requests("GET", "/kubeschedulers"))
         async with asyncio.timeout(50):
-            while len(cluster.api.requests("GET", "/kubeschedulers")) < seen + times:
+            while len(cluster.api.requests("GET", "/kubeschedulers")) < seen + times:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     running = asyncio.create_task(cluster.run("status", "-w"))

@@ -35,7 +35,7 @@ def test_the_recorded_installation_is_what_deploy_installs(platform: Platform) -
     assert by_key(recorded) == by_key(built), "run hack/installation"
 
 
-def test_rke2_has_kubeadms_objects_but_for_an_argument_of_the_operator() -> None:
+def test_rke2_has_kubeadms_objects_except_an_argument_of_the_operator() -> None:
     kubeadm, rke2 = by_key(build(DEPLOY / "kubeadm")), by_key(build(DEPLOY / "rke2"))
     different = {key for key in kubeadm if kubeadm[key] != rke2.get(key)}
     assert kubeadm.keys() == rke2.keys()

@@ -1,4 +1,4 @@
-"""Every check by itself: what it reports, what it says without facts, where its links lead."""
+"""Every check by itself: what it reports, its result without facts, where its links lead."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_a_scheduler_with_a_configuration_file_is_reported_with_its_path(tmp_pat
     assert "adopt --dry-run -f n1=FILE" in result.hint
 
 
-def test_missing_rights_and_refused_roles_are_told_apart() -> None:
+def test_missing_rights_and_refused_roles_are_two_problems() -> None:
     found = results(
         "your-rights",
         missing_rights=["create namespaces"],
