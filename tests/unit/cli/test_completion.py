@@ -113,8 +113,9 @@ async def test_names_of_the_cluster(
     cluster.revision(1, content())
     cluster.revision(2, content(logLevel="Debug"))
     flags = ("--platform", "kubeadm", "--kubeconfig", str(cluster.kubeconfig))
-    before, current = words[:-1], words[-1]
-    await asyncio.to_thread(kubectl_completion, (*before, *flags, current))
+    place = next((i for i, word in enumerate(words) if word.startswith("-")), len(words) - 1)
+    line = (*words[:place], *flags, *words[place:])
+    await asyncio.to_thread(kubectl_completion, line)
     *found, _ = cluster.capsys.readouterr().out.splitlines()
     assert [one for one in found if one != "default-scheduler"] == choices
 

@@ -73,7 +73,7 @@ async def profiles_to_try(api: ApiClient, platform: Platform) -> list[TriedProfi
         ref = ObjectRef(CONFIG_MAPS, platform.target_namespace, names.CONFIG)
         data = mapping(mapping(await find_object(api, ref)).get("data"))
         config = embedded_document(data.get(names.CONFIG_KEY))
-    profiles = mapping(config).get("profiles") or ({},)
+    profiles: Sequence[Any] = mapping(config).get("profiles") or ({},)
     for profile in profiles:
         name = str(mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER)
         found[name] = TriedProfile(name, _CONTROL_PLANE)
