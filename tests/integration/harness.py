@@ -284,12 +284,14 @@ class PlayedNode:
 
     Attributes:
         refusal: the last log line of a revision's preflight, by pod; empty if it passes.
+        beat: reports the state of the node, every five seconds.
     """
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._api = Api(sandbox)
         self._image = images.scheduler_name(sandbox.kubernetes)
         self.refusal: Callable[[dict[str, Any]], str] = lambda pod: ""
+        self.beat: Callable[[], None] = self._beat
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._main, daemon=True)
 
@@ -327,7 +329,7 @@ class PlayedNode:
         while not self._stop.is_set():
             try:
                 if time.monotonic() - beaten > 5:
-                    self._beat()
+                    self.beat()
                     beaten = time.monotonic()
                 for pod in self._api.request("GET", f"{_PODS}?labelSelector=app%3Dinstaller")[
                     "items"

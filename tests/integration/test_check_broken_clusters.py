@@ -253,20 +253,20 @@ def _deployment(world: World, namespace: str, image: str, name: str) -> Callable
 
 
 def full_disk(world: World) -> Callable[[], object]:
-    return _node_condition(world, "DiskPressure")
+    def report(status: str) -> None:
+        ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
+        disk = {"type": "DiskPressure", "status": status, "reason": "x", "message": "x"}
+        world.patch(f"/api/v1/nodes/{NODE}/status", status={"conditions": [ready, disk]})
 
+    beat = world.node.beat
+    world.node.beat = lambda: report("True")  # the played kubelet replaces all conditions
+    report("True")
 
-def _node_condition(world: World, type_: str) -> Callable[[], object]:
-    def set_(status: str) -> None:
-        # The played kubelet writes conditions every five seconds; this one is another entry.
-        body = {"type": type_, "status": status, "reason": "x", "message": "x"}
-        node = world.get(f"/api/v1/nodes/{NODE}")
-        others = [one for one in node["status"]["conditions"] if one["type"] != type_]
-        path = f"/api/v1/nodes/{NODE}/status"
-        world.patch(path, status={"conditions": [*others, body]})
+    def undo() -> None:
+        world.node.beat = beat
+        report("False")
 
-    set_("True")
-    return lambda: set_("False")
+    return undo
 
 
 def slow_clock(world: World) -> Callable[[], object]:

@@ -5,12 +5,14 @@ A shell runs in a pseudo-terminal; the test types a line and the Tab key, and re
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -51,6 +53,7 @@ class Terminal:
             cwd=folder,
             env=environment,
             start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # fish insists on it
         )
         os.close(other)
         self._shown = b""
