@@ -9,7 +9,13 @@ import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_completion, kubectl_plugin
 from kube_scheduler_operator.cli.lib import completion
-from kube_scheduler_operator.kube.resource import NAMESPACES, NODES, PODS, SECONDARY_SCHEDULERS
+from kube_scheduler_operator.kube.resource import (
+    DEPLOYMENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SECONDARY_SCHEDULERS,
+)
 
 from .conftest import Cluster, content
 
@@ -91,6 +97,8 @@ def test_contexts_are_those_of_the_kubeconfig(
         (("why", "-n", "mine", "po"), ["pod-a", "pod-b"]),
         (("why", "--namespace=mine", "pod-b"), ["pod-b"]),
         (("why", "po"), []),
+        (("why", "dep"), ["deployment/"]),
+        (("why", "-n", "mine", "deploy/"), ["deploy/web"]),
         (("why", "-n", "mi"), ["mine"]),
         (("why", "-n", "mine", "pod-a", ""), []),
         (("pprof", "heap", "--node", ""), ["n1"]),
@@ -103,9 +111,10 @@ def test_contexts_are_those_of_the_kubeconfig(
 async def test_names_of_the_cluster(
     words: tuple[str, ...], choices: list[str], cluster: Cluster
 ) -> None:
-    cluster.api.served |= {NAMESPACES, NODES, SECONDARY_SCHEDULERS}
+    cluster.api.served |= {DEPLOYMENTS, NAMESPACES, NODES, SECONDARY_SCHEDULERS}
     for name in ("pod-a", "pod-b"):
         cluster.put(PODS, {"metadata": {"name": name, "namespace": "mine"}})
+    cluster.put(DEPLOYMENTS, {"metadata": {"name": "web", "namespace": "mine"}})
     cluster.put(NAMESPACES, {"metadata": {"name": "mine"}})
     cluster.put(NODES, {"metadata": {"name": "n1"}})
     status = {"profiles": [{"schedulerName": "packed"}]}
@@ -118,6 +127,12 @@ async def test_names_of_the_cluster(
     await asyncio.to_thread(kubectl_completion, line)
     *found, _ = cluster.capsys.readouterr().out.splitlines()
     assert [one for one in found if one != "default-scheduler"] == choices
+
+
+async def test_no_space_follows_a_kind_because_a_name_does(cluster: Cluster) -> None:
+    flags = ("--platform", "kubeadm", "--kubeconfig", str(cluster.kubeconfig))
+    await asyncio.to_thread(kubectl_completion, ("why", *flags, "statef"))
+    assert cluster.capsys.readouterr().out == "statefulset/\n:6\n"
 
 
 async def test_a_cluster_that_does_not_answer_gives_no_names_and_no_error(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from ...kube.errors import KubeError
@@ -124,7 +124,7 @@ async def _results(
 
     platform, recognition = await _platform(api, args)
     now = clock.now()
-    ahead = (datetime.now(now.tzinfo) - now) / timedelta(seconds=1)
+    ahead = time.time() - clock.seconds()
     facts = await common_facts(api, platform, recognition, version, now, ahead)
     if not args.pre:
         results = run_checks(AFTER, await facts_after(api, facts))

@@ -15,17 +15,20 @@ from typing import TYPE_CHECKING, Final
 from ...kube.resource import NAMESPACES, NODES, PODS, SECONDARY_SCHEDULERS, Resource
 from .objects import list_by_name
 from .parser import CommandParser
+from .pod_reference import KIND_WORDS, workload_kind
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
     from ...kube.client import ApiClient
 
-    Source = Callable[[ApiClient, Platform, str], Awaitable[list[str]]]
+    Source = Callable[[ApiClient, Platform, str, str], Awaitable[list[str]]]
 
 FILES: Final = 0
 """ShellCompDirectiveDefault: the shell completes names of files if there is no choice."""
 NO_FILES: Final = 4
 """ShellCompDirectiveNoFileComp."""
+NO_SPACE: Final = 2
+"""ShellCompDirectiveNoSpace: the word goes on, so no space follows it; added to NO_FILES."""
 DIRECTORIES: Final = 16
 """ShellCompDirectiveFilterDirs: names of directories only."""
 
@@ -41,7 +44,7 @@ class Completions:
 
     Attributes:
         choices: (word, description).
-        directive: FILES, NO_FILES or DIRECTORIES.
+        directive: FILES, NO_FILES (with NO_SPACE) or DIRECTORIES.
     """
 
     choices: tuple[tuple[str, str], ...] = ()
@@ -157,8 +160,10 @@ def _values(line: _Line, action: argparse.Action, current: str) -> Completions:
     words = _static(action.dest, line)
     if words is None:
         source = _SOURCES.get(action.dest)
-        words = _from_cluster(source, line.flags) if source else []
-    return Completions(_beginning(current, ((word, "") for word in words)))
+        words = _from_cluster(source, line.flags, current) if source else []
+    choices = _beginning(current, ((word, "") for word in words))
+    unfinished = bool(choices) and all(word.endswith("/") for word, _ in choices)
+    return Completions(choices, NO_FILES | NO_SPACE if unfinished else NO_FILES)
 
 
 def _static(dest: str, line: _Line) -> list[str] | None:
@@ -197,7 +202,7 @@ def _contexts(kubeconfig: str | None) -> list[str]:
     return found
 
 
-def _from_cluster(source: Source, flags: dict[str, str]) -> list[str]:
+def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[str]:
     """Names from the cluster; none if it does not answer in time."""
     from ...base.backoff import NO_RETRIES
     from ...base.platform import PLATFORMS
@@ -229,7 +234,7 @@ def _from_cluster(source: Source, flags: dict[str, str]) -> list[str]:
             platform = PLATFORMS.get(args.platform)
             if platform is None:
                 platform = (await decide_platform(api, None)).decision.platform
-            return await source(api, platform, flags.get("namespace") or "default")
+            return await source(api, platform, flags.get("namespace") or "default", current)
 
     try:
         return sorted(asyncio.run(ask()))
@@ -240,23 +245,35 @@ def _from_cluster(source: Source, flags: dict[str, str]) -> list[str]:
 def _named(resource: Resource) -> Source:
     """The names of all objects of a cluster-scoped kind."""
 
-    async def names(api: ApiClient, _platform: Platform, _namespace: str) -> list[str]:
+    async def names(
+        api: ApiClient, _platform: Platform, _namespace: str, _current: str
+    ) -> list[str]:
         return list(await list_by_name(api, resource) or {})
 
     return names
 
 
-async def _pods(api: ApiClient, _platform: Platform, namespace: str) -> list[str]:
-    return [pod["metadata"]["name"] for pod in (await api.list(PODS, namespace)).items]
+async def _pods(api: ApiClient, _platform: Platform, namespace: str, current: str) -> list[str]:
+    """Pods and kinds of workloads; after `KIND/`, workloads of that kind."""
+    word, slash, _ = current.rpartition("/")
+    kind = workload_kind(word) or PODS
+    found = [obj["metadata"]["name"] for obj in (await api.list(kind, namespace)).items]
+    if slash:
+        return [f"{word}/{name}" for name in found]
+    return [*found, *(f"{each}/" for each in KIND_WORDS)]
 
 
-async def _profiles(api: ApiClient, platform: Platform, _namespace: str) -> list[str]:
+async def _profiles(
+    api: ApiClient, platform: Platform, _namespace: str, _current: str
+) -> list[str]:
     from .self_test import profiles_to_try
 
     return [profile.name for profile in await profiles_to_try(api, platform)]
 
 
-async def _revisions(api: ApiClient, platform: Platform, _namespace: str) -> list[str]:
+async def _revisions(
+    api: ApiClient, platform: Platform, _namespace: str, _current: str
+) -> list[str]:
     from .revisions import list_revisions
 
     return [str(revision.number) for revision in await list_revisions(api, platform)]

@@ -23,6 +23,8 @@ _WORKLOADS: Final[Mapping[str, Resource]] = {
     for word in words
 }
 """Kinds by the words that kubectl accepts for them."""
+KIND_WORDS: Final = tuple(dict.fromkeys(kind.kind.lower() for kind in _WORKLOADS.values()))
+"""One word for each of them."""
 _PODS: Final = ("pod", "pods", "po")
 
 
@@ -56,12 +58,17 @@ def add_pod_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", help="namespace of the pod (default: default)")
 
 
+def workload_kind(word: str) -> Resource | None:
+    """The kind of workloads that a word names; None if it names none."""
+    return _WORKLOADS.get(word.lower())
+
+
 def pod_reference(args: argparse.Namespace) -> PodReference:
     """The pod or the workload; a namespace in POD counts before `-n`."""
     first, _, name = args.pod.rpartition("/")
     namespace = args.namespace or "default"
     if first.lower() in _PODS:
         return PodReference(namespace, name)
-    if workload := _WORKLOADS.get(first.lower()):
+    if workload := workload_kind(first):
         return PodReference(namespace, name, workload)
     return PodReference(first or namespace, name)
