@@ -262,12 +262,13 @@ def other_programs(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 
 
 def is_operator(deployment: Object) -> bool:
-    """Whether a Deployment runs this operator."""
+    """Whether a Deployment runs this operator; its image has other programs as well."""
     return any(
-        (one.get("command") or ())[:2] == [names.PROGRAM, "operator"]
-        or repository(str(one.get("image") or "")).endswith(f"/{names.PROGRAM}")
+        list(one.get("command") or ())[:2] in ([], [names.PROGRAM, "operator"])
+        and repository(str(one.get("image") or "")).endswith(f"/{names.PROGRAM}")
+        and (one.get("command") or (one.get("args") or ["operator"])[0] == "operator")
         for one in _containers(deployment)
-    ) and not label(deployment, names.LOAD_LABEL)
+    )
 
 
 def is_scheduler(deployment: Object) -> bool:
@@ -288,6 +289,9 @@ def static_pods(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the schedulers that run can be adopted without a loss."""
     if not facts.platform.owns_static_pods:
         yield "the provider runs the scheduler; nothing is adopted"
+        return
+    if not facts.platform.adopts_pods:
+        yield "the platform's own manifests have no settings of users; nothing is adopted"
         return
     preview = facts.adoption.get()
     if preview is None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM, MANAGED
+from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, Platform
 from kube_scheduler_operator.base.recognition import Recognition
 from kube_scheduler_operator.cli.lib.adoption_input import from_files, read_node_files
 from kube_scheduler_operator.controlplane.adoption.preview import preview
@@ -294,6 +294,32 @@ def test_a_scheduler_with_a_configuration_file_is_reported_with_its_path(tmp_pat
     assert "SchedulerHasConfigFile" in result.cause
     assert "/etc/kubernetes/sched.yaml" in result.cause
     assert "adopt --dry-run -f n1=FILE" in result.hint
+
+
+def deployment(image: str, *command: str) -> dict[str, Any]:
+    container = {"name": "c", "image": image, **({"command": list(command)} if command else {})}
+    return obj("d", "other", spec={"template": {"spec": {"containers": [container]}}})
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (deployment("r.example/kube-scheduler-operator:v1"), CheckState.FAILED),
+        (deployment("x/kube-scheduler-operator", names.PROGRAM, "operator"), CheckState.FAILED),
+        (deployment("x/kube-scheduler-operator", names.PROGRAM, "rl-monitor"), CheckState.OK),
+        (deployment("registry.k8s.io/kube-scheduler:v1.35.4"), CheckState.WARNING),
+        (deployment("x/custom", "/bin/kube-scheduler"), CheckState.WARNING),
+        (deployment("nginx"), CheckState.OK),
+    ],
+)
+def test_other_operators_and_schedulers_are_recognized(found: Any, state: CheckState) -> None:
+    assert one("other-programs", deployments=[found]).state is state
+
+
+@pytest.mark.parametrize("platform", [MANAGED, OPENSHIFT], ids=lambda each: each.name)
+def test_nothing_is_adopted_where_no_static_pod_has_settings_of_users(platform: Platform) -> None:
+    found = one("static-pods", platform=platform, adoption=None)
+    assert (found.state, "nothing is adopted" in found.cause) == (CheckState.OK, True)
 
 
 def test_missing_rights_and_refused_roles_are_two_problems() -> None:
