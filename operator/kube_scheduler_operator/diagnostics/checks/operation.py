@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ... import __version__
 from ...base import names
 from ...base.objects import Object, mapping
 from ...kube.resource import (
@@ -77,6 +78,16 @@ def operator(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             f"{space}/{facts.platform.operator.lease}",
             "operator",
             f"kubectl -n {space} logs deployment/{name}: it ends if it cannot renew its Lease",
+        )
+    version = str(mapping(mapping(facts.kubescheduler.value).get("status")).get("version") or "")
+    # On OpenShift it is the version of the release.
+    if version and version != __version__ and not facts.platform.cluster_config:
+        yield CheckProblem(
+            f"the operator is version {version}, and this program is version {__version__}: its "
+            "checks are those of another version",
+            f"use the program of version {version}: kubectl -n {space} exec deploy/{name} -- "
+            "kubectl-scheduler check",
+            CheckState.WARNING,
         )
     yield f"{ready} of {wanted} Pods are Ready, and the leader renews its Lease"
 

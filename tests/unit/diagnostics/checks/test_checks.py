@@ -359,6 +359,18 @@ def test_the_state_of_the_operator(deployment: Any, age: float, part: str) -> No
     assert any(part in each.cause for each in found)
 
 
+def test_an_operator_of_another_version_is_reported_with_the_program_to_use() -> None:
+    deployment = {"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}
+    facts = {"deployment": deployment, "operator_lease": operator_lease(1)}
+    other = obj("cluster", status={"version": "9.8.7"})
+    found = one("operator", kubescheduler=other, **facts)
+    assert found.state is CheckState.WARNING
+    assert "the operator is version 9.8.7" in found.cause
+    assert "exec deploy/kube-scheduler-operator -- kubectl-scheduler check" in found.hint
+    release = one("operator", kubescheduler=other, platform=OPENSHIFT, **facts)
+    assert release.state is CheckState.OK
+
+
 def test_a_failed_revision_of_a_node_is_reported_with_its_errors() -> None:
     entry = {
         "nodeName": "n1",
