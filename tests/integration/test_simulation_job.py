@@ -19,13 +19,12 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.lib import in_cluster
 from kube_scheduler_operator.cli.lib.errors import CommandError
 from kube_scheduler_operator.cli.lib.in_cluster import JobChoice, JobSimulator, Operand
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.errors import Forbidden
-from kube_scheduler_operator.simulate import job
+from kube_scheduler_operator.simulate import job, job_run
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.pending import waiting_groups
 from kube_scheduler_operator.simulate.questions import NO_BINARY
@@ -194,7 +193,7 @@ async def test_without_its_command_the_cluster_removes_everything(
 ) -> None:
     monkeypatch.setattr(job, "KEPT_SECONDS", 1)
     monkeypatch.setattr(job, "START_SECONDS", 60 if ends else 1)
-    monkeypatch.setattr(in_cluster, "START_SECONDS", 60)
+    monkeypatch.setattr(job_run, "START_SECONDS", 60)
     _, asked = await simulator(client)
     (pod,) = await until(lambda: pods(installed))
     asked.cancel()  # killed: nothing is deleted by it

@@ -12,7 +12,6 @@ import hashlib
 import secrets
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,20 +19,10 @@ from ...base.platform import Platform
 from ...base.settings import Settings
 from ...kube.api import Object
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import DEPLOYMENTS, EVENTS, JOBS, NETWORK_POLICIES, PODS, ObjectRef
-from ...model.pod_status import containers, init_containers
+from ...kube.resource import DEPLOYMENTS, NETWORK_POLICIES, ObjectRef
 from ...schedulerconfig.versions import Version
-from ...simulate.job import (
-    OPERAND,
-    PATH,
-    PORT,
-    SIMULATION,
-    START_SECONDS,
-    JobPlan,
-    choose_node,
-    job_of,
-    missing_isolation,
-)
+from ...simulate.job import PATH, PORT, JobPlan, choose_node, missing_isolation
+from ...simulate.job_run import POLL, PodNotRunningError, SimulationJob
 from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
 from ...simulate.questions import Question, read_answer, request
@@ -47,15 +36,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_POLL: Final = 0.15
 _SILENCE: Final = 60.0
 """Seconds without a byte after which the Pod is lost; it sends one every five seconds."""
-_NO_POD: Final = 20.0
 _CONNECTING: Final = 10.0
-_HOPELESS: Final = frozenset(
-    {"ErrImageNeverPull", "InvalidImageName", "CreateContainerError", "CreateContainerConfigError"}
-)
-_PULLING: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +79,7 @@ class JobSimulator:
         self._choice = choice
         self._namespace = choice.namespace or platform.operator_namespace
         self._key = secrets.token_urlsafe(32)
-        self._job: ObjectRef | None = None
+        self._job: SimulationJob | None = None
         self._tunnel: Tunnel | None = None
         self._plan: JobPlan | None = None
         self._pod_name = ""
@@ -161,11 +144,9 @@ class JobSimulator:
             return
         job, self._job = self._job, None
         try:
-            await self._api.delete(job)
-        except NotFound:
-            pass
+            await job.delete()
         except KubeError as error:
-            sys.stderr.write(f"note: {job} is deleted by the cluster: {error_message(error)}\n")
+            sys.stderr.write(f"note: {job.ref} is deleted by the cluster: {error_message(error)}\n")
 
     # --- the Job ----------------------------------------------------------------------------------
 
@@ -183,14 +164,19 @@ class JobSimulator:
     async def _start(self, seconds: float) -> None:
         if self._plan is None:
             raise RuntimeError("prepare first")
-        job = job_of(replace(self._plan, seconds=seconds))
-        self._job = JOBS.ref(job)  # deleted even if the response is lost
-        await self._api.create(JOBS, job)
+        job = self._job = SimulationJob(self._api, replace(self._plan, seconds=seconds))
+        await job.create()
         sys.stderr.write(
-            f"simulating in the cluster: {self._job} on node {self._plan.node}, "
-            f"{self._plan.operand_image}\n"
+            f"simulating in the cluster: {job.ref} on node {job.plan.node}, "
+            f"{job.plan.operand_image}\n"
         )
-        self._pod_name, _ = await asyncio.gather(self._running(), asyncio.to_thread(load_client))
+        try:
+            pod, _ = await asyncio.gather(job.running(), asyncio.to_thread(load_client))
+        except PodNotRunningError as error:
+            raise CommandError(
+                f"{error}; choose another node with --job-node, or use --kube-scheduler PATH"
+            ) from None
+        self._pod_name = str(pod["metadata"]["name"])
 
     async def _post(self, body: bytes) -> tuple[int, bytes]:
         clock = asyncio.get_running_loop().time
@@ -206,71 +192,9 @@ class JobSimulator:
                 self._tunnel = None
                 # The container runs, but does not listen yet.
                 if "refused" not in str(error) or clock() > end:
-                    raise CommandError(f"{error}{await self._end_of_pod()}") from None
-            await asyncio.sleep(_POLL)
-
-    async def _running(self) -> str:
-        """The name of the Pod, once its containers run.
-
-        Raises:
-            CommandError: it does not start.
-        """
-        clock = asyncio.get_running_loop().time
-        begun = clock()
-        problem = "the Job has no Pod"
-        while clock() - begun < START_SECONDS:
-            pod = await self._pod()
-            if pod is None:
-                if clock() - begun > _NO_POD:
-                    raise CommandError(f"no Pod was created for {self._job}{await self._events()}")
-            else:
-                if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
-                    raise CommandError(self._not_started(_ended(pod)))
-                states = _states(pod)
-                if "running" in states.get(SIMULATION, {}):
-                    return str(pod["metadata"]["name"])
-                problem, reason = _waiting(states)
-                if reason in _HOPELESS or (reason in _PULLING and "image" in problem):
-                    raise CommandError(self._not_started(problem))
-            await asyncio.sleep(_POLL)
-        raise CommandError(self._not_started(f"{problem} for {START_SECONDS} s"))
-
-    def _not_started(self, problem: str) -> str:
-        node = self._plan.node if self._plan else ""
-        return (
-            f"the Pod of the simulation does not run on node {node}: {problem}; choose another "
-            "node with --job-node, or use --kube-scheduler PATH"
-        )
-
-    async def _pod(self) -> Object | None:
-        if self._job is None:
-            return None
-        selector = f"batch.kubernetes.io/job-name={self._job.name}"
-        pods = await self._api.list(PODS, self._namespace, label_selector=selector)
-        return pods.items[0] if pods.items else None
-
-    async def _events(self) -> str:
-        """What the Job's events report, for an error message."""
-        if self._job is None:
-            return ""
-        with suppress(KubeError):
-            selector = f"involvedObject.kind=Job,involvedObject.name={self._job.name}"
-            events = await self._api.list(EVENTS, self._namespace, field_selector=selector)
-            messages = [str(each.get("message")) for each in events.items]
-            if messages:
-                return f": {messages[-1]}"
-        return f": see kubectl -n {self._namespace} get events"
-
-    async def _end_of_pod(self) -> str:
-        """Why the Pod ended, for an error message."""
-        await asyncio.sleep(2 * _POLL)
-        with suppress(KubeError):
-            pod = await self._pod()
-            if pod is None:
-                return "; its Pod was deleted"
-            if ended := _ended(pod):
-                return f"; its Pod ended: {ended}"
-        return ""
+                    end_of_pod = await self._job.end_of_pod() if self._job is not None else ""
+                    raise CommandError(f"{error}{end_of_pod}") from None
+            await asyncio.sleep(POLL)
 
 
 def _variable(spec: Mapping[str, Any], name: str) -> str:
@@ -289,31 +213,3 @@ def _operand_of_version(spec: Mapping[str, Any], platform: Platform, version: st
         except ValueError as error:
             raise CommandError(f"the version of the cluster: {error}") from None
     return Operand(image, platform.operand_command)
-
-
-def _states(pod: Object) -> dict[str, Mapping[str, Any]]:
-    found = (*init_containers(pod), *containers(pod))
-    return {str(each["name"]): each.get("state") or {} for each in found}
-
-
-def _waiting(states: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
-    """(problem, reason) of the first container that does not run."""
-    for name in (OPERAND, SIMULATION):
-        state = states.get(name, {})
-        waiting = state.get("waiting") or state.get("terminated") or {}
-        if reason := str(waiting.get("reason") or ""):
-            message = " ".join(str(waiting.get("message") or "").split())
-            return f"container {name}: {reason} {message}".rstrip(), reason
-    return "the kubelet has not started it", ""
-
-
-def _ended(pod: Object) -> str:
-    """Why a Pod ended; empty if it runs."""
-    for name, state in _states(pod).items():
-        terminated = state.get("terminated") or {}
-        if name == SIMULATION and terminated:
-            reason, message = terminated.get("reason"), str(terminated.get("message") or "")
-            last = message.strip().splitlines()[-1:] or [f"exit code {terminated.get('exitCode')}"]
-            return f"{reason}: {last[0]}"
-    status = pod.get("status") or {}
-    return " ".join(filter(None, (status.get("reason"), status.get("message"))))

@@ -26,7 +26,7 @@ from kube_scheduler_operator.kube.resource import (
     NODES,
     PODS,
 )
-from kube_scheduler_operator.simulate import process, questions
+from kube_scheduler_operator.simulate import job_run, process, questions
 from kube_scheduler_operator.simulate.process import SimulationError
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions
 from kube_scheduler_operator.simulate.typed_json import to_json
@@ -305,7 +305,7 @@ async def test_a_pod_that_does_not_start_is_explained_and_deleted(
 async def test_a_job_without_a_pod_is_explained_by_its_event(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_cluster, "_NO_POD", 0.3)
+    monkeypatch.setattr(job_run, "_NO_POD", 0.3)
 
     async def no_pod() -> None:
         return

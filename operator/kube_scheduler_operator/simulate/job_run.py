@@ -1,0 +1,168 @@
+"""Runs the Job of a simulation: created, awaited until its Pod runs, explained, deleted.
+
+What is sent to the Pod and how is its client's: a command (`cli/lib/in_cluster.py`) or the operator
+(`engine/placement_run.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from ..kube.client import ApiClient
+from ..kube.errors import KubeError, NotFound
+from ..kube.resource import EVENTS, JOBS, PODS, ObjectRef
+from .job import (
+    CERTIFICATE,
+    OPERAND,
+    SIMULATION,
+    START_SECONDS,
+    JobPlan,
+    job_of,
+)
+from .kinds import Object
+from .process import SimulationError
+
+POLL: Final = 0.15
+_NO_POD: Final = 20.0
+_HOPELESS: Final = frozenset(
+    {"ErrImageNeverPull", "InvalidImageName", "CreateContainerError", "CreateContainerConfigError"}
+)
+_PULLING: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
+
+
+class PodNotRunningError(SimulationError):
+    """The Pod of the simulation does not run; the message has the node and the cause."""
+
+
+class SimulationJob:
+    """One Job.
+
+    Attributes:
+        ref: the Job.
+        plan: what it is made of.
+    """
+
+    def __init__(self, api: ApiClient, plan: JobPlan, *, poll: float = POLL) -> None:
+        self.plan = plan
+        self._job = job_of(plan)
+        self._api = api
+        self._poll = poll
+        self.ref: ObjectRef = JOBS.ref(self._job)
+
+    async def create(self) -> None:
+        """Create it; delete it in any case, because the response may be lost.
+
+        Raises:
+            KubeError: the API server refuses it.
+        """
+        await self._api.create(JOBS, self._job)
+
+    async def delete(self) -> None:
+        """Delete it with its Pod; the cluster would do so a minute after its end.
+
+        Raises:
+            KubeError: it cannot be deleted.
+        """
+        with suppress(NotFound):
+            await self._api.delete(self.ref)
+
+    async def running(self) -> Object:
+        """The Pod, once its containers run.
+
+        Raises:
+            PodNotRunningError: it does not start.
+            KubeError: the API server does not respond.
+        """
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        problem = "the Job has no Pod"
+        while clock() - begun < START_SECONDS:
+            pod = await self.pod()
+            if pod is None:
+                if clock() - begun > _NO_POD:
+                    raise PodNotRunningError(
+                        f"no Pod was created for {self.ref}{await self._events()}"
+                    )
+            else:
+                if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
+                    raise self._not_started(_ended(pod))
+                states = _states(pod)
+                if "running" in states.get(SIMULATION, {}):
+                    return pod
+                problem, reason = _waiting(states)
+                if reason in _HOPELESS or (reason in _PULLING and "image" in problem):
+                    raise self._not_started(problem)
+            await asyncio.sleep(self._poll)
+        raise self._not_started(f"{problem} for {START_SECONDS} s")
+
+    async def pod(self) -> Object | None:
+        """Its Pod; None: it has none yet, or none any more.
+
+        Raises:
+            KubeError: the API server does not respond.
+        """
+        selector = f"batch.kubernetes.io/job-name={self.ref.name}"
+        pods = await self._api.list(PODS, self.ref.namespace, label_selector=selector)
+        return dict(pods.items[0]) if pods.items else None
+
+    async def end_of_pod(self) -> str:
+        """Why the Pod ended, for an error message; empty: it runs."""
+        await asyncio.sleep(2 * self._poll)
+        with suppress(KubeError):
+            pod = await self.pod()
+            if pod is None:
+                return "; its Pod was deleted"
+            if ended := _ended(pod):
+                return f"; its Pod ended: {ended}"
+        return ""
+
+    def _not_started(self, problem: str) -> PodNotRunningError:
+        return PodNotRunningError(
+            f"the Pod of the simulation does not run on node {self.plan.node}: {problem}"
+        )
+
+    async def _events(self) -> str:
+        """What the Job's events report, for an error message."""
+        with suppress(KubeError):
+            selector = f"involvedObject.kind=Job,involvedObject.name={self.ref.name}"
+            events = await self._api.list(EVENTS, self.ref.namespace, field_selector=selector)
+            messages = [str(each.get("message")) for each in events.items]
+            if messages:
+                return f": {messages[-1]}"
+        return f": see kubectl -n {self.ref.namespace} get events"
+
+
+def _states(pod: Object) -> dict[str, Mapping[str, Any]]:
+    status = pod.get("status") or {}
+    found = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    return {str(each["name"]): each.get("state") or {} for each in found}
+
+
+def _waiting(states: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """(problem, reason) of the first container that does not run."""
+    for name in (CERTIFICATE, OPERAND, SIMULATION):
+        state = states.get(name, {})
+        ended = state.get("terminated") or {}
+        if name == CERTIFICATE and ended.get("exitCode") == 0:
+            continue
+        waiting = state.get("waiting") or ended
+        if reason := str(waiting.get("reason") or ""):
+            message = " ".join(str(waiting.get("message") or "").split())
+            return f"container {name}: {reason} {message}".rstrip(), reason
+    return "the kubelet has not started it", ""
+
+
+def _ended(pod: Object) -> str:
+    """Why a Pod ended; empty if it runs."""
+    for name, state in _states(pod).items():
+        terminated = state.get("terminated") or {}
+        failed = name == CERTIFICATE and terminated.get("exitCode")
+        if terminated and (name == SIMULATION or failed):
+            reason, message = terminated.get("reason"), str(terminated.get("message") or "")
+            last = message.strip().splitlines()[-1:] or [f"exit code {terminated.get('exitCode')}"]
+            return f"{reason}: {last[0]}"
+    status = pod.get("status") or {}
+    return " ".join(filter(None, (status.get("reason"), status.get("message"))))
