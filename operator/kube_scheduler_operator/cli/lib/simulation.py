@@ -14,10 +14,8 @@ from ...base import names
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, LOAD_POLICIES, SCHEDULER_EXTENDERS
 from ...schedulerconfig.feature_gates import FLAG_PREFIX
-from ...schedulerconfig.in_tree_plugins import NEWEST
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import read
-from ...schedulerconfig.versions import Version
 from .connection import run_connected
 from .errors import CommandError, UsageError
 from .input_files import display_name, read_bytes
@@ -74,7 +72,7 @@ class Simulation:
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
         """The options for a configuration with its extenders; adds notes about those left out."""
-        from .simulated_extenders import simulated_extenders
+        from ...engine.simulated_extenders import simulated_extenders, version_of
 
         final = dict(config)
         entries = final.pop("extenders", None) or ()
@@ -84,7 +82,7 @@ class Simulation:
             entries,
             self.own.extenders,
             self.own.load_policies,
-            _version(self.world.version),
+            version_of(self.world.version),
             attach=self.own.from_files,
         )
         self.notes += [note for note in notes if note not in self.notes]
@@ -365,14 +363,6 @@ def _simulation(
     if not own.extenders:
         world.drop_annotations()
     return simulation
-
-
-def _version(text: str) -> Version:
-    """The version of a cluster; the newest one that is known if it has none."""
-    try:
-        return Version.parse(text)
-    except ValueError:
-        return NEWEST
 
 
 def configuration_file(name: str) -> Mapping[str, Any]:

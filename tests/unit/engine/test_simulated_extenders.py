@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.cli.lib.simulated_extenders import simulated_extenders
+from kube_scheduler_operator.engine.simulated_extenders import simulated_extenders
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 VERSION = Version(1, 35)

@@ -9,18 +9,27 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...base.objects import mapping
-from ...extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
-from ...extenders.entry import agent_of, agent_url, agent_verbs, check_entry
-from ...load.policy import LoadPolicyError
-from ...load.policy_files import read_spec
-from ...policies.policy import ArgumentsError, UnknownPolicyError, policy_class, read_arguments
-from ...schedulerconfig.feature_gates import Gates
-from ...schedulerconfig.target_scheduler import Target
-from ...schedulerconfig.versions import Version
-from ...simulate.extenders import SimulatedExtender
+from ..base.objects import mapping
+from ..extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
+from ..extenders.entry import agent_of, agent_url, agent_verbs, check_entry
+from ..load.policy import LoadPolicyError
+from ..load.policy_files import read_spec
+from ..policies.policy import ArgumentsError, UnknownPolicyError, policy_class, read_arguments
+from ..schedulerconfig.feature_gates import Gates
+from ..schedulerconfig.in_tree_plugins import NEWEST
+from ..schedulerconfig.target_scheduler import Target
+from ..schedulerconfig.versions import Version
+from ..simulate.extenders import SimulatedExtender
 
 _PORT = 5401
+
+
+def version_of(text: str) -> Version:
+    """The version of a cluster; the newest one that is known if it has none."""
+    try:
+        return Version.parse(text)
+    except ValueError:
+        return NEWEST
 
 
 def simulated_extenders(
@@ -125,6 +134,6 @@ def _simulated(
 
 
 def _reads_config_maps(policy: str) -> bool:
-    from ...policies.policy import Policy
+    from ..policies.policy import Policy
 
     return policy_class(policy).config_maps is not Policy.config_maps
