@@ -120,6 +120,11 @@ COMMANDS: Final = (
     Command(
         "simulation", "answer a simulating command (runs in pods of simulations)", "simulation"
     ),
+    Command(
+        "simulation-certificate",
+        "make the certificate of a simulation (runs in pods of simulations)",
+        "simulation_certificate",
+    ),
     Command("node-metrics", "export the load of this node (runs in pods)", "node_metrics"),
     Command(
         "annotator", "write the load of nodes into their annotations (runs in pods)", "annotator"

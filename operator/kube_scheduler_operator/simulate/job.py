@@ -2,8 +2,12 @@
 
 One Pod with two containers: `operand`, the image of the kube-scheduler that decides, and
 `simulation`, the operator's image (`service.py`). It has no token, no rights, no volume of the node
-and no connection beyond its loopback, and it meets Pod Security `restricted`. Its node is set,
-because it has to run when nothing is scheduled.
+and opens no connection, and it meets Pod Security `restricted`. Its node is set, because it has to
+run when nothing is scheduled.
+
+A command reaches it on its loopback, by port-forwarding. The operator has no right to that: it
+connects to the Pod's address, over TLS. The container `certificate` makes the Pod's key, which
+never leaves it, and its termination message is the certificate's hash: only the kubelet writes it.
 """
 
 from __future__ import annotations
@@ -29,6 +33,10 @@ PORT: Final = 8080
 """On which the Pod answers, on its loopback."""
 PATH: Final = "/ask"
 
+IDENTITY: Final = "/identity"
+"""Where the Pod's certificate and its key are, in memory."""
+
+CERTIFICATE: Final = "certificate"
 OPERAND: Final = "operand"
 SIMULATION: Final = "simulation"
 
@@ -44,6 +52,7 @@ _MEMORY: Final = 1024
 _MEMORY_OF_A_NODE: Final = 0.25
 """MiB more for each node and its pods; with 5,000 nodes and 30,000 pods, 700 MiB were needed."""
 _REQUESTS: Final = {
+    CERTIFICATE: {"cpu": "10m", "memory": "32Mi"},
     OPERAND: {"cpu": "10m", "memory": "32Mi"},
     SIMULATION: {"cpu": "100m", "memory": "64Mi"},
 }
@@ -74,6 +83,7 @@ class JobPlan:
         seconds: for the simulation, without the start.
         nodes: number of nodes in the cluster, for the memory limit.
         pull_secrets: names of image pull Secrets.
+        serves_address: answer on the Pod's address with TLS instead of on its loopback.
     """
 
     namespace: str
@@ -85,6 +95,7 @@ class JobPlan:
     seconds: float
     nodes: int = 0
     pull_secrets: Sequence[str] = ()
+    serves_address: bool = False
 
     @property
     def deadline(self) -> int:
@@ -131,6 +142,8 @@ def job_of(plan: JobPlan) -> Object:
         ],
         "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
     }
+    if plan.serves_address:
+        _serve_address(spec, plan)
     if plan.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in plan.pull_secrets]
     return {
@@ -149,6 +162,24 @@ def job_of(plan: JobPlan) -> Object:
             "template": {"metadata": {"labels": dict(LABELS)}, "spec": spec},
         },
     }
+
+
+def _serve_address(spec: Object, plan: JobPlan) -> None:
+    """Give the Pod a certificate, and let it answer on its address with that."""
+    identity = {"name": "identity", "mountPath": IDENTITY}
+    (own,) = spec["containers"]
+    certificate = {
+        **_container(CERTIFICATE, plan.image, "128Mi"),
+        "command": [names.PROGRAM, "simulation-certificate"],
+        "args": [f"--directory={IDENTITY}"],
+        "volumeMounts": [*own["volumeMounts"], identity],
+    }
+    spec["initContainers"].insert(0, certificate)
+    spec["volumes"].append(
+        {"name": "identity", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
+    )
+    own["args"] += [f"--listen=:{PORT}", f"--identity={IDENTITY}"]
+    own["volumeMounts"].append({**identity, "readOnly": True})
 
 
 def _container(name: str, image: str, memory: str) -> Object:
@@ -230,6 +261,15 @@ def missing_isolation(policies: Sequence[Mapping[str, Any]]) -> str:
     for policy in isolating:
         if policy["spec"].get("egress"):
             return f"NetworkPolicy {policy['metadata']['name']} allows egress"
+    return ""
+
+
+def certificate_hash(pod: Mapping[str, Any]) -> str:
+    """SHA-256 of the certificate of the Pod, in hex; empty: it has none yet."""
+    for status in (pod.get("status") or {}).get("initContainerStatuses") or ():
+        if status.get("name") == CERTIFICATE:
+            ended = (status.get("state") or {}).get("terminated") or {}
+            return str(ended.get("message") or "").strip() if ended.get("exitCode") == 0 else ""
     return ""
 
 

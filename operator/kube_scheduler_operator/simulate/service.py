@@ -1,4 +1,4 @@
-"""Answers questions over HTTP: the program in the Pod of a simulation.
+"""Answers questions over HTTP or HTTPS: the program in the Pod of a simulation.
 
 It has no rights in the cluster and keeps nothing: a request has the world, the answer leaves with
 the response. It ends by itself when its only client is gone.
@@ -21,6 +21,7 @@ from typing import Final
 
 from aiohttp import web
 
+from .identity import tls_context
 from .job import PATH, PORT
 from .operand_program import find_operand, operand_program
 from .process import SimulationError, binary_version
@@ -40,10 +41,11 @@ class ServiceOptions:
     """How to serve.
 
     Attributes:
-        host: the address to listen on; loopback is reached by port-forwarding only.
+        host: the address to listen on; loopback is reached by port-forwarding only. Empty: all.
         key_hash: SHA-256 of the key that requests have to have, in hex.
         wait: seconds until the operand and the first client must be there.
         binary: the kube-scheduler to run; None: that of another container of the Pod.
+        identity: directory of the certificate and its key; None: answer without TLS.
     """
 
     host: str
@@ -51,6 +53,7 @@ class ServiceOptions:
     wait: float = 60.0
     port: int = PORT
     binary: Path | None = None
+    identity: Path | None = None
 
 
 class Service:
@@ -75,7 +78,9 @@ class Service:
             shutdown_timeout=0.2,
         )
         await runner.setup()
-        await web.TCPSite(runner, self._options.host, self._options.port).start()
+        tls = tls_context(self._options.identity) if self._options.identity is not None else None
+        host, port = self._options.host or None, self._options.port
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
         end = time.monotonic() + self._options.wait
         try:
             while True:

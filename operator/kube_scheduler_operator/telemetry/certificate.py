@@ -34,7 +34,7 @@ class CertificateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class KeyPair:
     """A certificate chain and its private key, PEM."""
 
     certificate: bytes
@@ -62,7 +62,7 @@ class ServingCertificate:
         self._files = _files(certificate_file, key_file)
         self._self_signed = self._files is None or not _exist(self._files)
         if self._files is None or self._self_signed:
-            self._loaded = _self_signed()
+            self._loaded = self_signed()
         else:
             self._loaded = _read(*self._files)
         if self._files is not None and self._self_signed:
@@ -70,7 +70,7 @@ class ServingCertificate:
                 "Serving certificate not found, using a self-signed one until it exists",
                 extra=kv(file=str(certificate_file)),
             )
-        self._refused: _Pair | None = None
+        self._refused: KeyPair | None = None
         self._settings = TLSSettings()
         self._client_ca = ""
         self._current = self._context(self._loaded)
@@ -86,7 +86,7 @@ class ServingCertificate:
             return False
         if self._self_signed and not _exist(self._files):
             return False
-        pair: _Pair | None = None
+        pair: KeyPair | None = None
         try:
             pair = _read(*self._files)
             if pair in (self._loaded, self._refused):
@@ -110,7 +110,7 @@ class ServingCertificate:
         Raises:
             CertificateError: they do not belong together; the one in use stays.
         """
-        pair = _Pair(certificate, key)
+        pair = KeyPair(certificate, key)
         self._current = self._context(pair)
         self._loaded, self._self_signed = pair, False
 
@@ -141,7 +141,7 @@ class ServingCertificate:
         # Called in every handshake, also without a server name, before a certificate is chosen.
         connection.context = self._current
 
-    def _context(self, pair: _Pair) -> ssl.SSLContext:
+    def _context(self, pair: KeyPair) -> ssl.SSLContext:
         """A context with `pair`; OpenSSL loads files only, so `pair` is written to private ones."""
         context = _bare_context()
         self._settings.apply(context)
@@ -167,9 +167,9 @@ def _exist(files: tuple[Path, Path]) -> bool:
     return any(file.exists() for file in files)
 
 
-def _read(certificate_file: Path, key_file: Path) -> _Pair:
+def _read(certificate_file: Path, key_file: Path) -> KeyPair:
     try:
-        return _Pair(certificate_file.read_bytes(), key_file.read_bytes())
+        return KeyPair(certificate_file.read_bytes(), key_file.read_bytes())
     except OSError as error:
         raise CertificateError(
             f"cannot read the serving certificate: {error.filename}: {error.strerror}"
@@ -183,7 +183,7 @@ def _bare_context() -> ssl.SSLContext:
     return context
 
 
-def _load_pair(context: ssl.SSLContext, pair: _Pair) -> None:
+def _load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
     with tempfile.TemporaryDirectory(prefix="serving-cert-") as directory:
         certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
         certificate.write_bytes(pair.certificate)
@@ -199,7 +199,7 @@ def _load_pair(context: ssl.SSLContext, pair: _Pair) -> None:
             ) from error
 
 
-def _self_signed() -> _Pair:
+def self_signed() -> KeyPair:
     """A new key and a certificate for localhost, created by the program openssl.
 
     Python's standard library cannot create certificates.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from kube_scheduler_operator.simulate.job import (
     LABELS,
     START_SECONDS,
     JobPlan,
+    certificate_hash,
     choose_node,
     job_of,
     missing_isolation,
@@ -66,6 +68,35 @@ def test_the_pod_has_no_rights_and_meets_pod_security_restricted() -> None:
         }
         assert container["resources"]["limits"].keys() == {"cpu", "memory"}
         assert "env" not in container
+
+
+def test_for_the_operator_the_pod_answers_on_its_address_with_a_certificate_of_its_own() -> None:
+    spec = job_of(replace(PLAN, serves_address=True))["spec"]["template"]["spec"]
+    certificate, operand = spec["initContainers"]
+    assert (certificate["command"], certificate["args"]) == (
+        ["kube-scheduler-operator", "simulation-certificate"],
+        ["--directory=/identity"],
+    )
+    assert "restartPolicy" not in certificate
+    assert operand["restartPolicy"] == "Always"
+    assert "volumeMounts" not in operand  # the key is not the operand's
+    (own,) = spec["containers"]
+    assert own["args"] == ["--key-sha256=c0ffee", "--listen=:8080", "--identity=/identity"]
+    assert {"name": "identity", "mountPath": "/identity", "readOnly": True} in own["volumeMounts"]
+    (volume,) = (one for one in spec["volumes"] if one["name"] == "identity")
+    assert volume["emptyDir"]["medium"] == "Memory"
+    assert spec["automountServiceAccountToken"] is False
+    assert certificate["securityContext"] == own["securityContext"]
+
+
+def test_the_hash_of_the_certificate_is_what_its_container_left() -> None:
+    def pod(**state: Any) -> dict[str, Any]:
+        return {"status": {"initContainerStatuses": [{"name": "certificate", "state": state}]}}
+
+    assert certificate_hash(pod(terminated={"exitCode": 0, "message": "c0ffee\n"})) == "c0ffee"
+    assert certificate_hash(pod(terminated={"exitCode": 1, "message": "openssl is missing"})) == ""
+    assert certificate_hash(pod(running={})) == ""
+    assert certificate_hash({}) == ""
 
 
 def test_the_operand_is_a_sidecar_that_waits_for_a_configuration() -> None:

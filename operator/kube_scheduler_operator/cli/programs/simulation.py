@@ -38,6 +38,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="PATH",
         help="the kube-scheduler to run (default: that of the other container)",
     )
+    parser.add_argument(
+        "--identity",
+        type=Path,
+        metavar="PATH",
+        help="directory of tls.crt and tls.key: answer over HTTPS (default: over HTTP)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -47,6 +53,11 @@ def run(args: argparse.Namespace) -> int:
 
     host, _, port = args.listen.rpartition(":")
     options = ServiceOptions(
-        host, args.key_sha256, wait=args.wait, port=int(port), binary=args.kube_scheduler
+        host,
+        args.key_sha256,
+        wait=args.wait,
+        port=int(port),
+        binary=args.kube_scheduler,
+        identity=args.identity,
     )
     return main(options)
