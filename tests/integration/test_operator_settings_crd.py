@@ -91,6 +91,33 @@ def test_refused_with_the_field(settings: Kind, pods: dict[str, Any], message: s
         settings.create({"pods": pods}, CLUSTER)
 
 
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ({"mode": "warn"}, "supported values"),
+        ({"mode": False}, "must be of type string"),  # what YAML makes of Off without quotes
+        ({"timeoutSeconds": 29}, "must be at least 30, in which a Pod with two images can start"),
+        ({"timeoutSeconds": 1801}, "less than or equal to 1800"),
+        ({"approved": "yes"}, "must be status.placementCheck.configuration, 64 hexadecimal digits"),
+        ({"hold": True}, "unknown field"),
+    ],
+)
+def test_a_wrong_check_is_refused_with_the_field(
+    settings: Kind, check: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RefusedError, match=message):
+        settings.create({"placementCheck": check}, CLUSTER)
+
+
+@pytest.mark.parametrize("mode", ["", "Off", "Warn", "Gate"])
+def test_every_mode_of_a_check_is_accepted(settings: Kind, mode: str) -> None:
+    check = {"mode": mode, "timeoutSeconds": 30, "approved": "0123456789abcdef" * 4}
+    settings.create({"placementCheck": check}, CLUSTER)
+    found = {"configuration": "0" * 64, "result": "Worse", "state": "Held", "message": "x"}
+    settings.set_status(CLUSTER, {"placementCheck": found})
+    assert settings.get(CLUSTER)["status"]["placementCheck"] == found
+
+
 def test_every_allowed_path_can_be_mounted_and_no_reserved_one_is_hidden(settings: Kind) -> None:
     path = f"{settings.path}?dryRun=All"
 

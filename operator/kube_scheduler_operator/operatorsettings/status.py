@@ -9,7 +9,7 @@ from typing import Any
 from ..base import names
 from ..base.objects import Object
 from ..kube.resource import OPERATOR_SETTINGS
-from ..model.plan import Action, Replace
+from ..model.plan import Action, Event, Replace
 from ..status.accepted import accepted_condition, accepted_events, remembered
 from ..status.conditions import merge_conditions
 from ..status.warnings import warnings_condition
@@ -17,9 +17,17 @@ from .validate import SettingsResult
 
 
 def report_settings(
-    objects: Mapping[str, Object] | None, result: SettingsResult | None, now: datetime
+    objects: Mapping[str, Object] | None,
+    result: SettingsResult | None,
+    now: datetime,
+    check: Mapping[str, Any] | None = None,
+    check_events: tuple[Event, ...] = (),
 ) -> tuple[Action, ...]:
-    """The status write for OperatorSettings "cluster"; empty if it is up to date."""
+    """The status write for OperatorSettings "cluster"; empty if it is up to date.
+
+    `check` is the last check of placements; None: as it is on record. `check_events` are sent when
+    it is written.
+    """
     obj = (objects or {}).get(names.CLUSTER)
     if obj is None or result is None:
         return ()
@@ -31,8 +39,12 @@ def report_settings(
         accepted_condition(result, before, owner),
         warnings_condition(names.WARNINGS, result.warnings, owner),
     ]
+    recorded = before.get("placementCheck") if check is None else check
+    if recorded:
+        status["placementCheck"] = dict(recorded)
     status["conditions"] = merge_conditions(before.get("conditions") or (), found, now)
     if status == before:
         return ()
     events = accepted_events(OPERATOR_SETTINGS.kind, obj, status)
-    return (Replace(OPERATOR_SETTINGS, {**obj, "status": status}, "status", events),)
+    written = {**obj, "status": status}
+    return (Replace(OPERATOR_SETTINGS, written, "status", (*events, *check_events)),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -26,7 +26,9 @@ from ..model.attachment import ACCEPTED as LAST
 from ..model.attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
 from ..model.limits import limit_problems
 from ..schedulerconfig.crd_schema import validate_object
+from ..schedulerconfig.decode import INVALID_TYPE, INVALID_VALUE
 from .host_files import host_file_problems
+from .placement_settings import OFF, placement_settings
 from .requested_pod import GROUPS, NOTHING_REQUESTED, RequestedPod, amount, requested_pod
 
 SETTINGS: Final = Attachable(OPERATOR_SETTINGS.kind, names.OPERATOR_SETTINGS_DEGRADED)
@@ -40,9 +42,14 @@ NOT_ADOPTED: Final = "NotAdopted"
 NO_EFFECT: Final = "NotSupported"
 
 PODS: Final = (SPEC, "pods")
+CHECK: Final = (SPEC, "placementCheck")
 MANAGED_FIELDS: Final = ("resources", "priorityClassName")
 """What the Deployment in the place of the control plane's scheduler has as well."""
 
+SHORTEST_SECONDS: Final = 30
+"""The shortest time limit of a simulation."""
+
+_HASH: Final = re.compile("[0-9a-f]{64}")
 _MEBIBYTE: Final = 2**20
 _KEY: Final = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -165,8 +172,9 @@ def settings_problems(obj: Mapping[str, Any], defaults: PodDefaults) -> Iterator
     """The errors of an object, with their path in it."""
     wrong = tuple(validate_object(obj, DEFINITION, OPERATOR_SETTINGS.version))
     if wrong:
-        yield from wrong  # the rest expects these types
+        yield from map(_explained, wrong)  # the rest expects these types
         return
+    yield from _check_problems(mapping(mapping(obj.get("spec")).get("placementCheck")))
     pods = mapping(mapping(obj.get("spec")).get("pods"))
     yield from _environment_problems(pods)
     yield from _annotation_problems(pods)
@@ -179,11 +187,36 @@ def settings_problems(obj: Mapping[str, Any], defaults: PodDefaults) -> Iterator
     yield from host_file_problems(request.host_files, (*PODS, "hostFiles"))
 
 
+def _explained(problem: Problem) -> Problem:
+    """An error of the schema, with the usual cause of this one."""
+    if problem.path == (*CHECK, "mode") and problem.reason == INVALID_TYPE:
+        return replace(problem, fix='write "Off" in quotes: YAML reads Off as false')
+    return problem
+
+
+def _check_problems(check: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the rules of the CustomResourceDefinition refuse as well."""
+    seconds = check.get("timeoutSeconds") or SHORTEST_SECONDS
+    if seconds < SHORTEST_SECONDS:
+        message = f"{seconds} s are not enough to start a Pod with two images"
+        fix = f"use {SHORTEST_SECONDS} or more"
+        yield Problem(INVALID_VALUE, (*CHECK, "timeoutSeconds"), message, fix)
+    approved = check.get("approved") or ""
+    if approved and not _HASH.fullmatch(approved):
+        message = f'"{approved}" is not the hash of a configuration'
+        fix = "use kubectl scheduler rollout approve, which writes it"
+        yield Problem(INVALID_VALUE, (*CHECK, "approved"), message, fix)
+
+
 def settings_warnings(
     spec: Mapping[str, Any], platform: Platform, defaults: PodDefaults
 ) -> Iterator[Problem]:
     """Fields of a valid spec that have no effect."""
     pods = mapping(spec.get("pods"))
+    if placement_settings(spec).mode != OFF and not platform.owns_static_pods:
+        message = "has no effect where the provider runs the control plane: nothing is simulated"
+        fix = "remove it, and use kubectl scheduler diff --placements before an edit"
+        yield Problem(NO_EFFECT, CHECK, message, fix)
     for name, value in sorted(pods.items()):
         if not value or platform.adopts_pods:
             continue

@@ -8,8 +8,12 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import assets, names
-from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, RKE2
+from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, RKE2, Platform
 from kube_scheduler_operator.operatorsettings.host_files import ALLOWED, RESERVED
+from kube_scheduler_operator.operatorsettings.placement_settings import (
+    PlacementSettings,
+    placement_settings,
+)
 from kube_scheduler_operator.operatorsettings.requested_pod import (
     NOTHING_REQUESTED,
     HostFile,
@@ -288,3 +292,50 @@ def test_on_managed_clusters_resources_and_priority_have_an_effect() -> None:
 
 def test_findings_are_of_a_condition_of_their_own() -> None:
     assert {f.condition for f in result(env="x").findings} == {names.OPERATOR_SETTINGS_DEGRADED}
+
+
+# --- spec.placementCheck --------------------------------------------------------------------------
+
+
+def checked(platform: Platform = KUBEADM, **check: Any) -> SettingsResult:
+    obj = {**operator_settings(), "spec": {"placementCheck": check}}
+    found = validate_settings({"cluster": obj}, platform, NOTHING_ADOPTED)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ({"mode": False}, 'mode: must be a string; write "Off" in quotes: YAML reads Off as false'),
+        ({"mode": "Gates"}, 'mode: "Gates" is not supported; did you mean "Gate"?'),
+        ({"timeoutSeconds": 5},
+         "timeoutSeconds: 5 s are not enough to start a Pod with two images; use 30 or more"),
+        ({"timeoutSeconds": 4000}, "timeoutSeconds: 4000 is too large; use 1800 or less"),
+        ({"approved": "yes"}, 'approved: "yes" is not the hash of a configuration; use kubectl '
+         "scheduler rollout approve, which writes it"),
+    ],
+)  # fmt: skip
+def test_a_wrong_check_is_an_error_with_a_fix(check: dict[str, Any], message: str) -> None:
+    (finding,) = checked(**check).findings
+    text = finding.text.removeprefix("OperatorSettings/cluster spec.placementCheck.")
+    assert text == message
+
+
+def test_a_check_is_off_without_its_fields_and_with_zero_values() -> None:
+    for check in ({}, {"mode": "", "timeoutSeconds": 0, "approved": ""}, {"mode": "Off"}):
+        found = checked(**check)
+        assert found.findings == ()
+        assert placement_settings(found.spec) == PlacementSettings("Off", 300, "")
+    assert placement_settings(None) == PlacementSettings("Off", 300, "")
+    chosen = {"mode": "Gate", "timeoutSeconds": 60, "approved": "0" * 64}
+    assert placement_settings(checked(**chosen).spec) == PlacementSettings("Gate", 60, "0" * 64)
+
+
+def test_a_check_has_no_effect_where_the_provider_runs_the_scheduler() -> None:
+    (warning,) = checked(MANAGED, mode="Gate").warnings
+    assert "spec.placementCheck: has no effect where the provider runs the control plane" in (
+        warning.text
+    )
+    for platform in (KUBEADM, RKE2, OPENSHIFT):
+        assert checked(platform, mode="Gate").warnings == ()
