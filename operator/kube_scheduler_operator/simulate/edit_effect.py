@@ -13,10 +13,12 @@ from typing import Any, Final
 
 import orjson
 
+from ..kube.resource import KUBE_SCHEDULERS
 from ..schedulerconfig.feature_gates import Gates
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
 from .kinds import PODS, Object
+from .owners import controller_of
 from .probes import ALL, families_of, probe, probe_profiles, reasons, whole_reason
 from .process import binary_version
 from .run import Run, RunOptions
@@ -134,13 +136,15 @@ async def edit_effect(
 
 
 def alike(world: World, served: set[str]) -> list[AlikePods]:
-    """The pods of these schedulers without those of DaemonSets and gated ones, the most first."""
+    """The pods that these schedulers place, without gated ones, the most first."""
     found: dict[bytes, tuple[Object, list[str]]] = {}
     for entry in world.objects[PODS].values():
         pod = entry.object()
         spec, metadata = pod["spec"], pod["metadata"]
-        if spec["schedulerName"] not in served or spec.get("schedulingGates") or is_daemon(pod):
+        if spec["schedulerName"] not in served or spec.get("schedulingGates"):
             continue
+        if is_daemon(pod) or (controller_of(pod) or {}).get("kind") == KUBE_SCHEDULERS.kind:
+            continue  # made for a node; guards are the operator's own
         own = {key: value for key, value in spec.items() if key != "nodeName"}
         kind = [metadata["namespace"], metadata.get("labels"), own, bool(entry.node)]
         key = orjson.dumps(kind, option=orjson.OPT_SORT_KEYS)
