@@ -26,6 +26,7 @@ from kube_scheduler_operator.kube.resource import (
     DISRUPTION_BUDGETS,
     KUBE_SCHEDULERS,
     NODES,
+    OPERATOR_SETTINGS,
     PODS,
     SCHEDULER_PROFILES,
     SECONDARY_SCHEDULERS,
@@ -139,7 +140,7 @@ class Invariants:
             old, new = change.old["spec"], change.new["spec"]
             changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
             allowed = change.kind == "MODIFIED" and changed <= {"observedConfig"}
-        elif ref.resource in (SCHEDULER_PROFILES, SECONDARY_SCHEDULERS):
+        elif ref.resource in (OPERATOR_SETTINGS, SCHEDULER_PROFILES, SECONDARY_SCHEDULERS):
             same = (change.old or {}).get("spec") == change.new["spec"]
             allowed = change.kind == "MODIFIED" and same
             if not self.world.platform.owns_static_pods:

@@ -27,6 +27,7 @@ from kube_scheduler_operator.kube.errors import (
 )
 from kube_scheduler_operator.kube.resource import ObjectRef, Resource
 from kube_scheduler_operator.kube.store import Store
+from kube_scheduler_operator.model.placements import PlacementAnswer, PlacementQuestion
 from kube_scheduler_operator.model.plan import soonest
 
 from .apiserver import ApiServer, Change, Object
@@ -333,6 +334,10 @@ class OperatorProcess:
         self.informers: list[Informer] = []
         self.server_version = "v1.35.4"
         self.decision: Decision | None = None
+        # A simulation of placements, which takes some seconds; None: it never answers.
+        self.simulate: Callable[[PlacementQuestion], PlacementAnswer | None] = lambda _: None
+        self.simulation_seconds = 8.0
+        self.simulations: list[PlacementQuestion] = []
 
     def start(self) -> None:
         self.alive = True
@@ -350,6 +355,9 @@ class OperatorProcess:
         guard = WriteGuard(lambda: self._clock.now)
         self._executor = Executor(self.connection, self._store, self.recorder, guard)
         self.restored_at: datetime | None = None
+        self._answer: PlacementAnswer | None = None
+        self._asked: PlacementQuestion | None = None
+        self._simulating: Timer | None = None
         self.informers = [
             Informer(watch, self._server, self._clock, self._lag, self._event, self.start_over)
             for watch in watches(self._platform, places)
@@ -359,7 +367,7 @@ class OperatorProcess:
         self.alive = False
         for informer in self.informers:
             informer.stop()
-        for timer in (self._pass, self._later and self._later[1]):
+        for timer in (self._pass, self._later and self._later[1], self._simulating):
             if timer:
                 timer.cancel()
 
@@ -448,10 +456,13 @@ class OperatorProcess:
             futile_writes=self._executor.futile,
             restored_at=self.restored_at,
             clocks=self.intake.clocks.differences,
+            placement_answer=self._answer,
         )
         futile = self._executor.futile
         try:
             plan = reconcile(snapshot)
+            if plan.simulations is not None:
+                self._follow(next(iter(plan.simulations), None))
             again = _finish(self._executor.execute(plan))
         except Killed:
             self.connection.kill_at = None
@@ -471,6 +482,25 @@ class OperatorProcess:
             self.wake()
         resync = self._settings.resync
         self._wake_after(soonest(plan.requeue_after, self._executor.wait(), resync) or 0.0)
+
+    def _follow(self, question: PlacementQuestion | None) -> None:
+        """As PlacementRunner: one simulation at a time, the one that was requested last."""
+        if (question and question.identity) == (self._asked and self._asked.identity):
+            return
+        if self._simulating is not None:
+            self._simulating.cancel()
+        self._asked, self._simulating = question, None
+        if question is None:
+            return
+        self.simulations.append(question)
+
+        def answer() -> None:
+            found = self.simulate(question)
+            if found is not None:
+                self._answer = found
+                self.wake(urgent=False)
+
+        self._simulating = self._clock.after(self.simulation_seconds, answer)
 
     def _is_calm(self) -> bool:
         since = self.answered_since

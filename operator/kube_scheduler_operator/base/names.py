@@ -83,6 +83,7 @@ OUTCOME_ANNOTATION: Final = f"{PREFIX}/outcome"  # on revision-status-N: see bel
 OUTCOME_MESSAGE_ANNOTATION: Final = f"{PREFIX}/outcome-message"
 OUTCOME_TIME_ANNOTATION: Final = f"{PREFIX}/outcome-time"
 QUARANTINED_HASH_ANNOTATION: Final = f"{PREFIX}/quarantined-hash"
+PLACEMENT_CHECK_ANNOTATION: Final = f"{PREFIX}/placement-check"  # what its edit changes for Pods
 
 # Values of OUTCOME_ANNOTATION; absent while a revision is rolled out.
 OUTCOME_INSTALLED: Final = "installed"  # healthy on every node
@@ -151,6 +152,7 @@ SCHEDULER_EXTENDERS_DEGRADED: Final = "SchedulerExtendersDegraded"  # added: lik
 OPERATOR_SETTINGS_DEGRADED: Final = "OperatorSettingsDegraded"  # added: it is not accepted
 ADOPTION_DEGRADED: Final = "AdoptionDegraded"  # added: a setting of the old scheduler would be lost
 PREFLIGHT_DEGRADED: Final = "PreflightDegraded"  # added: kube-scheduler rejected a revision
+PLACEMENT_CHECK_PROGRESSING: Final = "PlacementCheckProgressing"  # added: an edit waits for it
 SECONDARY_DEGRADED: Final = "SecondarySchedulersDegraded"  # added
 LOAD_POLICIES_DEGRADED: Final = "LoadPoliciesDegraded"  # added
 WRITES_DEGRADED: Final = "WritesDegraded"  # added: writes without a lasting effect

@@ -12,6 +12,8 @@ from ..controlplane.base_configuration import Base
 from ..controlplane.compose import Composition
 from ..controlplane.managed_scheduler import ManagedScheduler
 from ..controlplane.observe_attached import ObservedExtenders, ObservedProfiles
+from ..controlplane.placement_check import PlacementCheck
+from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import GatheredCredentials
 from ..controlplane.revision.revise import RevisionResult
 from ..controlplane.rollout.observe import Observation
@@ -53,6 +55,9 @@ class Draft:
         agents: the agents of SchedulerExtenders on control-plane nodes.
         credentials: what a revision holds besides the configuration.
         findings: all findings about the control plane's configuration.
+        composed: the content that a revision would have; None if a finding blocks it.
+        content: what of it may be rolled out; None if that is not known.
+        check: what was decided about the placements that it changes; None if it was not asked.
         targets: writes that bring the target ConfigMaps up to date.
         revised: revisions after this reconcile.
         observation: the schedulers, installer pods and nodes.
@@ -80,6 +85,9 @@ class Draft:
     agents: ControlPlaneAgents = field(default_factory=ControlPlaneAgents)
     credentials: GatheredCredentials | None = None
     findings: tuple[Finding, ...] = ()
+    composed: RevisionContent | None = None
+    content: RevisionContent | None = None
+    check: PlacementCheck | None = None
     targets: tuple[Action, ...] = ()
     revised: RevisionResult | None = None
     observation: Observation | None = None

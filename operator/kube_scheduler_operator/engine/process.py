@@ -58,6 +58,7 @@ from .followed_version import FollowedVersion
 from .former_operator import replace_former_operator
 from .handlers import registry
 from .intake import Intake
+from .placement_run import PlacementRunner, in_cluster
 from .polling import Poller
 from .reconcile import reconcile
 from .serving import Serving
@@ -145,6 +146,7 @@ class Operator:
         self._last_error = ""
         self._restored_at: datetime | None = None
         self._executor: Executor | None = None
+        self._placements: PlacementRunner | None = None
         self._recorder: EventRecorder | None = None
         self._log_level = ""
         self._version = FollowedVersion()
@@ -310,6 +312,11 @@ class Operator:
             return
         executor = Executor(api, self._store, recorder)
         self._executor, self._recorder = executor, recorder
+        placements = PlacementRunner(
+            in_cluster(api, self._platform, self._options.settings),
+            lambda: self._wake(urgent=False),
+        )
+        self._placements = placements
         self._queue.add(_KEY)  # for objects listed before this process led
         reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
         polling = asyncio.create_task(self._poller.run(api), name="polling")
@@ -328,6 +335,7 @@ class Operator:
             stopped.cancel()
             polling.cancel()
             following.cancel()
+            await placements.close()
         await reconciling
         if watching.done():
             watching.result()  # raises the error that ended it, if any
@@ -506,6 +514,7 @@ class Operator:
             futile_writes=executor.futile,
             restored_at=self._restored_at,
             clocks=self._intake.clocks.differences,
+            placement_answer=self._placements.answer if self._placements else None,
         )
         futile = executor.futile
         write_errors = executor.write_errors
@@ -519,6 +528,8 @@ class Operator:
             self._poller.report(recorder, plan.pods_without_scheduler)
             if plan.served is not None:
                 self._poller.served = plan.served
+            if self._placements is not None and plan.simulations is not None:
+                self._placements.follow(next(iter(plan.simulations), None))
             again = await executor.execute(plan)
         except HistoryRewoundError as error:
             self._rewound(error.evidence)

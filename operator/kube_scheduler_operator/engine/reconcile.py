@@ -45,6 +45,8 @@ STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
         steps.replace_refused_settings,  # by those of the last accepted revision
         steps.run_agents,  # extenders that the operator runs on control-plane nodes
         steps.write_observed_config,  # ends the reconcile if spec.observedConfig is out of date
+        steps.fill_revision,  # with configuration, Pod and credentials
+        steps.check_placements,  # OperatorSettings: an edit can wait for a simulation, or be held
         steps.revise,  # target ConfigMaps, then a numbered revision
         steps.roll_out,  # one node at a time
         steps.report,  # conditions, statuses, ClusterOperator
@@ -96,6 +98,8 @@ FAILURES: Final[Mapping[Step, tuple[str, bool]]] = {
     steps.reconcile_attached_schedulers: (names.SECONDARY_DEGRADED, False),
     steps.run_agents: (names.SCHEDULER_EXTENDERS_DEGRADED, False),
     steps.write_observed_config: (names.CONFIG_OBSERVATION_DEGRADED, False),
+    steps.fill_revision: (names.REVISION_DEGRADED, False),
+    steps.check_placements: (names.REVISION_DEGRADED, False),
     steps.revise: (names.REVISION_DEGRADED, False),
     steps.roll_out: (names.NODE_INSTALLER_DEGRADED, False),
     steps.remove: (names.NODE_INSTALLER_DEGRADED, False),

@@ -15,6 +15,7 @@ from ..kube import resource as kinds
 from ..kube.resource import ObjectRef, Resource
 from ..kube.store import Fields, Store, StoreView
 from ..model.mirror_pods import foreign_by_node, of_manifest
+from ..model.placements import PlacementAnswer
 from ..model.snapshot import (
     AssignmentWay,
     BindingScheduler,
@@ -51,6 +52,7 @@ def take_snapshot(
     decision: Decision | None = None,
     newer_version: str = "",
     assignment_way: AssignmentWay | None = None,
+    placement_answer: PlacementAnswer | None = None,
 ) -> Snapshot:
     """One immutable view of the cluster for a reconcile.
 
@@ -125,6 +127,7 @@ def take_snapshot(
         assignment_way=assignment_way,
         binding_schedulers=bindings,
         agents=_agents(view, target),
+        placement_answer=placement_answer,
         loads=_loads(view, target, served=kinds.LOAD_POLICIES not in missing_kinds),
     )
 

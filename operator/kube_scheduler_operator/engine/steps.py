@@ -60,6 +60,7 @@ from ..controlplane.observe_attached import (
     observe_profiles,
 )
 from ..controlplane.operand_image import operand_image, operand_version
+from ..controlplane.placement_check import check_placements as decide_placements
 from ..controlplane.platform_record import keep_record
 from ..controlplane.policy_config_map import mirror_policy
 from ..controlplane.requested_settings import recorded_object, static_pod_settings
@@ -98,9 +99,11 @@ from ..loadpolicy.reconcile import load_policies
 from ..model.apply import apply
 from ..model.attachment import CONTROL_PLANE, PROFILE, rejection_findings
 from ..model.limits import OVERRIDES
+from ..model.placements import PlacementQuestion
 from ..model.plan import Action, Delete, Event, Plan, Replace, soonest
 from ..model.redirect import as_written, redirected, renaming_note
 from ..model.snapshot import Snapshot
+from ..operatorsettings.placement_settings import placement_settings
 from ..operatorsettings.status import report_settings
 from ..operatorsettings.validate import PodDefaults
 from ..operatorsettings.validate import validate_settings as validate_own
@@ -338,8 +341,8 @@ def write_observed_config(snapshot: Snapshot, draft: Draft) -> Draft:
     return replace(draft, plan=Plan((write,), reports, write_sets=draft.agents.write_sets))
 
 
-def revise(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Cut a revision if the content changed, unless a finding blocks it."""
+def fill_revision(snapshot: Snapshot, draft: Draft) -> Draft:
+    """The content that a revision would have, unless a finding blocks it."""
     content = None
     if not any(finding.blocking for finding in draft.findings):
         credentials = result_of(draft.credentials)
@@ -357,14 +360,30 @@ def revise(snapshot: Snapshot, draft: Draft) -> Draft:
             draft.settings,
         )
     too_large = desired.size_findings(content) if content is not None else ()
-    content = None if too_large else content
-    observation = observe_pods(snapshot)
     return replace(
         draft,
         findings=(*draft.findings, *too_large),
+        composed=None if too_large else content,
+        observation=observe_pods(snapshot),
+    )
+
+
+def check_placements(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Keep the rules in use while an edit of them is simulated or held."""
+    observation = result_of(draft.observation)
+    chosen = placement_settings(draft.settings.spec if draft.settings is not None else None)
+    existing = partial(decide_revision, snapshot, None, observation.swapping, observation.disks)
+    check = decide_placements(snapshot, draft.composed, chosen, existing)
+    return replace(draft, content=check.content, check=check)
+
+
+def revise(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Cut a revision if the content changed."""
+    content, observation = draft.content, result_of(draft.observation)
+    return replace(
+        draft,
         targets=_targets(snapshot, content) if content is not None else (),
         revised=decide_revision(snapshot, content, observation.swapping, observation.disks),
-        observation=observation,
     )
 
 
@@ -383,12 +402,16 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
     conditions = (
         *from_findings(draft.findings),
         *adoption_conditions(snapshot.platform, draft.adopted, draft.findings),
-        *revision_conditions(revised.problem, revised.note),
+        *(
+            failure_conditions(draft.failures, (names.REVISION_DEGRADED,))
+            or revision_conditions(revised.problem, revised.note)
+        ),
         Condition(names.STATIC_RESOURCES_DEGRADED, "False", "AsExpected"),
         *constant_conditions(snapshot),
         *rollout_conditions(
             snapshot, observation, rolled, desired=revised.desired, rejected=revised.rejected
         ),
+        *_check_conditions(draft),
         *draft.secondary.conditions,
         *draft.diagnoses,
         *draft.loads.conditions,
@@ -430,14 +453,30 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
         control_plane_lease(snapshot)[1],
         draft.agents.requeue_after,
         draft.adopted.requeue_after,
+        draft.check.requeue_after if draft.check is not None else None,
     )
     plan = Plan(
         actions,
         (*cluster_operator.reports, *reports),
         requeue_after,
         write_sets=draft.agents.write_sets,
+        simulations=_simulations(draft),
     )
     return replace(draft, plan=plan)
+
+
+def _simulations(draft: Draft) -> tuple[PlacementQuestion, ...] | None:
+    """The simulation that the check of placements waits for; None without a check."""
+    if draft.check is None:
+        return None
+    return (draft.check.question,) if draft.check.question is not None else ()
+
+
+def _check_conditions(draft: Draft) -> tuple[Condition, ...]:
+    """Whether an edit waits for a simulation or an approval; empty if that is off."""
+    if draft.check is None or draft.check.condition is None:
+        return ()
+    return (draft.check.condition,)
 
 
 def _next_version(draft: Draft) -> tuple[Condition, ...]:
@@ -730,5 +769,11 @@ def _object_reports(
             {**secondary.agents, **draft.agents.health},
             snapshot.now,
         ),
-        *report_settings(snapshot.operator_settings, draft.settings, snapshot.now),
+        *report_settings(
+            snapshot.operator_settings,
+            draft.settings,
+            snapshot.now,
+            draft.check.record if draft.check is not None else None,
+            draft.check.events if draft.check is not None else (),
+        ),
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..base.objects import Object
 from ..kube.api import EventType
 from ..kube.resource import ObjectRef, Resource
+from .placements import PlacementQuestion
 from .snapshot import PendingPod
 
 
@@ -77,6 +78,8 @@ class Plan:
             others nor actions and reports; the next snapshot has it in `write_errors`.
         pods_without_scheduler: pods with an unknown schedulerName; each gets one event.
         served: the schedulerNames that a scheduler serves; None if they are not known.
+        simulations: the simulation of an edit to run, and no other one; empty: none is needed;
+            None: not known.
         failures: messages of the steps that raised an unexpected error.
     """
 
@@ -87,6 +90,7 @@ class Plan:
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     pods_without_scheduler: tuple[PendingPod, ...] = ()
     served: frozenset[str] | None = None
+    simulations: tuple[PlacementQuestion, ...] | None = None
     failures: tuple[str, ...] = ()
 
 

@@ -17,6 +17,7 @@ from ..base.recognition import Decision
 from ..base.settings import Settings
 from ..base.times import ALWAYS
 from ..kube.resource import ObjectRef, Resource
+from .placements import PlacementAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,7 @@ class Snapshot:
         binding_schedulers: the processes that bind pods, from the last poll.
         assignment_way: what applies `spec.assign` to new pods; None: not known yet.
         agents: SchedulerExtender -> kind -> name -> objects of its agents in the target namespace.
+        placement_answer: the result of the last simulation of an edit; None without one.
     """
 
     now: datetime
@@ -218,6 +220,7 @@ class Snapshot:
     binding_schedulers: tuple[BindingScheduler, ...] = ()
     assignment_way: AssignmentWay | None = None
     agents: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
+    placement_answer: PlacementAnswer | None = None
 
     @property
     def status(self) -> Object:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..schedulerconfig.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 
-_KEPT: Final = ("profiles", "extenders", "parallelism", "percentageOfNodesToScore")
+PLACEMENT_FIELDS: Final = ("profiles", "extenders", "parallelism", "percentageOfNodesToScore")
 """Fields that decide placements; back-offs only decide when, and the rest is about the process."""
 SPY: Final = "spy"
 
@@ -45,7 +45,7 @@ def simulated(
         profiles: further profiles.
         extenders: the extenders that take part, served in process.
     """
-    kept = {field: copy.deepcopy(config[field]) for field in _KEPT if field in config}
+    kept = {field: copy.deepcopy(config[field]) for field in PLACEMENT_FIELDS if field in config}
     result = {**default_configuration(), **kept}
     result["profiles"] = [*profiles_of(config), *profiles]
     chosen = list(extenders)

@@ -15,10 +15,13 @@ class RevisionContent:
     Attributes:
         parts: ConfigMap -> key -> text.
         inputs: what users had set for it (inputs.py), if known; not part of its identity.
+        placements: what its rules change for the cluster's Pods (placement_check.py), in words;
+            not part of its identity; empty if they change nothing or it was not checked.
     """
 
     parts: Mapping[str, Mapping[str, str]]
     inputs: str = field(default="", compare=False)
+    placements: str = field(default="", compare=False)
 
     @property
     def hash(self) -> str:

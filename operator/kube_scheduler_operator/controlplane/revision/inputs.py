@@ -55,8 +55,9 @@ class RecordedInputs:
 
     @property
     def own_settings(self) -> Mapping[str, Mapping[str, Any]]:
-        """The spec of OperatorSettings by name."""
-        return {} if self.operator_settings is None else {names.CLUSTER: self.operator_settings}
+        """What of the spec of OperatorSettings a revision has, by name."""
+        spec = {k: v for k, v in (self.operator_settings or {}).items() if k != "placementCheck"}
+        return {names.CLUSTER: spec} if spec else {}
 
 
 def record(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...base import names
+from ...base.limits import MESSAGE_LENGTH
 from ...base.objects import Object
 from ...kube.resource import CONFIG_MAPS
 from ...model.plan import Action, Create, Delete, Event, Replace
@@ -85,6 +86,8 @@ def status_object(
     annotations = {names.REVISION_READY_ANNOTATION: "false"}
     if quarantined:
         annotations[names.QUARANTINED_HASH_ANNOTATION] = ",".join(sorted(quarantined))
+    if content.placements:
+        annotations[names.PLACEMENT_CHECK_ANNOTATION] = content.placements[:MESSAGE_LENGTH]
     data = {"revision": str(number), "reason": reason, "hash": content.hash}
     if content.inputs:
         data[names.INPUTS_KEY] = content.inputs

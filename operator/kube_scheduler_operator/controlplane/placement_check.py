@@ -1,0 +1,372 @@
+"""Decides whether an edit is rolled out, waits for a simulation, or is held until it is approved.
+
+The rules of `placement_rules.py` wait, before a revision is made of them; what else changed goes
+into a revision with the rules in use. So no number exists that must not be installed, and nothing
+has to be undone. The memory is `status.placementCheck` of OperatorSettings: which rules were
+compared, since when and with which result. Without that memory the simulation is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ..base import names
+from ..base.objects import mapping
+from ..base.times import ALWAYS, rfc3339, seconds_left, timestamp
+from ..model.placements import CheckIdentity, PlacementQuestion, PlacementRules
+from ..model.plan import Event
+from ..model.snapshot import Snapshot
+from ..operatorsettings.placement_settings import GATE, OFF, PlacementSettings
+from ..status.conditions import Condition, Status, condition_in
+from .placement_rules import command_of, image_of, rules_hash, rules_of, with_rules_of
+from .revision.content import RevisionContent
+from .revision.history import Revision
+from .revision.inputs import RecordedInputs, read_inputs
+from .revision.revise import RevisionResult
+
+SIMULATING: Final = "Simulating"
+NOTHING_WORSE: Final = "NothingWorse"
+WORSE: Final = "Worse"
+FAILED: Final = "Failed"
+"""Results of a simulation."""
+
+HELD: Final = "Held"
+PASSED: Final = "Passed"
+APPROVED: Final = "Approved"
+"""States of a check, beside SIMULATING."""
+
+UNCHANGED: Final = "Unchanged"
+BLOCKED: Final = "ConfigurationBlocked"
+NOT_COMPARABLE: Final = "NoRunningRevision"
+WAY_BACK: Final = "RanBefore"
+VERSION: Final = "VersionChange"
+
+GRACE_SECONDS: Final = 30.0
+"""After the time limit, until a simulation without an answer counts as failed."""
+RETRY_SECONDS: Final = 300.0
+"""From a simulation that failed to the next one while its edit is held, at least."""
+
+APPROVE: Final = "kubectl scheduler rollout approve"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementCheck:
+    """What was decided.
+
+    Attributes:
+        content: what may be rolled out; None if a finding blocks it.
+        record: `status.placementCheck`; empty without a check.
+        condition: of KubeScheduler; None if the check is off and was never on.
+        question: the simulation to run; None without one.
+        events: what happened in this reconcile.
+        requeue_after: seconds until a wait ends.
+    """
+
+    content: RevisionContent | None
+    record: Mapping[str, Any]
+    condition: Condition | None = None
+    question: PlacementQuestion | None = None
+    events: tuple[Event, ...] = ()
+    requeue_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """An edit of the rules.
+
+    Attributes:
+        content: what was composed.
+        running: the revision in use.
+        before: its rules.
+        after: the composed rules.
+        configuration: hash of `after`.
+        in_use: hash of `before`.
+    """
+
+    content: RevisionContent
+    running: Revision
+    before: PlacementRules
+    after: PlacementRules
+    configuration: str
+    in_use: str
+
+
+def check_placements(
+    snapshot: Snapshot,
+    content: RevisionContent | None,
+    settings: PlacementSettings,
+    existing: Callable[[], RevisionResult],
+) -> PlacementCheck:
+    """Decide about the composed content.
+
+    `existing` gives the revisions without it: their `desired` one is in use.
+    """
+    recorded = recorded_check(snapshot)
+    if settings.mode == OFF:
+        known = condition_in(snapshot.status, names.PLACEMENT_CHECK_PROGRESSING)
+        condition = _condition("False", OFF, "") if known else None
+        return PlacementCheck(content, {}, condition)
+    if content is None:
+        message = "there is no valid configuration to check"
+        return PlacementCheck(None, recorded, _condition("False", BLOCKED, message))
+    revisions = existing()
+    running = revisions.desired
+    before = rules_of(running.content) if running is not None and running.intact else None
+    after = rules_of(content)
+    if running is None or before is None or after is None:
+        message = "no revision is in use whose placements could be compared"
+        return PlacementCheck(content, {}, _condition("False", NOT_COMPARABLE, message))
+    edit = _Edit(content, running, before, after, rules_hash(after), rules_hash(before))
+    if _is_unchanged(edit):
+        return _unchanged(edit, recorded)
+    reason, message = _exemption(edit, revisions.history)
+    if reason:
+        passed = replace(content, placements=f"not simulated: {message}")
+        return PlacementCheck(passed, {}, _condition("False", reason, message))
+    return _checked(snapshot, edit, settings, recorded)
+
+
+def recorded_check(snapshot: Snapshot) -> Mapping[str, Any]:
+    """`status.placementCheck` of OperatorSettings; empty without one."""
+    obj = (snapshot.operator_settings or {}).get(names.CLUSTER)
+    return mapping(mapping(mapping(obj).get("status")).get("placementCheck"))
+
+
+def _is_unchanged(edit: _Edit) -> bool:
+    """Whether the rules are those in use; gates that come with another image do not count."""
+    if edit.configuration == edit.in_use:
+        return True
+    other_image = image_of(edit.content) != image_of(edit.running.content)
+    return other_image and edit.before.config == edit.after.config
+
+
+def _unchanged(edit: _Edit, recorded: Mapping[str, Any]) -> PlacementCheck:
+    """After a rollout, what was found before it stays visible."""
+    if recorded.get("configuration") != edit.configuration or recorded.get("state") == SIMULATING:
+        message = "the configuration in use places Pods as the desired one"
+        return PlacementCheck(edit.content, {}, _condition("False", UNCHANGED, message))
+    approved = recorded.get("state") == APPROVED
+    record = {**recorded, "state": APPROVED if approved else PASSED}
+    reason = APPROVED if approved else str(record.get("result"))
+    condition = _condition("False", reason, str(record.get("message")))
+    return PlacementCheck(edit.content, record, condition)
+
+
+def _exemption(edit: _Edit, history: tuple[Revision, ...]) -> tuple[str, str]:
+    """(reason, message) why these rules need no simulation; empty: they do."""
+    ready = tuple(revision for revision in history if revision.ready)
+    newest = ready[-1] if ready else None
+    for revision in reversed(ready):
+        decided = revision is newest and not revision.withdrawn
+        if not (decided or revision.outcome == names.OUTCOME_INSTALLED):
+            continue
+        rules = rules_of(revision.content) if revision.intact else None
+        if rules is not None and rules_hash(rules) == edit.configuration:
+            number = revision.number
+            if decided and revision.outcome != names.OUTCOME_INSTALLED:
+                return WAY_BACK, f"revision {number} already has this configuration"
+            return WAY_BACK, f"revision {number} ran with this configuration"
+    if image_of(edit.content) != image_of(edit.running.content):
+        then, now = read_inputs(edit.running.inputs), read_inputs(edit.content.inputs)
+        if then is not None and now is not None and _settings(then) == _settings(now):
+            return VERSION, "another kube-scheduler changes the configuration, not a setting"
+    return "", ""
+
+
+def _settings(inputs: RecordedInputs) -> RecordedInputs:
+    """What users set for the configuration: without OperatorSettings, which has no part in it."""
+    return replace(inputs, operator_settings=None)
+
+
+def _checked(
+    snapshot: Snapshot, edit: _Edit, settings: PlacementSettings, recorded: Mapping[str, Any]
+) -> PlacementCheck:
+    """The decision about rules that are new."""
+    same = recorded.get("configuration") == edit.configuration
+    if same and recorded.get("running") == edit.in_use:
+        record = dict(recorded)
+    else:
+        again = {"state": HELD} if same and recorded.get("state") == HELD else {}
+        record = _begun(snapshot, edit) | again
+    if settings.approved == edit.configuration:
+        return _decided(edit, record, recorded, APPROVED)
+    record = _answered(snapshot, settings, record)
+    result, gate = record["result"], settings.mode == GATE
+    if result == FAILED and gate and not _retry_after(snapshot, settings, record):
+        record |= {"result": SIMULATING, "started": rfc3339(snapshot.now), "state": HELD}
+        result = SIMULATING
+    if result == SIMULATING:
+        return _simulating(snapshot, edit, settings, record, recorded)
+    if result == NOTHING_WORSE or not gate:
+        return _decided(edit, record, recorded, result)
+    check = _held(edit, settings, record, recorded)
+    wait = _retry_after(snapshot, settings, record) if result == FAILED else None
+    return replace(check, requeue_after=wait)
+
+
+def _begun(snapshot: Snapshot, edit: _Edit) -> dict[str, Any]:
+    return {
+        "configuration": edit.configuration,
+        "running": edit.in_use,
+        "started": rfc3339(snapshot.now),
+        "result": SIMULATING,
+        "state": SIMULATING,
+    }
+
+
+def _answered(
+    snapshot: Snapshot, settings: PlacementSettings, record: dict[str, Any]
+) -> dict[str, Any]:
+    """The record with the answer, if there is one by now, or if it is overdue."""
+    if record.get("result") != SIMULATING:
+        return record
+    answer = snapshot.placement_answer
+    if answer is not None and answer.identity == _identity(record):
+        if answer.error:
+            return {**record, "result": FAILED, "effect": answer.error}
+        result = WORSE if answer.worse else NOTHING_WORSE
+        return {**record, "result": result, "effect": answer.effect}
+    if not _left(snapshot, record, settings.seconds + GRACE_SECONDS):
+        effect = f"there was no answer within {settings.seconds} s"
+        return {**record, "result": FAILED, "effect": effect}
+    return record
+
+
+def _identity(record: Mapping[str, Any]) -> CheckIdentity:
+    return CheckIdentity(
+        *(str(record.get(key) or "") for key in ("configuration", "running", "started"))
+    )
+
+
+def _left(snapshot: Snapshot, record: Mapping[str, Any], period: float) -> float:
+    started = timestamp(str(record.get("started") or "")) or ALWAYS
+    return seconds_left(snapshot.now, started, period)
+
+
+def _retry_after(
+    snapshot: Snapshot, settings: PlacementSettings, record: Mapping[str, Any]
+) -> float:
+    return _left(snapshot, record, max(RETRY_SECONDS, 2.0 * settings.seconds))
+
+
+def _simulating(
+    snapshot: Snapshot,
+    edit: _Edit,
+    settings: PlacementSettings,
+    record: dict[str, Any],
+    recorded: Mapping[str, Any],
+) -> PlacementCheck:
+    """Wait for the answer, with the rules in use."""
+    question = None
+    # Asked for once its identity is on record, so that it stays the same.
+    if _identity(record) == _identity(recorded):
+        command = command_of(edit.content) or snapshot.platform.operand_command
+        policies = snapshot.loads.policies or {}
+        question = PlacementQuestion(
+            _identity(record),
+            edit.before,
+            edit.after,
+            image_of(edit.content),
+            tuple(command),
+            settings.seconds,
+            tuple((snapshot.scheduler_extenders or {}).values()),
+            tuple(policies.values()),
+        )
+    limit = settings.seconds + GRACE_SECONDS
+    if snapshot.operator_settings is None:
+        effect = "the API does not serve OperatorSettings, where its result would be kept"
+        failed = {**record, "result": FAILED, "effect": effect}
+        if settings.mode == GATE:
+            return _held(edit, settings, failed, recorded)
+        return _decided(edit, failed, recorded, FAILED)
+    if record["state"] == HELD:
+        check = _held(edit, settings, record, recorded)
+        return replace(check, question=question, requeue_after=_left(snapshot, record, limit))
+    message = (
+        f"the edit waits while its effect on the cluster's Pods is simulated, at most "
+        f"{settings.seconds} s from {record['started']}"
+    )
+    record["message"] = message
+    return PlacementCheck(
+        with_rules_of(edit.content, edit.running.content),
+        record,
+        _condition("True", SIMULATING, message),
+        question,
+        requeue_after=_left(snapshot, record, limit),
+    )
+
+
+def _decided(
+    edit: _Edit,
+    record: Mapping[str, Any],
+    recorded: Mapping[str, Any],
+    reason: str,
+) -> PlacementCheck:
+    """Roll the edit out, and say why it may be."""
+    effect = str(record.get("effect") or "")
+    unknown = record["result"] == SIMULATING
+    message = {
+        APPROVED: f"approved: {'not simulated' if unknown else _described(record)}",
+        NOTHING_WORSE: f"no Pod loses its place: {effect}",
+        WORSE: f"reported only (Warn): {effect}",
+        FAILED: f"rolled out without a simulation (Warn), which could not be run: {effect}",
+    }[reason]
+    state = APPROVED if reason == APPROVED else PASSED
+    kept = {**record, "state": state, "message": message}
+    events: tuple[Event, ...] = ()
+    if _state(kept) != _state(recorded):
+        worrying = reason in (WORSE, FAILED)
+        event = Event("PlacementCheckPassed", message, "Warning" if worrying else "Normal")
+        events = (event,)
+    content = replace(edit.content, placements=message)
+    return PlacementCheck(content, kept, _condition("False", reason, message), events=events)
+
+
+def _held(
+    edit: _Edit,
+    settings: PlacementSettings,
+    record: Mapping[str, Any],
+    recorded: Mapping[str, Any],
+) -> PlacementCheck:
+    """Keep the rules in use until the edit is approved or reverted."""
+    what = _described(record)
+    message = f"the edit is held: {what}; approve it with `{APPROVE}`, or revert it"
+    if settings.approved:
+        message += (
+            f" (spec.placementCheck.approved of OperatorSettings names another configuration, "
+            f"{settings.approved[:12]}…, not {edit.configuration[:12]}…)"
+        )
+    kept = {**record, "state": HELD, "message": message}
+    events: tuple[Event, ...] = ()
+    first = (recorded.get("configuration"), recorded.get("state")) != (edit.configuration, HELD)
+    other = record["result"] != SIMULATING and record.get("effect") != recorded.get("effect")
+    if first or other:
+        events = (Event("PlacementCheckHeld", message, "Warning"),)
+    return PlacementCheck(
+        with_rules_of(edit.content, edit.running.content),
+        kept,
+        _condition("True", HELD, message),
+        events=events,
+    )
+
+
+def _described(record: Mapping[str, Any]) -> str:
+    """The result in words."""
+    effect = str(record.get("effect") or "")
+    result = record.get("result")
+    if result == FAILED:
+        return f"what it changes is not known, because the simulation could not be run: {effect}"
+    if result == SIMULATING:
+        last = f"could not be run ({effect})" if effect else "was of another revision in use"
+        return f"the last simulation {last}, and another one runs"
+    return effect
+
+
+def _state(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    return record.get("configuration"), record.get("state"), record.get("result")
+
+
+def _condition(status: Status, reason: str, message: str) -> Condition:
+    return Condition(names.PLACEMENT_CHECK_PROGRESSING, status, reason, message)

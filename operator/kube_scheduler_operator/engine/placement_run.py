@@ -1,0 +1,238 @@
+"""Simulates what an edit changes for the Pods of the cluster, beside the reconciles.
+
+A reconcile requests a simulation in its plan, and a later one finds the answer in its snapshot.
+Nothing waits for it: it is a task of its own, with a time limit, and its failure is an answer.
+
+The Job is that of the commands (`simulate/job.py`), in the target namespace, where the operator
+makes Pods anyway. The operator connects to the Pod, which opens no connection itself and has no
+token: the Pod knows the operator by the key whose hash is in its arguments, and the operator knows
+the Pod by the certificate whose hash the kubelet reported (`simulate/identity.py`). A killed
+operator leaves a Pod that ends without its client, and a Job that the cluster deletes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import aiohttp
+
+from ..base import klog
+from ..base.defects import contained
+from ..base.platform import Platform
+from ..base.settings import Settings
+from ..kube.client import ApiClient
+from ..kube.errors import KubeError
+from ..model.placements import PlacementAnswer, PlacementQuestion, PlacementRules
+from ..simulate.edit_effect import EditEffect, edit_effect
+from ..simulate.job import PATH, PORT, JobPlan, certificate_hash, choose_node
+from ..simulate.job_run import SimulationJob
+from ..simulate.kinds import NODES, Object
+from ..simulate.process import SimulationError
+from ..simulate.questions import NO_BINARY, read_answer, request
+from ..simulate.read_cluster import read_cluster
+from ..simulate.run import RunOptions
+from ..simulate.world import World
+from .simulated_extenders import simulated_extenders, version_of
+
+log = logging.getLogger(__name__)
+
+LONGEST_EFFECT: Final = 2000
+"""Characters of an effect that are kept: it enters conditions, events and annotations."""
+_POLL: Final = 0.5
+_CONNECTING: Final = 10.0
+_SILENCE: Final = 60.0
+"""Seconds without a byte after which the Pod is lost; it sends one every five seconds."""
+
+Simulate = Callable[[PlacementQuestion], Awaitable[tuple[EditEffect, list[str]]]]
+"""The effect of an edit, and a note for each thing that was not considered.
+
+Raises:
+    SimulationError, KubeError, OSError, aiohttp.ClientError: there is no result.
+"""
+
+
+class PlacementRunner:
+    """Runs one simulation at a time.
+
+    Args:
+        simulate: runs it.
+        changed: called when there is an answer.
+
+    Attributes:
+        answer: the last one; None without one.
+    """
+
+    def __init__(self, simulate: Simulate, changed: Callable[[], None]) -> None:
+        self.answer: PlacementAnswer | None = None
+        self._simulate = simulate
+        self._changed = changed
+        self._task: asyncio.Task[None] | None = None
+        self._asked: PlacementQuestion | None = None
+
+    def follow(self, question: PlacementQuestion | None) -> None:
+        """Run the simulation that a reconcile requests, and no other one."""
+        identity = question.identity if question is not None else None
+        if self._asked is not None and self._asked.identity == identity:
+            return  # it runs, or has its answer
+        if self._task is not None:
+            self._task.cancel()
+        self._asked, self._task = question, None
+        if question is not None:
+            self._task = asyncio.create_task(self._run(question), name="placements")
+
+    async def close(self) -> None:
+        """End a simulation that runs."""
+        task, self._task, self._asked = self._task, None, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self, question: PlacementQuestion) -> None:
+        log.info(
+            "Simulating an edit", extra=klog.kv(configuration=question.identity.configuration[:12])
+        )
+        worse, effect, error = False, "", ""
+        try:
+            async with asyncio.timeout(question.seconds):
+                found, notes = await self._simulate(question)
+            worse = bool(found.lost or found.newly_waiting)
+            effect = "; ".join((*found.sentences(), *(f"note: {note}" for note in notes)))
+        except TimeoutError:
+            error = (
+                f"it did not end within {question.seconds} s (spec.placementCheck.timeoutSeconds)"
+            )
+        except (SimulationError, KubeError, OSError, aiohttp.ClientError) as reason:
+            error = " ".join(str(reason).split()) or type(reason).__name__
+        except Exception as defect:  # the edit must not wait for an answer that never comes
+            error = contained("simulation", "placements", defect)
+        self.answer = PlacementAnswer(
+            question.identity, worse, effect[:LONGEST_EFFECT], error[:LONGEST_EFFECT]
+        )
+        log.info("Simulated an edit", extra=klog.kv(worse=worse, effect=effect, error=error))
+        self._changed()
+
+
+def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simulate:
+    """Simulates in a Job of the cluster; `api` may write only while this process leads."""
+
+    async def simulate(question: PlacementQuestion) -> tuple[EditEffect, list[str]]:
+        world = await read_cluster(api, annotations=bool(question.extenders))
+        world.version = str((await api.get_path("/version")).get("gitVersion") or "")
+        notes = list(world.notes)
+        before, after = (
+            _options(rules, question, world.version, notes)
+            for rules in (question.before, question.after)
+        )
+        arguments = {
+            "config": after.config,
+            "flags": list(after.flags),
+            "extenders": list(after.extenders),
+        }
+        key = secrets.token_urlsafe(32)
+        plan = _plan(question, world, key, platform, settings)
+        body = await asyncio.to_thread(request, edit_effect, world, before, arguments)
+        del world  # tens of megabytes, while the simulation takes its time
+        job = SimulationJob(api, plan, poll=_POLL)
+        try:
+            await job.create()
+            content = await _ask(job, await job.running(), key, body)
+        finally:
+            with contextlib.suppress(KubeError):
+                await job.delete()
+        return read_answer(edit_effect, content), notes
+
+    return simulate
+
+
+def _options(
+    rules: PlacementRules, question: PlacementQuestion, version: str, notes: list[str]
+) -> RunOptions:
+    """How to run kube-scheduler with these rules; adds notes about extenders that are left out."""
+    config = {key: value for key, value in rules.config.items() if key != "extenders"}
+    extenders, found = simulated_extenders(
+        rules.config.get("extenders") or (),
+        question.extenders,
+        question.load_policies,
+        version_of(version),
+    )
+    notes += [note for note in found if note not in notes]
+    return RunOptions(
+        NO_BINARY, config, rules.flags, float(question.seconds), extenders=tuple(extenders)
+    )
+
+
+def _plan(
+    question: PlacementQuestion, world: World, key: str, platform: Platform, settings: Settings
+) -> JobPlan:
+    """The Job.
+
+    Raises:
+        SimulationError: no node has room for it.
+    """
+    node = choose_node(world, (settings.operator_image, question.image))
+    if node is None:
+        raise SimulationError(
+            "no node is Ready and has 110m of CPU and 96Mi of memory for the simulation"
+        )
+    return JobPlan(
+        platform.target_namespace,
+        node,
+        settings.operator_image,
+        question.image,
+        question.command,
+        hashlib.sha256(key.encode()).hexdigest(),
+        question.seconds,
+        len(world.objects[NODES]),
+        settings.image_pull_secrets,
+        serves_address=True,
+    )
+
+
+async def _ask(job: SimulationJob, pod: Object, key: str, body: bytes) -> bytes:
+    """The answer of the Pod.
+
+    Raises:
+        SimulationError: it does not answer.
+    """
+    digest, address = certificate_hash(pod), str((pod.get("status") or {}).get("podIP") or "")
+    try:
+        pinned = aiohttp.Fingerprint(bytes.fromhex(digest))
+    except ValueError:
+        raise SimulationError("the Pod of the simulation has no certificate") from None
+    host = f"[{address}]" if ":" in address else address
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECTING, sock_read=_SILENCE)
+    clock = asyncio.get_running_loop().time
+    end = clock() + _CONNECTING
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        while True:
+            try:
+                async with session.post(
+                    f"https://{host}:{PORT}{PATH}",
+                    data=body,
+                    headers={"Authorization": f"Bearer {key}"},
+                    ssl=pinned,
+                ) as response:
+                    if response.status != 200:
+                        raise SimulationError(
+                            f"the Pod of the simulation responded with status {response.status}"
+                        )
+                    return await response.read()
+            except aiohttp.ClientConnectorError as error:
+                # The container runs, but does not listen yet.
+                if not isinstance(error.os_error, ConnectionRefusedError) or clock() > end:
+                    raise SimulationError(
+                        f"cannot connect to the Pod of the simulation at {address}: {error}"
+                        f"{await job.end_of_pod()}; a NetworkPolicy must let the operator in"
+                    ) from None
+            except aiohttp.ClientError as error:
+                raise SimulationError(
+                    f"the Pod of the simulation does not answer: {error}{await job.end_of_pod()}"
+                ) from None
+            await asyncio.sleep(_POLL)
