@@ -75,6 +75,7 @@ def summarize(
                 "reason": str((revision.status.get("data") or {}).get("reason", "")),
                 "outcome": revision.outcome or "in progress",
                 "message": revision.message,
+                "placements": annotation(revision.status, names.PLACEMENT_CHECK_ANNOTATION),
                 "ended": annotation(revision.status, names.OUTCOME_TIME_ANNOTATION),
                 "nodes": list(nodes.get(revision.number, ())),
                 "hash": revision.hash,
@@ -99,6 +100,8 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
         )
         if entry["message"]:
             lines += [f"     {line}" for line in entry["message"].splitlines()]
+        if entry["placements"]:
+            lines.append(f"     placements: {entry['placements']}")
         if entry["changes"] is None:
             lines.append(f"     reason: {entry['reason']}")
         elif entry["changes"]:

@@ -1,4 +1,4 @@
-"""`kubectl scheduler rollout watch` and `… undo`."""
+"""`kubectl scheduler rollout watch`, `… undo` and `… approve`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ from ..lib.objects import (
     list_config_maps,
 )
 from ..lib.output import print_now
+from ..lib.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..lib.scheduler_contents import find_scheduler
 
 if TYPE_CHECKING:
+    from ...kube.client import ApiClient
+    from ..lib.approval import Approval
     from ..lib.undo import Undo
 
 
@@ -41,6 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     ).add_subparsers(title="commands", metavar="COMMAND")
     _add_watch(group)
     _add_undo(group)
+    _add_approve(group)
 
 
 def _add_watch(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -82,6 +86,20 @@ def _add_undo(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--dry-run", action="store_true", help="show the change without writing it")
     add_cluster_flags(parser)
     parser.set_defaults(run=run_undo)
+
+
+def _add_approve(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = group.add_parser(
+        "approve",
+        help="roll out an edit that is held because of what it changes for Pods",
+        description="Shows the edit that spec.placementCheck of OperatorSettings holds, and why. "
+        "Then approves exactly that configuration. Asks for confirmation. With the policies of "
+        "deploy/admission this needs the verb approve on operatorsettings.",
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    parser.add_argument("--dry-run", action="store_true", help="show the edit without approving it")
+    add_cluster_flags(parser)
+    parser.set_defaults(run=run_approve)
 
 
 # --- watch ------------------------------------------------------------------------------------
@@ -206,7 +224,50 @@ def _show(undo: Undo) -> None:
         print(f"{undo.others}\n")
 
 
-def _confirmed() -> bool:
+def _confirmed(question: str = "Write these changes?") -> bool:
     if not sys.stdin.isatty():
         raise CommandError("confirmation requires a terminal: use --yes to write, or --dry-run")
-    return input("Write these changes? [y/N] ").strip().lower() in ("y", "yes")
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+# --- approve ----------------------------------------------------------------------------------
+
+
+def run_approve(args: argparse.Namespace) -> int:
+    """Approve the edit that is held."""
+
+    async def work(api: ApiClient, platform: Platform) -> int:
+        from ..lib.approval import plan_approval
+
+        if not platform.owns_static_pods:
+            raise CommandError(
+                "edits are not checked where the provider runs the control plane's scheduler"
+            )
+        snapshot = await _snapshot(api, platform)
+        nodes = nodes_by_revision(snapshot.kubescheduler or {})
+        running = find_running_revision(await list_revisions(api, platform), nodes)
+        approval = plan_approval(snapshot, running)
+        _show_held(approval)
+        if args.dry_run:
+            print("Nothing was approved (--dry-run).")
+            return 0
+        if not args.yes and not _confirmed("Approve this edit?"):
+            print("Nothing was approved.")
+            return 1
+        ref = kinds.ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER)
+        await api.patch(ref, dict(approval.patch))
+        print("Approved. To follow the rollout: kubectl scheduler rollout watch")
+        return 0
+
+    return run_connected(args, work)
+
+
+def _show_held(approval: Approval) -> None:
+    print("This edit is held:\n")
+    if approval.changes is None:
+        print("  (see kubectl scheduler diff; it is not the one that the objects have now)")
+    else:
+        print("\n".join(f"  - {change}" for change in approval.changes))
+    print("\nbecause of what it changes for the Pods of the cluster:\n")
+    print("\n".join(f"  - {sentence}" for sentence in approval.effect))
+    print(f"\nConfiguration {approval.configuration}\n")

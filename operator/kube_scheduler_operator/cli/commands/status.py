@@ -28,6 +28,7 @@ from ...kube.resource import (
     ObjectRef,
 )
 from ...model import operand_pods
+from ...operatorsettings.placement_settings import OFF, placement_settings
 from ...status.conditions import condition_in
 from ..lib import cluster_configuration
 from ..lib.compare import parse_revision
@@ -353,9 +354,11 @@ def _settings(obj: Mapping[str, Any]) -> dict[str, Any]:
     accepted = condition_in(status, names.ACCEPTED)
     observed = status.get("observedGeneration") == obj["metadata"].get("generation")
     pods = (obj.get("spec") or {}).get("pods") or {}
+    mode = placement_settings(obj.get("spec")).mode
     return {
         "name": obj["metadata"]["name"],
         "pods": sorted(name for name, value in pods.items() if value),
+        "placementCheck": mode if mode != OFF else "",
         "state": accepted.get("reason", "") if observed else "",
         "message": accepted.get("message", ""),
     }
@@ -442,7 +445,9 @@ def render(report: Mapping[str, Any]) -> str:
             "enableProfiling from the KubeScheduler's spec.unsupportedConfigOverrides"
         )
     for each in report["operatorSettings"]:
-        fields = ", ".join(f"pods.{name}" for name in each["pods"]) or "nothing is set"
+        check = (f"placementCheck {each['placementCheck']}",) if each["placementCheck"] else ()
+        set_ = [*(f"pods.{name}" for name in each["pods"]), *check]
+        fields = ", ".join(set_) or "nothing is set"
         lines.append(f"Settings   {each['state'] or 'not observed'}: {fields}")
     for policy in report["loadPolicies"]:
         source = f" ({policy['source']})" if policy["source"] else ""

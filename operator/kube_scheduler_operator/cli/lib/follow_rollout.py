@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Final, Protocol, TypeVar
 
 from ...base import names
+from ...controlplane.placement_check import HELD
 from ...controlplane.rollout.node_statuses import NodeStatus, read_node_status
 from ...kube.errors import Unavailable
 
@@ -35,7 +36,7 @@ class RolloutState:
         latest: the latest revision.
         nodes: the node statuses by name.
         waits: the condition that each node waits for.
-        problem: an error that the operator retries.
+        problem: an error that the operator retries, or that it simulates an edit.
         end: the outcome; None while the rollout is in progress.
         message: the details of the outcome.
     """
@@ -65,6 +66,7 @@ def read_state(kubescheduler: Mapping[str, Any]) -> RolloutState:
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     entries = {raw["nodeName"]: read_node_status(raw) for raw in status.get("nodeStatuses") or ()}
     progress = conditions.get(names.NODE_INSTALLER_PROGRESSING, {})
+    check = conditions.get(names.PLACEMENT_CHECK_PROGRESSING, {})
     failing = [
         condition
         for condition in (conditions.get(type_, {}) for type_ in _FAILURES)
@@ -81,6 +83,9 @@ def read_state(kubescheduler: Mapping[str, Any]) -> RolloutState:
         message = "managementState of the KubeScheduler is Unmanaged: no revision is rolled out"
     elif observed and final:
         end, message = End.FAILED, _text(final[0])
+    elif observed and check.get("status") == "True":
+        if check.get("reason") == HELD:
+            end, message = End.FAILED, str(check.get("message", ""))
     elif observed and progress.get("status") == "False" and not any(
         entry.target for entry in entries.values()
     ):  # fmt: skip
@@ -92,10 +97,16 @@ def read_state(kubescheduler: Mapping[str, Any]) -> RolloutState:
         latest=int(status.get("latestAvailableRevision") or 0),
         nodes=entries,
         waits=_waits(str(progress.get("message", "")), list(entries)),
-        problem=_text(failing[0]) if failing and not final else "",
+        problem=_text(failing[0]) if failing and not final else _simulating(check),
         end=end,
         message=message,
     )
+
+
+def _simulating(check: Mapping[str, Any]) -> str:
+    """That an edit is being simulated; empty if none is."""
+    simulates = check.get("status") == "True" and check.get("reason") != HELD
+    return str(check.get("message", "")) if simulates else ""
 
 
 def blocking_problem(kubescheduler: Mapping[str, Any]) -> str:

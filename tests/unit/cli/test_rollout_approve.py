@@ -1,0 +1,122 @@
+"""`kubectl scheduler rollout approve`: shows what is held and approves exactly that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.controlplane.placement_rules import rules_hash, rules_of
+from kube_scheduler_operator.controlplane.revision.content import RevisionContent
+from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, SCHEDULERS
+
+from .conftest import Cluster, content
+
+APPROVE = ("rollout", "approve", "--platform", "kubeadm")
+LOST = "12 running pods could no longer be placed: node(s) had untolerated taint(s) (shop/a)"
+EDITED = "HighNodeUtilization"
+
+
+def hash_of(made: RevisionContent) -> str:
+    rules = rules_of(made)
+    assert rules is not None
+    return rules_hash(rules)
+
+
+@pytest.fixture
+def held(cluster: Cluster) -> Cluster:
+    """Nodes run the default profile; an edit of it is held."""
+    cluster.api.served |= {OPERATOR_SETTINGS}
+    cluster.revision(1, content())
+    cluster.kubescheduler({"cp": 1})
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {"profile": EDITED}})
+    record(cluster, "Held", "Worse", f"{LOST}; 3 waiting pods could be placed")
+    return cluster
+
+
+def record(cluster: Cluster, state: str, result: str, effect: str, message: str = "") -> None:
+    check = {
+        "configuration": hash_of(content(EDITED)),
+        "result": result,
+        "state": state,
+        "effect": effect,
+        "message": message,
+    }
+    cluster.put(
+        OPERATOR_SETTINGS,
+        {
+            "metadata": {"name": "cluster"},
+            "spec": {"placementCheck": {"mode": "Gate"}},
+            "status": {"placementCheck": check},
+        },
+    )
+
+
+def approved(cluster: Cluster) -> Any:
+    (obj,) = cluster.api.objects[OPERATOR_SETTINGS].values()
+    return obj["spec"]["placementCheck"].get("approved")
+
+
+async def test_it_shows_the_edit_and_its_effect_and_writes_its_hash(held: Cluster) -> None:
+    done = await held.run(*APPROVE, "--yes")
+    assert done.code == 0, done.err
+    assert f"  - {LOST}\n  - 3 waiting pods could be placed\n" in done.out
+    assert "NodeResourcesFit" in done.out  # what the profile changes
+    assert approved(held) == hash_of(content(EDITED))
+    (patch,) = held.api.requests("PATCH")
+    assert patch.body["metadata"]["resourceVersion"]
+    assert patch.body["spec"] == {"placementCheck": {"approved": approved(held)}}
+
+
+async def test_nothing_is_written_in_a_dry_run_or_without_a_confirmation(held: Cluster) -> None:
+    done = await held.run(*APPROVE, "--dry-run")
+    assert (done.code, approved(held)) == (0, None)
+    assert LOST in done.out
+    done = await held.run(*APPROVE)
+    assert (done.code, approved(held)) == (1, None)
+    assert "use --yes to write" in done.err
+
+
+async def test_an_edit_that_is_not_the_held_one_any_more_is_not_described(held: Cluster) -> None:
+    held.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {"profile": "NoScoring"}})
+    done = await held.run(*APPROVE, "--dry-run")
+    assert "it is not the one that the objects have now" in done.out
+    assert LOST in done.out
+
+
+@pytest.mark.parametrize(
+    ("state", "result", "message", "error"),
+    [
+        ("Simulating", "Simulating", "the edit waits", "the edit waits: wait for its result"),
+        ("Approved", "Worse", f"approved: {LOST}", f"the last one: approved: {LOST}"),
+        ("Passed", "NothingWorse", "no Pod loses its place: x", "the last one: no Pod loses"),
+    ],
+)
+async def test_without_a_held_edit_it_reports_the_last_one(
+    held: Cluster, state: str, result: str, message: str, error: str
+) -> None:
+    record(held, state, result, "", message)
+    done = await held.run(*APPROVE, "--yes")
+    assert (done.code, approved(held)) == (1, None)
+    assert error in done.err
+
+
+async def test_without_a_check_nothing_is_held(cluster: Cluster) -> None:
+    cluster.revision(1, content())
+    cluster.kubescheduler({"cp": 1})
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {}})
+    done = await cluster.run(*APPROVE, "--yes")
+    assert done.code == 1
+    assert "no edit is held: spec.placementCheck.mode of OperatorSettings is not Gate" in done.err
+
+
+async def test_the_history_has_what_an_edit_changed_for_pods(held: Cluster) -> None:
+    held.revision(2, content(EDITED))
+    status = held.api.objects
+    for by_key in status.values():
+        for (_, name), obj in by_key.items():
+            if name == "revision-status-2":
+                obj["metadata"]["annotations"][names.PLACEMENT_CHECK_ANNOTATION] = LOST
+    done = await held.run("history", "--platform", "kubeadm")
+    assert f"     placements: {LOST}" in done.out
