@@ -76,6 +76,7 @@ def policies() -> list[Policy]:
         _secondary_scheduler(),
         _secondary_scheduler_pods(),
         _annotated_nodes(),
+        _approvals(),
     ]
 
 
@@ -226,6 +227,39 @@ def _annotated_nodes() -> Policy:
         versioned=False,
         failure="Fail",
         operations="UPDATE",
+    )  # fmt: skip
+
+
+def _approvals() -> Policy:
+    """Approving a held edit needs a right of its own, and so does a way around the approval.
+
+    Nothing else asks for that right, so an expression that fails refuses the request.
+    """
+
+    def value(owner: str, field: str) -> str:
+        return f'({owner} == null ? "" : {owner}.?spec.?placementCheck.?{field}.orValue(""))'
+
+    given, before = value("object", "approved"), value("oldObject", "approved")
+    mode, old = value("object", "mode"), value("oldObject", "mode")
+    gate = text("Gate")
+    approves = f'{given} != "" && {given} != {before}'
+    weakens = f"{old} == {gate} && {mode} != {gate}"
+    right = (
+        f"authorizer.group({text(GROUP)}).resource({text('operatorsettings')})"
+        f".name({text(names.CLUSTER)}).check({text('approve')}).allowed()"
+    )
+    message = text(
+        "spec.placementCheck: approving a held edit, and ending the Gate, need the verb approve on "
+        "operatorsettings.kube-scheduler-operator.dev; bind the ClusterRole "
+        "kube-scheduler-operator-approve"
+    )
+    return Policy(
+        "operatorsettings", GROUP, "v1alpha1", "operatorsettings",
+        ("approval-or-gate-changed", f"({approves}) || ({weakens})"),
+        {"indices": _INDICES, f"approval{_MISTAKES}": f'({right} ? "" : {message})'},
+        versioned=False,
+        failure="Fail",
+        operations="CREATE, UPDATE, DELETE",
     )  # fmt: skip
 
 

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from kube_scheduler_operator.simulate.kinds import KINDS
+
 from .ledger import Ledger
 
 CONFLICT = "test_a_conflict_ends_the_plan_and_the_object_is_read_again"
 BESIDE = "test_an_agent_runs_next_to_the_control_planes_scheduler"
+HELD = "test_gate_holds_an_edit_until_it_is_approved"
 pytestmark = pytest.mark.audit
 
 SELDOM = {
@@ -56,6 +59,9 @@ SELDOM_OF = {
     **{("scheduler-extender", "configmaps", verb): BESIDE for verb in ("list", "watch")},
     ("load-annotator", "nodes", "get"): "test_a_patch_of_an_outdated_node_is_refused",
     ("load-annotator", "nodes", "list"): "test_metrics_server_is_requested_once_for_all_nodes",
+    # Only with spec.placementCheck of OperatorSettings, which no test on OpenShift sets.
+    **{("openshift-kube-scheduler-operator", kind.plural, "list"): HELD
+       for kind in KINDS if kind.plural not in ("nodes", "pods")},
     # The kubelet asks the API server about it in its own name.
     ("load-kubelet-stats", "nodes/stats", "get"): "test_kubelets_receive_a_token_for_nothing_else",
     ("load-annotator", "serviceaccounts/token", "create"): (

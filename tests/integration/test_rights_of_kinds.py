@@ -8,7 +8,7 @@ refused by the API server, or by the operator with a condition; docs/rights.md h
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -321,6 +321,43 @@ def test_who_may_write_one_kind_does_not_obtain(row: Row, world: World) -> None:
         assert world.workloads() == before
     finally:
         user.request("DELETE", f"{PATHS[row.kind]}/{name}")
+
+
+def test_approving_an_edit_and_ending_the_gate_need_a_right_of_their_own(world: World) -> None:
+    path = f"{PATHS['OperatorSettings']}/{names.CLUSTER}"
+    writer, approver = world.user("writer"), world.user("approver")
+    for name in ("writer", "approver"):
+        world.bind(name, f"{names.PROGRAM}-admin")
+        until(lambda name=name: world.may_list(name, "OperatorSettings"), 30, "no right yet")
+
+    def check(api: Api, **fields: Any) -> None:
+        api.request("PATCH", path, {"spec": {"placementCheck": fields}})
+
+    def refusal(attempt: Callable[[], Any]) -> str:
+        try:
+            attempt()
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    def approve(api: Api) -> None:
+        check(api, approved=f"{time.monotonic_ns():064x}")
+
+    right = "need the verb approve on operatorsettings"
+    world.write(writer, "OperatorSettings", {"placementCheck": {"mode": "Warn"}})
+    check(writer, mode="Gate")
+    try:
+        world.wait(lambda: right in refusal(lambda: approve(writer)), 300, "no policy is in force")
+        assert right in refusal(lambda: check(writer, mode="Warn"))
+        assert right in refusal(lambda: check(writer, mode=None))
+        assert right in refusal(lambda: writer.request("DELETE", path))
+        check(writer, timeoutSeconds=60)
+        assert right in refusal(lambda: approve(approver))
+        world.bind("approver", f"{names.PROGRAM}-approve")
+        world.wait(lambda: not refusal(lambda: approve(approver)), 30, "no right yet")
+        check(writer, approved=None)
+    finally:
+        world.api.request("DELETE", path)
 
 
 OTHERS = [

@@ -40,6 +40,7 @@ ON = "admissionPolicy.enabled=true"
 # The first test that needs Helm may build it.
 pytestmark = pytest.mark.timeout(60, func_only=True)
 NODES = "node.kube-scheduler-operator.dev"
+APPROVALS = "operatorsettings.kube-scheduler-operator.dev"
 each_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda one: one["metadata"]["name"])
 
 
@@ -89,6 +90,10 @@ def test_a_policy_never_blocks_a_repair(policy: Object) -> None:
             account = f"{platform.target_namespace}:{names.LOAD_ANNOTATOR}"
             assert f'"system:serviceaccount:{account}"' in condition["expression"]
         assert condition["expression"].startswith("request.userInfo.username in")
+        return
+    if policy["metadata"]["name"] == APPROVALS:
+        # It guards an approval, which repairs nothing: whatever repairs is never held.
+        assert spec["failurePolicy"] == "Fail"
         return
     assert spec["failurePolicy"] == "Ignore"
     (condition,) = spec["matchConditions"]

@@ -29,6 +29,9 @@ from kube_scheduler_operator.programs.node.cert_syncer import SecretRef
 from kube_scheduler_operator.secondary.compose import PORT
 from kube_scheduler_operator.secondary.objects import _objects
 from kube_scheduler_operator.secondary.request import PRIORITY_CLASS, SchedulerRequest
+from kube_scheduler_operator.simulate.job import LABELS, missing_isolation
+from kube_scheduler_operator.simulate.job import PORT as PORT_OF_SIMULATIONS
+from kube_scheduler_operator.simulate.kinds import KINDS
 from kube_scheduler_operator.telemetry.operator_config import parse_serving_info
 
 from .overlays import DEPLOY, Object, build
@@ -361,6 +364,47 @@ def test_the_operator_may_write_everything_that_it_writes(platform: Platform) ->
     assert may(platform, {"create", "patch"}, "events", namespace=own)
     assert may(platform, {"create"}, "tokenreviews", group="authentication.k8s.io")
     assert may(platform, {"create"}, "subjectaccessreviews", group="authorization.k8s.io")
+
+
+@each_with_static_pods
+def test_the_operator_may_read_what_scheduling_reads_and_run_a_simulation(
+    platform: Platform,
+) -> None:
+    for resource in KINDS:
+        assert may(platform, {"list"}, resource.plural, group=resource.group), resource.plural
+    place = platform.target_namespace
+    assert may(platform, {"create", "delete"}, "jobs", group="batch", namespace=place)
+    assert may(platform, {"list"}, "pods", namespace=place)
+    for subresource in ("exec", "portforward", "proxy", "attach", "log"):
+        assert not may(platform, {"create"}, f"pods/{subresource}", namespace=place)
+        assert not may(platform, {"get"}, f"pods/{subresource}", namespace=place)
+
+
+@each_with_static_pods
+def test_a_simulation_is_reached_by_the_operator_only_and_reaches_nothing(
+    platform: Platform,
+) -> None:
+    place = platform.target_namespace
+    policy: Any = found(platform, "NetworkPolicy", "kube-scheduler-simulation", place)["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= LABELS.items()
+    assert policy["policyTypes"] == ["Ingress"]
+    assert "egress" not in policy
+    (rule,) = policy["ingress"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": PORT_OF_SIMULATIONS}]
+    (peer,) = rule["from"]
+    template = found(platform, "Deployment", platform.operator.deployment)["spec"]["template"]
+    selected = peer["podSelector"]["matchLabels"]
+    assert selected.items() <= template["metadata"]["labels"].items()
+    namespaces = peer.get("namespaceSelector", {}).get("matchLabels")
+    other = {"kubernetes.io/metadata.name": platform.operator_namespace}
+    assert namespaces == (None if place == platform.operator_namespace else other)
+    denied = [
+        one
+        for one in OVERLAYS[platform.name]
+        if one["kind"] == "NetworkPolicy" and one["metadata"]["namespace"] == place
+    ]
+    kept = [dict(one) for one in network_policies(platform)]
+    assert missing_isolation([*denied, *kept]) == ""
 
 
 @each_platform

@@ -27,6 +27,9 @@ With the admission policies, `patch` of nodes by `load-annotator` is limited to 
 operator lists Secrets with the label `kube-scheduler-operator.dev/token-for` and keeps their labels
 only; it creates Pods in that namespace, and could read them anyway.
 
+The rights to `list` volumes, claims, owners, budgets, quotas and devices are for simulations of
+edits (`spec.placementCheck` of OperatorSettings), which are off by default.
+
 The hook of the Helm chart has additional rights while `helm uninstall` runs it:
 `deploy/helm/templates/uninstall.yaml`.
 
@@ -133,6 +136,7 @@ def test_the_roles_for_people_are_those_of_the_page() -> None:
             f"{names.PROGRAM}-view": ["view"],
             f"{names.PROGRAM}-edit-profiles": ["edit"],
             f"{names.PROGRAM}-admin": [],
+            f"{names.PROGRAM}-approve": [],
         }
 
 
