@@ -12,7 +12,7 @@ from typing import Final
 
 from cluster import nodes, paths
 from cluster.console import say, step
-from cluster.observe import cluster_operator, schedule_pod, until
+from cluster.observe import KUBESCHEDULER, cluster_operator, delete_pod, schedule_pod, until
 from cluster.releases import DEFAULT
 from pages.asked import POD, asked
 from pages.customised import write_files
@@ -33,6 +33,7 @@ COMMANDS = (
     "simulate",
     "rollout watch",
     "rollout undo",
+    "rollout approve",
     "pprof",
     "dump-cache",
     "must-gather",
@@ -90,6 +91,23 @@ metadata:
 spec:
   profile: NoScoring
 """
+
+_GATE: Final = "operatorsettings.yaml"
+_CHECKED: Final = """\
+apiVersion: kube-scheduler-operator.dev/v1alpha1
+kind: OperatorSettings
+metadata:
+  name: cluster
+spec:
+  placementCheck:
+    mode: Gate
+"""
+_TERM: Final = {"matchExpressions": [{"key": "example.com/pool", "operator": "Exists"}]}
+_REQUIRED: Final = {"nodeSelectorTerms": [_TERM]}
+_ADDED: Final = {"requiredDuringSchedulingIgnoredDuringExecution": _REQUIRED}
+_AFFINITY: Final = {"name": "NodeAffinity", "args": {"addedAffinity": _ADDED}}
+_POOL: Final = {"profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [_AFFINITY]}]}
+"""Pods fit on nodes with a label that no node has."""
 
 _RIGHT: Final = "my-scheduler-config.yaml"
 _CONFIGURATION: Final = """\
@@ -219,6 +237,32 @@ def taken_back(stage: Stage) -> list[Section]:
             [stage.run("history", _LONG)],
         )
     ]
+
+
+def held(stage: Stage) -> list[Section]:
+    (stage.terminal.folder / _GATE).write_text(_CHECKED)
+    schedule_pod(stage.api, name="placed", cpu="250m")
+    checked = stage.terminal.run(f"kubectl apply -f {_GATE}")
+    edited = stage.patch("kubescheduler", {"unsupportedConfigOverrides": _POOL})
+    until(lambda: "held" in cluster_operator(stage.api)["Progressing"][1], 300, "nothing is held")
+    shown = [
+        _section(
+            "An edit that is held",
+            "With `spec.placementCheck`, an edit that would leave running Pods without a node "
+            "waits for an\napproval.",
+            [stage.terminal.run(f"cat {_GATE}"), checked],
+            [edited, stage.watch(code=1)],
+            [stage.run("status")],
+            [stage.run("rollout approve --dry-run")],
+            [stage.run("rollout approve --yes"), stage.watch()],
+            [stage.run("history", Keep(14))],
+        )
+    ]
+    stage.api.request("PATCH", KUBESCHEDULER, {"spec": {"unsupportedConfigOverrides": None}})
+    stage.terminal.run(f"kubectl delete -f {_GATE}")
+    stage.rest()
+    delete_pod(stage.api, "placed")
+    return shown
 
 
 def heap(stage: Stage) -> list[Section]:
@@ -456,6 +500,7 @@ _CHAPTERS: tuple[Chapter, ...] = (
     edited,
     profiled,
     taken_back,
+    held,
     heap,
     cached,
     waiting,

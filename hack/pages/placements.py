@@ -112,12 +112,14 @@ def demonstrate(terminal: Terminal) -> list[Section]:
     ]
     PICTURE.write_text((folder / "nodes.svg").read_text())
     filtering = Section(
-        "Which pods would an edit exclude",
+        "What will this edit do",
         f"![{PODS} pods with two profiles]({PICTURE.name})\n\n"
         "A configuration with a required node affinity, compared with today's. In a cluster, "
         "`kubectl scheduler diff -f\nFILE --placements` reports the same for an edited Scheduler, "
         "KubeScheduler, SchedulerProfile or\nKubeSchedulerConfiguration, and which running pods "
-        "could no longer be placed.",
+        "could no longer be placed.\n\n"
+        "The operator does this itself before it rolls out an edit, and can hold it until it is "
+        "approved:\n[Edits that move Pods](operator-settings.md#edits-that-move-pods).",
         (run(f"simulate --replay --config {EDITED} --nodes 3 --from-files {LARGE}", code=1),),
     )
     return [*sections, filtering]

@@ -47,7 +47,9 @@ def test_every_command_is_documented() -> None:
     for command in PLUGIN_COMMANDS:
         command.load().add_parser(commands)
     names_ = [name for name in commands.choices if name != "rollout"]
-    assert sorted(documented) == sorted([*names_, "rollout watch", "rollout undo"])
+    assert sorted(documented) == sorted(
+        [*names_, "rollout watch", "rollout undo", "rollout approve"]
+    )
 
 
 def _leaves(parser: argparse.ArgumentParser, name: str = "") -> dict[str, argparse.ArgumentParser]:
