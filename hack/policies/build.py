@@ -48,6 +48,8 @@ class Policy:
         versioned: whether it needs the operand's version.
         failure: the result of an expression that fails.
         operations: those that it validates.
+        right: the variable that has to be true and the message if it is not, for a policy about
+            who may make a change. An authorizer is not available to an expression for a message.
     """
 
     kind: str
@@ -59,6 +61,7 @@ class Policy:
     versioned: bool = True
     failure: str = "Ignore"
     operations: str = "CREATE, UPDATE"
+    right: tuple[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -248,7 +251,7 @@ def _approvals() -> Policy:
         f"authorizer.group({text(GROUP)}).resource({text('operatorsettings')})"
         f".name({text(names.CLUSTER)}).check({text('approve')}).allowed()"
     )
-    message = text(
+    message = (
         "spec.placementCheck: approving a held edit, and ending the Gate, need the verb approve on "
         "operatorsettings.kube-scheduler-operator.dev; bind the ClusterRole "
         "kube-scheduler-operator-approve"
@@ -256,10 +259,11 @@ def _approvals() -> Policy:
     return Policy(
         "operatorsettings", GROUP, "v1alpha1", "operatorsettings",
         ("approval-or-gate-changed", f"({approves}) || ({weakens})"),
-        {"indices": _INDICES, f"approval{_MISTAKES}": f'({right} ? "" : {message})'},
+        {"mayApprove": right},
         versioned=False,
         failure="Fail",
         operations="CREATE, UPDATE, DELETE",
+        right=("mayApprove", message),
     )  # fmt: skip
 
 
@@ -426,6 +430,14 @@ def rendered(policy: Policy) -> str:
             out.append('    # ["*"]: do not validate names and extension points.')
         out += [f"    - name: {variable}", "      expression: |-", wrapped(expression, 8)]
     out.append("  validations:")
+    if policy.right is not None:
+        variable, message = policy.right
+        out += [
+            f"    - expression: variables.{variable}",
+            "      reason: Forbidden",
+            "      message: >-",
+            wrapped(message, 8),
+        ]
     for variable in mistakes:
         out += [
             "    - expression: |-",
