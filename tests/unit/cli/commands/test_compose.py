@@ -58,6 +58,19 @@ def test_objects_of_several_documents_and_files(file: Any, capsys: Any) -> None:
     ]
 
 
+def test_a_directory_is_read_and_other_kinds_in_it_are_passed_over(
+    file: Any, tmp_path: Path, capsys: Any
+) -> None:
+    file(SCHEDULER % "NoScoring")
+    file("apiVersion: v1\nkind: Service\n")
+    file("no: [YAML")
+    assert run(str(tmp_path), "-o", "json") == 0
+    profile = json.loads(capsys.readouterr().out)["config"]["profiles"][0]
+    assert profile["plugins"]["score"] == {"disabled": [{"name": "*"}]}
+    assert run() == 2
+    assert "error: no file" in capsys.readouterr().err
+
+
 def test_a_newer_operand_is_composed_for_by_the_rules_of_the_newest_one(
     file: Any, capsys: Any
 ) -> None:

@@ -67,6 +67,16 @@ def test_the_result_and_the_changes_are_apart(file: Write, capsys: Any) -> None:
     assert all(line.startswith("same behaviour: ") for line in lines)
 
 
+def test_files_can_be_named_without_a_flag(file: Write, capsys: Any) -> None:
+    name = file(DEMO)
+    assert run("-f", name) == 0
+    expected = capsys.readouterr().out
+    assert run(name) == 0
+    assert capsys.readouterr().out == expected
+    assert run() == 2
+    assert "error: no file" in capsys.readouterr().err
+
+
 def test_the_worst_comes_first_and_the_rest_can_be_left_out(file: Write, capsys: Any) -> None:
     document = component("v1beta1", healthzBindAddress="0.0.0.0:10251", featureGates={"A": True})
     assert run("-f", file(document)) == 0
