@@ -132,3 +132,8 @@ def test_messages_name_the_config_map_of_another_scheduler() -> None:
     found = checked(f"{first}---\n{second}").findings
     assert {one.reason for one in found} == {"SameSchedulerName"}
     assert "ConfigMap mine in 0.yaml" in found[0].message
+
+
+def test_a_kind_that_is_an_object_is_not_a_form() -> None:
+    report = checked("apiVersion: v1\nkind: {name: ConfigMap}\ndata: {a: scheduler}\n")
+    assert not report.starts

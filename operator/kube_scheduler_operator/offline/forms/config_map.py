@@ -13,7 +13,7 @@ from typing import Final
 from ...base.objects import mapping
 from ...schedulerconfig.source import Document
 from .form import Contents, Form, Text
-from .objects import label_of, name_of, namespace_of, value_of
+from .objects import label_of, name_of, namespace_of, text, value_of
 
 CONFIG_MAP: Final = "ConfigMap"
 SECRET: Final = "Secret"  # noqa: S105  # a kind
@@ -24,10 +24,10 @@ _ENCODED: Final = {CONFIG_MAP: ("binaryData",), SECRET: ("data",)}
 def read(document: Document) -> Contents | None:
     """The files in a ConfigMap or Secret."""
     value = value_of(document)
-    kind = value.get("kind")
+    kind = text(value.get("kind"))
     if value.get("apiVersion") != "v1" or kind not in _PLAIN:
         return None
-    return Contents(texts=tuple(_texts(document, str(kind))))
+    return Contents(texts=tuple(_texts(document, kind)))
 
 
 def _texts(document: Document, kind: str) -> Iterator[Text]:
