@@ -56,10 +56,12 @@ def merge_semantically(documents: Iterable[Mapping[str, Any] | None]) -> dict[st
 def engine(*, semantic: bool) -> Merge:
     """The merge of two documents: by jsonmerge, or without it where only files are checked."""
     try:
-        from .merge_with_jsonmerge import engine as found
+        from . import merge_with_jsonmerge
     except ModuleNotFoundError:
-        from .merge_plain import engine as found
-    return found(semantic=semantic)
+        from . import merge_plain
+
+        return merge_plain.engine(semantic=semantic)
+    return merge_with_jsonmerge.engine(semantic=semantic)
 
 
 def _merge(

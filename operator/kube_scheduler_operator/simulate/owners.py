@@ -12,7 +12,7 @@ from .world import World
 
 _DEPLOYMENT: Final = "Deployment"
 _FORBIDDEN: Final = re.compile(r'^(?:[\w-]+ )?"[^"]*" is (?:forbidden|invalid): ')
-"""What the API server prepends: the name of a pod that does not exist tells nothing."""
+"""What the API server prepends: the name of a pod that does not exist."""
 _EXCEEDED: Final = re.compile(r"exceeded quota: ([^\s,]+),")
 _UNSPECIFIED: Final = re.compile(r"failed quota: ([^\s:]+): must specify ([^;]+)")
 
