@@ -157,6 +157,10 @@ def test_edits_between_two_revisions_are_named() -> None:
         "OperatorSettings cluster was edited",
     )
     assert object_edits(inputs(None), inputs({})) == ("OperatorSettings cluster is new",)
+    # A check of placements is not part of a revision.
+    approved = {"placementCheck": {"mode": "Gate", "approved": "0" * 64}}
+    assert object_edits(inputs(None), inputs(approved)) == ()
+    assert object_edits(inputs({"pods": GOGC}), inputs({"pods": GOGC, **approved})) == ()
 
 
 # --- where the provider runs the control plane's scheduler ----------------------------------------

@@ -56,8 +56,10 @@ class RecordedInputs:
     @property
     def own_settings(self) -> Mapping[str, Mapping[str, Any]]:
         """What of the spec of OperatorSettings a revision has, by name."""
-        spec = {k: v for k, v in (self.operator_settings or {}).items() if k != "placementCheck"}
-        return {names.CLUSTER: spec} if spec else {}
+        if self.operator_settings is None:
+            return {}
+        spec = {k: v for k, v in self.operator_settings.items() if k != "placementCheck"}
+        return {names.CLUSTER: spec} if spec or not self.operator_settings else {}
 
 
 def record(
