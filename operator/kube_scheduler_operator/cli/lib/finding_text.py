@@ -19,7 +19,12 @@ def place(each: Diagnosis) -> str:
     return f"{each.file}:{each.position.line}:{each.position.column}"
 
 
+def file_path(file: str) -> str:
+    """The name of a file without `./`, as CI systems compare it with those of a repository."""
+    return Path(file).as_posix()
+
+
 def file_uri(file: str) -> str:
     """A URI reference; a relative path stays relative, as code scanning requires."""
     path = Path(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    return path.as_uri() if path.is_absolute() else quote(file_path(file))

@@ -6,7 +6,7 @@ from typing import Final
 
 from ...offline.baseline import fingerprints
 from ...offline.validate import ValidationReport
-from .finding_text import sentence
+from .finding_text import file_path, sentence
 from .output import json_text
 
 _SEVERITIES: Final = {"error": "critical", "warning": "minor"}
@@ -21,7 +21,7 @@ def as_gitlab(result: ValidationReport, version: str) -> str:  # noqa: ARG001
                 "check_name": each.reason,
                 "fingerprint": fingerprint,
                 "severity": _SEVERITIES[each.severity],
-                "location": {"path": each.file, "lines": {"begin": each.position.line}},
+                "location": {"path": file_path(each.file), "lines": {"begin": each.position.line}},
             }
             for each, fingerprint in zip(
                 result.findings, fingerprints(result.findings), strict=True

@@ -8,7 +8,7 @@ from typing import Final
 
 from ...base.findings import ERROR, WARNING
 from ...offline.validate import ValidationReport
-from .finding_text import place, sentence
+from .finding_text import file_path, place, sentence
 from .output import counted
 
 
@@ -47,7 +47,7 @@ def as_github(result: ValidationReport, version: str) -> str:  # noqa: ARG001
 def _commands(result: ValidationReport) -> Iterator[str]:
     for each in result.findings:
         properties = {
-            "file": each.file,
+            "file": file_path(each.file),
             "line": str(each.position.line),
             "col": str(each.position.column),
             "title": each.reason,

@@ -336,6 +336,16 @@ def test_every_format_can_be_written(file: Write, capsys: Any, output: str) -> N
     assert "must be greater than 0" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("output", ["github", "gitlab", "sarif"])
+def test_ci_systems_get_the_names_of_files_in_the_repository(
+    file: Write, capsys: Any, output: str
+) -> None:
+    run("-f", f"./{file(BROKEN)}", "-o", output)
+    shown = capsys.readouterr().out
+    assert "a.yaml" in shown
+    assert "./a.yaml" not in shown
+
+
 def test_sarif_describes_all_rules_also_without_findings(file: Write, capsys: Any) -> None:
     run("-f", file(HEAD), "-o", "sarif")
     (log,) = json.loads(capsys.readouterr().out)["runs"]
