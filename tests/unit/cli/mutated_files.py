@@ -255,8 +255,8 @@ def _connected(args: argparse.Namespace, work: Any, *, failure: int = 1) -> int:
 
 
 def _validate(rng: Random, file: str, folder: Path) -> list[str]:
-    output = rng.choice(("text", "json", "github", "sarif"))
-    strict = rng.choice(((), ("--strict",)))
+    output = rng.choice(("text", "json", "github", "gitlab", "junit", "sarif"))
+    strict = rng.choice(((), ("--strict",), ("--severity", "SameNodes=off")))
     version = rng.choice(_VERSIONS)
     return ["validate", "-f", file, "-o", output, "--kubernetes-version", version, *strict]
 
