@@ -50,6 +50,7 @@ def test_the_workflow_is_valid(actionlint: Path) -> None:
 def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root directory with the C library and the plugin as krew installs it, and nothing else."""
     root = tmp_path_factory.mktemp("root")
+    root.chmod(0o755)
     manifest = yaml.safe_load((dist / "scheduler.yaml").read_text())
     (platform,) = manifest["spec"]["platforms"]
     archive = dist / platform["uri"].rpartition("/")[2]
