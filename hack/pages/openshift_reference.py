@@ -467,6 +467,11 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         _OBJECTS,
+        "NetworkPolicy kube-scheduler-simulation",
+        "lets the operator reach the Pod in which it simulates an edit (spec.placementCheck)",
+    ),
+    Reason(
+        _OBJECTS,
         "NetworkPolicy secondary-schedulers",
         "secondary schedulers (SecondaryScheduler); OpenShift has a separate operator for them",
     ),

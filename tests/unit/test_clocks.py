@@ -9,6 +9,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2] / "operator/kube_scheduler_operator"
 
 USES = {
+    "cli/commands/check.py": "shows how far the clock of this machine is off the API server's",
     "cli/commands/must_gather.py": "names a directory",
     "cli/commands/rollout.py": "a snapshot from which settings are composed, without waits",
     "cli/lib/adoption_input.py": "a snapshot has one; the preview does not read it",

@@ -28,7 +28,8 @@ from ..model.inputs import Inputs
 from ..model.limits import json_bytes
 from ..profiles.check import first_profile
 from ..profiles.validate import ProfileResult, unattached_profiles, validate_profiles
-from ..schedulerconfig.merge import normalized_json, unique_names
+from ..schedulerconfig.entry_names import unique_names
+from ..schedulerconfig.merge import normalized_json
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from .base_configuration import Base
 

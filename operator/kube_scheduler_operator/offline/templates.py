@@ -22,7 +22,7 @@ _ERB: Final = re.compile(r"<%[=\-#]?")
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class UnrenderedTemplate:
     """What a text is a template of.
 
     Attributes:
@@ -56,7 +56,7 @@ _KINDS: Final = (
 )
 
 
-def template_of(text: str) -> Template | None:
+def template_of(text: str) -> UnrenderedTemplate | None:
     """The template that a text is; None: it has no expression of a known one.
 
     Expressions in comments do not count.
@@ -70,5 +70,5 @@ def template_of(text: str) -> Template | None:
             found = pattern.search(line)
             if found:
                 position = Position(number, found.start() + 1)
-                return Template(position, f"this is {what} that is not rendered", fix)
+                return UnrenderedTemplate(position, f"this is {what} that is not rendered", fix)
     return None

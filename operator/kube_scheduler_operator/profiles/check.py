@@ -15,8 +15,9 @@ from ..base.findings import Path, Problem, did_you_mean, listing
 from ..base.objects import mapping
 from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
 from ..schedulerconfig.effective_plugins import PluginEntry, effective_plugins
+from ..schedulerconfig.entry_names import unique_names
 from ..schedulerconfig.go_values import without_nulls
-from ..schedulerconfig.merge import merge_semantically, normalized_json, unique_names
+from ..schedulerconfig.merge import merge_semantically, normalized_json
 from ..schedulerconfig.override_paths import override_path
 from ..schedulerconfig.presets import DEFAULT_PROFILE, PROFILES, profile_fragment
 from ..schedulerconfig.result_cache import CACHE_SIZE, CacheKey, cached_by_identity

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from .entry_names import Merge, unique_names
 from .go_values import without_nulls
 from .schema import DEFAULT_SCHEDULER
-
-Merge = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
-"""Merges two documents, the later one over the earlier one."""
 
 
 class TypeMetaError(ValueError):
@@ -183,16 +181,6 @@ def normalized_json(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
-
-
-def unique_names(items: Any, key: str) -> list[str] | None:
-    """The unique names of a list's entries; None if a name is missing or a duplicate."""
-    if not isinstance(items, list):
-        return None
-    names = [item.get(key) if isinstance(item, Mapping) else None for item in items]
-    if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-        return None
-    return [str(name) for name in names]
 
 
 def _with_scheduler_name(document: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
@@ -26,14 +26,18 @@ from .in_tree_plugins import (
     on_record,
     plugins,
 )
-from .known_schedulers import KnownScheduler, owner_fix, owners_of
+from .known_schedulers import owner_fix
 from .result_cache import CACHE_SIZE, CacheKey, prefixed
 from .schema import API_VERSION, GROUP, PROFILE, args_struct
 from .target_scheduler import Target
+from .validate_known_plugins import (
+    UNKNOWN_PLUGIN,
+    WRONG_POINT,
+    of_known_scheduler,
+    validate_known_plugin,
+)
 from .validate_plugin_args import validate_args
 
-UNKNOWN_PLUGIN: Final = "UnknownPlugin"
-WRONG_POINT: Final = "WrongExtensionPoint"
 DUPLICATE: Final = "Duplicate"
 INVALID_PROFILE: Final = "InvalidProfile"
 
@@ -143,7 +147,7 @@ def _decode_args(profile: Mapping[str, Any], target: Target, *, strict: bool) ->
         where = ("pluginConfig", index, "args")
         exact = strict or args_struct(name, target.minor) is None
         for problem in decode_problems(args, struct, where, target.minor, strict=exact):
-            yield _of_plugin(problem, name, target)
+            yield of_known_scheduler(problem, name, target)
         # kube-scheduler fills in a missing group, version or kind.
         known = {
             "apiVersion": (None, "", "/", f"{GROUP}/", API_VERSION),
@@ -224,7 +228,7 @@ def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Proble
                 if target.plugins_on_record:
                     yield Problem(UNKNOWN_PLUGIN, where, _unknown_plugin(name, target))
                 elif target.known is not None:
-                    yield from _of_known(name, point, where, target.known)
+                    yield from validate_known_plugin(name, point, where, target.known)
             elif (
                 target.plugins_on_record
                 and point != "multiPoint"
@@ -254,33 +258,6 @@ def _unknown_plugin(name: str, target: Target) -> str:
         return f'kube-scheduler 1.{minor} has no plugin "{name}"; {fix}'
     hint = did_you_mean(name, plugins(target.gates.version))
     return f'kube-scheduler 1.{minor} has no plugin "{name}"{hint or "; remove it"}'
-
-
-def _of_known(name: str, point: str, where: Path, known: KnownScheduler) -> Iterator[Problem]:
-    """Problems of a plugin that kube-scheduler does not have, in a known third-party scheduler."""
-    own = known.plugins.get(name)
-    label = f"{known.name} {known.version}"
-    if own is None:
-        if PLUGINS.get(name) is not None:
-            return  # its kube-scheduler may be older than the record
-        # Without known.name: a later version has the plugin, or it was removed.
-        fix = "" if known.name in owners_of(name) else owner_fix(name)
-        fix = fix or did_you_mean(name, known.plugins).removeprefix("; ") or "remove it"
-        yield Problem(UNKNOWN_PLUGIN, where, f'{label} has no plugin "{name}"; {fix}')
-    elif point != "multiPoint" and point not in own.points:
-        message = f'plugin "{name}" of {label} does not implement {point}'
-        yield Problem(WRONG_POINT, where, f"{message}; list it at {listing(own.points)}")
-
-
-def _of_plugin(problem: Problem, name: str, target: Target) -> Problem:
-    """A problem of arguments, with the scheduler whose plugin it is."""
-    known = target.known
-    if known is None or name not in known.plugins:
-        return problem
-    ours = f"kube-scheduler 1.{target.minor}"
-    return replace(
-        problem, message=problem.message.replace(ours, f"{name} of {known.name} {known.version}", 1)
-    )
 
 
 def _framework(effective: EffectivePlugins, target: Target) -> Iterator[Problem]:

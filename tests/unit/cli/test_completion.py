@@ -37,7 +37,7 @@ def completed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[list[str
     ("words", "choices"),
     [
         (("sta",), ["status"]),
-        (("rollout", ""), ["watch", "undo"]),
+        (("rollout", ""), ["watch", "undo", "approve"]),
         (("rollout", "undo", "--to"), ["--to-revision"]),
         (("check", "--sc"), ["--schedule"]),
         (("status", "-o", "j"), ["json"]),

@@ -150,7 +150,7 @@ async def _self_test(
 
 async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform, Any]:
     from ...base.platform import KUBEADM, PLATFORMS
-    from ...diagnostics.checks.result import Observed
+    from ...diagnostics.checks.observed import Observed
     from ...engine.detect_platform import decide_platform, detect
 
     chosen = PLATFORMS.get(args.platform)

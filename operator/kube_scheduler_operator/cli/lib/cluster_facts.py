@@ -18,7 +18,7 @@ from ...base.platform import Platform
 from ...controlplane.adoption.preview import AdoptionPreview, preview
 from ...diagnostics.checks.facts import ClusterFacts, DryRun, KnownCertificate
 from ...diagnostics.checks.installation import is_operator, is_scheduler
-from ...diagnostics.checks.result import Observed
+from ...diagnostics.checks.observed import Observed
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import (
     CLUSTER_OPERATORS,

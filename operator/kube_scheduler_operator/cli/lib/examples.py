@@ -28,6 +28,14 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("status -w", "again whenever it changes"),
         ("status -o json", "for a program"),
     ),
+    "version": (
+        ("version", "of this program, the operator, the API server and the schedulers"),
+        ("version --client", "of this program, without a cluster"),
+    ),
+    "schema": (
+        ("schema --kubernetes-version 1.37", "of KubeSchedulerConfiguration"),
+        ("schema --write schemas", "of all kinds, for an editor"),
+    ),
     "history": (
         ("history", "all revisions and what each one changed"),
         ("history --scheduler batch", "of a SecondaryScheduler"),

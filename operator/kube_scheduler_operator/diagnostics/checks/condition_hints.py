@@ -103,6 +103,10 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
         "rollout undo reverts the edit",
         "validating.md",
     ),
+    names.PLACEMENT_CHECK_PROGRESSING: Advice(
+        "see kubectl scheduler rollout approve --dry-run; approve the edit, or revert it",
+        "operator-settings.md",
+    ),
     names.SECONDARY_DEGRADED: Advice(
         "see kubectl describe secondaryschedulers", "secondary-schedulers.md"
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...base.objects import Object
 from ...base.platform import Platform
-from .result import Observed
+from .observed import Observed
 
 if TYPE_CHECKING:
     from ...base.recognition import Recognition

@@ -1,16 +1,14 @@
-"""What a check yields, and what it reads: facts that may be missing."""
+"""A check, and what it yields."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import Final
 
-if TYPE_CHECKING:
-    from .facts import ClusterFacts
-
-T_co = TypeVar("T_co", covariant=True)
+from .facts import ClusterFacts
+from .observed import NotObservedError
 
 PAGE: Final = "troubleshooting.md"
 """The page of docs/ with a section for each check."""
@@ -42,33 +40,6 @@ class CheckResult:
     cause: str
     hint: str = ""
     link: str = ""
-
-
-class NotObservedError(Exception):
-    """What a check needs could not be read; the message is the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observed(Generic[T_co]):
-    """A value that was read, or the reason why it was not.
-
-    Attributes:
-        value: the value; None if it was not read.
-        error: why not; empty if it was read.
-    """
-
-    value: T_co | None = None
-    error: str = ""
-
-    def get(self) -> T_co:
-        """The value.
-
-        Raises:
-            NotObservedError: it was not read.
-        """
-        if self.error:
-            raise NotObservedError(self.error)
-        return cast("T_co", self.value)
 
 
 @dataclass(frozen=True, slots=True)

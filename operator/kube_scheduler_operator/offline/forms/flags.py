@@ -10,30 +10,30 @@ from ...base.findings import Path
 from ...base.objects import mapping
 from ...schedulerconfig.command_line import flag_text, normalized_name
 from ...schedulerconfig.flags import BOOLEANS
-from .form import Argument
+from .form import CommandLineFlag
 
 
-def of_words(words: Sequence[tuple[str, Path]]) -> Iterator[Argument]:
+def of_words(words: Sequence[tuple[str, Path]]) -> Iterator[CommandLineFlag]:
     """Flags of a command line; other words, such as the program's name, are ignored."""
-    pending: Argument | None = None
+    pending: CommandLineFlag | None = None
     for word, path in words:
         if pending is not None:
-            yield Argument(pending.name, word, pending.path)
+            yield CommandLineFlag(pending.name, word, pending.path)
             pending = None
         elif word.startswith("-") and word.strip("-"):
             name, equals, value = word.lstrip("-").partition("=")
             name = normalized_name(name.strip())
             if equals:
-                yield Argument(name, value, path)
+                yield CommandLineFlag(name, value, path)
             elif name in BOOLEANS:
-                yield Argument(name, "true", path)
+                yield CommandLineFlag(name, "true", path)
             else:
-                pending = Argument(name, "", path)
+                pending = CommandLineFlag(name, "", path)
     if pending is not None:
         yield pending
 
 
-def of_pairs(value: Any, path: Path) -> Iterator[Argument]:
+def of_pairs(value: Any, path: Path) -> Iterator[CommandLineFlag]:
     """Flags of a list of `NAME=VALUE`, with or without dashes; a single text is a list of one."""
     entries = value if isinstance(value, list) else [value]
     for index, entry in enumerate(entries):
@@ -41,31 +41,31 @@ def of_pairs(value: Any, path: Path) -> Iterator[Argument]:
             at = (*path, index) if isinstance(value, list) else path
             name, equals, rest = entry.lstrip("-").partition("=")
             if name:
-                yield Argument(normalized_name(name), rest if equals else "true", at)
+                yield CommandLineFlag(normalized_name(name), rest if equals else "true", at)
 
 
-def of_map(value: Any, path: Path) -> Iterator[Argument]:
+def of_map(value: Any, path: Path) -> Iterator[CommandLineFlag]:
     """Flags of a map NAME -> VALUE; a list as value repeats the flag."""
     for key, each in mapping(value).items():
         name, at = normalized_name(str(key).lstrip("-")), (*path, key)
         if isinstance(each, Mapping):  # kops and Gardener write gates as a map
             text = ",".join(f"{gate}={flag_text(on)}" for gate, on in each.items())
-            yield Argument(name, text, at)
+            yield CommandLineFlag(name, text, at)
             continue
         for index, one in enumerate(each if isinstance(each, list) else [each]):
             text_ = flag_text(one)
             if text_ is not None:
-                yield Argument(name, text_, (*at, index) if isinstance(each, list) else at)
+                yield CommandLineFlag(name, text_, (*at, index) if isinstance(each, list) else at)
 
 
-def of_names(value: Any, path: Path, key: str = "name") -> Iterator[Argument]:
+def of_names(value: Any, path: Path, key: str = "name") -> Iterator[CommandLineFlag]:
     """Flags of a list of {name: NAME, value: VALUE}."""
     for index, each in enumerate(value if isinstance(value, list) else ()):
         entry = mapping(each)
         name, text = flag_text(entry.get(key)), flag_text(entry.get("value"))
         if name:
             flag = normalized_name(name.lstrip("-"))
-            yield Argument(flag, text or "", (*path, index, "value" if text else key))
+            yield CommandLineFlag(flag, text or "", (*path, index, "value" if text else key))
 
 
 def split(text: str) -> list[str]:

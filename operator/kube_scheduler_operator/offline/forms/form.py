@@ -16,7 +16,7 @@ CONFIG_FLAG: Final = "config"
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class CommandLineFlag:
     """A flag of a kube-scheduler.
 
     Attributes:
@@ -86,7 +86,7 @@ class CommandLine:
     """
 
     label: str
-    arguments: tuple[Argument, ...] = ()
+    arguments: tuple[CommandLineFlag, ...] = ()
     at: Path = ()
     mounts: tuple[Mount, ...] | None = None
     image: str = ""
@@ -98,7 +98,7 @@ class CommandLine:
     given: Mapping[str, str] = field(default_factory=dict)
     mount_fix: str = "add a volume with the file, and a volumeMount for it"
 
-    def last(self, name: str) -> Argument | None:
+    def last(self, name: str) -> CommandLineFlag | None:
         """The effective occurrence of a flag."""
         return next((each for each in reversed(self.arguments) if each.name == name), None)
 

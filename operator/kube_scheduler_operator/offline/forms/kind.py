@@ -13,7 +13,7 @@ from ...base.findings import Path
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.versions import Version
 from .flags import of_pairs
-from .form import Argument, CommandLine, Contents, Form, Mount, Text
+from .form import CommandLine, CommandLineFlag, Contents, Form, Mount, Text
 from .objects import at, group_kind, objects, text, value_of, version_of_image
 from .rancher import GIVEN, SCHEDULER_ARG
 
@@ -61,7 +61,7 @@ def read_k3d(document: Document) -> Contents | None:
     value = value_of(document)
     if group_kind(value) != ("k3d.io", "Simple"):
         return None
-    arguments: list[Argument] = []
+    arguments: list[CommandLineFlag] = []
     path: Path = ("options", "k3s", "extraArgs")
     for index, each in objects(at(value, *map(str, path))):
         name, _, flag = text(each.get("arg")).lstrip("-").partition("=")

@@ -14,7 +14,7 @@ from ...base.findings import Path, Problem
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.versions import Version
 from .flags import of_map, of_names, of_words
-from .form import Argument, CommandLine, Contents, Form, Mount, Text
+from .form import CommandLine, CommandLineFlag, Contents, Form, Mount, Text
 from .objects import at, group_kind, label_of, objects, text, value_of, version_of
 from .workload import container_mounts, container_words
 
@@ -84,7 +84,7 @@ def scheduler(
 
 def _arguments(
     value: Any, path: Path, *, lists: bool
-) -> tuple[tuple[Argument, ...], tuple[Problem, ...]]:
+) -> tuple[tuple[CommandLineFlag, ...], tuple[Problem, ...]]:
     problems = []
     if isinstance(value, list) and not lists:
         problems.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...schedulerconfig.source import Document
-from .form import Argument, CommandLine, Contents, Form, Mount
+from .form import CommandLine, CommandLineFlag, Contents, Form, Mount
 from .objects import at, group_kind, label_of, namespace_of, text, value_of, version_of_image
 from .workload import is_stock
 
@@ -26,7 +26,7 @@ def read(document: Document) -> Contents | None:
     mount = Mount("/etc/kubernetes", "ConfigMap", text(at(value, *path)), at=path)
     command = CommandLine(
         label=label_of(value),
-        arguments=(Argument("config", CONFIG, path),),
+        arguments=(CommandLineFlag("config", CONFIG, path),),
         at=path,
         mounts=(mount,),
         image=image,

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...base.findings import WARNING, Path, Problem, did_you_mean, listing
 from ...schedulerconfig.source import Document
 from .flags import of_map, of_names
-from .form import Argument, CommandLine, Contents, Form
+from .form import CommandLine, CommandLineFlag, Contents, Form
 from .objects import at, group_kind, label_of, objects, text, value_of, version_of
 
 _KOPS_FLAGS: Final[Mapping[str, str]] = {
@@ -70,11 +70,11 @@ def read_kops(document: Document) -> Contents | None:
     return Contents(commands=(command,), problems=tuple(problems))
 
 
-def _of_kops(spec: Mapping[str, Any], path: Path) -> Iterator[Argument]:
+def _of_kops(spec: Mapping[str, Any], path: Path) -> Iterator[CommandLineFlag]:
     for key, value in spec.items():
         if key in _KOPS_FLAGS:
             found = of_map({key: value}, path)
-            yield from (Argument(_KOPS_FLAGS[key], each.value, each.path) for each in found)
+            yield from (CommandLineFlag(_KOPS_FLAGS[key], each.value, each.path) for each in found)
 
 
 def read_k0s(document: Document) -> Contents | None:
@@ -107,7 +107,7 @@ def read_gardener(document: Document) -> Contents | None:
         return Contents()
     gates = (*path, "featureGates")
     found = of_map({"feature-gates": spec.get("featureGates") or {}}, path)
-    arguments = tuple(Argument(each.name, each.value, gates) for each in found if each.value)
+    arguments = tuple(CommandLineFlag(each.name, each.value, gates) for each in found if each.value)
     command = CommandLine(
         label=label_of(value),
         arguments=arguments,

@@ -14,7 +14,7 @@ from ...base.objects import mapping
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.versions import Version
 from .flags import of_map, of_pairs
-from .form import Argument, CommandLine, Contents, Form, Mount
+from .form import CommandLine, CommandLineFlag, Contents, Form, Mount
 from .objects import at, group_kind, label_of, text, value_of, version_of, version_of_image
 
 SCHEDULER_ARG: Final = "kube-scheduler-arg"
@@ -40,7 +40,7 @@ def read_config(document: Document) -> Contents | None:
 def _server(
     value: Mapping[str, Any], path: Path, label: str, version: Version | None
 ) -> CommandLine | None:
-    arguments: list[Argument] = []
+    arguments: list[CommandLineFlag] = []
     where: Path = path
     mounts: list[Mount] | None = None
     for key, each in value.items():

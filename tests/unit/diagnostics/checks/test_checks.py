@@ -24,11 +24,11 @@ from kube_scheduler_operator.diagnostics.checks.facts import (
     DryRun,
     KnownCertificate,
 )
+from kube_scheduler_operator.diagnostics.checks.observed import Observed
 from kube_scheduler_operator.diagnostics.checks.operation import _OBJECTS
 from kube_scheduler_operator.diagnostics.checks.result import (
     CheckResult,
     CheckState,
-    Observed,
     exit_code,
     run_check,
 )
