@@ -52,8 +52,9 @@ comparison: setup ## Two thousand configurations and 500 mutated files a version
 	$(PYTEST) $(COMPARISON)
 
 .PHONY: integration
+# They mostly wait, so four at a time need less than two processors.
 integration: setup ## The real operator against a real kube-apiserver
-	$(PYTEST) $(INTEGRATION) -n 2 --dist loadfile $(addprefix --ignore ,$(COMPARISON))
+	$(PYTEST) $(INTEGRATION) -n 4 --dist loadfile $(addprefix --ignore ,$(COMPARISON))
 
 .PHONY: e2e
 e2e: setup ## End to end: real kubelets and kube-schedulers (root)
@@ -74,7 +75,7 @@ bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 
 .PHONY: soak
 soak: export KSO_SOAK = 1
-soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES), 5000 objects (KSO_ODD_OBJECTS), 100000 files (KSO_FILES), 300 simulated worlds (KSO_WORLDS)
+soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES), 5000 objects (KSO_ODD_OBJECTS), 100000 files (KSO_FILES), 200000 forms (KSO_FORMS), 300 simulated worlds (KSO_WORLDS)
 	$(PYTEST) tests/integration/test_operator.py -k killed
 	$(PYTEST) tests/integration/test_containment.py
 	$(PYTEST) $(COMPARISON)
@@ -83,7 +84,7 @@ soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills 
 	hack/bench provider-upgrade
 	$(PYTEST) tests/simulation -n 2 --timeout 0
 	$(PYTEST) tests/unit/engine/test_containment.py tests/unit/engine/test_odd_neighbours.py -n 2 -s --timeout 0
-	$(PYTEST) tests/unit/cli/test_mutated_files.py -n 2 --timeout 0
+	$(PYTEST) tests/unit/cli/test_mutated_files.py tests/unit/offline/test_mutated_forms.py -n 2 --timeout 0
 	$(PYTEST) tests/release
 
 .PHONY: release
