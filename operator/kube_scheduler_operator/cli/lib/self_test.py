@@ -118,6 +118,8 @@ def test_pod(profile: TriedProfile, namespace: str, run: str) -> dict[str, Any]:
         },
         "spec": {
             "schedulerName": profile.name,
+            # It tries the scheduler, not the nodes: all of them may be the control plane's.
+            "tolerations": [{"operator": "Exists"}],
             "restartPolicy": "Never",
             "activeDeadlineSeconds": _LIFE,
             "terminationGracePeriodSeconds": 0,
