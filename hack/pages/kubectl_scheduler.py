@@ -18,7 +18,7 @@ from pages.asked import POD, asked
 from pages.customised import write_files
 from pages.stage import PREFIX, VIEWER, Stage
 from pages.terminal import sizes
-from pages.text import Keep, Section, Shown, index, page, tree
+from pages.text import ALL, Keep, Section, Shown, index, page, tree
 from pages.waiting import FILE, WORKLOAD, write_cluster, write_workload
 
 PAGE = paths.REPOSITORY / "docs" / "kubectl-scheduler-output.md"
@@ -480,7 +480,7 @@ def _options(stage: Stage) -> Section:
         [stage.terminal.run(f"{PREFIX} --version")],
         [stage.run("version --client")],
         [stage.terminal.run(f"{PREFIX} --help")],
-        *([stage.run(f"{words} --help")] for words in with_groups(COMMANDS)),
+        *([stage.run(f"{words} --help", ALL)] for words in with_groups(COMMANDS)),
     )
 
 
