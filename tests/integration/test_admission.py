@@ -140,8 +140,8 @@ def test_several_mistakes_are_reported_together_up_to_a_limit(guarded: Guarded) 
 
 
 def examples() -> Iterator[Any]:
-    """Overrides in the documentation."""
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    """Overrides in the documentation, except those that show an error."""
+    for page in sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "rules.md"}):
         for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
             for document in yaml.safe_load_all(block):
                 spec = (document.get("spec") or {}) if isinstance(document, dict) else {}
