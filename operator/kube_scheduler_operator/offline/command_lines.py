@@ -19,7 +19,7 @@ from .checks import CheckOptions, Item
 from .forms.form import CommandLine
 from .forms.objects import at, group_kind, label_of, name_of, namespace_of, objects, text
 from .linking import Readers, mount_of
-from .reader_target import stock_of
+from .reader_target import known_scheduler, stock_of
 
 FILE_NOT_MOUNTED: Final = "FileNotMounted"
 MISSING_KEY: Final = "MissingKey"
@@ -61,7 +61,9 @@ def check_command(
     version = command.version or (item.place.version if item.place else None)
     gates = replace(options.gates, version=version) if version else options.gates
     stock = options.stock and stock_of(command)
-    flags = command.flags
+    known = known_scheduler(command)
+    own = known.own_flags if known else frozenset()
+    flags = {name: values for name, values in command.flags.items() if name not in own}
     for problem in validate_flags(flags, gates.version, stock=stock):
         yield _at_its_flag(problem, command)
     if command.config and flags:

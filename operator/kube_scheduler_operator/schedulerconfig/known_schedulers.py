@@ -18,6 +18,8 @@ from .schema import STRING, List, Map, Struct, Type
 from .versions import Version
 
 _RECORD: Final = "known-schedulers.json"
+_OWN_FLAGS: Final = {"koordinator": frozenset({"address", "port"})}
+"""koordinator v1.6.0 and v1.7.0, cmd/koord-scheduler/app/options/insecure_serving.go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,11 @@ class KnownScheduler:
     def rules(self) -> Version:
         """The version whose rules are closest: that, or the oldest on record."""
         return max(self.kubernetes, OLDEST)
+
+    @property
+    def own_flags(self) -> frozenset[str]:
+        """Its flags, without dashes, that kube-scheduler no longer has."""
+        return _OWN_FLAGS.get(self.name, frozenset())
 
 
 @cache

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ...base.findings import WARNING, Path, Problem, did_you_mean, listing
+from ...base.objects import mapping
 from ...schedulerconfig.source import Document
-from .flags import of_map, of_names
+from .flags import of_map, of_names, of_words
 from .form import CommandLine, CommandLineFlag, Contents, Form
 from .objects import at, group_kind, label_of, objects, text, value_of, version_of
 
@@ -29,8 +30,17 @@ _KOPS_FLAGS: Final[Mapping[str, str]] = {
     "authorizationAlwaysAllowPaths": "authorization-always-allow-paths",
     "tlsCertFile": "tls-cert-file",
     "tlsPrivateKeyFile": "tls-private-key-file",
+    "kubeAPIQPS": "kube-api-qps",
+    "kubeAPIBurst": "kube-api-burst",
+    "leaderElect": "leader-elect",
+    "leaderElectLeaseDuration": "leader-elect-lease-duration",
+    "leaderElectRenewDeadlineDuration": "leader-elect-renew-deadline",
+    "leaderElectResourceLock": "leader-elect-resource-lock",
+    "leaderElectResourceName": "leader-elect-resource-name",
+    "leaderElectResourceNamespace": "leader-elect-resource-namespace",
+    "leaderElectRetryPeriod": "leader-elect-retry-period",
 }
-"""Field of spec.kubeScheduler -> the flag that kops makes of it."""
+"""Field of spec.kubeScheduler, or of its leaderElection -> the flag that kops makes of it."""
 _KOPS_CONFIG: Final = "/var/lib/kube-scheduler/config.yaml"
 PROFILES: Final = ("balanced", "bin-packing")
 """The profiles of Gardener's Shoots (offline/providers/gardener.py writes them)."""
@@ -45,7 +55,8 @@ def read_kops(document: Document) -> Contents | None:
     spec = at(value, "spec", "kubeScheduler")
     if not isinstance(spec, Mapping):
         return Contents()
-    arguments = tuple(_of_kops(spec, path))
+    election = mapping(spec.get("leaderElection"))
+    arguments = (*_of_kops(spec, path), *_of_kops(election, (*path, "leaderElection")))
     problems = []
     if spec.get("usePolicyConfigMap"):
         problems.append(
@@ -78,12 +89,19 @@ def _of_kops(spec: Mapping[str, Any], path: Path) -> Iterator[CommandLineFlag]:
 
 
 def read_k0s(document: Document) -> Contents | None:
-    """spec.scheduler.extraArgs of a ClusterConfig."""
+    """spec.scheduler of a ClusterConfig; its rawArgs come after its extraArgs."""
     value = value_of(document)
     if group_kind(value) != ("k0s.k0sproject.io", "ClusterConfig"):
         return None
-    path: Path = ("spec", "scheduler", "extraArgs")
-    arguments = tuple(of_map(at(value, *map(str, path)), path))
+    path: Path = ("spec", "scheduler")
+    spec = mapping(at(value, *map(str, path)))
+    raw = spec.get("rawArgs")
+    words = [
+        (word, (*path, "rawArgs", index))
+        for index, word in enumerate(raw if isinstance(raw, list) else ())
+        if isinstance(word, str)
+    ]
+    arguments = (*of_map(spec.get("extraArgs"), (*path, "extraArgs")), *of_words(words))
     if not arguments:
         return Contents()
     command = CommandLine(

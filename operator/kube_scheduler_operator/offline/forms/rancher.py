@@ -1,7 +1,7 @@
 """Rancher's: config.yaml of k3s and RKE2, clusters of Rancher, and cluster.yml of RKE1.
 
 Sources: k3s-io/docs at 147c369, docs/installation/configuration.md; rancher/rke2-docs at 9477b7b,
-docs/reference/server_config.md; rancher/rke 1.8, types/rke_types.go (SchedulerService).
+docs/reference/server_config.md; rancher/rke 1.7, types/rke_types.go (SchedulerService).
 """
 
 from __future__ import annotations
@@ -135,5 +135,5 @@ RANCHER_CLUSTER: Final = Form(
     read_cluster,
 )
 RKE1: Final = Form(
-    "cluster.yml of RKE1 (`services.scheduler`)", "rancher/rke 1.8, types/rke_types.go", read_rke1
+    "cluster.yml of RKE1 (`services.scheduler`)", "rancher/rke 1.7, types/rke_types.go", read_rke1
 )

@@ -1,7 +1,8 @@
 """Talos: cluster.scheduler of a machine configuration, and the document KubeSchedulerConfig.
 
-Source: siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json. Talos sets
-apiVersion, kind and the kubeconfig itself and refuses --config (internal/app/machined/pkg/
+Sources: siderolabs/talos at ad88231, pkg/machinery/config/types/v1alpha1/v1alpha1_types.go
+(SchedulerConfig, which the JSON schema of 1.14 no longer has) and types/k8s/scheduler.go. Talos
+sets apiVersion, kind and the kubeconfig itself and refuses --config (internal/app/machined/pkg/
 controllers/k8s).
 """
 
@@ -75,6 +76,7 @@ def _scheduler(document: Document, path: Path, label: str) -> Contents:
 
 TALOS: Final = Form(
     "Talos machine configuration (`cluster.scheduler`), KubeSchedulerConfig",
-    "siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json",
+    "siderolabs/talos at ad88231, pkg/machinery/config/types/v1alpha1/v1alpha1_types.go and "
+    "k8s/scheduler.go beside it",
     read,
 )
