@@ -57,8 +57,7 @@ def _warnings(
     item: Item, config: Mapping[str, Any], target: Target, options: CheckOptions
 ) -> Iterator[Problem]:
     """The warnings that concern the way in which a configuration is used."""
-    place = options.place or (item.place.place if item.place else "")
-    if place in _PROVIDERS_OWN:
+    if is_run_by_provider(item, options):
         yield from standalone_warnings(config, target)
         return
     warn = file_warnings if needs_kubeconfig(item) else config_warnings
@@ -67,6 +66,12 @@ def _warnings(
         # A static Pod is the control plane's scheduler, whatever its leader election.
         if not (is_static and problem.reason == SECOND_DEFAULT_SCHEDULER):
             yield problem
+
+
+def is_run_by_provider(item: Item, options: CheckOptions) -> bool:
+    """Whether a configuration is for the scheduler that a provider runs, one in each cluster."""
+    place = options.place or (item.place.place if item.place else "")
+    return place in _PROVIDERS_OWN
 
 
 def needs_kubeconfig(item: Item) -> bool:

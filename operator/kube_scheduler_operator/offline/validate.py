@@ -29,7 +29,7 @@ from ..schedulerconfig.source_tree import SourceNode
 from ..schedulerconfig.warnings import ConfiguredScheduler, warnings_between
 from .checks import Checked, Checker, CheckOptions, Item, Kind
 from .command_lines import check_command, check_together
-from .control_plane import check_configurations
+from .control_plane import check_configurations, is_run_by_provider
 from .documents import (
     FIRST_ONLY,
     NO_DOCUMENT,
@@ -541,7 +541,7 @@ def _check(
         for item, problem in checked.problems:
             if (id(item), format_path(problem.path)) not in reported:
                 yield item, problem
-    yield from _between(processes, found)
+    yield from _between(processes, found, options)
     started = [pair for source in sources for pair in source.commands]
     every = sources_items(sources)
     readers = Readers([command for _, command in started], every)
@@ -557,7 +557,9 @@ _MOST_COMPARED: Final = 8
 
 
 def _between(
-    processes: Sequence[tuple[Item, ConfiguredScheduler]], found: Collection[str]
+    processes: Sequence[tuple[Item, ConfiguredScheduler]],
+    found: Collection[str],
+    options: CheckOptions,
 ) -> Iterator[tuple[Item, Problem]]:
     """Warnings about schedulers that would run in one cluster.
 
@@ -570,8 +572,11 @@ def _between(
     for directory, group in groups.items():
         if directory != _NAMED and len(group) > _MOST_COMPARED:
             continue
-        by_process = {id(process): item for item, process in group}
-        for process, problem in warnings_between([process for _, process in group]):
+        own = [pair for pair in group if not is_run_by_provider(pair[0], options)]
+        # Several of a provider belong to several clusters, because each has one.
+        compared = group if len(group) - len(own) < 2 else own
+        by_process = {id(process): item for item, process in compared}
+        for process, problem in warnings_between([process for _, process in compared]):
             yield by_process[id(process)], problem
 
 

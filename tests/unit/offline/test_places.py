@@ -87,6 +87,14 @@ def test_aks_takes_documented_plugins() -> None:
     }
 
 
+@pytest.mark.parametrize(("place", "warned"), [("aks", False), ("upstream", True)])
+def test_schedulers_that_a_provider_runs_share_no_lease(place: str, warned: bool) -> None:
+    configs = {name: {**HEAD, **packed(schedulerName=name)} for name in ("a", "b")}
+    files = [(f"{name}.yaml", yaml.safe_dump(config)) for name, config in configs.items()]
+    report = validate(files, options_for(place, OPTIONS))
+    assert ("SharedLease" in {each.reason for each in report.findings}) == warned
+
+
 def test_a_scheduler_has_its_own_plugins_and_those_of_kubernetes() -> None:
     def enabled(name: str, point: str = "multiPoint") -> dict[str, Any]:
         lists = {point: {"enabled": [{"name": name}]}}

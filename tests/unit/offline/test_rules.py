@@ -44,9 +44,6 @@ NOT_FROM_FILES = {
 
 UNAVOIDABLE = {
     "NoCipherSuite": {"UnsupportedCipherSuite"},
-    "PluginNotSupported": {"SharedLease"},
-    "ProfileNotSupported": {"SharedLease"},
-    "ReservedProfile": {"SharedLease"},
     "SchedulerNameTaken": {"SameSchedulerName"},
 }
 """Other rules that the example of a rule also violates, because no file violates only that one."""
