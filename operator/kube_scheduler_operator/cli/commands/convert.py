@@ -25,15 +25,16 @@ from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.validation import UNKNOWN_PLUGIN, Target
 from ...schedulerconfig.versions import Version
 from ...schedulerconfig.yaml_text import yaml_text
-from ..lib import convert_crane, convert_objects
+from ..lib import convert_crane, convert_forms, convert_objects
 from ..lib.errors import CommandError
 from ..lib.flags import DEFAULT_VERSION, add_file_arguments, file_names
 from ..lib.input_files import (
     UnreadableDocumentError,
     embedded_document,
     embedded_errors,
+    objects_of,
     read_documents,
-    read_files,
+    read_paths,
 )
 
 _CONFIG_MAP: Final = "ConfigMap"
@@ -49,6 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "With --to, converts to objects for kubectl apply. Converts configurations with crane's "
         "plugin Dynamic, and manifests of kube-safe-scheduler, to such objects as well. The file "
         "may have several documents and ConfigMaps that contain them; other objects are skipped. "
+        "A file of another product with one configuration in it is taken as well. "
         "The exit code is 0 if everything was converted, 1 if not or if the scheduler would not "
         "start with the result, 2 for invalid usage.",
     )
@@ -90,7 +92,10 @@ def run(args: argparse.Namespace) -> int:
         if note:
             sys.stderr.write(f"note: {note}\n")
         convert_objects.check_flags(args)
-        documents = [each for _, _, objects in read_files(file_names(args)) for each in objects]
+        files = read_paths(file_names(args))
+        documents = [each for _, _, objects in objects_of(files) for each in objects]
+        if not any(map(_is_converted, documents)):
+            documents = convert_forms.configuration_in(files, version) or documents
         policy = _policy_from_flag(args.policy)
     except (CommandError, ValueError) as error:
         _print_error(error)
@@ -269,6 +274,12 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
         else:
             found.append((f"document {number}", document))  # the conversion reports its errors
     return found, failed
+
+
+def _is_converted(document: Any) -> bool:
+    """Whether a document is converted itself, or is a ConfigMap, of which each value may be."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    return kind == _CONFIG_MAP or _is_scheduler(document) or convert_crane.is_load_policy(document)
 
 
 def _is_scheduler(document: Any) -> bool:

@@ -157,7 +157,15 @@ def read_files(names: Sequence[str]) -> Iterator[tuple[str, bool, list[Any]]]:
         UnreadableDocumentError: kube-scheduler would not read a file; one line for each problem.
         UsageError: one of them cannot be read, or has nothing to read.
     """
-    files = read_paths(names)
+    return objects_of(read_paths(names))
+
+
+def objects_of(files: InputFiles) -> Iterator[tuple[str, bool, list[Any]]]:
+    """`read_files` of files that are read already.
+
+    Raises:
+        UnreadableDocumentError: kube-scheduler would not read one; one line for each problem.
+    """
     for name, content in files.contents:
         objects, errors = _parse(content, name)
         found = name in files.found

@@ -154,6 +154,53 @@ def test_a_configuration_in_a_config_map(file: Write, capsys: Any) -> None:
     assert yaml.safe_load(capsys.readouterr().out)["profiles"][0]["schedulerName"] == "my-scheduler"
 
 
+OLD = yaml.safe_dump(component("v1beta3", profiles=[{"schedulerName": "packed"}]))
+INSIDE = {
+    "AKS": {
+        "apiVersion": "aks.azure.com/v1alpha1",
+        "kind": "SchedulerConfiguration",
+        "metadata": {"name": "upstream"},
+        "spec": {"rawConfig": OLD},
+    },
+    "Secret": {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "packed"},
+        "stringData": {"config.yaml": OLD, "token": "not-to-be-shown"},
+    },
+    "Talos": {"cluster": {"scheduler": {"config": yaml.safe_load(OLD)}}},
+    "values": {"replicas": 1, "schedulerConfig": OLD},
+}
+
+
+@pytest.mark.parametrize("document", INSIDE.values(), ids=list(INSIDE))
+def test_the_only_configuration_in_a_file_of_another_product(
+    document: Any, file: Write, capsys: Any
+) -> None:
+    assert main(["convert", "-f", file(document)]) == 0
+    output, changes = capsys.readouterr()
+    assert yaml.safe_load(output)["profiles"] == [{"schedulerName": "packed"}]
+    assert yaml.safe_load(output)["apiVersion"] == "kubescheduler.config.k8s.io/v1"
+    assert changes.startswith("note: from ")
+    assert "replace it there" in changes
+    assert "not-to-be-shown" not in output + changes
+
+
+def test_several_configurations_in_files_of_other_products(file: Write, capsys: Any) -> None:
+    assert main(["convert", "-f", file(INSIDE["AKS"]), "-f", file(INSIDE["Secret"])]) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert "2 configurations are in other documents (SchedulerConfiguration upstream in " in errors
+
+
+def test_a_broken_configuration_in_a_file_of_another_product(file: Write, capsys: Any) -> None:
+    broken = {**INSIDE["AKS"], "spec": {"rawConfig": OLD + "profiles: []\n"}}
+    assert main(["convert", "-f", file(broken)]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert "profiles" in errors
+
+
 def test_policy_in_a_config_map_of_the_same_file(file: Write, capsys: Any) -> None:
     assert run("-f", file(POLICY_MAP, AGENT_SCHEDULER)) == 0
     (made,) = yaml.safe_load_all(capsys.readouterr().out)
