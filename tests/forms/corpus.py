@@ -1,6 +1,8 @@
 """The corpus of forms: files after public ones, which each name their source.
 
-A case is a file, or a folder with the files of one run.
+A case is a file, or a folder with the files of one run. A source is a page or a file that was
+opened and has the shape of the case: its fields, their nesting, its flags. Values and mistakes are
+ours. A case without such a source belongs in the tests of its form instead.
 """
 
 from __future__ import annotations
