@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def configuration_in(files: InputFiles, version: Version) -> list[Any]:
-    """The only configuration inside of other documents, in a list; empty if there is none.
+    """The only configuration inside of other documents, in a list; empty without one.
 
     Reports on standard error where it stands.
 
