@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster import (
@@ -36,7 +37,6 @@ from cluster.console import EXISTING_CLUSTER, SandboxError, say, step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from cluster.archive import Image
     from cluster.model import Node, Sandbox
@@ -71,12 +71,27 @@ def check_machine(node_count: int) -> None:
         raise SandboxError("missing: openssl; install it with your package manager")
 
 
+_INOTIFY_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+_ENOUGH_INSTANCES = 1024
+"""For several sandboxes of three nodes: a node's containerd and kubelet have some 20, and the usual
+limit of 128 is for all processes of a user."""
+
+
+def allow_inotify() -> None:
+    """Raise the limit of inotify instances of this machine, without which kubelets end."""
+    before = int(_INOTIFY_INSTANCES.read_text())
+    if before < _ENOUGH_INSTANCES:
+        _INOTIFY_INSTANCES.write_text(str(_ENOUGH_INSTANCES))
+        say(f"  fs.inotify.max_user_instances is {_ENOUGH_INSTANCES} now, it was {before}")
+
+
 def setup(*, with_nodes: bool, kubernetes: str | None = None) -> dict[str, Path]:
     """Prepare the machine: packages, binaries and images; quick when nothing is missing."""
     version = releases.choose(kubernetes)
     check_machine(int(with_nodes))
     if with_nodes:
         packages.ensure(packages.NODE_TOOLS)
+        allow_inotify()
     wanted = binaries.CONTROL_PLANE + (binaries.NODE if with_nodes else ())
     return binaries.provide(wanted, version)
 

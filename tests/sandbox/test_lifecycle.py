@@ -63,3 +63,14 @@ def test_a_controller_manager_that_ended_is_reported_at_once_with_its_log(
         lifecycle.wait_for_accounts(sandbox, api)
     monkeypatch.setattr(lifecycle, "_takes_pods", lambda _: True)
     lifecycle.wait_for_accounts(sandbox, api)
+
+
+@pytest.mark.parametrize(("before", "after"), [("128", "1024"), ("8192", "8192")])
+def test_the_limit_of_inotify_instances_is_raised_and_never_lowered(
+    before: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "max_user_instances"
+    file.write_text(f"{before}\n")
+    monkeypatch.setattr(lifecycle, "_INOTIFY_INSTANCES", file)
+    lifecycle.allow_inotify()
+    assert file.read_text().strip() == after
