@@ -13,9 +13,12 @@ from kube_scheduler_operator.simulate.placements import (
     distribution,
     interleaved,
     node_counts,
+    queue_groups,
     spread,
 )
+from kube_scheduler_operator.simulate.scenario import Prepared
 from kube_scheduler_operator.simulate.utilization import Utilization
+from kube_scheduler_operator.simulate.world import World
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -64,22 +67,47 @@ def test_a_picture_has_a_panel_for_each_configuration_and_a_bar_for_each_node() 
     assert heights == [0.0, 45.0, 90.0, 135.0]  # of 150: 0 %, 30 %, 60 %, 90 %
 
 
-def _pod(name: str, owner: str, **metadata: str) -> dict[str, Any]:
-    reference = {"kind": "ReplicaSet", "name": owner, "controller": True}
+def _pod(name: str, owner: str, kind: str = "ReplicaSet", **metadata: str) -> dict[str, Any]:
+    reference = {"kind": kind, "name": owner, "controller": True}
     named = {"name": name, "namespace": "shop", "ownerReferences": [reference], **metadata}
-    return {"kind": "Pod", "metadata": named}
+    return {"kind": "Pod", "metadata": named, "spec": {}}
 
 
-def test_new_pods_of_several_workloads_come_mixed_and_others_keep_their_places() -> None:
+def test_new_pods_come_in_the_growing_batches_of_their_controllers() -> None:
     waiting = [_pod(f"w{at}", "old", creationTimestamp="2026-01-01T00:00:00Z") for at in range(3)]
-    first = [_pod(f"a{at}", "a") for at in range(20)]
-    second = [_pod(f"b{at}", "b") for at in range(20)]
-    pods = [*waiting, *first, *second]
+    first = [_pod(f"a{at}", "a") for at in range(10)]
+    second = [_pod(f"b{at}", "b") for at in range(10)]
+    third = [_pod(f"c{at}", "c", "StatefulSet") for at in range(4)]
+    pods = [*waiting, *first, *second, *third]
     orders = [interleaved(pods, random.Random(number)) for number in range(5)]
     for order in orders:
         assert order[:3] == waiting
-        assert [pod for pod in order if pod in first] == first
-        assert [pod for pod in order if pod in second] == second
-        assert any(pod in second for pod in order[3:13])
+        for own in (first, second, third):
+            assert [pod for pod in order if pod in own] == own
+        names = "".join(pod["metadata"]["name"][0] for pod in order[3:])
+        begin, rest = names[:3], names[3:]
+        assert sorted(begin) == ["a", "b", "c"], "one each"
+        assert sorted(rest[:5]) == ["a", "a", "b", "b", "c"], "two, or the next of a StatefulSet"
+        assert sorted(rest[5:14]) == [*"aaaabbbbc"]
+        assert {"aaaa", "bbbb"} <= {rest[at : at + 4] for at in range(5, 11)}
     assert orders[0] != orders[1]
     assert interleaved(pods, random.Random(0)) == orders[0]
+
+
+def test_new_pods_are_alone_in_the_queue_and_waiting_ones_together() -> None:
+    waiting = [_pod(f"w{at}", "old", creationTimestamp="2026-01-01T00:00:00Z") for at in range(3)]
+    new = [_pod(f"a{at}", "a") for at in range(3)]
+
+    def groups(*pods: dict[str, Any], in_order: bool = False) -> list[list[str]]:
+        prepared = Prepared(World(), list(pods), set(), in_order=in_order)
+        return [[pod["metadata"]["name"] for pod in group] for group in queue_groups(prepared)]
+
+    assert groups(*waiting, *new) == [["w0", "w1", "w2"], ["a0"], ["a1"], ["a2"]]
+    assert groups() == []
+    important = {**new[0], "spec": {"priority": 10}}
+    assert groups(*waiting, important, new[1]) == [["w0", "w1", "w2", "a0", "a1"]]
+    gang = [{**pod, "spec": {"workloadRef": {"name": "a", "podGroup": "g"}}} for pod in new]
+    assert groups(*gang) == [["a0", "a1", "a2"]]
+    assert groups(important, *new[1:], in_order=True) == [["a0"], ["a1", "a2"]]
+    many = [_pod(f"m{at}", "m") for at in range(1001)]
+    assert len(groups(*many)) == 1
