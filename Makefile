@@ -52,9 +52,9 @@ comparison: setup ## Two thousand configurations and 500 mutated files a version
 	$(PYTEST) $(COMPARISON)
 
 .PHONY: integration
-# They mostly wait, so four at a time need less than two processors.
+# They mostly wait, so three at a time need less than two processors.
 integration: setup ## The real operator against a real kube-apiserver
-	$(PYTEST) $(INTEGRATION) -n 4 --dist loadfile $(addprefix --ignore ,$(COMPARISON))
+	$(PYTEST) $(INTEGRATION) -n 3 --dist loadfile $(addprefix --ignore ,$(COMPARISON))
 
 .PHONY: e2e
 e2e: setup ## End to end: real kubelets and kube-schedulers (root)
