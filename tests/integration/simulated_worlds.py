@@ -30,6 +30,8 @@ _TAINTS: Final = (
     {"key": "maintenance", "effect": "NoExecute"},
     {"key": "slow", "value": "yes", "effect": "PreferNoSchedule"},
 )
+_STAYS: Final = {"operator": "Exists", "effect": "NoExecute"}
+"""Toleration of running pods: kube-controller-manager evicts others while the world is compared."""
 
 
 @dataclass
@@ -58,10 +60,13 @@ def generate(seed: int) -> GeneratedWorld:
     prefix = f"w{seed}"
     for number in range(chance.randint(3, 8)):
         world.nodes.append(_node(chance, f"{prefix}-n{number}"))
+    if world.profile.get("plugins", {}).get("filter"):
+        _forbid_evictions(world.nodes)
     names = [node["metadata"]["name"] for node in world.nodes]
     for number in range(chance.randint(0, 14)):
         pod = _pod(chance, f"{prefix}-r{number}", running=True)
         pod["spec"]["nodeName"] = chance.choice(names)
+        pod["spec"].setdefault("tolerations", []).append(_STAYS)
         world.running.append(pod)
     _volumes(chance, world, prefix, names)
     _devices(chance, world, prefix, names)
@@ -73,6 +78,13 @@ def generate(seed: int) -> GeneratedWorld:
     simple.sort(key=lambda pod: "priorityClassName" in pod["spec"])
     world.waiting = simple + [_using(chance, pod, prefix) for pod in _special(chance, prefix)]
     return world
+
+
+def _forbid_evictions(nodes: list[Object]) -> None:
+    """Without TaintToleration's filter, pods are placed on nodes from which they are evicted."""
+    for node in nodes:
+        taints = node["spec"]["taints"]
+        node["spec"]["taints"] = [each for each in taints if each["effect"] != "NoExecute"]
 
 
 def _profile(chance: random.Random) -> Object:
