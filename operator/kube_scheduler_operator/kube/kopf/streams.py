@@ -167,7 +167,7 @@ class Streams:
             await asyncio.Event().wait()  # undeclared: no request, so no permission is needed
             return
         state.opened = True
-        delay = 0.0
+        delay, closed = 0.0, False
         while True:
             started = time.monotonic()
             sources = [
@@ -186,8 +186,16 @@ class Streams:
             try:
                 async with aclosing(self._round(state, merged(sources))) as events:
                     async for event in events:
-                        yield event
+                        try:
+                            yield event
+                        except GeneratorExit:
+                            closed = True
+                            raise
             except Exception as error:  # one stream must not stop the operator
+                if closed:
+                    # kopf does not close streams. The loop closes those that are garbage, and the
+                    # generators that they read from, side by side; one of them comes second.
+                    return
                 self._failed(state.spec.stream, error)
             if time.monotonic() - started >= self._tuning.stable:
                 delay = 0.0

@@ -7,7 +7,9 @@ import contextvars
 import dataclasses
 import importlib
 import inspect
+import itertools
 import logging
+import sys
 from contextlib import aclosing
 from typing import Any
 
@@ -100,6 +102,37 @@ async def test_incomplete_list_deletes_nothing(monkeypatch):
         7,
     )
     assert shorter(out)[3:] == [(None, "1"), (None, "2"), ("DELETED", "1"), LISTED]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+async def test_a_stream_that_is_closed_beside_its_sources_is_not_requested_again(
+    monkeypatch, order
+):
+    """kopf drops streams unclosed; the loop closes all generators that are garbage side by side."""
+    requests, failures, generators = [], [], []
+
+    async def infinite_watch(**_: Any):
+        requests.append(1)
+        yield LISTED
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(streams, "infinite_watch", infinite_watch)
+    made = streams.Streams(
+        [WatchSpec(CONFIG_MAPS, "ops")],
+        tuning=QUICK,
+        listed=lambda _: None,
+        failed=lambda _, error: failures.append(error),
+    )
+    before = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(firstiter=generators.append)
+    try:
+        stream = made.watch(settings=kopf.OperatorSettings(), resource=CONFIG_MAPS, namespace="ops")
+        assert await anext(stream) is LISTED
+    finally:
+        sys.set_asyncgen_hooks(*before)
+    closing = [asyncio.create_task(generators[index].aclose()) for index in order]
+    _, unfinished = await asyncio.wait(closing, timeout=1)
+    assert (len(requests), failures, unfinished) == (1, [], set())
 
 
 async def test_object_that_the_watch_deleted_is_not_deleted_again(monkeypatch):
