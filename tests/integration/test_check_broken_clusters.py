@@ -597,7 +597,8 @@ def test_a_profile_that_no_scheduler_serves_fails_the_self_test(world: World) ->
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=str)
 def test_an_interrupted_self_test_leaves_no_pod(world: World, sent: signal.Signals) -> None:
     process = subprocess.Popen(
-        [PROGRAM, "check", "--schedule", "--timeout", "60"],
+        # What is started in the background, as tests may be, ignores SIGINT.
+        ["env", "--default-signal=INT", PROGRAM, "check", "--schedule", "--timeout", "60"],
         env={**os.environ, "KUBECONFIG": str(world.sandbox.kubeconfig)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
