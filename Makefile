@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
 INTEGRATION ?= tests/integration
-COMPARISON := tests/integration/test_two_thousand_configurations.py tests/integration/test_mutated_files.py
+COMPARISON := $(addprefix tests/integration/,test_two_thousand_configurations.py test_mutated_files.py test_forms_against_binary.py)
 LEDGER := .pytest_cache/e2e
 # Without cached byte code, every start of the operator compiles its libraries: 3 s of work.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,7 +48,7 @@ simulation: setup ## The real reconcile in a simulated cluster with faults
 	$(PYTEST) tests/simulation -n 2 --timeout 900
 
 .PHONY: comparison
-comparison: setup ## Two thousand configurations and 500 mutated files a version, compared with kube-scheduler
+comparison: setup ## Two thousand configurations, 500 mutated files a version, and forms, compared with kube-scheduler
 	$(PYTEST) $(COMPARISON)
 
 .PHONY: integration

@@ -64,6 +64,7 @@ class Image:
     arguments: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     created: str = _EPOCH
+    architecture: str = field(default_factory=architecture)
 
     @property
     def digest(self) -> str:
@@ -97,7 +98,7 @@ class Image:
 
     def _config(self) -> dict[str, Any]:
         return {
-            "architecture": architecture(),
+            "architecture": self.architecture,
             "os": "linux",
             "created": self.created,
             "config": {

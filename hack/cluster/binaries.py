@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cluster import packages, paths, releases
 from cluster.console import EXISTING_CLUSTER, CommandError, SandboxError, run, say, step
@@ -145,10 +145,18 @@ def built_from(name: str, sources: Iterable[Path]) -> Path:
     return paths.cache_dir() / "build" / f"{name}-{digest.hexdigest()[:12]}"
 
 
+_MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
 def architecture() -> str:
     """This machine, in Kubernetes' words."""
-    machine = platform.machine()
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+    found = platform.machine()
+    return {kernel: ours for ours, kernel in _MACHINES.items()}.get(found, found)
+
+
+def machine(architecture: str) -> str:
+    """An architecture in the kernel's words: `amd64` is `x86_64`."""
+    return _MACHINES.get(architecture, architecture)
 
 
 def _download(missing: Collection[str], version: str) -> None:

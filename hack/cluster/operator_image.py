@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import shutil
 import sys
 import tempfile
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import archive, images, packages, paths
+from cluster import archive, binaries, emulation, images, packages, paths
 from cluster.archive import Image, Layer
 from cluster.console import SandboxError, run, step, succeeds
 
@@ -41,6 +41,7 @@ _UNUSED = "kubernetes/aio"
 """The Kubernetes client once more for asyncio, 65 MB; only its reading of kubeconfigs is used."""
 
 _SOURCES = ("operator", "crds", "templates", "bindata", "pyproject.toml", "README.md", "LICENSE")
+_HERE = binaries.architecture()
 _LOCK = paths.REPOSITORY / "requirements.lock"
 _OLD_LAYERS_KEPT = 3
 _SCRIPT = """\
@@ -51,8 +52,12 @@ sys.exit({function}())
 """
 
 
-def build(base_layer: Layer | None = None) -> Image:
+def build(base_layer: Layer | None = None, architecture: str = _HERE) -> Image:
     """Build what has changed of the image, on the Debian of today or on a given lowest layer.
+
+    Args:
+        base_layer: the lowest layer, of the same architecture.
+        architecture: `amd64` or `arm64`; this machine's by default.
 
     Raises:
         SandboxError: The project is not complete, or a tool fails.
@@ -62,34 +67,40 @@ def build(base_layer: Layer | None = None) -> Image:
             raise SandboxError(f"the operator's image needs {needed.name}, which is not there yet")
     packages.ensure(packages.IMAGE_TOOLS)
     with paths.locked(images.folder() / ".operator.lock"):
-        first, *others = _recipes()
-        lowest = base_layer or _cached(*first)
-        layers = (lowest, *(_cached(*recipe) for recipe in others))
-    entrypoint = ("/usr/local/bin/kube-scheduler-operator",)
-    environment = {**images.PATH, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
-    return Image(images.OPERATOR, layers, entrypoint, user="65532:65532", environment=environment)
+        first, *others = _recipes(architecture)
+        lowest = base_layer or _cached(architecture, *first)
+        layers = (lowest, *(_cached(architecture, *recipe) for recipe in others))
+    return Image(
+        images.OPERATOR,
+        layers,
+        ("/usr/local/bin/kube-scheduler-operator",),
+        user="65532:65532",
+        environment={**images.PATH, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"},
+        architecture=architecture,
+    )
 
 
-def base() -> Layer:
+def base(architecture: str = _HERE) -> Layer:
     """The lowest layer, a minimal Debian, built first if it is not there yet."""
     packages.ensure(packages.IMAGE_TOOLS)
     with paths.locked(images.folder() / ".operator.lock"):
-        return _cached(*_recipes()[0])
+        return _cached(architecture, *_recipes(architecture)[0])
 
 
 def built() -> Image | None:
     """The image if it needs no building; so it can be on a node from the start at no cost."""
-    wanted = _recipes()
-    if all(_target(name, ingredients).exists() for name, ingredients, _make in wanted):
+    wanted = _recipes(_HERE)
+    if all(_target(_HERE, name, parts).exists() for name, parts, _make in wanted):
         return build()
     return None
 
 
-def _recipes() -> list[tuple[str, list[str | bytes], Callable[[Path], None]]]:
+def _recipes(architecture: str) -> list[tuple[str, list[str | bytes], Callable[[Path], None]]]:
     """The layers, lowest first: name, what it is made of, how."""
+    dependencies = partial(_build_dependencies, architecture=architecture)
     return [
-        ("base", base_recipe(), debootstrap),
-        ("dependencies", [_LOCK.read_bytes(), _UNUSED], _build_dependencies),
+        ("base", base_recipe(), partial(debootstrap, architecture=architecture)),
+        ("dependencies", [_LOCK.read_bytes(), _UNUSED], dependencies),
         ("application", list(_source_contents()), _build_application),
     ]
 
@@ -99,20 +110,25 @@ def base_recipe() -> list[str | bytes]:
     return [SUITE, _PACKAGES, *_UNWANTED]
 
 
-def _target(name: str, ingredients: Iterable[str | bytes]) -> Path:
-    digest = hashlib.sha256(f"{_RECIPE} {platform.machine()}".encode())
+def _target(architecture: str, name: str, ingredients: Iterable[str | bytes]) -> Path:
+    digest = hashlib.sha256(f"{_RECIPE} {binaries.machine(architecture)}".encode())
     for one in ingredients:
         content = one.encode() if isinstance(one, str) else one
         digest.update(hashlib.sha256(content).digest())
     return images.folder() / f"operator-{name}-{digest.hexdigest()[:12]}.layer"
 
 
-def _cached(name: str, ingredients: Iterable[str | bytes], make: Callable[[Path], None]) -> Layer:
+def _cached(
+    architecture: str,
+    name: str,
+    ingredients: Iterable[str | bytes],
+    make: Callable[[Path], None],
+) -> Layer:
     """Return a layer from the cache, or make it; of older ones only the last few are kept."""
-    target = _target(name, ingredients)
+    target = _target(architecture, name, ingredients)
     folder = target.parent
     if not target.exists():
-        with step(f"operator image: {name}"):
+        with step(f"operator image: {name} ({architecture})"):
             make(target)
         age = sorted(folder.glob(f"operator-{name}-*.layer"), key=lambda one: one.stat().st_mtime)
         for old in age[:-_OLD_LAYERS_KEPT]:
@@ -133,11 +149,11 @@ def _source_contents() -> Iterable[str | bytes]:
                 yield file.read_bytes()
 
 
-def debootstrap(target: Path, *sources: str) -> None:
+def debootstrap(target: Path, *sources: str, architecture: str) -> None:
     """Write the lowest layer, from Debian's mirror or from other sources of packages.
 
     Raises:
-        SandboxError: mmdebstrap fails.
+        SandboxError: mmdebstrap fails, or this machine cannot run programs of the architecture.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.tar")
@@ -145,14 +161,16 @@ def debootstrap(target: Path, *sources: str) -> None:
     # What names the source is not part of the image, which has no apt.
     hooks = ['--customize-hook=rm -rf "$1"/etc/apt/sources.list*'] if sources else []
     # "essential" has no apt: nothing is ever installed into a running container.
-    run("mmdebstrap", "--quiet", "--variant=essential", f"--include={_PACKAGES}", "--format=tar",
-        *excludes, *hooks, SUITE, temporary, *sources, timeout=900,
-        env={**os.environ, "SOURCE_DATE_EPOCH": "0"})  # fmt: skip
+    with emulation.running(architecture):  # the packages' own scripts configure them
+        run("mmdebstrap", "--quiet", "--variant=essential", f"--include={_PACKAGES}",
+            "--format=tar", f"--architectures={architecture}",
+            *excludes, *hooks, SUITE, temporary, *sources, timeout=1800,
+            env={**os.environ, "SOURCE_DATE_EPOCH": "0"})  # fmt: skip
     temporary.rename(target)
 
 
-def _build_dependencies(target: Path) -> None:
-    machine = platform.machine()
+def _build_dependencies(target: Path, architecture: str) -> None:
+    machine = binaries.machine(architecture)
     abi = f"cp{_PYTHON.replace('.', '')}"
     tags = [f"manylinux2014_{machine}", *(f"manylinux_2_{n}_{machine}" for n in range(36, 16, -1))]
     with tempfile.TemporaryDirectory() as folder:

@@ -30,6 +30,9 @@ NODE_TOOLS = {
 
 IMAGE_TOOLS = {"mmdebstrap": "mmdebstrap"}
 
+EMULATION_TOOLS = {"qemu-aarch64-static": "qemu-user-static", "arch-test": "arch-test"}
+"""What runs programs of another architecture, and shows that they run."""
+
 SHELL_TOOLS = {"bash": "bash", "zsh": "zsh", "fish": "fish"}
 """What completion is tried with."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,6 +49,12 @@ def parser() -> argparse.ArgumentParser:
     build.add_argument("--directory", type=Path, default=paths.REPOSITORY / "dist")
     build.add_argument("--part", action="append", choices=PARTS, help="only these; repeatable")
     build.add_argument(
+        "--architecture",
+        action="append",
+        choices=debian.ARCHITECTURES,
+        help="images for these alone; repeatable (default: all, another machine's by emulation)",
+    )
+    build.add_argument(
         "--dirty", action="store_true", help="also with files that are not committed"
     )
     build.set_defaults(run=_build)
@@ -68,15 +75,26 @@ def parser() -> argparse.ArgumentParser:
 def _build(arguments: argparse.Namespace) -> None:
     shutil.rmtree(arguments.directory, ignore_errors=True)
     arguments.directory.mkdir(parents=True)
-    parts = arguments.part or PARTS
     found = source.discover(arguments.version, dirty=arguments.dirty)
-    build_parts(found, arguments.directory, parts)
+    architectures = arguments.architecture or debian.ARCHITECTURES
+    build_parts(found, arguments.directory, arguments.part or PARTS, architectures)
     for file in sorted(arguments.directory.iterdir()):
         say(f"  {file.stat().st_size / 2**20:8.1f} MiB  {file.name}")
 
 
-def build_parts(found: Source, folder: Path, parts: tuple[str, ...] = PARTS) -> None:
+def build_parts(
+    found: Source,
+    folder: Path,
+    parts: Collection[str] = PARTS,
+    architectures: Collection[str] = debian.ARCHITECTURES,
+) -> None:
     """Build parts of a release, with notes, bills, provenance, checksums and signatures.
+
+    Args:
+        found: the commit.
+        folder: an empty one.
+        parts: some of PARTS.
+        architectures: those of the images.
 
     Raises:
         SandboxError: a part cannot be built.
@@ -94,10 +112,10 @@ def build_parts(found: Source, folder: Path, parts: tuple[str, ...] = PARTS) -> 
         with step("standalone archive"):
             made = standalone.build(found, folder)
         sbom.write(found, made.archive, sbom.installed_components(made.packages))
-    if "image" in parts:
-        with step("image"):
-            layout = image.write(image.build(found), found, folder)
-        lock = debian.read(debian.LOCK.read_text())
+    for architecture in architectures if "image" in parts else ():
+        lock = debian.read(architecture)
+        with step(f"image for {architecture}"):
+            layout = image.write(image.build(found, lock), found, folder)
         components = [
             *sbom.python_components(requirements),
             *sbom.debian_components(lock, operator_image.SUITE),
@@ -114,7 +132,9 @@ def _prepare(arguments: argparse.Namespace) -> None:
 
 
 def _lock(_arguments: argparse.Namespace) -> None:
-    say(f"hack/releasing/debian.lock: {debian.write()} packages")
+    for architecture in debian.ARCHITECTURES:
+        count = debian.write(architecture)
+        say(f"{debian.file(architecture).relative_to(paths.REPOSITORY)}: {count} packages")
 
 
 def _finish(arguments: argparse.Namespace) -> None:

@@ -6,19 +6,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cluster import archive, binaries, operator_image, paths
+from cluster import archive, operator_image, paths
 from cluster.archive import Image
 from releasing import debian
 from releasing.source import Source
 
 
-def build(source: Source) -> Image:
-    """The image of the release for this machine's architecture.
+def build(source: Source, lock: debian.Lock) -> Image:
+    """The image of the release for the lock's architecture.
 
     Raises:
         SandboxError: a package cannot be downloaded, or a tool fails.
     """
-    built = operator_image.build(debian.base(debian.read(debian.LOCK.read_text())))
+    built = operator_image.build(debian.base(lock), lock.architecture)
     cache = paths.cache_dir() / "release" / "layers"
     labels = {
         "org.opencontainers.image.title": "kube-scheduler-operator",
@@ -37,7 +37,7 @@ def build(source: Source) -> Image:
 
 def write(image: Image, source: Source, folder: Path) -> Path:
     """Write the layout as a tar, which `skopeo`, `docker load` and `ctr images import` read."""
-    name = f"kube-scheduler-operator-{source.tag}-linux-{binaries.architecture()}.oci.tar"
+    name = f"kube-scheduler-operator-{source.tag}-linux-{image.architecture}.oci.tar"
     target = folder / name
     with target.open("wb") as file:
         image.write(file)

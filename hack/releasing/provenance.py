@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cluster import paths
-from releasing.debian import LOCK
+from releasing import debian
 from releasing.source import Source
 
 NAME: Final = "provenance.intoto.json"
@@ -22,7 +22,7 @@ _PREFIX: Final = "https://kube-scheduler-operator.dev"
 _LOCKS: Final = (
     paths.REPOSITORY / "requirements.lock",
     paths.REPOSITORY / "requirements-dev.lock",
-    LOCK,
+    *map(debian.file, debian.ARCHITECTURES),
 )
 
 

@@ -210,7 +210,7 @@ def test_a_bill_lists_every_component_once_and_relates_it() -> None:
     deb = debian.Package("libc6", "2:1+b1", "amd64", "0" * 64, "pool/x.deb")
     found = sbom.bill(
         SOURCE, "image.tar", "f" * 64,
-        [*python, *sbom.debian_components(debian.Lock("t", (deb,)), "bookworm")],
+        [*python, *sbom.debian_components(debian.Lock("amd64", "t", (deb,)), "bookworm")],
     )  # fmt: skip
     names = {one["SPDXID"] for one in found["packages"]}
     assert len(found["packages"]) == len(names) == 4
@@ -232,18 +232,24 @@ def test_a_bill_has_the_hash_of_its_artefact(tmp_path: Path) -> None:
     assert bill["packages"][0]["checksums"][0]["checksumValue"] == provenance.digest(artefact)
 
 
-def test_the_lock_of_the_image_has_what_the_operator_needs() -> None:
-    lock = debian.read(debian.LOCK.read_text())
-    assert {"python3.11-minimal", "libc6", "openssl", "tzdata"} <= {
-        one.name for one in lock.packages
-    }
-    assert len({one.name for one in lock.packages}) == len(lock.packages)
+@pytest.mark.parametrize("architecture", debian.ARCHITECTURES)
+def test_the_lock_of_an_image_has_what_the_operator_needs(architecture: str) -> None:
+    lock = debian.read(architecture)
+    names = {one.name for one in lock.packages}
+    assert {"python3.11-minimal", "libc6", "openssl", "tzdata"} <= names
+    assert len(names) == len(lock.packages)
+    assert {one.architecture for one in lock.packages} == {architecture, "all"}
+
+
+def test_an_architecture_without_a_lock_is_refused() -> None:
+    with pytest.raises(SandboxError, match="no image for riscv64"):
+        debian.read("riscv64")
 
 
 @pytest.mark.parametrize("text", ["", "# no time\n", debian.HEAD + "T\nlibc6 1 amd64 short x\n"])
 def test_a_damaged_lock_is_refused(text: str) -> None:
-    with pytest.raises(SandboxError, match=r"debian\.lock"):
-        debian.read(text)
+    with pytest.raises(SandboxError, match=r"debian-amd64\.lock"):
+        debian.parse("amd64", text)
 
 
 def test_provenance_names_the_commit_the_locks_and_all_files(tmp_path: Path) -> None:
@@ -254,7 +260,8 @@ def test_provenance_names_the_commit_the_locks_and_all_files(tmp_path: Path) -> 
     inputs = found["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert inputs[0]["digest"] == {"gitCommit": "c" * 40}
     assert {one["name"] for one in inputs[1:]} == {
-        "requirements.lock", "requirements-dev.lock", "hack/releasing/debian.lock"
+        "requirements.lock", "requirements-dev.lock",
+        "hack/releasing/debian-amd64.lock", "hack/releasing/debian-arm64.lock",
     }  # fmt: skip
 
 
