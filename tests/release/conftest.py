@@ -1,6 +1,6 @@
 """All files of a release, built twice from this checkout, and the programs that use them.
 
-The first time, a registry, Helm and actionlint are built from Go modules, and packages are
+The first time, a registry, Helm, cosign and actionlint are built from Go modules, and packages are
 downloaded: minutes.
 """
 
@@ -93,3 +93,9 @@ def _free_port() -> int:
 def actionlint() -> Path:
     package = "github.com/rhysd/actionlint/cmd/actionlint"
     return go_programs.provide("actionlint", "check the workflow on a forge", package)
+
+
+@pytest.fixture(scope="session")
+def cosign() -> Path:
+    package = "github.com/sigstore/cosign/v3/cmd/cosign"
+    return go_programs.provide("cosign", "sign with a cosign that you have", package)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from cluster import binaries, emulation, helm, releases
-from releasing import debian
+from releasing import debian, signatures
 from releasing.provenance import digest
 from releasing.source import Source
 
@@ -36,6 +36,25 @@ def test_a_second_build_needs_no_network_and_has_the_same_bytes(
     second = {file.name: digest(file) for file in (tmp_path / "dist").iterdir()}
     assert second == first
     assert len(first) == 13
+
+
+def test_checksums_are_signed_and_verified_without_a_network(
+    dist: Path, cosign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        command = ["unshare", "--net", cosign, *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    monkeypatch.setenv("COSIGN_PASSWORD", "")
+    monkeypatch.setenv("COSIGN_KEY", str(tmp_path / "cosign.key"))
+    monkeypatch.setenv("PATH", str(cosign.parent), prepend=os.pathsep)
+    assert run("generate-key-pair").returncode == 0
+    sums = shutil.copy(dist / signatures.SUMS, tmp_path)
+    (bundle,) = signatures.sign([Path(sums)])
+    verify = ["verify-blob", "--key", "cosign.pub", "--insecure-ignore-tlog", "--bundle", bundle]
+    assert "Verified OK" in run(*verify, sums).stderr
+    Path(sums).write_text("changed\n")
+    assert run(*verify, sums).returncode != 0
 
 
 def test_the_workflow_is_valid(actionlint: Path) -> None:
