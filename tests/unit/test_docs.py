@@ -146,6 +146,13 @@ def test_the_error_in_the_readme_is_reported_as_shown(
     assert shown_in(readme)["kubectl scheduler validate -f packed.yaml"] == printed
 
 
+def test_the_answer_in_the_readme_begins_as_the_one_in_the_docs() -> None:
+    answer = shown_in((ROOT / "README.md").read_text())["kubectl scheduler why shop/web-1"]
+    page = shown_in((ROOT / "docs" / "placements.md").read_text())
+    real = page["kubectl scheduler why shop/web-1 --from-files cluster.json"]
+    assert real.startswith(f"{answer}\n")
+
+
 def test_every_proof_names_tests_that_exist() -> None:
     sections = proofs.load()
     assert sum(len(section["rows"]) for section in sections) > 100
