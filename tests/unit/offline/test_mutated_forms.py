@@ -17,6 +17,7 @@ from kube_scheduler_operator.offline.checks import CheckOptions
 from kube_scheduler_operator.offline.places import PLACES, options_for
 from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.source_encoding import LINE_BREAK, characters
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ...forms.damaged import damaged, undamaged
@@ -48,7 +49,7 @@ def test_damaged_forms_are_checked_within_a_second(seeds: range) -> None:
         took = time.process_time() - began
         if took > SECONDS:
             problems.append(f"{name}: {took:.1f} s")
-        lines = data.count(b"\n") + data.count(b"\r") + 2
+        lines = len(LINE_BREAK.findall(characters(data).text)) + 2
         for each in report.findings:
             if not each.message or not each.fix or each.position.line > lines * 3:
                 problems.append(f"{name}: {each}")
