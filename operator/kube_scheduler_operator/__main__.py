@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from . import __version__
+from .base.installation import InstallationError
 from .cli.lib.parser import CommandParser
 
 LIBRARIES: Final = frozenset(
@@ -208,6 +209,9 @@ def _run(
         return int(args.run(args))
     except ModuleNotFoundError as error:
         sys.stderr.write(f"error: {_missing_extra(program, commands, argv, error)}\n")
+        return 1
+    except InstallationError as error:
+        sys.stderr.write(f"error: {error}\n")
         return 1
     except KeyboardInterrupt:
         return 130

@@ -11,11 +11,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
+from ..base.installation import InstallationError
 from .entry_names import Merge, unique_names
 from .go_values import without_nulls
 from .schema import DEFAULT_SCHEDULER
+
+_JSONMERGE: Final = "jsonmerge"
 
 
 class TypeMetaError(ValueError):
@@ -52,14 +55,39 @@ def merge_semantically(documents: Iterable[Mapping[str, Any] | None]) -> dict[st
 
 
 def engine(*, semantic: bool) -> Merge:
-    """The merge of two documents: by jsonmerge, or without it where only files are checked."""
+    """The merge of two documents: by jsonmerge, or without it where only files are checked.
+
+    Raises:
+        InstallationError: jsonmerge is installed and cannot be imported.
+    """
     try:
-        from . import merge_with_jsonmerge
+        require_jsonmerge()
     except ModuleNotFoundError:
         from . import merge_plain
 
         return merge_plain.engine(semantic=semantic)
+    from . import merge_with_jsonmerge
+
     return merge_with_jsonmerge.engine(semantic=semantic)
+
+
+def require_jsonmerge() -> None:
+    """Import jsonmerge, by which all later merges of this process are made.
+
+    Raises:
+        ModuleNotFoundError: jsonmerge is not installed.
+        InstallationError: jsonmerge is installed and cannot be imported.
+    """
+    try:
+        from . import merge_with_jsonmerge  # noqa: F401
+    except ImportError as error:
+        # A dependency or a part of jsonmerge may be missing: only its own absence is a choice.
+        if isinstance(error, ModuleNotFoundError) and error.name == _JSONMERGE:
+            raise
+        raise InstallationError(
+            f"the Python package {_JSONMERGE} is installed and cannot be imported: {error}; run: "
+            "pip install --force-reinstall 'kube-scheduler-operator[operator]'"
+        ) from error
 
 
 def _merge(

@@ -172,8 +172,10 @@ def run(args: argparse.Namespace) -> int:
     from ...engine import process
     from ...engine.detect_platform import CHOICES
     from ...kube.errors import KubeError
+    from ...schedulerconfig.merge import require_jsonmerge
     from ...telemetry.certificate import CertificateError
 
+    require_jsonmerge()  # what the operator rolls out is never merged by the offline replacement
     klog.configure(json_format=args.logging_format == "json")
     if args.platform not in CHOICES:
         return _usage(f"--platform {args.platform!r} is unknown; use {', '.join(CHOICES)}")
