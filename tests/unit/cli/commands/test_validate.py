@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator import __version__
-from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.cli.commands.validate import FORMATS as CHOICES
 from kube_scheduler_operator.cli.commands.validate import add_parser
+
+from .conftest import WriteFile, validate
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 KUBECONFIG = "clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}\n"
@@ -29,23 +30,8 @@ spec: {namespace: kube-scheduler-operator, image: "example.com/mine:v1.35.4"}
 BAD = f"{HEAD}parallelism: 0\nunknown, % field: 1\n"
 
 
-@pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
-
-    def write(text: str, name: str = "a.yaml") -> str:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return name
-
-    return write
-
-
-def run(*arguments: str) -> int:
-    return main(["validate", *arguments])
-
-
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    run(*arguments)
+    validate(*arguments)
     return capsys.readouterr().out
 
 
@@ -69,15 +55,17 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     ],
 )
 @pytest.mark.parametrize("output", CHOICES)
-def test_exit_codes(file: Any, text: str, flags: tuple[str, ...], code: int, output: str) -> None:
-    assert run("-f", file(text), *flags, "-o", output) == code
+def test_exit_codes(
+    write_file: WriteFile, text: str, flags: tuple[str, ...], code: int, output: str
+) -> None:
+    assert validate("-f", write_file(text), *flags, "-o", output) == code
 
 
 @pytest.mark.parametrize("arguments", [("-f", "no-such-file"), ("-f", ".")])
 def test_a_file_that_cannot_be_read_is_wrong_usage(
-    file: Any, capsys: Any, arguments: tuple[str, ...]
+    write_file: WriteFile, capsys: Any, arguments: tuple[str, ...]
 ) -> None:
-    assert run(*arguments) == 2
+    assert validate(*arguments) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith(f"error: {arguments[1]}: ")
@@ -85,12 +73,12 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(
 
 def test_bytes_that_are_not_text_are_a_syntax_error(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
-    assert run("-f", str(tmp_path / "x")) == 1
+    assert validate("-f", str(tmp_path / "x")) == 1
     assert ":1:1: error: 0x00 is not UTF-16 [Syntax]" in capsys.readouterr().out
 
 
 def test_without_a_file_it_is_wrong_usage(capsys: Any) -> None:
-    assert run() == 2
+    assert validate() == 2
     assert capsys.readouterr().err.startswith("error: no file; name files or directories")
 
 
@@ -105,18 +93,20 @@ def test_a_directory_is_read_with_those_below_it_and_others_are_counted(
     (below / "README.md").write_text("# not: YAML")
     (tmp_path / "conf" / ".git").mkdir()
     (tmp_path / "conf" / ".git" / "z.yaml").write_text(BAD)
-    assert run(str(tmp_path / "conf")) == 0
+    assert validate(str(tmp_path / "conf")) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         "note: 1 file has nothing for kube-scheduler, so not checked",
         "kube-scheduler 1.35 would start with 1 document (1 other not checked)",
     ]
-    assert run(str(tmp_path / "conf" / "**" / "*.yaml")) == 0, "a quoted pattern"
+    assert validate(str(tmp_path / "conf" / "**" / "*.yaml")) == 0, "a quoted pattern"
 
 
-def test_standard_input_and_files_are_read_together(file: Any, monkeypatch: Any) -> None:
+def test_standard_input_and_files_are_read_together(
+    write_file: WriteFile, monkeypatch: Any
+) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(BAD))
-    assert run(file(GOOD), "-") == 1
+    assert validate(write_file(GOOD), "-") == 1
 
 
 @pytest.mark.parametrize(
@@ -129,9 +119,9 @@ def test_standard_input_and_files_are_read_together(file: Any, monkeypatch: Any)
     ],
 )  # fmt: skip
 def test_a_file_without_a_configuration_is_described(
-    text: str, message: str, file: Any, capsys: Any
+    text: str, message: str, write_file: WriteFile, capsys: Any
 ) -> None:
-    assert run(file(text)) == 2
+    assert validate(write_file(text)) == 2
     printed = capsys.readouterr()
     assert f"has no scheduler configuration: {message}" in printed.err
     assert printed.out == ""
@@ -141,25 +131,25 @@ def test_an_empty_match_is_an_error_that_names_what_was_searched(
     tmp_path: Path, capsys: Any
 ) -> None:
     (tmp_path / "a.txt").write_text("")
-    assert run(str(tmp_path)) == 2
+    assert validate(str(tmp_path)) == 2
     assert "no file there ends in .yaml, .yml or .json (it has 1 other" in capsys.readouterr().err
-    assert run(str(tmp_path / "*.yaml")) == 2
+    assert validate(str(tmp_path / "*.yaml")) == 2
     assert "no file matches this pattern" in capsys.readouterr().err
-    assert run(str(tmp_path / "none.yaml")) == 2
+    assert validate(str(tmp_path / "none.yaml")) == 2
     assert "No such file" in capsys.readouterr().err
     for number in range(3):
         text = "apiVersion: v1\nkind: Service\nmetadata: {name: scheduler}\n"
         (tmp_path / f"{number}.yaml").write_text(text)
-    assert run(str(tmp_path)) == 2
+    assert validate(str(tmp_path)) == 2
     assert "none of the 3 files has a scheduler configuration" in capsys.readouterr().err
 
 
-def test_text(file: Any, capsys: Any) -> None:
-    assert printed(capsys, "-f", file(WARNED)).splitlines()[-2:] == [
+def test_text(write_file: WriteFile, capsys: Any) -> None:
+    assert printed(capsys, "-f", write_file(WARNED)).splitlines()[-2:] == [
         "    fix: set 0, an adaptive default of 5 to 50 % by cluster size",
         "kube-scheduler 1.35 would start with 1 document: 1 warning",
     ]
-    lines = printed(capsys, "-f", file(f"{HEAD}parallelism: 0\n")).splitlines()
+    lines = printed(capsys, "-f", write_file(f"{HEAD}parallelism: 0\n")).splitlines()
     assert lines == [
         "a.yaml:3:1: error: parallelism: must be greater than 0 [InvalidConfiguration]",
         "    fix: use 1 or more (default: 16)",
@@ -169,13 +159,13 @@ def test_text(file: Any, capsys: Any) -> None:
 
 def test_standard_input(monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
-    assert run("-f", "-") == 1
+    assert validate("-f", "-") == 1
     assert capsys.readouterr().out.startswith("<stdin>:3:1: error: parallelism: ")
 
 
-def test_json(file: Any, capsys: Any) -> None:
+def test_json(write_file: WriteFile, capsys: Any) -> None:
     shown = json.loads(
-        printed(capsys, "-f", file(WARNED), "-f", file(GOOD, "b.yaml"), "-o", "json")
+        printed(capsys, "-f", write_file(WARNED), "-f", write_file(GOOD, "b.yaml"), "-o", "json")
     )
     assert shown["kubernetesVersion"] == "1.35"
     assert (shown["starts"], shown["errors"], shown["warnings"]) == (True, 0, 2)
@@ -191,21 +181,21 @@ def test_json(file: Any, capsys: Any) -> None:
     assert first["fix"]
 
 
-def test_github_annotations_are_escaped(file: Any, capsys: Any) -> None:
-    lines = printed(capsys, "-f", file(BAD, "a,b:c%.yaml"), "-o", "github").splitlines()
+def test_github_annotations_are_escaped(write_file: WriteFile, capsys: Any) -> None:
+    lines = printed(capsys, "-f", write_file(BAD, "a,b:c%.yaml"), "-o", "github").splitlines()
     assert len(lines) == 2
     assert lines[0].startswith(
         "::error file=a%2Cb%3Ac%25.yaml,line=3,col=1,title=InvalidConfiguration::parallelism: "
     )
     assert "%25 field" in lines[1]
     assert all(re.fullmatch(r"::error [^:]*::[^\r\n]+", line) for line in lines)
-    assert printed(capsys, "-f", file(GOOD), "-o", "github") == ""
-    assert printed(capsys, "-f", file(WARNED), "-o", "github").startswith("::warning ")
+    assert printed(capsys, "-f", write_file(GOOD), "-o", "github") == ""
+    assert printed(capsys, "-f", write_file(WARNED), "-o", "github").startswith("::warning ")
 
 
-def test_sarif_is_what_its_schema_demands(file: Any, capsys: Any) -> None:
+def test_sarif_is_what_its_schema_demands(write_file: WriteFile, capsys: Any) -> None:
     """The rules of the OASIS schema 2.1.0 for all that is used of it."""
-    names = ("-f", file(BAD, "a b.yaml"), "-f", file(WARNED, "c.yaml"))
+    names = ("-f", write_file(BAD, "a b.yaml"), "-f", write_file(WARNED, "c.yaml"))
     log = json.loads(printed(capsys, *names, "-o", "sarif"))
     assert (set(log), log["version"]) == ({"$schema", "version", "runs"}, "2.1.0")
     (sarif_run,) = log["runs"]
@@ -231,7 +221,7 @@ def test_sarif_is_what_its_schema_demands(file: Any, capsys: Any) -> None:
     assert sarif_run["results"][0]["locations"][0]["logicalLocations"] == [
         {"fullyQualifiedName": "parallelism"}
     ]
-    nothing = json.loads(printed(capsys, "-f", file(GOOD), "-o", "sarif"))
+    nothing = json.loads(printed(capsys, "-f", write_file(GOOD), "-o", "sarif"))
     assert nothing["runs"][0]["results"] == []
 
 
@@ -243,29 +233,33 @@ def test_sarif_has_an_absolute_uri_for_an_absolute_path(tmp_path: Path, capsys: 
     assert place["artifactLocation"]["uri"] == name.as_uri()
 
 
-def test_a_newer_version_is_reported_and_read_as_the_newest_one(file: Any, capsys: Any) -> None:
+def test_a_newer_version_is_reported_and_read_as_the_newest_one(
+    write_file: WriteFile, capsys: Any
+) -> None:
     text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: New}}]}}}}}}]\n"
-    assert run("-f", file(text), "--kubernetes-version", "v1.99.0") == 0
+    assert validate("-f", write_file(text), "--kubernetes-version", "v1.99.0") == 0
     printed = capsys.readouterr()
     assert "note: Kubernetes 1.99 is newer than the versions on record (1.29 to 1." in printed.err
     assert 'has no plugin "New"' in printed.out
-    assert run("-f", file(f"{HEAD}parallelism: -1\n"), "--kubernetes-version", "1.99") == 1
+    assert (
+        validate("-f", write_file(f"{HEAD}parallelism: -1\n"), "--kubernetes-version", "1.99") == 1
+    )
 
 
-def test_a_version_that_is_too_old_is_reported(file: Any, capsys: Any) -> None:
+def test_a_version_that_is_too_old_is_reported(write_file: WriteFile, capsys: Any) -> None:
     text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: Old}}]}}}}}}]\n"
-    assert run("-f", file(text), "--kubernetes-version", "v1.24.0") == 0
+    assert validate("-f", write_file(text), "--kubernetes-version", "v1.24.0") == 0
     assert "1.24 is not a known version" in capsys.readouterr().err
 
 
-def test_gates_and_images_count(file: Any) -> None:
+def test_gates_and_images_count(write_file: WriteFile) -> None:
     shape = "{name: VolumeBinding, args: {shape: [{utilization: 0, score: 0}]}}"
-    gated = file(f"{HEAD}profiles: [{{pluginConfig: [{shape}]}}]\n")
-    assert run("-f", gated) == 1
-    assert run("-f", gated, "--feature-gates", "StorageCapacityScoring=true") == 0
-    own = file(f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: Own}}]}}}}}}]\n")
-    assert run("-f", own) == 1
-    assert run("-f", own, "--custom-image") == 0
+    gated = write_file(f"{HEAD}profiles: [{{pluginConfig: [{shape}]}}]\n")
+    assert validate("-f", gated) == 1
+    assert validate("-f", gated, "--feature-gates", "StorageCapacityScoring=true") == 0
+    own = write_file(f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: Own}}]}}}}}}]\n")
+    assert validate("-f", own) == 1
+    assert validate("-f", own, "--custom-image") == 0
 
 
 def test_nothing_is_imported_that_a_configuration_does_not_need() -> None:
