@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base.termination_message import last_error
+from kube_scheduler_operator.base.termination_message import message_error
 from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 from kube_scheduler_operator.model.attachment import Refusal
 from kube_scheduler_operator.profiles.attribution import attribute
@@ -70,7 +70,7 @@ def words_of(binary: Path, folder: Path, profiles: list[dict[str, Any]]) -> str:
         capture_output=True, text=True, check=False, timeout=30,
     )  # fmt: skip
     assert done.returncode != 0, "it was accepted"
-    return last_error("\n".join(f"- stderr F {line}" for line in done.stderr.splitlines()))
+    return message_error(done.stderr)
 
 
 @pytest.mark.parametrize("field", CASES)

@@ -364,7 +364,7 @@ def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutRe
         if pod is None:
             problems.append(f'no scheduler pod on node "{node}"')
         elif not pod.ready:
-            problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_line(pod))
+            problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_error(pod))
         elif result.is_kubeadms(node):
             continue  # KubeadmUpgrade reports it
         elif has_drifted(statuses.get(node), pod, observation.disks.get(node)):
@@ -453,9 +453,9 @@ def _kubeadm_upgrade(result: RolloutResult) -> Condition:
     return problem_condition(names.KUBEADM_UPGRADE, problems)
 
 
-def _last_line(pod: OperandPod) -> str:
-    line = pod.termination_message.splitlines()[-1] if pod.termination_message else ""
-    return f" ({line})" if line and line not in pod.trouble else ""
+def _last_error(pod: OperandPod) -> str:
+    error = pod.last_error
+    return f" ({error})" if error and error not in pod.trouble else ""
 
 
 def _nodes(snapshot: Snapshot, observation: Observation) -> Condition:

@@ -11,6 +11,8 @@ from ..base import names
 from ..base.objects import Object, annotation, label
 from ..base.revision_number import revision_number
 from ..base.times import timestamp
+from .pod_status import ended as last_end
+from .pod_status import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class OperandPod:
         crash_looping: whether the kubelet backs off before the next restart.
         trouble: the problem in the container status, in the reference's words; may be empty.
         termination_message: termination message of the last run.
+        last_error: why the last run ended, as one sentence; empty if no run has ended.
         ended: end of the last run (whole seconds); None if no run has ended.
         created: creation of the mirror pod.
         started: start of the current run (whole seconds); None if it does not run.
@@ -50,6 +53,7 @@ class OperandPod:
     crash_looping: bool
     trouble: str
     termination_message: str
+    last_error: str
     ended: datetime | None
     created: datetime | None
     started: datetime | None
@@ -73,8 +77,7 @@ def read(pod: Object) -> OperandPod:
     seen = _named(status.get("containerStatuses"), names.OPERAND)
     waiting: Mapping[str, Any] = (seen.get("state") or {}).get("waiting") or {}
     terminated: Mapping[str, Any] = (seen.get("state") or {}).get("terminated") or {}
-    last: Mapping[str, Any] = (seen.get("lastState") or {}).get("terminated") or {}
-    ended = terminated or last
+    ended = last_end(seen)
     ready = next(
         (
             condition
@@ -94,8 +97,9 @@ def read(pod: Object) -> OperandPod:
         ready=ready is not None,
         restarts=int(seen.get("restartCount") or 0),
         crash_looping=waiting.get("reason") == "CrashLoopBackOff",
-        trouble=_trouble(name, waiting, terminated),
+        trouble=_trouble(name, waiting, terminated, words(seen)),
         termination_message=str(ended.get("message") or "").strip(),
+        last_error=words(seen) if ended else "",
         ended=timestamp(ended.get("finishedAt")),
         created=created(pod),
         started=timestamp(((seen.get("state") or {}).get("running") or {}).get("startedAt")),
@@ -111,13 +115,14 @@ def created(obj: Object) -> datetime | None:
     return timestamp((obj.get("metadata") or {}).get("creationTimestamp"))
 
 
-def _trouble(pod: str, waiting: Mapping[str, Any], terminated: Mapping[str, Any]) -> str:
+def _trouble(
+    pod: str, waiting: Mapping[str, Any], terminated: Mapping[str, Any], error: str
+) -> str:
     who = f'pod/{pod} container "{names.OPERAND}"'
     if waiting and waiting.get("reason") not in ("PodInitializing", "ContainerCreating"):
         return f"{who} is waiting: {waiting.get('reason', '')}: {waiting.get('message', '')}"
     if terminated and terminated.get("exitCode"):
-        reason, message = terminated.get("reason", ""), terminated.get("message", "")
-        return f"{who} is terminated: {reason}: {str(message).strip()}"
+        return f"{who} is terminated: {terminated.get('reason', '')}: {error}"
     return ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..base.objects import Object
-from ..base.termination_message import last_error
+from ..base.termination_message import message_error
 
 _PULL: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 _STARTING: Final = ("PodInitializing", "ContainerCreating", "CrashLoopBackOff")
@@ -49,11 +49,16 @@ def ended(container: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def words(container: Mapping[str, Any]) -> str:
-    """The container's termination message, as one sentence."""
+    """Why the container ended, as one sentence: its error, or how it ended if that is unknown."""
     end = ended(container)
-    text = str(end.get("message") or "").strip()
-    log = "\n".join(f"- stderr F {line}" for line in text.splitlines())
-    return last_error(log) or f"it ended with exit code {end.get('exitCode', 'unknown')}"
+    known = message_error(str(end.get("message") or ""))
+    return known or f"it ended with exit code {end.get('exitCode', 'unknown')}{_reason(end)}"
+
+
+def _reason(end: Mapping[str, Any]) -> str:
+    """The kubelet's reason for the end in brackets; empty for those that the exit code implies."""
+    reason = str(end.get("reason") or "")
+    return f" ({reason})" if reason not in ("", "Error", "Completed") else ""
 
 
 def crashing(pod: Object) -> str:

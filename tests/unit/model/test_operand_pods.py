@@ -106,6 +106,36 @@ def test_the_termination_message_is_that_of_the_last_run() -> None:
     assert read(pod(now, lastState=last)).termination_message == "new"
 
 
+FLAG = 'I1126 10:36:02.241237   28253 flags.go:64] FLAG: --allow-metric-labels="[]"'
+BIND = 'E1126 10:36:09.754537   28253 run.go:72] "command failed" err="bind: address in use"'
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        pytest.param(
+            {"exitCode": 1, "message": f"{FLAG}\n{BIND}"}, "bind: address in use", id="error"
+        ),
+        pytest.param(
+            {"exitCode": 1, "reason": "Error", "message": FLAG},
+            "it ended with exit code 1",
+            id="flags",
+        ),
+        pytest.param(
+            {"exitCode": 137, "reason": "OOMKilled"},
+            "it ended with exit code 137 (OOMKilled)",
+            id="no log",
+        ),
+    ],
+)
+def test_why_the_last_run_ended(last: dict[str, Any], error: str) -> None:
+    assert read(pod()).last_error == ""
+    assert read(pod(lastState={"terminated": last})).last_error == error
+    ended = read(pod({"terminated": last}, ready="False"))
+    assert ended.last_error == error
+    assert ended.trouble.endswith(f"is terminated: {last.get('reason', '')}: {error}")
+
+
 def test_a_pod_without_status_is_not_ready() -> None:
     operand = read({"metadata": {"name": "kube-scheduler-n"}})
     assert (operand.ready, operand.image, operand.arguments) == (False, "", ())

@@ -12,6 +12,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import Object, annotation, label
 from ...base.revision_number import revision_number
+from ...base.termination_message import message_error
 from ...base.times import timestamp
 from ...programs.node.exit_codes import EXIT_RETRY
 from ...programs.node.result import InstallerOutcome, Result
@@ -175,7 +176,8 @@ def _stage(
         return Stage.PENDING, str(status.get("message") or ""), None
     code = check.get("exitCode")
     if code in _REFUSALS:
-        return Stage.REFUSED, scheduler_sentence(str(check.get("message") or "")), None
+        error = message_error(str(check.get("message") or ""))
+        return Stage.REFUSED, error or "no reason in its log", None
     if code not in (0, None):
         return (
             Stage.PREFLIGHT,
@@ -190,27 +192,6 @@ def _stage(
 # kube-scheduler exits with 1 after a reported error and with 2 (Go's own) after a panic; any other
 # code (killed, out of memory, could not start) is not about the configuration.
 _REFUSALS = (1, 2)
-
-_ERR = re.compile(r'\berr="((?:[^"\\]|\\.)*)"')
-_ESCAPE = re.compile(r"\\(.)")
-_PLAIN = {"n": "; ", "t": " "}
-_LOUD = ("panic:", "fatal error:", "Error:", "error:")
-
-
-def scheduler_sentence(log: str) -> str:
-    r"""kube-scheduler's own error message, from its last log lines.
-
-    The last line is `E1121 ... run.go:72] "command failed" err="<sentence>"`; a panic looks
-    different. If the log was cut off, this is its last line that is not empty.
-    """
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    for line in lines:
-        if line.startswith(_LOUD):
-            return line
-    errors = _ERR.findall(log)
-    if errors:
-        return _ESCAPE.sub(lambda found: _PLAIN.get(found[1], found[1]), errors[-1])
-    return lines[-1] if lines else "no reason in its log"
 
 
 def _problem(installer: Mapping[str, Any]) -> str:

@@ -20,7 +20,6 @@ from ...programs.node.result import InstallerOutcome
 from ..revision.history import Revision
 from ..revision.revise import RevisionResult
 from ..revision.write import record_outcome
-from . import installer_pods as installers
 from .installer_pods import Installer
 from .node_statuses import NodeStatus
 from .observe import Observation
@@ -229,8 +228,7 @@ def _crash_loops(snapshot: Snapshot, pod: OperandPod) -> bool:
 
 
 def _last_error(pod: OperandPod) -> str:
-    message = pod.termination_message
-    return f": {installers.scheduler_sentence(message)}" if message else ""
+    return f": {pod.last_error}" if pod.last_error else ""
 
 
 def fail_crashing(

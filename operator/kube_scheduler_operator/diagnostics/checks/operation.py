@@ -224,8 +224,7 @@ def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
         pod = operand_pods.read(raw)
         if not pod.ready:
             why = pod.trouble or "it is not Ready"
-            last = pod.termination_message.strip().splitlines()
-            end = f"; its last message: {last[-1]}" if last else ""
+            end = f"; its last error: {pod.last_error}" if pod.last_error else ""
             yield CheckProblem(
                 f"the scheduler of node {name} does not run: {why}{end}",
                 "kubectl scheduler status --verbose shows its command line; kubectl scheduler "

@@ -110,12 +110,15 @@ class NodeHost:
         return Activity(False)
 
     def last_error(self, since: float) -> str:
-        """The last error of the newest run since `since` that logged one."""
-        for log in reversed([log for log in self._logs() if log.modified >= since]):
-            words = termination_message.read_termination_message(log.path)
-            if words:
-                return words
-        return ""
+        """The last error that a run since `since` logged; without one, the last line of a run.
+
+        The newest run may still start: what it has logged so far is not why an earlier one ended.
+        """
+        runs = [log for log in self._logs() if log.modified >= since]
+        tails = [termination_message.read_tail(log.path) for log in reversed(runs)]
+        errors = map(termination_message.last_error, tails)
+        others = map(termination_message.last_line, tails)
+        return next(filter(None, (*errors, *others)), "")
 
     def _logs(self) -> list[termination_message.Log]:
         return termination_message.logs(self._pod_log_dir, self._log_prefix, self._container)

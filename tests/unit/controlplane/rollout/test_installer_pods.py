@@ -9,7 +9,6 @@ import pytest
 from kube_scheduler_operator.controlplane.rollout.installer_pods import (
     Stage,
     read,
-    scheduler_sentence,
 )
 from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
 
@@ -322,49 +321,15 @@ def test_deleting_follows_the_deletion_timestamp() -> None:
 @pytest.mark.parametrize(
     ("log", "expected"),
     [
-        pytest.param(REFUSAL, SENTENCE, id="last line of kube-scheduler"),
-        pytest.param(
-            'W1121 10:02:02.1 1 auth.go:1] "Unable to reach" err="connection refused"\n' + REFUSAL,
-            SENTENCE,
-            id="a warning with an error of its own before it",
-        ),
-        pytest.param(
-            'E1121 10:02:03.0 1 run.go:72] "command failed" err="a:\\n\\tb \\\\n c"',
-            "a:;  b \\n c",
-            id="escapes",
-        ),
-        pytest.param(
-            'E1121 1 x.go:1] "Odd" err="earlier"\npanic: runtime error: index out of range [1]\n\n'
-            "goroutine 1 [running]:\nmain.main()\n\t/x.go:7 +0x1d\nexit status 2\n",
-            "panic: runtime error: index out of range [1]",
-            id="panic",
-        ),
-        pytest.param(
-            "fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1:",
-            "fatal error: all goroutines are asleep - deadlock!",
-            id="fatal error",
-        ),
-        pytest.param(
-            "Error: unknown flag: --nope\nUsage:\n  kube-scheduler [flags]\n",
-            "Error: unknown flag: --nope",
-            id="unknown flag with usage",
-        ),
-        pytest.param(
-            'E1121 10:02:03.0 1 run.go:72] "command failed" err="unknown flag: --nope"',
-            "unknown flag: --nope",
-            id="unknown flag",
-        ),
-        pytest.param(
-            ' scheduler name default-scheduler: ScorePlugin \\"Nope\\" does not exist"\n',
-            'scheduler name default-scheduler: ScorePlugin \\"Nope\\" does not exist"',
-            id="a log whose beginning was cut off",
-        ),
+        pytest.param(REFUSAL, SENTENCE, id="kube-scheduler's error"),
         pytest.param("\n \n", "no reason in its log", id="blank"),
         pytest.param("", "no reason in its log", id="nothing"),
     ],
 )
-def test_scheduler_sentence(log: str, expected: str) -> None:
-    assert scheduler_sentence(log) == expected
+def test_a_refusal_has_the_error_of_the_preflight(log: str, expected: str) -> None:
+    ended = {"terminated": {"exitCode": 1, "message": log}}
+    refused = read(pod("Running", ended))
+    assert (refused.stage, refused.message) == (Stage.REFUSED, expected)
 
 
 def test_a_pod_that_does_not_start_names_the_files_that_the_kubelet_waits_for() -> None:
