@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.controlplane.placement_check import GRACE_SECONDS, RETRY_SECONDS
+from kube_scheduler_operator.controlplane.placement_check import (
+    GRACE_SECONDS,
+    REPEAT_LIMIT,
+    REPEAT_SECONDS,
+    RETRY_SECONDS,
+)
 from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, ObjectRef
 from kube_scheduler_operator.model.placements import PlacementAnswer, PlacementQuestion
 
@@ -248,6 +253,34 @@ def test_a_held_edit_whose_simulation_failed_is_simulated_again() -> None:
     assert percentage(world) == BETTER
     assert len(world.operator.simulations) == 2
     assert len(events(world, "PlacementCheckHeld")) == 1
+
+
+def test_a_held_edit_is_rolled_out_when_its_pods_are_gone() -> None:
+    world = checked("Gate", timeoutSeconds=60)
+    world.tune(WORSE)
+    world.run(REPEAT_SECONDS - 60.0)
+    assert len(world.operator.simulations) == 1
+    world.operator.simulate = lambda asked: PlacementAnswer(asked.identity, effect="40 as today")
+    world.run(120.0)
+    world.settle(120)
+    assert percentage(world) == WORSE
+    assert condition(world) == ("False", "NothingWorse", "no Pod loses its place: 40 as today")
+    assert len(world.operator.simulations) == 2
+    assert len(events(world, "PlacementCheckHeld")) == 1
+
+
+def test_repetitions_of_a_held_edit_are_bounded() -> None:
+    world = checked("Gate", timeoutSeconds=60)
+    world.tune(WORSE)
+    world.run(6 * 3600.0)
+    number = len(world.operator.simulations)
+    assert 3 + 6 * 3600.0 / REPEAT_LIMIT >= number >= 6 * 3600.0 / REPEAT_LIMIT
+    assert (condition(world)[1], percentage(world)) == ("Held", None)
+    assert len(events(world, "PlacementCheckHeld")) == 1
+    world.operator.kill()
+    world.operator.start()
+    world.run(REPEAT_LIMIT - 60.0)
+    assert len(world.operator.simulations) <= number + 1, "a restart does not shorten the waits"
 
 
 @pytest.mark.parametrize(("mode", "value"), [("Warn", WORSE), ("Gate", None)])

@@ -4,6 +4,9 @@ The rules of `placement_rules.py` wait, before a revision is made of them; what 
 into a revision with the rules in use. So no number exists that must not be installed, and nothing
 has to be undone. The memory is `status.placementCheck` of OperatorSettings: which rules were
 compared, since when and with which result. Without that memory the simulation is repeated.
+
+A held edit is simulated again, because Pods and Nodes change. Each wait for a repetition is twice
+as long as the one before it, up to a limit; the result before it counts until there is another one.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any, Final
 from ..base import names
 from ..base.objects import mapping
 from ..base.times import ALWAYS, rfc3339, seconds_left, timestamp
-from ..model.placements import CheckIdentity, PlacementQuestion, PlacementRules
+from ..model.placements import CheckIdentity, PlacementAnswer, PlacementQuestion, PlacementRules
 from ..model.plan import Event
 from ..model.snapshot import Snapshot
 from ..operatorsettings.placement_settings import GATE, OFF, PlacementSettings
@@ -47,6 +50,10 @@ GRACE_SECONDS: Final = 30.0
 """After the time limit, until a simulation without an answer counts as failed."""
 RETRY_SECONDS: Final = 300.0
 """From a simulation that failed to the next one while its edit is held, at least."""
+REPEAT_SECONDS: Final = 300.0
+"""From the result for which an edit is held to the first repetition of its simulation."""
+REPEAT_LIMIT: Final = 1800.0
+"""Between two repetitions, at most, unless the time limit is longer: 49 in the first day."""
 
 APPROVE: Final = "kubectl scheduler rollout approve"
 
@@ -201,6 +208,8 @@ def _checked(
         return _simulating(snapshot, edit, settings, record, recorded)
     if result == NOTHING_WORSE or not gate:
         return _decided(edit, record, recorded, result)
+    if result == WORSE:
+        return _repeating(snapshot, edit, settings, record, recorded)
     check = _held(edit, settings, record, recorded)
     wait = _retry_after(snapshot, settings, record) if result == FAILED else None
     return replace(check, requeue_after=wait)
@@ -220,28 +229,45 @@ def _answered(
     snapshot: Snapshot, settings: PlacementSettings, record: dict[str, Any]
 ) -> dict[str, Any]:
     """The record with the answer, if there is one by now, or if it is overdue."""
-    if record.get("result") != SIMULATING:
+    if not _awaits(record):
         return record
     answer = snapshot.placement_answer
-    if answer is not None and answer.identity == _identity(record):
-        if answer.error:
-            return {**record, "result": FAILED, "effect": answer.error}
-        result = WORSE if answer.worse else NOTHING_WORSE
-        return {**record, "result": result, "effect": answer.effect}
-    if not _left(snapshot, record, settings.seconds + GRACE_SECONDS):
-        effect = f"there was no answer within {settings.seconds} s"
-        return {**record, "result": FAILED, "effect": effect}
-    return record
+    if answer is None or answer.identity != _identity(record):
+        if _left(snapshot, record, settings.seconds + GRACE_SECONDS):
+            return record
+        answer = PlacementAnswer(
+            _identity(record), error=f"there was no answer within {settings.seconds} s"
+        )
+    repetition = mapping(record.get("repetition"))
+    if repetition:
+        record = {**record, "repetition": {**repetition, "answered": True}}
+        if answer.error or answer.unchanged:
+            return record
+    if answer.error:
+        return {**record, "result": FAILED, "effect": answer.error}
+    result = WORSE if answer.worse else NOTHING_WORSE
+    return {**record, "result": result, "effect": answer.effect, "situation": answer.situation}
+
+
+def _awaits(record: Mapping[str, Any]) -> bool:
+    """Whether a simulation was requested and has no answer."""
+    repetition = mapping(record.get("repetition"))
+    return not repetition.get("answered") if repetition else record.get("result") == SIMULATING
 
 
 def _identity(record: Mapping[str, Any]) -> CheckIdentity:
-    return CheckIdentity(
-        *(str(record.get(key) or "") for key in ("configuration", "running", "started"))
-    )
+    configuration, running = (str(record.get(key) or "") for key in ("configuration", "running"))
+    return CheckIdentity(configuration, running, _requested(record))
+
+
+def _requested(record: Mapping[str, Any]) -> str:
+    """When the last simulation was requested."""
+    source = mapping(record.get("repetition")) or record
+    return str(source.get("started") or "")
 
 
 def _left(snapshot: Snapshot, record: Mapping[str, Any], period: float) -> float:
-    started = timestamp(str(record.get("started") or "")) or ALWAYS
+    started = timestamp(_requested(record)) or ALWAYS
     return seconds_left(snapshot.now, started, period)
 
 
@@ -249,6 +275,55 @@ def _retry_after(
     snapshot: Snapshot, settings: PlacementSettings, record: Mapping[str, Any]
 ) -> float:
     return _left(snapshot, record, max(RETRY_SECONDS, 2.0 * settings.seconds))
+
+
+def _repeating(
+    snapshot: Snapshot,
+    edit: _Edit,
+    settings: PlacementSettings,
+    record: dict[str, Any],
+    recorded: Mapping[str, Any],
+) -> PlacementCheck:
+    """Hold the edit, and simulate it again when it is time: its Pods may no longer exist."""
+    wait = _repeat_wait(settings, record)
+    if not _awaits(record) and not _left(snapshot, record, wait):
+        repetition = {"number": _repetitions(record) + 1, "started": rfc3339(snapshot.now)}
+        record["repetition"] = {**repetition, "answered": False}
+    question = None
+    if _awaits(record):
+        wait = settings.seconds + GRACE_SECONDS
+        if _identity(record) == _identity(recorded):
+            question = _question(snapshot, edit, settings, record)
+    check = _held(edit, settings, record, recorded)
+    return replace(check, question=question, requeue_after=_left(snapshot, record, wait))
+
+
+def _repetitions(record: Mapping[str, Any]) -> int:
+    return int(mapping(record.get("repetition")).get("number") or 0)
+
+
+def _repeat_wait(settings: PlacementSettings, record: Mapping[str, Any]) -> float:
+    """Seconds from the last simulation to the next one."""
+    doublings = min(_repetitions(record), 16)  # enough for the limit, and far from an overflow
+    wait = min(REPEAT_SECONDS * 2.0**doublings, REPEAT_LIMIT)
+    return max(wait, 2.0 * settings.seconds)
+
+
+def _question(
+    snapshot: Snapshot, edit: _Edit, settings: PlacementSettings, record: Mapping[str, Any]
+) -> PlacementQuestion:
+    """The simulation of the edit that is on record."""
+    return PlacementQuestion(
+        _identity(record),
+        edit.before,
+        edit.after,
+        image_of(edit.content),
+        tuple(command_of(edit.content) or snapshot.platform.operand_command),
+        settings.seconds,
+        tuple((snapshot.scheduler_extenders or {}).values()),
+        tuple((snapshot.loads.policies or {}).values()),
+        str(record.get("situation") or ""),
+    )
 
 
 def _simulating(
@@ -262,18 +337,7 @@ def _simulating(
     question = None
     # Asked for once its identity is on record, so that it stays the same.
     if _identity(record) == _identity(recorded):
-        command = command_of(edit.content) or snapshot.platform.operand_command
-        policies = snapshot.loads.policies or {}
-        question = PlacementQuestion(
-            _identity(record),
-            edit.before,
-            edit.after,
-            image_of(edit.content),
-            tuple(command),
-            settings.seconds,
-            tuple((snapshot.scheduler_extenders or {}).values()),
-            tuple(policies.values()),
-        )
+        question = _question(snapshot, edit, settings, record)
     limit = settings.seconds + GRACE_SECONDS
     if snapshot.operator_settings is None:
         effect = "the API does not serve OperatorSettings, where its result would be kept"

@@ -1,7 +1,8 @@
 """Simulates what an edit changes for the Pods of the cluster, beside the reconciles.
 
 A reconcile requests a simulation in its plan, and a later one finds the answer in its snapshot.
-Nothing waits for it: it is a task of its own, with a time limit, and its failure is an answer.
+Nothing waits for it: it is a task of its own, with a time limit, and its failure is an answer. A
+repetition reads the cluster, and ends there if nothing changed on which its result depends.
 
 The Job is that of the commands (`simulate/job.py`), in the target namespace, where the operator
 makes Pods anyway. The operator connects to the Pod, which opens no connection itself and has no
@@ -17,7 +18,8 @@ import contextlib
 import hashlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import aiohttp
@@ -37,6 +39,7 @@ from ..simulate.process import SimulationError
 from ..simulate.questions import NO_BINARY, read_answer, request
 from ..simulate.read_cluster import read_cluster
 from ..simulate.run import RunOptions
+from ..simulate.situation import situation
 from ..simulate.world import World
 from .simulated_extenders import simulated_extenders, version_of
 
@@ -49,8 +52,24 @@ _CONNECTING: Final = 10.0
 _SILENCE: Final = 60.0
 """Seconds without a byte after which the Pod is lost; it sends one every five seconds."""
 
-Simulate = Callable[[PlacementQuestion], Awaitable[tuple[EditEffect, list[str]]]]
-"""The effect of an edit, and a note for each thing that was not considered.
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The result of a simulation.
+
+    Attributes:
+        situation: what it depends on; see PlacementAnswer.
+        effect: the effect of the edit; None: the situation is that of the question.
+        notes: a sentence for each thing that was not considered.
+    """
+
+    situation: str
+    effect: EditEffect | None
+    notes: Sequence[str] = ()
+
+
+Simulate = Callable[[PlacementQuestion], Awaitable[Simulated]]
+"""Simulates an edit.
 
 Raises:
     SimulationError, KubeError, OSError, aiohttp.ClientError: there is no result.
@@ -98,12 +117,11 @@ class PlacementRunner:
         log.info(
             "Simulating an edit", extra=klog.kv(configuration=question.identity.configuration[:12])
         )
-        worse, effect, error = False, "", ""
+        answer = PlacementAnswer(question.identity)
+        error = ""
         try:
             async with asyncio.timeout(question.seconds):
-                found, notes = await self._simulate(question)
-            worse = bool(found.lost or found.newly_waiting)
-            effect = "; ".join((*found.sentences(), *(f"note: {note}" for note in notes)))
+                answer = _answer(question, await self._simulate(question))
         except TimeoutError:
             error = (
                 f"it did not end within {question.seconds} s (spec.placementCheck.timeoutSeconds)"
@@ -112,19 +130,31 @@ class PlacementRunner:
             error = " ".join(str(reason).split()) or type(reason).__name__
         except Exception as defect:  # the edit must not wait for an answer that never comes
             error = contained("simulation", "placements", defect)
-        self.answer = PlacementAnswer(
-            question.identity, worse, effect[:LONGEST_EFFECT], error[:LONGEST_EFFECT]
-        )
-        log.info("Simulated an edit", extra=klog.kv(worse=worse, effect=effect, error=error))
+        self.answer = answer = replace(answer, error=error[:LONGEST_EFFECT])
+        values = {"worse": answer.worse, "effect": answer.effect, "error": answer.error}
+        log.info("Simulated an edit", extra=klog.kv(unchanged=answer.unchanged, **values))
         self._changed()
+
+
+def _answer(question: PlacementQuestion, found: Simulated) -> PlacementAnswer:
+    """The answer that a result is."""
+    effect, same = found.effect, found.situation
+    if effect is None:
+        return PlacementAnswer(question.identity, situation=same, unchanged=True)
+    sentences = "; ".join((*effect.sentences(), *(f"note: {note}" for note in found.notes)))
+    worse = bool(effect.lost or effect.newly_waiting)
+    return PlacementAnswer(question.identity, worse, sentences[:LONGEST_EFFECT], situation=same)
 
 
 def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simulate:
     """Simulates in a Job of the cluster; `api` may write only while this process leads."""
 
-    async def simulate(question: PlacementQuestion) -> tuple[EditEffect, list[str]]:
+    async def simulate(question: PlacementQuestion) -> Simulated:
         world = await read_cluster(api, annotations=bool(question.extenders))
         world.version = str((await api.get_path("/version")).get("gitVersion") or "")
+        now = await asyncio.to_thread(situation, world, _others(question, world))
+        if now == question.situation:
+            return Simulated(now, None)
         notes = list(world.notes)
         before, after = (
             _options(rules, question, world.version, notes)
@@ -146,9 +176,20 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
         finally:
             with contextlib.suppress(KubeError):
                 await job.delete()
-        return read_answer(edit_effect, content), notes
+        return Simulated(now, read_answer(edit_effect, content), notes)
 
     return simulate
+
+
+def _others(question: PlacementQuestion, world: World) -> Mapping[str, object]:
+    """What the result depends on besides the rules and the objects of the world."""
+    return {
+        "version": world.version,
+        "image": question.image,
+        "command": question.command,
+        "extenders": [each.get("spec") for each in question.extenders],
+        "loadPolicies": [each.get("spec") for each in question.load_policies],
+    }
 
 
 def _options(

@@ -50,6 +50,7 @@ class PlacementQuestion:
         seconds: limit from the request to the answer.
         extenders: SchedulerExtenders, whose agents take part.
         load_policies: LoadPolicies, which those may use.
+        situation: that of the last result; if it is still the same, nothing is simulated.
     """
 
     identity: CheckIdentity
@@ -60,6 +61,7 @@ class PlacementQuestion:
     seconds: int
     extenders: tuple[Object, ...] = field(default=(), repr=False)
     load_policies: tuple[Object, ...] = field(default=(), repr=False)
+    situation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,13 @@ class PlacementAnswer:
         worse: whether a running Pod would have no place, or a waiting one loses the places it has.
         effect: the effect in sentences, joined by "; "; empty with an error.
         error: why there is no result; empty if there is one.
+        situation: hash of the Pods, Nodes and other objects that the result is about.
+        unchanged: whether these are as in the question, so that the last result still holds.
     """
 
     identity: CheckIdentity
     worse: bool = False
     effect: str = ""
     error: str = ""
+    situation: str = ""
+    unchanged: bool = False

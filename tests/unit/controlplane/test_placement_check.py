@@ -15,6 +15,8 @@ from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.controlplane.placement_check import (
     GRACE_SECONDS,
+    REPEAT_LIMIT,
+    REPEAT_SECONDS,
     PlacementCheck,
     check_placements,
 )
@@ -212,6 +214,116 @@ def test_another_revision_in_use_is_compared_again_while_the_edit_stays_held() -
     made = check(record=record)
     assert (reason(made), made.record["result"], made.events) == ("Held", "Simulating", ())
     assert made.record["running"] == hash_of(RUNNING)
+
+
+def held(*, ago: float, number: int = 0, answered: bool = True) -> dict[str, Any]:
+    """The record of a held edit that was last simulated that many seconds ago."""
+    first = recorded("Held", "Worse", LOST, ago=ago if not number else 86400.0)
+    first["situation"] = "5" * 64
+    started = rfc3339(NOW - timedelta(seconds=ago))
+    repetition = {"number": number, "started": started, "answered": answered}
+    return first | ({"repetition": repetition} if number else {})
+
+
+def repetition_of(made: PlacementCheck) -> dict[str, Any]:
+    return dict(made.record.get("repetition") or {})
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds", "wait"),
+    [
+        (0, 60, REPEAT_SECONDS),
+        (1, 60, 2 * REPEAT_SECONDS),
+        (2, 60, 4 * REPEAT_SECONDS),
+        (3, 60, REPEAT_LIMIT),
+        (10**9, 60, REPEAT_LIMIT),
+        (0, 400, 800.0),
+        (10, 1800, 3600.0),
+    ],
+)
+def test_a_held_edit_is_simulated_again_after_growing_waits(
+    number: int, seconds: int, wait: float
+) -> None:
+    early = check(record=held(ago=wait - 1, number=number), seconds=seconds)
+    assert (early.question, early.requeue_after) == (None, 1.0)
+    assert repetition_of(early).get("number", 0) == number
+    due = check(record=held(ago=wait, number=number), seconds=seconds)
+    repetition = {"number": number + 1, "started": rfc3339(NOW), "answered": False}
+    assert (due.question, repetition_of(due)) == (None, repetition)
+    asked = check(record=due.record, seconds=seconds)
+    assert asked.question is not None
+    identity = CheckIdentity(hash_of(EDITED), hash_of(RUNNING), rfc3339(NOW))
+    assert (asked.question.identity, asked.question.situation) == (identity, "5" * 64)
+    assert asked.requeue_after == seconds + GRACE_SECONDS
+    for made in (early, due, asked):
+        assert (reason(made), passes(made), made.events) == ("Held", False, ())
+        assert made.condition is not None
+        assert LOST in made.condition.message, "the last result counts until there is another one"
+
+
+def repeated(**answer: Any) -> PlacementCheck:
+    """A held edit whose repetition has this answer."""
+    record = held(ago=5.0, number=1, answered=False)
+    identity = CheckIdentity(
+        record["configuration"], record["running"], record["repetition"]["started"]
+    )
+    return check(record=record, answer=PlacementAnswer(identity, **answer))
+
+
+def test_a_held_edit_that_costs_no_pod_its_place_any_more_is_rolled_out() -> None:
+    made = repeated(effect="each of 40 pods can be placed as today", situation="6" * 64)
+    assert (reason(made), passes(made)) == ("NothingWorse", True)
+    assert [event.reason for event in made.events] == ["PlacementCheckPassed"]
+
+
+def test_a_repetition_with_another_effect_is_reported() -> None:
+    made = repeated(worse=True, effect="one running pod", situation="6" * 64)
+    assert (reason(made), passes(made)) == ("Held", False)
+    assert (made.record["effect"], made.record["situation"]) == ("one running pod", "6" * 64)
+    assert [event.reason for event in made.events] == ["PlacementCheckHeld"]
+    assert repetition_of(made)["answered"] is True
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"unchanged": True, "situation": "5" * 64},
+        {"error": "no node has room"},
+        {"worse": True, "effect": LOST, "situation": "6" * 64},
+    ],
+    ids=["unchanged", "failed", "same effect"],
+)
+def test_a_repetition_without_news_changes_nothing_but_the_wait(answer: dict[str, Any]) -> None:
+    made = repeated(**answer)
+    assert (reason(made), passes(made), made.events) == ("Held", False, ())
+    assert (made.record["result"], made.record["effect"]) == ("Worse", LOST)
+    assert repetition_of(made)["answered"] is True
+    assert made.requeue_after == 2 * REPEAT_SECONDS - 5.0
+
+
+def test_a_repetition_that_is_overdue_is_over() -> None:
+    late = held(ago=60 + GRACE_SECONDS, number=1, answered=False)
+    made = check(record=late, seconds=60)
+    assert (reason(made), made.record["result"]) == ("Held", "Worse")
+    assert repetition_of(made)["answered"] is True
+
+
+@pytest.mark.parametrize(
+    ("settings", "decision"),
+    [({"approved": hash_of(EDITED)}, "Approved"), ({"mode": "Warn"}, "Worse")],
+    ids=["approved", "Warn"],
+)
+def test_an_edit_that_may_be_rolled_out_waits_for_no_repetition(
+    settings: dict[str, Any], decision: str
+) -> None:
+    made = check(record=held(ago=5.0, number=1, answered=False), **settings)
+    assert (reason(made), passes(made), made.question) == (decision, True, None)
+
+
+def test_another_revision_in_use_begins_with_the_shortest_wait() -> None:
+    made = check(record={**held(ago=5.0, number=9), "running": "0" * 64})
+    assert (reason(made), made.record["result"]) == ("Held", "Simulating")
+    assert (repetition_of(made), made.record.get("situation")) == ({}, None)
 
 
 def test_without_a_served_kind_only_gate_holds() -> None:

@@ -17,7 +17,7 @@ from aiohttp import web
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine import placement_run
-from kube_scheduler_operator.engine.placement_run import PlacementRunner, in_cluster
+from kube_scheduler_operator.engine.placement_run import PlacementRunner, Simulated, in_cluster
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.resource import JOBS, NODES, PODS
 from kube_scheduler_operator.model.placements import (
@@ -67,9 +67,9 @@ class Runs:
         self.started: list[str] = []
         self.ended: list[str] = []
         self.go = asyncio.Event()
-        self.outcome: Exception | EditEffect = LOST
+        self.outcome: Exception | EditEffect | None = LOST
 
-    async def __call__(self, asked: PlacementQuestion) -> tuple[EditEffect, list[str]]:
+    async def __call__(self, asked: PlacementQuestion) -> Simulated:
         self.started.append(asked.identity.configuration)
         try:
             await self.go.wait()
@@ -78,7 +78,7 @@ class Runs:
             raise
         if isinstance(self.outcome, Exception):
             raise self.outcome
-        return self.outcome, ["extender https://x is left out"]
+        return Simulated("now", self.outcome, ["extender https://x is left out"])
 
 
 async def answered(runner: PlacementRunner) -> PlacementAnswer:
@@ -101,6 +101,17 @@ async def test_the_answer_has_the_effect_in_words_and_wakes_the_operator() -> No
     assert (answer.identity, answer.worse, answer.error) == (question().identity, True, "")
     assert "2 running pods could no longer be placed: node(s) had untolerated" in answer.effect
     assert "note: extender https://x is left out" in answer.effect
+    assert (answer.situation, answer.unchanged) == ("now", False)
+
+
+async def test_an_unchanged_situation_is_an_answer() -> None:
+    runs = Runs()
+    runs.outcome = None
+    runs.go.set()
+    runner = PlacementRunner(runs, lambda: None)
+    runner.follow(question())
+    expected = PlacementAnswer(question().identity, situation="now", unchanged=True)
+    assert await answered(runner) == expected
 
 
 async def test_a_simulation_that_runs_or_has_its_answer_is_not_started_again() -> None:
@@ -251,10 +262,11 @@ async def kubelet(
         await task
 
 
-async def simulated(api: FakeApi) -> tuple[EditEffect, list[str]]:
+async def simulated(api: FakeApi, situation: str = "") -> Simulated:
     settings = Settings(operator_image="operator:1", image_pull_secrets=("registry",))
     async with ApiClient(api.credentials(), field_manager="test") as client:
-        return await in_cluster(client, KUBEADM, settings)(question())
+        asked = replace(question(), situation=situation)
+        return await in_cluster(client, KUBEADM, settings)(asked)
 
 
 def writes(api: FakeApi) -> list[str]:
@@ -264,8 +276,7 @@ def writes(api: FakeApi) -> list[str]:
 async def test_the_answer_comes_from_the_pod_of_a_job_that_is_deleted(
     api: FakeApi, kubelet: Kubelet
 ) -> None:
-    effect, _ = await simulated(api)
-    assert effect == LOST
+    assert (await simulated(api)).effect == LOST
     spec = kubelet.job["spec"]["template"]["spec"]
     certificate, operand = spec["initContainers"]
     assert (certificate["image"], operand["image"]) == ("operator:1", question().image)
@@ -290,3 +301,16 @@ async def test_without_a_node_that_has_room_no_job_is_created(
     with pytest.raises(SimulationError, match="no node is Ready and has 110m of CPU"):
         await simulated(api)
     assert writes(api) == []
+
+
+async def test_a_repetition_without_a_change_has_no_job(api: FakeApi, kubelet: Kubelet) -> None:
+    found = await simulated(api)
+    api.objects[PODS].clear()  # as the garbage collector does after the deletion of the Job
+    api.seen.clear()
+    again = await simulated(api, found.situation)
+    assert (again, writes(api)) == (Simulated(found.situation, None), [])
+
+
+async def test_a_repetition_after_a_change_is_simulated(api: FakeApi, kubelet: Kubelet) -> None:
+    api.put(PODS, "new", "shop", spec={"containers": [{"name": "a"}]}, status={})
+    assert (await simulated(api, "0" * 64)).effect == LOST
