@@ -21,7 +21,7 @@ from ...schedulerconfig.schema import KIND
 from ..lib.compare import ParsedRevision, changes, parse_revision, unified
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError
-from ..lib.flags import add_cluster_flags, add_scheduler_flag
+from ..lib.flags import add_cluster_flags, add_files_flag, add_scheduler_flag
 from ..lib.objects import find_object, get_kubescheduler
 from ..lib.revisions import find_revision, find_running_revision, list_revisions, nodes_by_revision
 from ..lib.scheduler_contents import (
@@ -63,16 +63,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("new", nargs="?", metavar="M", help="default: the latest one")
     add_scheduler_flag(parser)
-    parser.add_argument(
-        "-f",
-        "--file",
-        dest="files",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="Scheduler, KubeScheduler, OperatorSettings, SchedulerProfiles and "
+    add_files_flag(
+        parser,
+        "Scheduler, KubeScheduler, OperatorSettings, SchedulerProfiles and "
         "SchedulerExtenders, or a SecondaryScheduler, a LoadPolicy or a "
-        "KubeSchedulerConfiguration; - for standard input; can be repeated",
+        "KubeSchedulerConfiguration; - for standard input",
     )
     parser.add_argument(
         "-o",

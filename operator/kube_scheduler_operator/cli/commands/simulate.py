@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
 from ...schedulerconfig.presets import PROFILES, profile_fragment
 from ..lib.errors import UsageError
-from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag
+from ..lib.flags import add_cluster_flags, add_files_flag, add_nodes_flag, add_output_flag
 from ..lib.input_files import display_name, read_documents
 from ..lib.output import counted, print_document
 from ..lib.simulation import (
@@ -71,16 +71,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "-f",
-        "--file",
-        dest="files",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="workloads to place: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, "
+    add_files_flag(
+        parser,
+        "workloads to place: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, "
         "Pod, PodTemplate, or any kind with spec.template; other objects, such as claims, are "
-        "added to the world; - for standard input; can be repeated",
+        "added to the world; - for standard input",
     )
     number = parser.add_mutually_exclusive_group()
     number.add_argument(

@@ -58,6 +58,11 @@ def add_file_arguments(parser: argparse.ArgumentParser, what: str) -> None:
         help=f"{what}: a YAML or JSON file, a directory (with those below it), a pattern such as "
         "'conf/**/*.yaml', or - for standard input",
     )
+    add_files_flag(parser, "the same as FILE")
+
+
+def add_files_flag(parser: argparse.ArgumentParser, what: str) -> None:
+    """`-f FILE`, which can be repeated: `files`."""
     parser.add_argument(
         "-f",
         "--file",
@@ -65,7 +70,7 @@ def add_file_arguments(parser: argparse.ArgumentParser, what: str) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="the same as FILE; can be repeated",
+        help=f"{what}; can be repeated",
     )
 
 
