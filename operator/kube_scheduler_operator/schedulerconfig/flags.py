@@ -13,6 +13,7 @@ from typing import Final
 from ..base.findings import WARNING, Problem, did_you_mean, listing
 from .feature_gates import has_gate, known_gates, parse_gates
 from .go_values import boolean, integer, seconds
+from .literal_fixes import duration_fix, type_fix
 from .versions import Version
 
 INVALID_ARGUMENT: Final = "InvalidArgument"
@@ -60,16 +61,14 @@ HTTP2_SUITES: Final = frozenset(
 """HTTP/2 below TLS 1.3 requires one of these."""
 
 _STRINGS: Final = (
-    "allow-metric-labels", "authentication-kubeconfig", "authorization-kubeconfig",
-    "authorization-always-allow-paths", "config", "disabled-metrics", "emulated-version",
-    "kube-api-content-type", "kubeconfig", "leader-elect-resource-lock",
-    "leader-elect-resource-name", "leader-elect-resource-namespace", "logging-format",
+    "authentication-kubeconfig", "authorization-kubeconfig", "authorization-always-allow-paths",
+    "config", "disabled-metrics", "emulated-version", "kube-api-content-type", "kubeconfig",
+    "leader-elect-resource-lock", "leader-elect-resource-name", "leader-elect-resource-namespace",
     "log-json-info-buffer-size", "log-text-info-buffer-size", "master",
     "min-compatibility-version", "requestheader-allowed-names",
     "requestheader-extra-headers-prefix", "requestheader-group-headers",
     "requestheader-uid-headers", "requestheader-username-headers",
-    "show-hidden-metrics-for-version", "tls-sni-cert-key", "version", "vmodule",
-    "write-config-to", "feature-gates",
+    "show-hidden-metrics-for-version", "version", "write-config-to", "feature-gates",
 )  # fmt: skip
 _PATHS: Final = (
     "allow-metric-labels-manifest", "cert-dir", "client-ca-file", "requestheader-client-ca-file",
@@ -112,6 +111,29 @@ def _absolute(text: str) -> None:
     # The working directory depends on the image.
     if text and not text.startswith("/"):
         raise ValueError(f'"{text}" is not an absolute path; start it with /')
+
+
+def _file_pattern(text: str) -> None:
+    for part in text.split(",") if text else ():
+        pattern, _, level = part.partition("=")
+        # Other characters than printable ones are reported as unsafe.
+        if part.isprintable() and part and not (pattern and level.isascii() and level.isdigit()):
+            raise ValueError(f'"{part}" is not PATTERN=LEVEL; write one such as scheduler*=5')
+
+
+def _label_pairs(text: str) -> None:
+    if text and "=" not in text:
+        raise ValueError(f'"{text}" is not METRIC,LABEL=VALUE,...; write one with an equals sign')
+
+
+def _certificate_and_key(text: str) -> None:
+    if text.partition(":")[0].count(",") != 1:
+        raise ValueError(f'"{text}" does not name a certificate and its key; write CERT,KEY')
+
+
+def _log_format(text: str) -> None:
+    if text not in ("json", "text"):
+        raise ValueError(f'"{text}" is not a format of logs; use text or json')
 
 
 def _tls_version(text: str) -> None:
@@ -159,13 +181,17 @@ _TYPES: Final[Mapping[str, Callable[[str], object]]] = {
     **dict.fromkeys(BOOLEANS, boolean),
     **dict.fromkeys(_INTEGERS, integer),
     **dict.fromkeys(_DURATIONS, seconds),
+    "allow-metric-labels": _label_pairs,
     "bind-address": _address,
     "kube-api-qps": _number,
+    "logging-format": _log_format,
     "secure-port": _port,
     "tls-cipher-suites": _cipher_suites,
     "tls-curve-preferences": _curves,
     "tls-min-version": _tls_version,
+    "tls-sni-cert-key": _certificate_and_key,
     "v": _verbosity,
+    "vmodule": _file_pattern,
 }
 
 
@@ -237,9 +263,41 @@ def validate_flags(
             try:
                 check(value)
             except ValueError as error:
-                yield Problem(INVALID_ARGUMENT, (name,), f"--{name}: {error}")
+                fix = "" if "; " in str(error) else f"; {_value_fix(name, value)}"
+                yield Problem(INVALID_ARGUMENT, (name,), f"--{name}: {error}{fix}")
     yield from _http2(flags)
+    yield from _hidden_metrics(flags, version)
+    yield from _certificates(flags)
     yield from _feature_gates(flags.get("feature-gates", ()), version, stock=stock)
+
+
+def _value_fix(name: str, value: str) -> str:
+    """How to correct a value whose error does not say it."""
+    unquoted = value.strip("\"' ")
+    kind = "true or false" if name in BOOLEANS else "an integer"
+    return duration_fix(unquoted) if name in _DURATIONS else type_fix(unquoted, kind)
+
+
+def _hidden_metrics(flags: Mapping[str, Sequence[str]], version: Version) -> Iterator[Problem]:
+    """Only the metrics that the last minor hid can be shown (component-base/metrics)."""
+    name = "show-hidden-metrics-for-version"
+    value, previous = _last(flags, name), f"{version.major}.{version.minor - 1}"
+    if value not in ("", previous) and not flags.get("emulated-version"):
+        wrong = f'"{value}" is not the minor before {version.short}'
+        message = f"--{name}: {wrong}; write {previous}, or remove it"
+        yield Problem(INVALID_ARGUMENT, (name,), message)
+
+
+def _certificates(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    """A certificate without its key, or the other way round."""
+    names = ("tls-cert-file", "tls-private-key-file")
+    given = [name for name in names if _last(flags, name)]
+    if len(given) == 1 and _last(flags, given[0]).startswith("/"):
+        other = next(name for name in names if name not in given)
+        message = (
+            f"--{given[0]}: kube-scheduler does not start without --{other}; set both, or none"
+        )
+        yield Problem(INVALID_ARGUMENT, (given[0],), message)
 
 
 def _unknown_flag(name: str, known: Iterable[str]) -> str:
@@ -295,7 +353,8 @@ def _feature_gates(values: Sequence[str], version: Version, *, stock: bool) -> I
     try:
         gates = parse_gates(values)
     except ValueError as error:
-        yield Problem(INVALID_ARGUMENT, ("feature-gates",), f"--feature-gates: {error}")
+        fix = "" if "; " in str(error) else "; write NAME=true or NAME=false, without quotes"
+        yield Problem(INVALID_ARGUMENT, ("feature-gates",), f"--feature-gates: {error}{fix}")
         return
     known = known_gates(version.minor) if stock else None
     if known is None:

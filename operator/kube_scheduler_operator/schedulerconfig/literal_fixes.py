@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .go_values import nanoseconds
-from .relocations import flow
 from .schema import List, Struct
 from .source_culprit import first_culprit
+from .yaml_text import flow
 
 _TRUE: Final = ("true", "yes", "on", "1", "y")
 _FALSE: Final = ("false", "no", "off", "0", "n")

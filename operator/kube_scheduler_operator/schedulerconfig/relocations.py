@@ -9,7 +9,6 @@ the release notes of Kubernetes 1.19 to 1.26.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -18,6 +17,7 @@ from typing import Any, Final
 from ..base.findings import Path
 from .flags import REMOVED_FLAGS, VOID_WITH_CONFIG, flag_names
 from .schema import ARGS, CONFIGURATION, List, Struct, Type
+from .yaml_text import flow
 
 Place = tuple[str, ...]
 """A field of the configuration; `[]` stands for an entry of a list."""
@@ -28,8 +28,6 @@ _LONGEST: Final = 100
 PLUGIN: Final = "PLUGIN"
 """Stands for the name of a plugin in a fix."""
 _ENTRY: Final = "[]"
-_PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
-_KEYWORDS: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 _MOVED: Final[Mapping[str, str]] = {
     "lockObjectName": "leaderElection.resourceName",
@@ -246,17 +244,6 @@ def _flow(value: Any) -> str:
     if len(text) <= _LONGEST:
         return text
     return "{…}" if isinstance(value, Mapping) else "[…]" if isinstance(value, list) else "…"
-
-
-def flow(value: Any) -> str:
-    """A value as YAML in one line."""
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{flow(str(k))}: {flow(v)}' for k, v in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(flow, value))}]"
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _KEYWORDS:
-        return value
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _kebab(key: str) -> str:

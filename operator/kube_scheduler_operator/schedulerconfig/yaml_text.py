@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+_PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
+_KEYWORDS: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 
 class BlockText(str):
@@ -37,3 +42,14 @@ def yaml_text(documents: Iterable[Any]) -> str:
     Dumper.add_representer(str, represent)
     Dumper.add_representer(BlockText, represent_block)
     return yaml.dump_all(documents, None, Dumper, sort_keys=False, allow_unicode=True)
+
+
+def flow(value: Any) -> str:
+    """A value as YAML in one line."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{flow(str(k))}: {flow(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow, value))}]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _KEYWORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

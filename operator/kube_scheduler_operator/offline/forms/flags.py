@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...base.findings import Path
 from ...base.objects import mapping
@@ -12,16 +13,32 @@ from ...schedulerconfig.command_line import flag_text, normalized_name
 from ...schedulerconfig.flags import BOOLEANS
 from .form import CommandLineFlag
 
+_LEVEL: Final = re.compile(r"-v\d+")
+_OPERATOR: Final = re.compile(r"[;|&<>()]+")
+DASHES: Final = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+"""The hyphen, and what word processors make of one or two."""
+
 
 def of_words(words: Sequence[tuple[str, Path]]) -> Iterator[CommandLineFlag]:
-    """Flags of a command line; other words, such as the program's name, are ignored."""
+    """Flags of a command line; other words, such as the program's name, are ignored.
+
+    What `word_problems` reports is read as it is meant, so that the rest can be checked.
+    """
     pending: CommandLineFlag | None = None
-    for word, path in words:
+    parts = ((part, path) for word, path in words for part in flags_in(word))
+    for word, path in parts:
         if pending is not None:
             yield CommandLineFlag(pending.name, word, pending.path)
             pending = None
         elif word.startswith("-") and word.strip("-"):
-            name, equals, value = word.lstrip("-").partition("=")
+            name, equals, value = word.lstrip(DASHES).partition("=")
+            if name.split()[1:]:  # the flag and its value in one word, without =
+                name, rest = name.split(maxsplit=1)
+                equals, value = "=", f"{rest}{equals}{value}"
+            if _LEVEL.fullmatch(word):
+                name, equals, value = "v", "=", word[2:]
+            elif name == "h":
+                name = "help"
             name = normalized_name(name.strip())
             if equals:
                 yield CommandLineFlag(name, value, path)
@@ -29,8 +46,11 @@ def of_words(words: Sequence[tuple[str, Path]]) -> Iterator[CommandLineFlag]:
                 yield CommandLineFlag(name, "true", path)
             else:
                 pending = CommandLineFlag(name, "", path)
-    if pending is not None:
-        yield pending
+
+
+def flags_in(word: str) -> list[str]:
+    """The flags that are meant by a word: more than one if it has them with spaces between."""
+    return re.split(r"\s+(?=--)", word) if word.startswith("-") else [word]
 
 
 def of_pairs(value: Any, path: Path) -> Iterator[CommandLineFlag]:
@@ -69,8 +89,24 @@ def of_names(value: Any, path: Path, key: str = "name") -> Iterator[CommandLineF
 
 
 def split(text: str) -> list[str]:
-    """The words of a shell's command; those between spaces if the quotes are unbalanced."""
+    """The words and operators of a shell's text; those between spaces if quotes are unbalanced.
+
+    A line break is the operator `;`.
+    """
+    lexer = shlex.shlex(
+        text.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True
+    )
+    lexer.whitespace_split = True
     try:
-        return shlex.split(text, comments=True)
+        return list(lexer)
     except ValueError:
         return text.split()
+
+
+def first_command(words: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """The words of `split` before the first operator, without what it redirects."""
+    end = next((at for at, (word, _) in enumerate(words) if _OPERATOR.fullmatch(word)), len(words))
+    redirected = end < len(words) and {"<", ">"} & set(words[end][0])
+    if redirected and end and words[end - 1][0].isdigit():
+        end -= 1
+    return list(words[:end])

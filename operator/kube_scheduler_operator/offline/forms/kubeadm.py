@@ -16,7 +16,7 @@ from ...schedulerconfig.versions import Version
 from .flags import of_map, of_names, of_words
 from .form import CommandLine, CommandLineFlag, Contents, Form, Mount, Text
 from .objects import at, group_kind, label_of, objects, text, value_of, version_of
-from .workload import container_mounts, container_words
+from .workload import container_mounts, container_problems, container_words
 
 GROUP: Final = "kubeadm.k8s.io"
 KINDS: Final = ("ClusterConfiguration", "InitConfiguration", "JoinConfiguration")
@@ -145,7 +145,8 @@ def read_patch(document: Document) -> Contents | None:
                 namespace="kube-system",
                 given=GIVEN,
             )
-            return Contents(commands=(command,))
+            problems = tuple(container_problems(container, where))
+            return Contents(commands=(command,), problems=problems)
     return None
 
 

@@ -17,6 +17,7 @@ from ...schedulerconfig.source import Document
 from .flags import of_map, of_names, of_words
 from .form import CommandLine, CommandLineFlag, Contents, Form
 from .objects import at, group_kind, label_of, objects, text, value_of, version_of
+from .words import word_problems
 
 _KOPS_FLAGS: Final[Mapping[str, str]] = {
     "master": "master",
@@ -102,7 +103,8 @@ def read_k0s(document: Document) -> Contents | None:
         if isinstance(word, str)
     ]
     arguments = (*of_map(spec.get("extraArgs"), (*path, "extraArgs")), *of_words(words))
-    if not arguments:
+    problems = tuple(word_problems([("kube-scheduler", path), *words]))
+    if not arguments and not problems:
         return Contents()
     command = CommandLine(
         "ClusterConfig of k0s",
@@ -111,7 +113,7 @@ def read_k0s(document: Document) -> Contents | None:
         namespace="kube-system",
         given={"kubeconfig": "/var/lib/k0s/pki/scheduler.conf", "leader-elect": "true"},
     )
-    return Contents(commands=(command,))
+    return Contents(commands=(command,), problems=problems)
 
 
 def read_gardener(document: Document) -> Contents | None:

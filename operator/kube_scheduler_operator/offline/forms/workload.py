@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...base.findings import Path
+from ...base.findings import Path, Problem
+from ...schedulerconfig.command_line import flag_text
 from ...schedulerconfig.source import Document
-from .flags import of_words, split
+from .flags import first_command, of_words, split
 from .form import CommandLine, Contents, Form, Mount
 from .objects import (
     at,
@@ -20,11 +21,14 @@ from .objects import (
     value_of,
     version_of_image,
 )
+from .words import is_command, type_problems, word_problems
 
 _PROGRAM: Final = re.compile(r"(^|/)(kube-scheduler|koord-scheduler|scheduler-plugins)$")
 _IMAGES: Final = re.compile(r"(^|/)(kube-scheduler|koord-scheduler)$|scheduler-plugins")
 _OWN_FLAGS: Final = ("policy-config-file", "policy-configmap", "algorithm-provider")
 """Flags that only kube-scheduler has had."""
+_EXPANDED: Final = re.compile(r"[$`*?]")
+"""What a shell replaces by other words."""
 _GROUPS: Final = ("", "apps", "batch", "extensions")
 _TEMPLATES: Final[Mapping[str, Path]] = {
     "Pod": (),
@@ -48,14 +52,22 @@ def read(document: Document) -> Contents | None:
     pod: Any = value
     for key in path:
         pod = at(pod, str(key))
-    return Contents(commands=tuple(_commands(value, pod, (*path, "spec"))))
+    containers = [
+        (container, (*path, "spec", "containers", index))
+        for index, container in objects(at(pod, "spec", "containers"))
+    ]
+    return Contents(
+        commands=tuple(_commands(value, pod, containers)),
+        problems=tuple(each for one in containers for each in container_problems(*one)),
+    )
 
 
-def _commands(value: Mapping[str, Any], pod: Any, path: Path) -> Iterator[CommandLine]:
+def _commands(
+    value: Mapping[str, Any], pod: Any, containers: Iterable[tuple[Mapping[str, Any], Path]]
+) -> Iterator[CommandLine]:
     spec = at(pod, "spec")
     volumes = {text(each.get("name")): each for _, each in objects(at(spec, "volumes"))}
-    for index, container in objects(at(spec, "containers")):
-        where = (*path, "containers", index)
+    for container, where in containers:
         words = container_words(container, where)
         if words is None:
             continue
@@ -94,15 +106,11 @@ def _replicas(value: Mapping[str, Any]) -> int:
 
 def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]] | None:
     """The words of a kube-scheduler's command line, from its name on; None: another program."""
-    words: list[tuple[str, Path]] = []
-    for key in ("command", "args"):
-        listed = container.get(key)
-        for index, word in enumerate(listed if isinstance(listed, list) else ()):
-            words.append((str(word), (*path, key, index)))
-    words = list(_of_a_shell(words))
+    words = list(_of_a_shell(_listed_words(container, path)))
     for index, (word, _) in enumerate(words):
-        if _PROGRAM.search(word):
-            return words[index:]
+        if _PROGRAM.search(word) or is_command(word):
+            rest = words[index:]
+            return first_command(rest) if _is_a_shell(_listed_words(container, path)) else rest
     image = text(container.get("image")).partition("@")[0]
     image = re.sub(r":[^:/]*$", "", image)
     named = {word.lstrip("-").partition("=")[0] for word, _ in words if word.startswith("-")}
@@ -111,12 +119,46 @@ def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str,
     return None
 
 
-def _of_a_shell(words: list[tuple[str, Path]]) -> Iterator[tuple[str, Path]]:
+def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    """What keeps a container's kube-scheduler from reading its words as flags."""
+    words = container_words(container, path)
+    if words is None:
+        return
+    if _is_a_shell(_listed_words(container, path)):
+        words = [(word, at) for word, at in words if not _EXPANDED.search(word)]
+    rejected = list(word_problems(words))
+    paths = {each.path for each in rejected}
+    yield from (each for each in type_problems(container, path) if each.path not in paths)
+    yield from rejected
+
+
+def _listed_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]]:
+    """The words of `command` and `args`; those of a string, which should be a list, by its spaces.
+
+    Numbers and booleans count as what they look like; `type_problems` reports them.
+    """
+    words: list[tuple[str, Path]] = []
+    for key in ("command", "args"):
+        listed, where = container.get(key), (*path, key)
+        if isinstance(listed, str):
+            words += ((word, where) for word in listed.split())
+        for index, word in enumerate(listed if isinstance(listed, list) else ()):
+            shown = flag_text(word)
+            if shown is not None:
+                words.append((shown, (*where, index)))
+    return words
+
+
+def _is_a_shell(words: Sequence[tuple[str, Path]]) -> bool:
+    return bool(words) and words[0][0].rpartition("/")[2] in ("sh", "bash", "ash")
+
+
+def _of_a_shell(words: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, Path]]:
     """The words, and those in the text that a shell runs (`sh -c TEXT`)."""
-    shell = bool(words) and words[0][0].rpartition("/")[2] in ("sh", "bash", "ash")
+    shell = _is_a_shell(words)
     for index, (word, path) in enumerate(words):
         if shell and index and words[index - 1][0] in ("-c", "-ec", "-xc") and "scheduler" in word:
-            yield from ((part, path) for part in split(word.replace("\\\n", " ")))
+            yield from ((part, path) for part in split(word))
         else:
             yield word, path
 
