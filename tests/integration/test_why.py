@@ -185,12 +185,49 @@ def test_what_cannot_be_run_is_an_error(
         kubectl_plugin(["why", "other", "--from-files", str(path), "--kube-scheduler", binary]) == 1
     )
     assert "pod default/other is not among" in capsys.readouterr().err
+    assert kubectl_plugin([*command, "-n", "shop", "--kube-scheduler", binary]) == 1
+    assert "in namespace default: use -n" in capsys.readouterr().err
     config = tmp_path / "config.yaml"
     wrong = {"profiles": [{"plugins": {"score": {"enabled": [{"name": "Unknown"}]}}}]}
     config.write_text(json.dumps({**default_configuration(), **wrong}))
     options = ["--config", str(config), "--kube-scheduler", binary]
     assert kubectl_plugin([*command, *options]) == 1
     assert "Unknown" in capsys.readouterr().err
+
+
+def test_an_object_that_kube_scheduler_cannot_decode_is_named_at_once(
+    kube_scheduler_binary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, binary = tmp_path / "cluster.json", str(kube_scheduler_binary)
+    files = Files()
+    files.add(pod("odd", nodeSelector={"gpu": True}))
+    files.write(path)
+    began = time.monotonic()
+    command = ["why", "odd", "--from-files", str(path), "--kube-scheduler", binary]
+    assert kubectl_plugin(command) == 1
+    assert time.monotonic() - began < 60
+    assert "cannot decode a Pod: json: cannot unmarshal bool" in capsys.readouterr().err
+
+
+def test_files_without_a_node_are_wrong_usage(
+    kube_scheduler_binary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "pod.json"
+    path.write_text(json.dumps(pod("waiting")))
+    options = ["--from-files", str(path), "--kube-scheduler", str(kube_scheduler_binary)]
+    for command in (["why", "waiting"], ["pending"], ["simulate"]):
+        assert kubectl_plugin([*command, *options]) == 2
+        assert "there is no Node; add the output of kubectl get" in capsys.readouterr().err
+
+
+def test_the_overhead_of_a_runtime_class_is_a_part_of_what_to_reduce(
+    why: Callable[..., Any],
+) -> None:
+    files = Files()
+    files.add(pod("waiting", cpu="1", overhead={"cpu": "5"}))
+    texts = [each["text"] for each in why(files)["fixes"]]
+    assert any("no RuntimeClass with an overhead" in text for text in texts)
+    assert "request no cpu" not in texts
 
 
 def _world() -> World:

@@ -14,7 +14,7 @@ from .probes import ALL, families_of, probe, probe_profiles, reasons, whole_reas
 from .process import binary_version
 from .run import Run, RunOptions
 from .why import Fix, explain, explicit_gates
-from .world import World
+from .world import UNKNOWN_TIME, World
 
 GATED: Final = "gated"
 NOT_SERVED: Final = "no scheduler"
@@ -42,8 +42,9 @@ class WaitingGroup:
 
     @property
     def since(self) -> str:
-        """When the oldest pod was created."""
-        return str(self.pods[0]["metadata"].get("creationTimestamp", ""))
+        """When the oldest pod was created; empty: unknown."""
+        since = str(self.pods[0]["metadata"].get("creationTimestamp", ""))
+        return "" if since == UNKNOWN_TIME else since
 
     @property
     def owners(self) -> list[str]:

@@ -28,6 +28,11 @@ _ASSETS: Final = "KUBEBUILDER_ASSETS"
 _MEMORY: Final = 8 * 2**30
 """Bytes of data that kube-scheduler may have; with 5,000 nodes it needs 0.5 GiB."""
 _KEPT_LINES: Final = 40
+_UNDECODABLE: Final = re.compile(
+    r"failed to list \*\w+\.(\w+): "
+    r"((?:json: cannot unmarshal|quantities must match|unable to parse quantity).*?)\" "
+)
+"""What a reflector of client-go logs, again and again, about objects that Go cannot decode."""
 _STOP_SECONDS: Final = 2.0
 _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG
 
@@ -189,6 +194,14 @@ class KubeSchedulerProcess:
         """The last error in its log."""
         text = [line for line in self.lines if line.strip()]
         return text[-1] if text else "its log is empty"
+
+    def undecodable(self) -> str:
+        """Which kind of objects it cannot decode, and why; empty if it decodes all."""
+        for line in self.lines:
+            if (found := _UNDECODABLE.search(line)) is not None:
+                reason = found[2].replace("\\", "")
+                return f"kube-scheduler cannot decode a {found[1]}: {reason}; correct that field"
+        return ""
 
     async def stop(self) -> None:
         """End it and remove its folder."""

@@ -5,14 +5,17 @@ A List is read item by item, so that a file with 30,000 pods never exists as Pyt
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from ..base.objects import mapping
+from ..base.quantities import quantity
 from ..schedulerconfig.schema import KIND as CONFIGURATION
 from .world import World
 
@@ -25,8 +28,13 @@ _LIST: Final = re.compile(
     r'\s*\{(?:\s*"(?:apiVersion|kind|metadata)"\s*:\s*(?:"[^"]*"|\{[^{}]*\})\s*,)*'
     r'\s*"items"\s*:\s*\[\s*'
 )
+_LIST_END: Final = re.compile(
+    r'\](?:\s*,\s*"(?:apiVersion|kind|metadata)"\s*:\s*(?:"[^"]*"|\{[^{}]*\}))*\s*\}\s*'
+)
 _BETWEEN: Final = re.compile(r"\s*,?\s*")
 _YAML_LIST: Final = re.compile(r"^items:[ \t]*\n(?=- )", re.MULTILINE)
+_YAML_KIND: Final = re.compile(r"^kind:[ \t]*(\w+)List[ \t]*$", re.MULTILINE)
+_YAML_VERSION: Final = re.compile(r"^apiVersion:[ \t]*(\S+)[ \t]*$", re.MULTILINE)
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
 _YAML_DOCUMENT: Final = re.compile(r"^---(?:[ \t].*)?\n", re.MULTILINE)
 _ALIAS: Final = re.compile(r"(?:- |: )[&*]\w")
@@ -37,6 +45,16 @@ _UNUSED: Final = re.compile(
     re.MULTILINE,
 )
 """Keys of long values that no world has."""
+_GZIP: Final = b"\x1f\x8b"
+_QUANTITIES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "Node": (("status", "allocatable"), ("status", "capacity")),
+    "PersistentVolume": (("spec", "capacity"),),
+    "PersistentVolumeClaim": (("spec", "resources", "requests"), ("status", "capacity")),
+    "Pod": (
+        ("spec", "overhead"), ("spec", "resources", "requests"), ("spec", "resources", "limits"),
+    ),
+}  # fmt: skip
+"""Kind -> the maps of quantities that scheduling reads."""
 
 
 class WorldFileError(Exception):
@@ -78,7 +96,10 @@ class Input:
         if obj is None:
             return
         if not isinstance(obj, Mapping) or not isinstance(obj.get("kind"), str):
-            raise WorldFileError(f"{file}: a document is not an object with apiVersion and kind")
+            raise WorldFileError(
+                f"{file}: a document is not an object with apiVersion and kind; write the file "
+                "with kubectl get -o yaml or -o json"
+            )
         kind = obj["kind"]
         if kind == CONFIGURATION:
             self.configurations.append((file, obj))
@@ -94,12 +115,74 @@ class Input:
         if str(obj.get("apiVersion", "")).startswith(_OWN_GROUP):
             self.own.append(obj)
             return
+        name = str(mapping(obj.get("metadata")).get("name") or "")
+        label = f"{kind} {name}".rstrip()
+        if not obj.get("apiVersion"):
+            raise WorldFileError(f"{file}: {label} has no apiVersion; add it")
         try:
+            check_quantities(obj)
             taken = self.world.add(obj)
         except (AttributeError, TypeError, ValueError) as error:
-            raise WorldFileError(f"{file}: {kind}: {error}") from None
+            raise WorldFileError(f"{file}: {label}: {error}") from None
         if not taken:
             self.ignored[kind] = self.ignored.get(kind, 0) + 1
+
+
+def check_quantities(obj: Mapping[str, Any]) -> None:
+    """Check what the API server would: kube-scheduler cannot decode an object with another value.
+
+    Raises:
+        ValueError: a value is not a quantity.
+    """
+    for path in _QUANTITIES.get(obj["kind"], ()):
+        _check_amounts(obj, path, ".".join(path))
+    if obj["kind"] != "Pod":
+        return
+    for key in ("containers", "initContainers"):
+        listed = mapping(obj.get("spec")).get(key)
+        for index, container in enumerate(listed if isinstance(listed, list) else ()):
+            for each in ("requests", "limits"):
+                path = ("resources", each)
+                _check_amounts(container, path, f"spec.{key}[{index}].{'.'.join(path)}")
+
+
+def _check_amounts(value: Any, path: tuple[str, ...], label: str) -> None:
+    for part in path:
+        value = mapping(value).get(part)
+    for name, amount in mapping(value).items():
+        try:
+            quantity(str(amount))
+        except ValueError as error:
+            raise ValueError(f"{label}.{name}: {error}") from None
+
+
+def _text(path: Path) -> str:
+    """The text of a file: UTF-8, or UTF-16 as PowerShell writes it.
+
+    Raises:
+        WorldFileError: it cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise WorldFileError(f"{path}: {error.strerror}") from None
+    if data.startswith(_GZIP):
+        raise WorldFileError(f"{path}: this is compressed; decompress it first: gunzip {path}")
+    utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if utf16 else "utf-8-sig")
+    except UnicodeDecodeError:
+        raise WorldFileError(f"{path}: this is not UTF-8") from None
+
+
+def _is_cut_off(error: Exception, text: str) -> bool:
+    """Whether a parser stopped at the end of the text."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+    mark = getattr(error, "problem_mark", None)
+    last = _YAML_DOCUMENT.split(text)[-1]
+    # A whole file ends with a line break, and an error in its last line is one of that line.
+    return mark is not None and not text.endswith("\n") and mark.line >= last.count("\n")
 
 
 def read_files(paths: list[Path]) -> Input:
@@ -110,16 +193,13 @@ def read_files(paths: list[Path]) -> Input:
     """
     found = Input()
     for path in _files(paths):
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise WorldFileError(f"{path}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise WorldFileError(f"{path}: this is not UTF-8") from None
+        text = _text(path)
         try:
             for obj in documents(text):
                 found.take(obj, str(path))
         except (ValueError, RecursionError, yaml.YAMLError) as error:
+            if _is_cut_off(error, text):
+                raise WorldFileError(f"{path}: the file is cut off; write it again") from None
             message = " ".join(str(error).split())
             raise WorldFileError(f"{path}: this is neither JSON nor YAML: {message}") from None
     found.world.complete()
@@ -150,17 +230,30 @@ def documents(text: str) -> Iterator[Any]:
 
 
 def _json(text: str) -> Iterator[Any]:
+    """The documents of a stream of JSON, and the items of its Lists."""
     decoder = json.JSONDecoder()
-    head = _LIST.match(text)
-    if head is None:
-        at = 0
-        while at < len(text):
-            at = len(text) - len(text[at:].lstrip()) if at == 0 else at
+    at = len(text) - len(text.lstrip())
+    while at < len(text):
+        head = _LIST.match(text, at)
+        if head is None:
             obj, at = decoder.raw_decode(text, at)
             yield obj
             rest = _BETWEEN.match(text, at)
             at = rest.end() if rest else at
-        return
+            continue
+        items = _json_items(text, head, decoder)
+        while True:
+            try:
+                yield next(items)
+            except StopIteration as stop:
+                at = stop.value
+                break
+
+
+def _json_items(
+    text: str, head: re.Match[str], decoder: json.JSONDecoder
+) -> Generator[Any, None, int]:
+    """The items of a List; returns where the List ends."""
     # The kind of a List without kinds in its items may follow the items.
     kind = re.search(r'"kind"\s*:\s*"(\w+)List"', head[0]) or re.search(
         r'\]\s*,[^\[\]]*"kind"\s*:\s*"(\w+)List"[^\[\]]*$', text[-2000:]
@@ -176,7 +269,9 @@ def _json(text: str) -> Iterator[Any]:
         rest = _BETWEEN.match(text, at)
         at = rest.end() if rest else at
         if at >= len(text):
-            raise ValueError("the list does not end")
+            raise json.JSONDecodeError("the list does not end", text, at)
+    end = _LIST_END.match(text, at)
+    return end.end() if end else len(text)
 
 
 def _yaml(document: str) -> Iterator[Any]:
@@ -188,8 +283,13 @@ def _yaml(document: str) -> Iterator[Any]:
     starts = [match.start() for match in _YAML_ITEM.finditer(document, head.end())]
     after = re.compile(r"^[^\s#-]", re.MULTILINE).search(document, starts[-1])
     end = after.start() if after else len(document)
+    around = document[: head.start()] + document[end:]
+    kind, version = _YAML_KIND.search(around), _YAML_VERSION.search(around)
     for start, stop in zip(starts, [*starts[1:], end], strict=True):
         (obj,) = yaml.load(document[start:stop], _Loader)  # noqa: S506
+        if isinstance(obj, dict) and "kind" not in obj and kind is not None:
+            obj["kind"] = kind[1]
+            obj.setdefault("apiVersion", version[1] if version else "v1")
         yield obj
 
 

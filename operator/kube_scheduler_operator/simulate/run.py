@@ -271,9 +271,12 @@ class Run:
         """Raise SimulationError if kube-scheduler has ended or the time is over."""
         if self._process.ended.is_set():
             raise SimulationError(f"kube-scheduler ended: {self._process.failure()}")
+        if refused := self._process.undecodable():
+            raise SimulationError(refused)
         if time.monotonic() > self._deadline:
+            pods = "pod" if waiting == 1 else "pods"
             raise SimulationError(
-                f"kube-scheduler has not decided about {waiting} pods within "
+                f"kube-scheduler has not decided about {waiting} {pods} within "
                 f"{self._options.seconds:.0f} s; {self._process.failure()}"
             )
 

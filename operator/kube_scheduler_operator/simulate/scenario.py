@@ -178,7 +178,7 @@ def ask_waiting(prepared: Prepared) -> None:
     ]
     prepared.subject.update(names)
     if names:
-        prepared.groups["that wait now"] = names
+        prepared.groups[f"that {'waits' if len(names) == 1 else 'wait'} now"] = names
 
 
 def add_workload(prepared: Prepared, workload: SimulatedWorkload, count: int) -> None:

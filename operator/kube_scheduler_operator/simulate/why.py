@@ -349,7 +349,10 @@ class _Inquiry:
                 return Fix(
                     f"request {less} of {resource} instead of {before}", tuple(answer.candidates)
                 )
-        return Fix(f"request no {resource}", tuple(nodes), size=_LARGEST)
+        # `without` leaves the overhead out as well.
+        overhead = resource in (self._pod["spec"].get("overhead") or {})
+        also = ", and use no RuntimeClass with an overhead of it" if overhead else ""
+        return Fix(f"request no {resource}{also}", tuple(nodes), size=_LARGEST)
 
     def _free(self, resource: str, nodes: Sequence[str]) -> dict[str, float]:
         free = {node: _allocatable(self._world, node, resource) for node in nodes}

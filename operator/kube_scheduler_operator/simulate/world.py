@@ -19,6 +19,10 @@ from .kinds import BY_KIND, FINISHED, KINDS, NAMESPACES, NODES, PODS, Object, st
 _NAMESPACE_OF_UIDS: Final = uuid.UUID("8c4f1c52-32a8-4c4e-9d0a-0d2f54c2b7a5")
 
 
+UNKNOWN_TIME: Final = "2020-01-01T00:00:00Z"
+"""The creationTimestamp of objects that have none: the API server always sends one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """An object of a world.
@@ -79,7 +83,7 @@ class World:
         if "uid" not in metadata:
             where = f"{resource.name}/{metadata.get('namespace', '')}/{name}"
             metadata["uid"] = str(uuid.uuid5(_NAMESPACE_OF_UIDS, where))
-        metadata.setdefault("creationTimestamp", "2020-01-01T00:00:00Z")
+        metadata.setdefault("creationTimestamp", UNKNOWN_TIME)
         node = ""
         if resource is PODS:
             if kept["status"].get("phase") in FINISHED:

@@ -1,6 +1,6 @@
 """Words of a container that kube-scheduler does not read as the flags that they are meant to be.
 
-The verdicts are those of kube-scheduler 1.35.4, which was started with these words.
+The results are those of kube-scheduler 1.35.4, which was started with these words.
 """
 
 from __future__ import annotations

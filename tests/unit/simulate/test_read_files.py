@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,13 @@ FORMATS: dict[str, str] = {
         "apiVersion": "v1", "kind": "PodList", "items": [_bare(POD) | {"kind": "Pod",
         "apiVersion": "v1"}],
     }),
+    "a YAML list whose items have no kind": yaml.safe_dump({
+        "apiVersion": "v1", "kind": "PodList", "items": [_bare(POD)],
+    }),
+    "one list after another": "\n".join(json.dumps({
+        "kind": f"{obj['kind']}List", "apiVersion": "v1", "metadata": {}, "items": [_bare(obj)],
+    }, indent=indent) for obj, indent in ((NODE, None), (POD, 2))),
+    "lists with their kind last": json.dumps(_list(NODE)) + json.dumps(_list(POD), indent=4) + "\n",
 }  # fmt: skip
 
 
@@ -79,6 +87,49 @@ def test_what_kubectl_prints_is_read(name: str, tmp_path: Path) -> None:
     ]
     assert pod["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
     assert ("", "n") in world.objects[NAMESPACES]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("name", ["kubectl get -o json", "kubectl get -o yaml"])
+def test_what_powershell_writes_is_read(name: str, encoding: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_bytes(FORMATS[name].replace("\n", "\r\n").encode(encoding))
+    world = read_files([file]).world
+    assert list(world.objects[PODS]) == [("n", "p")]
+    assert list(world.objects[NODES]) == [("", "a")]
+
+
+def test_a_compressed_file_is_recognized(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.json.gz"
+    file.write_bytes(gzip.compress(json.dumps(NODE).encode()))
+    with pytest.raises(WorldFileError, match=r"nodes\.json\.gz: .* gunzip "):
+        read_files([file])
+
+
+@pytest.mark.parametrize(
+    ("container", "where"),
+    [
+        ({"resources": {"requests": {"cpu": "100 m"}}}, "requests.cpu"),
+        ({"resources": {"limits": {"memory": "1GB"}}}, "limits.memory"),
+        ({"resources": {"requests": {"cpu": "1_000"}}}, "requests.cpu"),
+    ],
+)
+def test_a_request_that_is_not_a_quantity_is_named(
+    container: dict[str, Any], where: str, tmp_path: Path
+) -> None:
+    pod = {**POD, "spec": {"containers": [{"name": "a"}, {"name": "b", **container}]}}
+    file = tmp_path / "pod.yaml"
+    file.write_text(yaml.safe_dump(pod))
+    path = rf"Pod p: spec\.containers\[1\]\.resources\.{where}: "
+    with pytest.raises(WorldFileError, match=path):
+        read_files([file])
+
+
+def test_an_allocatable_that_is_not_a_quantity_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "node.yaml"
+    file.write_text(yaml.safe_dump({**NODE, "status": {"allocatable": {"memory": "lots"}}}))
+    with pytest.raises(WorldFileError, match=r"Node a: status\.allocatable\.memory: "):
+        read_files([file])
 
 
 def test_directories_are_read_with_all_that_is_below(tmp_path: Path) -> None:
@@ -105,14 +156,18 @@ def test_other_kinds_are_counted_and_finished_pods_left_out(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "this is neither JSON nor YAML"),
-        ('{"apiVersion": "v1", "items": [{"kind": "Pod"}', "this is neither JSON nor YAML"),
-        ("a: [", "this is neither JSON nor YAML"),
+        ("{", "the file is cut off"),
+        ('{"apiVersion": "v1", "items": [{"kind": "Pod", "apiVersion": "x/v1"}', "is cut off"),
+        ('{"apiVersion": "v1", "items": [{"kind": "Po', "the file is cut off"),
+        ("a: [", "the file is cut off"),
+        ("a: [\nb: 1\nc: 2\n", "this is neither JSON nor YAML"),
+        ("kind: Pod\nmetadata: {name: p}", "Pod p has no apiVersion"),
+        ("NAME READY STATUS\np 0/1 Pending", "kubectl get -o yaml"),
         ("- 1\n- 2", "not an object"),
         ("x: 1", "not an object"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {}", "no metadata.name"),
         ("apiVersion: v1\nkind: Pod\nmetadata: []", "neither JSON"),
-        ("[" * 5000, "this is neither JSON nor YAML"),
+        ("[" * 5000 + "\n", "this is neither JSON nor YAML"),
     ],
 )
 def test_a_damaged_file_is_named(text: str, message: str, tmp_path: Path) -> None:

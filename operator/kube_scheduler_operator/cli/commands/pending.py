@@ -96,7 +96,8 @@ def lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
     yield f"{counted(total, 'pod')} without a node:"
     for group in groups:
         yield ""
-        yield f"{counted(len(group.pods), 'pod')}, oldest since {group.since}: {group.cause}"
+        since = f", oldest since {group.since}" if group.since else ""
+        yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
         yield f"  pods    {_named([_name(pod) for pod in group.pods])}"
         yield f"  owners  {_named(group.owners)}"
         if group.fix is not None:

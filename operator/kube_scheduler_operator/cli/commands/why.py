@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ...base.findings import listing
 from ...base.objects import mapping
 from ...kube.errors import KubeError
 from ...kube.resource import PODS, ObjectRef, Resource
@@ -170,7 +171,7 @@ async def _explain(
 
     pod, missing = _chosen(simulation.world, reference)
     if pod is None:
-        return _without_pod(reference, missing, args)
+        return _without_pod(simulation.world, reference, missing, args)
     found = await simulation.ask(explain, pod=pod)
     agents = agents or RememberedDecisions()
     simulated = [("simulated now", answer) for answer in found.extenders.values()]
@@ -202,17 +203,29 @@ def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[
 
 
 def _without_pod(
-    reference: PodReference, missing: Sequence[MissingPods], args: argparse.Namespace
+    world: World, reference: PodReference, missing: Sequence[MissingPods], args: argparse.Namespace
 ) -> int:
     if not missing:
         problem = "has no pod that waits or runs"
         if reference.workload is None:
             problem = "is not among the pods that are waiting or running"
+            problem += _similar_pods(world, reference)
         raise CommandError(f"{reference.title} {problem}")
     document = {"pod": None, "missing": [missing_document(each) for each in missing]}
     text = "\n".join(line for each in missing for line in missing_lines(each))
     print_document(document, args.output, text)
     return 0
+
+
+def _similar_pods(world: World, reference: PodReference) -> str:
+    """That there are no pods at all, or which other ones have the name."""
+    from ...simulate.kinds import PODS as POD_KIND
+
+    keys = list(world.objects[POD_KIND])
+    others = [namespace for namespace, name in keys if name == reference.name]
+    if others:
+        return f"; a pod of that name is in namespace {listing(others)}: use -n"
+    return "" if keys else "; no pod waits or runs"
 
 
 def to_document(found: Explanation) -> dict[str, Any]:

@@ -213,14 +213,21 @@ def from_files(args: argparse.Namespace) -> Simulation:
     Raises:
         CommandError: a file cannot be read, or there is no kube-scheduler.
     """
+    from ...offline.other_files import counted_kinds
+    from ...simulate.kinds import NODES
     from ...simulate.read_files import WorldFileError, read_files
 
     try:
         found = read_files([Path(name) for name in args.from_files])
     except WorldFileError as error:
         raise UsageError(str(error)) from None
-    if not found.world.objects:
-        raise UsageError(f"{', '.join(args.from_files)}: there is no object to simulate with")
+    if not found.world.objects[NODES]:
+        named = ", ".join(args.from_files)
+        other = counted_kinds([kind for kind, count in found.ignored.items() for _ in range(count)])
+        has = f", but {other}" if other else ""
+        raise UsageError(
+            f"{named}: there is no Node{has}; add the output of kubectl get nodes,pods -A -o yaml"
+        )
     notes: list[str] = []
     config: Mapping[str, Any] | None = None
     if args.config is None and len(found.configurations) > 1:
