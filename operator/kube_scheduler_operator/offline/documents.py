@@ -16,6 +16,7 @@ from ..schedulerconfig.source_culprit import TEMPLATE
 from ..schedulerconfig.source_encoding import LINE_BREAK, characters
 from .checks import Item
 from .embedding import Embedding
+from .foreign_files import foreign_file
 from .forms.embedded import CONFIGURATION
 from .forms.form import CommandLine, Contents, Part
 from .forms.table import read_form
@@ -239,6 +240,10 @@ def _read(
         else:
             message = "a document must be an object with apiVersion and kind"
             fix = "add both, or remove the document"
+            foreign = foreign_file(data) if document.index == 0 else None
+            if foreign is not None:
+                report(foreign.position, document.index, SYNTAX, foreign.message, foreign.fix)
+                continue
             report(document.root.position, document.index, NO_DOCUMENT, message, fix)
     for document in documents:
         for flaw in document.flaws:
@@ -265,7 +270,10 @@ def _read(
         index = documents[-1].index + 1 if documents else 0
         text = content if isinstance(content, str) else characters(content).text
         template = template_of(text)
-        if template is not None:
+        foreign = foreign_file(data) if index == 0 else None
+        if foreign is not None:
+            report(foreign.position, index, SYNTAX, foreign.message, foreign.fix)
+        elif template is not None:
             report(template.position, index, NOT_RENDERED, template.message, template.fix)
         else:
             what, fix = (wrong, fix) if wrong else (fix, "correct the syntax")

@@ -83,6 +83,8 @@ def what_is(item: Item) -> str:
         return with_article(kind) + ("" if is_common else f" of {group}")
     if version:
         return f"an object of {version} without kind"
+    if any(str(key).startswith(("Error from server", "error")) for key in value):
+        return "an error message, perhaps of kubectl"
     keys = ", ".join(str(key) for key in list(value)[:3])
     return f"not a Kubernetes object; its fields are {keys}" if keys else "empty"
 

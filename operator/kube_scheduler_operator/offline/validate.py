@@ -91,7 +91,11 @@ _GROUP: Final = API_VERSION.partition("/")[0]
 _OURS: Final = frozenset((_GROUP, names.PREFIX, CRANE_GROUP))
 """API groups whose kinds are all known here; the others belong to OpenShift."""
 _ARGUMENTS: Final = frozenset(f"{plugin}Args" for plugin in ARGS)
-_OLD_GROUPS: Final = (_GROUP, "componentconfig")
+_OLD_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    _GROUP: ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3"),
+    "componentconfig": ("v1alpha1",),
+}
+"""API group -> the versions of KubeSchedulerConfiguration before v1."""
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
 _REMEDY: Final = "change the value as the message describes"
@@ -358,7 +362,7 @@ def _is_for_kube_scheduler(item: Item) -> bool:
     api_version = str(item.value.get("apiVersion") or "")
     if not api_version or item.kind in (KIND, "") or _is_policy(item):
         return True
-    return api_version.rpartition("/")[0] in _OLD_GROUPS
+    return api_version.rpartition("/")[0] in _OLD_VERSIONS
 
 
 def _is_policy(item: Item) -> bool:
@@ -377,8 +381,8 @@ def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
     kind = kinds.get((group, item.kind))
     if kind is not None and kind.version == version:
         return kind
-    old = item.kind == KIND and group in _OLD_GROUPS
-    if (old and kind is None) or (old and version.startswith("v1")) or _is_policy(item):
+    old = item.kind == KIND and group in _OLD_VERSIONS
+    if (old and version in _OLD_VERSIONS[group]) or _is_policy(item):
         return Problem(
             OLD_API_VERSION,
             ("apiVersion",),
@@ -432,7 +436,27 @@ def _missing(item: Item, key: str, fix: str) -> Problem:
             what, _, correct = culprit.partition("; ")
             message = f"{key} is missing: the name of this field contains {what}"
             return Problem(UNKNOWN_KIND, (name,), message, correct)
+    for name in map(str, item.value):
+        if correct := _meant(name, key, list(map(str, item.value))):
+            message = f'{key} is missing: this field is "{name}"'
+            return Problem(UNKNOWN_KIND, (name,), message, correct)
     return Problem(UNKNOWN_KIND, (), f"{key} is missing", fix)
+
+
+def _meant(name: str, key: str, names: Sequence[str]) -> str:
+    """How to make the field `key` of one that is written otherwise; empty: it is another field."""
+    word = name.lstrip("+-> ")
+    mark = name.removesuffix(word).strip()
+    if mark and word == key:
+        if mark.startswith("---"):
+            return "write --- in a line of its own"
+        each = all(other.startswith((mark, " ")) for other in names)
+        return f"remove the {mark} at the beginning of {'every' if each else 'the'} line"
+    if word.lower() == key.lower() or (
+        name not in CONFIGURATION_FIELDS and did_you_mean(name, [key])
+    ):
+        return f"rename it to {key}"
+    return ""
 
 
 def _never_read(item: Item) -> Problem:

@@ -13,6 +13,8 @@ from .yaml_text import flow
 
 _TRUE: Final = ("true", "yes", "on", "1", "y")
 _FALSE: Final = ("false", "no", "off", "0", "n")
+_FIELD: Final = re.compile(r"\s*(\w+):(?:(\s)|(\S+))")
+"""A field in a text: with the white space that follows its colon, or with its value."""
 _NUMBER: Final = re.compile(r"\W*?([+-]?[0-9]+)(\.0*)?[^0-9]*")
 _UNITS: Final[Mapping[str, tuple[int, str]]] = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), (1, "s")),
@@ -40,6 +42,8 @@ def type_fix(value: Any, expected: str) -> str:
         return "write its fields below it"
     if expected == "a list":
         return "begin each of its entries with a hyphen"
+    if expected == "a string" and isinstance(value, list) and len(value) == 1:
+        return f"write {flow(value[0])}, without brackets or a hyphen"
     if isinstance(value, Mapping | list):
         return f"write {'text' if expected == 'a string' else expected}"
     if expected == "true or false":
@@ -56,8 +60,12 @@ def type_fix(value: Any, expected: str) -> str:
 
 def object_fix(value: Any, kind: Struct) -> str:
     """How to write an object instead of another value; empty if it is not evident."""
-    names = [name for name in ("name", "schedulerName") if name in kind.fields]
-    if isinstance(value, str) and names:
+    names = [name for name in ("name", "schedulerName", "type") if name in kind.fields]
+    if isinstance(value, str) and (found := _FIELD.match(value)) and found[1] in kind.fields:
+        if found[2]:
+            return "remove the | or > after the key, so that its fields are not a text"
+        return f"write a space after the colon: {found[1]}: {found[3]}"
+    if isinstance(value, str) and names and "\n" not in value and ":" not in value:
         return f"write {{{names[0]}: {flow(value)}}}"
     if isinstance(value, list) and "enabled" in kind.fields:
         return "write enabled above its entries"

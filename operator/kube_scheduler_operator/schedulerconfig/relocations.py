@@ -105,12 +105,50 @@ def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str
         entry = lines((*_PROFILE, "plugins", "score", "enabled", _ENTRY, "weight"), value)
         entry = entry.replace("weight:", f"name: {plugin}, weight:")
         return f"move it to the list of plugins: {entry}"
+    if key == "name" and here == _PROFILE:
+        return _moved((*_PROFILE, "schedulerName"), value, here)
+    if entry := _entry_of_plugin(key, value, kind, here):
+        return f"write {entry}"
+    if level := _needless_level(key, value, kind, here, minor):
+        return level
     if place := _related(_spelt(key, kind, minor), here, minor):
         return _moved(place, value, here)
     flag = _FLAGS.get(flag, flag)
     if not here and flag in flag_names(minor) and not isinstance(value, list):
         return f"it is a flag, set it on the command line: --{flag}={_flag_value(value)}"
     return ""
+
+
+def _needless_level(key: str, value: Any, kind: Struct, here: Place, minor: int) -> str:
+    """That the fields of a value belong where the value is; empty: they do not."""
+    if not isinstance(value, Mapping) or not value or not set(value) <= set(kind.known(minor)):
+        return ""
+    is_repeated = key in here[-1:] or (key == "args" and key in here)
+    if not is_repeated and _related(key, here, minor) is not None:
+        return ""
+    where = f"in {_object_text(here)}" if here else "at the top level"
+    return f"remove this level: its fields belong {where}"
+
+
+def _object_text(place: Place) -> str:
+    """An object of the configuration: `leaderElection`, `the entry of profiles`."""
+    if place[-1] == _ENTRY:
+        return f"the entry of {place[-2]}"
+    return f"the args of {place[-1]}" if place[:-1] == _ARGS else place[-1]
+
+
+def _entry_of_plugin(key: str, value: Any, kind: Struct, here: Place) -> str:
+    """The entry of a list of plugins that names the plugin as a field; empty: it does not."""
+    if here[-1:] != (_ENTRY,) or "name" not in kind.fields or not key[:1].isupper():
+        return ""
+    if key.lower() in map(str.lower, kind.fields):
+        return ""
+    if "args" in kind.fields:
+        args = value.get("args", value) if isinstance(value, Mapping) else None
+        return f"{{name: {key}{f', args: {_flow(args)}' if args else ''}}}"
+    weight = value.get("weight") if isinstance(value, Mapping) else value
+    has_weight = isinstance(weight, int) and not isinstance(weight, bool)
+    return f"{{name: {key}{f', weight: {weight}' if has_weight else ''}}}"
 
 
 def _spelt(key: str, kind: Struct, minor: int) -> str:

@@ -58,6 +58,35 @@ def test_the_value_to_write_is_accepted(field: str, value: str, written: str) ->
         ("leaderElection: true", "write its fields below it",
          "leaderElection:\n  leaderElect: true"),
         ("profiles: [mine]", "write {schedulerName: mine}", "profiles: [{schedulerName: mine}]"),
+        ("profiles:\n- name: mine\n",
+         "rename it to schedulerName: profiles: [{schedulerName: mine}]",
+         "profiles: [{schedulerName: mine}]"),
+        ("profiles:\n- schedulerName: [mine]\n", "write mine, without brackets or a hyphen",
+         "profiles:\n- schedulerName: mine\n"),
+        ("leaderElection:\n  leaderElect:true\n",
+         "write a space after the colon: leaderElect: true",
+         "leaderElection:\n  leaderElect: true\n"),
+        ("leaderElection: |\n  leaderElect: true\n",
+         "remove the | or > after the key, so that its fields are not a text",
+         "leaderElection:\n  leaderElect: true\n"),
+        ("leaderElection:\n  leaderElection: {leaderElect: true}\n",
+         "remove this level: its fields belong in leaderElection",
+         "leaderElection: {leaderElect: true}\n"),
+        ("profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: "
+         "MostAllocated}\n", "write {type: MostAllocated}",
+         "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: "
+         "{type: MostAllocated}}\n"),
+        ("profiles:\n- pluginConfig:\n  - name: NodeAffinity\n    args: {addedAffinity: "
+         "{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+         "[]}}}}\n",
+         "remove this level: its fields belong in addedAffinity",
+         "profiles:\n- pluginConfig:\n  - name: NodeAffinity\n    args: {addedAffinity: "
+         "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}\n"),
+        ("profiles:\n- pluginConfig:\n  - NodeResourcesFit: {scoringStrategy: {type: "
+         "MostAllocated}}\n",
+         "write {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}",
+         "profiles:\n- pluginConfig:\n  - {name: NodeResourcesFit, args: {scoringStrategy: {type: "
+         "MostAllocated}}}\n"),
         ("profiles: [{plugins: {score: {enabled: [ImageLocality]}}}]",
          "write {name: ImageLocality}",
          "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}]}}}]"),

@@ -207,3 +207,39 @@ def test_a_plugin_of_another_image_is_not_replaced_by_one_of_a_similar_name(name
     assert name not in PLUGINS
     (fix,) = fixes(in_profile(plugins={"score": {"enabled": [{"name": name}]}}))
     assert fix.startswith("it is a plugin of scheduler-plugins")
+
+
+@pytest.mark.parametrize(
+    ("entry", "written"),
+    [
+        ({"ImageLocality": 5}, {"name": "ImageLocality", "weight": 5}),
+        ({"ImageLocality": {"weight": 5}}, {"name": "ImageLocality", "weight": 5}),
+        ({"ImageLocality": None}, {"name": "ImageLocality"}),
+    ],
+)
+def test_a_plugin_that_is_the_key_of_its_entry_becomes_the_name(
+    entry: dict[str, Any], written: dict[str, Any]
+) -> None:
+    fix = fixes(in_profile(plugins={"score": {"enabled": [entry]}}))[0]
+    assert yaml.safe_load(fix.removeprefix("write ")) == written
+
+
+def test_a_level_with_another_meaning_is_not_removed() -> None:
+    (fix,) = fixes(in_profile(plugins={"multiPoint": {"score": POINT}}))
+    assert fix.startswith("move it to profiles[].plugins.score")
+
+
+@pytest.mark.parametrize(
+    ("config", "where"),
+    [
+        ({"leaderElection": {"leaderElection": {"leaderElect": True}}}, "in leaderElection"),
+        ({"profiles": [{"profile": {"schedulerName": "a"}}]}, "in the entry of profiles"),
+        ({"config": {"parallelism": 3}}, "at the top level"),
+        (
+            in_args("NodeResourcesFit", args={"scoringStrategy": FIT}),
+            "in the args of NodeResourcesFit",
+        ),
+    ],
+)
+def test_a_level_too_many_is_removed(config: dict[str, Any], where: str) -> None:
+    assert f"remove this level: its fields belong {where}" in fixes(config)
