@@ -15,9 +15,9 @@ import pytest
 
 from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 from kube_scheduler_operator.offline.checks import Item
-from kube_scheduler_operator.offline.command_lines import election_of
 from kube_scheduler_operator.offline.documents import read_sources
 from kube_scheduler_operator.offline.forms.form import CommandLine
+from kube_scheduler_operator.offline.leader_election import election_of
 from kube_scheduler_operator.offline.reader_target import stock_of
 from kube_scheduler_operator.offline.validate import KINDS
 from kube_scheduler_operator.schedulerconfig.canonical import config_text

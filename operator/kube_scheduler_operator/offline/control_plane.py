@@ -21,7 +21,7 @@ from ..schedulerconfig.warnings import (
 )
 from .acceptance import refused
 from .checks import NOT_READ, Checked, CheckOptions, Item, by_name, problem_of, problems_of
-from .command_lines import election_of
+from .leader_election import election_of
 from .reader_target import target_of
 
 PROFILE: Final = SCHEDULER_PROFILES.kind

@@ -28,7 +28,7 @@ from ..schedulerconfig.source_culprit import first_culprit
 from ..schedulerconfig.source_tree import SourceNode
 from ..schedulerconfig.warnings import ConfiguredScheduler, warnings_between
 from .checks import Checked, Checker, CheckOptions, Item, Kind
-from .command_lines import check_command, check_together
+from .command_lines import check_command
 from .control_plane import check_configurations, is_run_by_provider
 from .documents import (
     FIRST_ONLY,
@@ -44,10 +44,12 @@ from .documents import (
 from .forms.config_map import CONFIG_MAP
 from .forms.form import Contents
 from .forms.kubeadm import GROUP as KUBEADM_GROUP
+from .leader_election import check_elections
 from .linking import Readers
 from .load_policies import check_load_policies
 from .operator_settings import check_operator_settings
 from .other_files import CONFIGURATION_FIELDS, has_no_type, may_concern, nothing_to_check
+from .pods_schedulers import check_scheduler_names
 from .reader_target import known_scheduler
 from .secondary_schedulers import check_objects
 from .templates import NOT_RENDERED, RENDERED
@@ -573,7 +575,8 @@ def _check(
         for problem in check_command(item, command, readers, options):
             yield item, problem
     configured = [(item, process.config) for item, process in processes if item.kind == KIND]
-    yield from check_together(configured, every)
+    yield from check_elections(configured, every)
+    yield from check_scheduler_names([config for _, config in configured], every)
 
 
 _MOST_COMPARED: Final = 8

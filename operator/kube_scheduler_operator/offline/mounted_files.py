@@ -1,0 +1,72 @@
+"""Whether the container of a kube-scheduler has the file that its flag names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ..base.findings import WARNING, Problem, did_you_mean, listing
+from .checks import Item
+from .forms.form import CommandLine
+from .linking import Readers, mount_of
+
+FILE_NOT_MOUNTED: Final = "FileNotMounted"
+MISSING_KEY: Final = "MissingKey"
+
+
+def check_files(
+    item: Item, command: CommandLine, readers: Readers, *, stock: bool
+) -> Iterator[Problem]:
+    """Whether the container has the file that --config names."""
+    argument = command.last("config")
+    if argument is None or not argument.value or "$(" in argument.value:
+        return
+    if command.mounts is None:
+        return
+    mount = mount_of(command, argument.value)
+    if mount is None:
+        where = "the Pod" if command.account or command.image else "kube-scheduler's Pod"
+        message = f"no volume of {where} has {argument.value}, which --config names"
+        if stock:
+            yield Problem(
+                FILE_NOT_MOUNTED,
+                argument.path,
+                f"{message}: kube-scheduler does not start",
+                command.mount_fix.replace("FILE", argument.value),
+            )
+        else:
+            message += "; the image may have it"
+            yield Problem(
+                FILE_NOT_MOUNTED,
+                argument.path,
+                message,
+                command.mount_fix.replace("FILE", argument.value),
+                WARNING,
+            )
+        return
+    if mount.kind:
+        keys = readers.keys_of(mount, command.namespace)
+        key = mount.key_of(argument.value)
+        if keys is not None and key not in keys:
+            has = f"; it has {listing(keys)}" if mount.kind == "ConfigMap" and keys else ""
+            similar = did_you_mean(key, keys).removeprefix("; ") if key else ""
+            yield Problem(
+                MISSING_KEY,
+                argument.path,
+                f"{mount.kind} {mount.name} has no key "
+                f'"{key or argument.value.rpartition("/")[2]}", so {argument.value} does not '
+                f"exist{has}",
+                similar or "name one of its keys, or list it in items of the volume",
+            )
+        return
+    node = item.place.node_mounts if item.place else None
+    file = mount.node_file(argument.value)
+    if node is None or not mount.name or any(each.path and each.holds(file) for each in node):
+        return
+    yield Problem(
+        FILE_NOT_MOUNTED,
+        mount.at or argument.path,
+        f"the node has no file {file}: no extraMounts of a control-plane node puts it there",
+        f"add to that node: extraMounts: [{{hostPath: ./kube-scheduler.yaml, containerPath: "
+        f"{file}}}]",
+    )
