@@ -37,7 +37,8 @@ _GETTER = re.compile(r'(\S+)\.Get(Int|Float64|Bool|String)\([^,]+, ([\w."-]+)\)'
 _GET = re.compile(r'framework\.Get\[([^\n(]+)\]\(\w+, ([\w."-]+)\)')
 _OTHER_ACTION = "GetArgOfActionFromConf("
 _INDEX = re.compile(
-    r'(?:(\w+), (?:ok|exist|_) :?= )?(?:\w+\.)?(?:args|\w*[aA]rguments)\[([\w."-]+)\](\.\(string\))?'
+    r"(?:(\w+), (?:ok|exist|_) :?= )?(?:\w+\.)?(?:args|\w*[aA]rguments)"
+    r'\[([\w."-]+)\](\.\(string\))?'
 )
 _GETTERS = {"Int": "int", "Float64": "float", "Bool": "bool", "String": "string"}
 
@@ -52,8 +53,8 @@ def record(version: str, tree: Path) -> dict[str, Any]:
         for name, struct in STRUCTS.items()
     }
     actions = {}
-    for folder in _registered(tree, "actions", _ACTION):
-        package = _Package(tree, folder[0])
+    for folder, _ in _registered(tree, "actions", _ACTION):
+        package = _Package(tree, folder)
         actions[package.name()] = package.arguments()
     plugins = {}
     for folder, constant in _registered(tree, "plugins", _PLUGIN):
@@ -89,11 +90,11 @@ class _Package:
     def __init__(self, tree: Path, folder: Path) -> None:
         files = sorted(folder.rglob("*.go"))
         self.folder = folder
-        self.text = "\n".join(
-            _code(path) for path in files if not path.name.endswith("_test.go")
-        )
+        self.text = "\n".join(_code(path) for path in files if not path.name.endswith("_test.go"))
         shared = "\n".join(_code(path) for path in (tree / "pkg/scheduler/conf").glob("*.go"))
-        known = {name: value for name, _, value in _CONSTANT.findall(shared + "\n" + self.text)}
+        known: dict[str, str] = {
+            name: value for name, _, value in _CONSTANT.findall(shared + "\n" + self.text)
+        }
         for name, base, suffix in _DERIVED.findall(self.text):
             known[name] = known[base] + suffix
         self.constants = known
