@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..model.attachment import ValidationResult
 
 NOT_READ: Final = "NotRead"
+NEVER_READ: Final = "NeverRead"
+OTHER_SCHEDULER: Final = "OtherScheduler"
 INVALID_NAME: Final = "InvalidName"
 
 _PART: Final = re.compile(

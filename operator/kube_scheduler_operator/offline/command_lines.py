@@ -13,7 +13,7 @@ from ..schedulerconfig.flags import validate_flags, void_flags
 from ..schedulerconfig.validation import Target
 from ..schedulerconfig.warnings import config_warnings
 from .checks import CheckOptions, Item
-from .forms.form import CommandLine
+from .forms.form import KUBE_SCHEDULER, CommandLine
 from .leader_election import election_of
 from .linking import Readers
 from .mounted_files import check_files
@@ -25,7 +25,13 @@ NO_CONFIG_FLAG: Final = "NoConfigFlag"
 def check_command(
     item: Item, command: CommandLine, readers: Readers, options: CheckOptions
 ) -> Iterator[Problem]:
-    """Problems of a command line; paths are those of the document."""
+    """Problems of a command line; paths are those of the document.
+
+    Of another program than kube-scheduler, only the file with its configuration is checked.
+    """
+    if command.program != KUBE_SCHEDULER:
+        yield from check_files(item, command, readers, stock=False)
+        return
     version = command.version or (item.place.version if item.place else None)
     gates = replace(options.gates, version=version) if version else options.gates
     stock = options.stock and stock_of(command)

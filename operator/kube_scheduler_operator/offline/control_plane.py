@@ -20,9 +20,18 @@ from ..schedulerconfig.warnings import (
     standalone_warnings,
 )
 from .acceptance import refused
-from .checks import NOT_READ, Checked, CheckOptions, Item, by_name, problem_of, problems_of
+from .checks import (
+    NOT_READ,
+    OTHER_SCHEDULER,
+    Checked,
+    CheckOptions,
+    Item,
+    by_name,
+    problem_of,
+    problems_of,
+)
 from .leader_election import election_of
-from .reader_target import target_of
+from .reader_target import is_for_volcano, target_of
 
 PROFILE: Final = SCHEDULER_PROFILES.kind
 EXTENDER: Final = SCHEDULER_EXTENDERS.kind
@@ -34,6 +43,9 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
     """Check KubeSchedulerConfigurations as kube-scheduler does, then for risky settings."""
     checked = Checked()
     for item in items:
+        if is_for_volcano(item, options):
+            checked.problems.append((item, _not_volcanos()))
+            continue
         target = target_of(item, options)
         election = election_of(item.value, item.reader)
         # With its nulls: kube-scheduler refuses an unknown field also if it has no value.
@@ -47,6 +59,16 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
         place = item.place.place if item.place and not options.place else options.place
         checked.problems += [(item, problem) for problem in refused(place, item.value, target)]
     return checked
+
+
+def _not_volcanos() -> Problem:
+    return Problem(
+        OTHER_SCHEDULER,
+        ("kind",),
+        "Volcano's vc-scheduler reads no KubeSchedulerConfiguration: it finds no action in it and "
+        "keeps its built-in configuration",
+        "write actions and tiers in Volcano's format, or let kube-scheduler read the file",
+    )
 
 
 _PROVIDERS_OWN: Final = ("aks", "eks", "gardener")

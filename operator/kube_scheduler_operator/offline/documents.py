@@ -11,7 +11,7 @@ from ..base.findings import ERROR, WARNING, Path, Severity, format_path
 from ..base.objects import mapping
 from ..schedulerconfig.printed_arguments import unprintable_arguments
 from ..schedulerconfig.schema import KIND, args_struct
-from ..schedulerconfig.source import Document, Position, read
+from ..schedulerconfig.source import Document, Position, is_json, read, read_yaml
 from ..schedulerconfig.source_culprit import TEMPLATE
 from ..schedulerconfig.source_encoding import LINE_BREAK, characters
 from .checks import Item
@@ -22,12 +22,16 @@ from .forms.form import CommandLine, Contents, Part
 from .forms.table import read_form
 from .linking import Readers
 from .templates import NOT_RENDERED, template_of
+from .volcano.configuration import DUPLICATE
+from .volcano.recognition import is_volcano, looks_like_volcano
 
 SYNTAX: Final = "Syntax"
 NOT_STRICT: Final = "NotStrict"
 NO_DOCUMENT: Final = "NoDocument"
 FIRST_ONLY: Final = "kube-scheduler reads only the first document of its file"
 
+_DUPLICATE_KEY: Final = "duplicate key "
+"""How flaws of source.py begin that yaml.v2 without strictness does not have."""
 _POLICY: Final = re.compile(r"""\bkind["']?\s*:\s*["']?Policy\b""")
 _LINE: Final = re.compile(r"\bline (\d+)\b")
 _DEEPEST: Final = 4
@@ -172,18 +176,24 @@ def _part(source: Source, item: Item, part: Part, contents: Contents) -> Source:
 
 
 def _may_be_ours(text: str) -> bool:
-    return KIND in text or "scheduler" in text.lower() or bool(_POLICY.search(text))
+    if KIND in text or "scheduler" in text.lower() or _POLICY.search(text):
+        return True
+    return looks_like_volcano(text)
 
 
 def _is_ours(source: Source, text: str) -> bool:
-    """Whether a text is kube-scheduler's, even if it is broken."""
+    """Whether a text is kube-scheduler's or Volcano's, even if it is broken."""
     if any(source.contents.values()):
         return True
     kinds = [item.value.get("kind") for item in source.items]
     if any(kind in (KIND, "Policy") for kind in kinds):
         return True
+    if any(is_volcano(item.value) for item in source.items):
+        return True
     broken = any(problem.reason in (SYNTAX, NOT_RENDERED) for problem in source.problems)
-    return broken and bool(CONFIGURATION.search(text) or _POLICY.search(text))
+    if not broken:
+        return False
+    return bool(CONFIGURATION.search(text) or _POLICY.search(text)) or looks_like_volcano(text)
 
 
 def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
@@ -210,19 +220,28 @@ def _read(
 ) -> Source:
     shown = (place.version if place else None) or (reader.version if reader else None)
     minor = shown.minor if shown else minor
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     documents, error = read(content)
+    if error is not None and is_json(data) and looks_like_volcano(characters(data).text):
+        documents, error = read_yaml(data)
     objects = [each for document in documents for each in document.objects()]
     source = Source(file, place, first=documents[0] if documents else None)
-    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     source.has_configuration = KIND.encode() in data and bool(
         CONFIGURATION.search(data.decode("utf-8", "replace"))
     )
     items = source.items
 
-    def report(position: Position, index: int, reason: str, message: str, fix: str) -> None:
+    def report(
+        position: Position,
+        index: int,
+        reason: str,
+        message: str,
+        fix: str,
+        severity: Severity = ERROR,
+    ) -> None:
         # What follows a configuration is not read by kube-scheduler.
         ignored = bool(items) and index > 0 and is_read(items[0])
-        severity: Severity = WARNING if ignored else ERROR
+        severity = WARNING if ignored else severity
         more = f"; {FIRST_ONLY}" if ignored else ""
         at = place.in_file(position) if place else position
         if place:
@@ -254,7 +273,10 @@ def _read(
                 if found is not None:
                     report(flaw.position, document.index, NOT_RENDERED, found.message, found.fix)
                     continue
-            if not _is_not_decoded(document, flaw.path, minor):
+            if _DUPLICATE_KEY in flaw.message and is_volcano(mapping(document.root.data)):
+                what = f"{wrong}: Volcano uses the last one"
+                report(flaw.position, document.index, DUPLICATE, what, fix, WARNING)
+            elif not _is_not_decoded(document, flaw.path, minor):
                 report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
         if mapping(document.root.data).get("kind") == KIND:
             for path, message in unprintable_arguments(document, minor):

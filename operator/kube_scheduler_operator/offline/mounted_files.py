@@ -17,16 +17,16 @@ MISSING_KEY: Final = "MissingKey"
 def check_files(
     item: Item, command: CommandLine, readers: Readers, *, stock: bool
 ) -> Iterator[Problem]:
-    """Whether the container has the file that --config names."""
-    argument = command.last("config")
+    """Whether the container has the file that --config, or the program's own flag, names."""
+    argument = command.last(command.config_flag)
     if argument is None or not argument.value or "$(" in argument.value:
         return
     if command.mounts is None:
         return
     mount = mount_of(command, argument.value)
     if mount is None:
-        where = "the Pod" if command.account or command.image else "kube-scheduler's Pod"
-        message = f"no volume of {where} has {argument.value}, which --config names"
+        where = "the Pod" if command.account or command.image else f"{command.program}'s Pod"
+        message = f"no volume of {where} has {argument.value}, which --{command.config_flag} names"
         if stock:
             yield Problem(
                 FILE_NOT_MOUNTED,

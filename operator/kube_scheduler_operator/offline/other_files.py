@@ -10,7 +10,11 @@ from typing import Any, Final
 from ..base.findings import Problem
 from ..base.objects import mapping
 from ..schedulerconfig.schema import CONFIGURATION
+from ..schedulerconfig.source import read
 from .checks import Item
+from .forms.config_map import CONFIG_MAP
+from .forms.helm_values import is_koordinator
+from .volcano.recognition import is_kai
 
 NOTHING_TO_CHECK: Final = "NothingToCheck"
 
@@ -19,9 +23,11 @@ _PROGRAMS: Final[Mapping[str, str]] = {
     "kubeproxy.config.k8s.io": "kube-proxy's configuration",
     "apiserver.config.k8s.io": "kube-apiserver's configuration",
     "audit.k8s.io": "an audit policy of kube-apiserver",
-    "descheduler": "the descheduler's policy",
+    "descheduler": "the policy of the descheduler, which evicts Pods and places none",
     "kueue.x-k8s.io": "of Kueue",
-    "config.kueue.x-k8s.io": "Kueue's configuration",
+    "config.kueue.x-k8s.io": "the configuration of Kueue, which admits jobs and binds no Pod",
+    "kai.scheduler": "of KAI Scheduler",
+    "scheduling.run.ai": "of KAI Scheduler",
     "scheduling.volcano.sh": "of Volcano",
     "scheduler.config.gardener.cloud": "the configuration of gardener-scheduler, which chooses "
     "seeds for Shoots",
@@ -33,7 +39,7 @@ CHECKED: Final = "name a KubeSchedulerConfiguration, or a file of docs/validatin
 
 
 _CONCERNING: Final = re.compile(
-    rb"scheduler|policy|operatorsettings|secret|\A\xff\xfe|\A\xfe\xff", re.IGNORECASE
+    rb"scheduler|policy|operatorsettings|secret|tiers|\A\xff\xfe|\A\xfe\xff", re.IGNORECASE
 )
 
 
@@ -72,10 +78,12 @@ def what_is(item: Item) -> str:
             "a kubeconfig, the credentials of a client; kube-scheduler's configuration names it "
             "in clientConnection.kubeconfig"
         )
-    if "actions" in value and "tiers" in value:
-        return "a configuration of Volcano's scheduler, which is not kube-scheduler"
-    if "partitions" in value and not kind:
-        return "a configuration of YuniKorn, which is not kube-scheduler"
+    if foreign := _foreign(value):
+        return foreign
+    if chart := _chart(value):
+        return chart
+    if kind == CONFIG_MAP and (inner := _inner(value)):
+        return f"a ConfigMap with {inner}"
     if group in _PROGRAMS:
         return f"{with_article(kind)}, {_PROGRAMS[group]}"
     if kind:
@@ -87,6 +95,51 @@ def what_is(item: Item) -> str:
         return "an error message, perhaps of kubectl"
     keys = ", ".join(str(key) for key in list(value)[:3])
     return f"not a Kubernetes object; its fields are {keys}" if keys else "empty"
+
+
+def _foreign(value: Mapping[str, Any]) -> str:
+    """Another scheduler's configuration without a kind; empty: it is none that is known."""
+    if is_kai(value):
+        return "the configuration of KAI Scheduler, which kube-scheduler does not read"
+    if "partitions" in value and "kind" not in value:
+        return "the configuration of YuniKorn, which kube-scheduler does not read"
+    return ""
+
+
+def _chart(value: Mapping[str, Any]) -> str:
+    """Values of a chart whose scheduler has its configuration elsewhere; empty: none is known."""
+    if "kind" in value:
+        return ""
+    if "scheduler_image_name" in mapping(value.get("basic")) and "custom" in value:
+        return (
+            "values of Volcano's chart, which uses its own volcano-scheduler.conf: "
+            "custom.scheduler_config_override replaces it"
+        )
+    if is_koordinator(value):
+        return (
+            "values of Koordinator's chart, which has the configuration in its template "
+            "koord-scheduler-config.yaml: check the output of helm template"
+        )
+    return ""
+
+
+def _inner(value: Mapping[str, Any]) -> str:
+    """Another program's configuration in a ConfigMap, with its key; empty: none is known."""
+    for key, text in mapping(value.get("data")).items():
+        if not isinstance(text, str) or not _OTHERS.search(text):
+            continue
+        for document in read(text)[0]:
+            inner = mapping(document.root.data)
+            group = str(inner.get("apiVersion") or "").rpartition("/")[0]
+            what = _foreign(inner) or _PROGRAMS.get(group, "")
+            if what:
+                return f"{what} ({key})"
+    return ""
+
+
+_OTHERS: Final = re.compile(
+    "|".join((r"^partitions\s*:", r"^tiers\s*:", *map(re.escape, _PROGRAMS))), re.MULTILINE
+)
 
 
 def is_kubeconfig(value: Mapping[str, Any]) -> bool:

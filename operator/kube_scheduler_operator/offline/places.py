@@ -10,11 +10,13 @@ from ..base.platform import PLATFORMS
 from ..schedulerconfig.known_schedulers import known_scheduler
 from ..schedulerconfig.versions import Version
 from .checks import CheckOptions
+from .volcano.catalogue import NAME as VOLCANO
+from .volcano.catalogue import volcano
 
 UPSTREAM: Final = "upstream"
 OPENSHIFT: Final = "openshift"
 SCHEDULERS: Final = ("scheduler-plugins", "koordinator")
-"""Third-party schedulers whose plugins are on record."""
+"""Third-party schedulers that are made of kube-scheduler, whose plugins are on record."""
 PROVIDERS: Final = (
     "aks", "eks", "gardener", "k3s", "rke2", "kubeadm", "kubeadm-patches", "talos",
     "cluster-autoscaler", "karpenter",
@@ -22,7 +24,7 @@ PROVIDERS: Final = (
 """The names of `compose --for`, which need not be imported for a check."""
 _OWN_RELEASES: Final = ("gardener", "talos", "karpenter")
 """Providers whose releases are not those of Kubernetes."""
-PLACES: Final = (UPSTREAM, *PROVIDERS, OPENSHIFT, *SCHEDULERS)
+PLACES: Final = (UPSTREAM, *PROVIDERS, OPENSHIFT, *SCHEDULERS, VOLCANO)
 
 
 def options_for(word: str, options: CheckOptions) -> CheckOptions:
@@ -36,6 +38,8 @@ def options_for(word: str, options: CheckOptions) -> CheckOptions:
         raise ValueError(f'"{name}" is not {listing(PLACES)}{did_you_mean(name, PLACES)}')
     version = Version.parse(release) if colon else None
     options = replace(options, place=name)
+    if name == VOLCANO:
+        return replace(options, scheduler=f"{name}:{volcano(release).version}")
     if name in SCHEDULERS:
         known = known_scheduler(name, release)
         if known is None:  # a test ensures that each name is on record

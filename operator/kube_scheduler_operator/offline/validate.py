@@ -27,7 +27,7 @@ from ..schedulerconfig.source import Document, Position
 from ..schedulerconfig.source_culprit import first_culprit
 from ..schedulerconfig.source_tree import SourceNode
 from ..schedulerconfig.warnings import ConfiguredScheduler, warnings_between
-from .checks import Checked, Checker, CheckOptions, Item, Kind
+from .checks import NEVER_READ, Checked, Checker, CheckOptions, Item, Kind
 from .command_lines import check_command
 from .control_plane import check_configurations, is_run_by_provider
 from .documents import (
@@ -53,6 +53,10 @@ from .pods_schedulers import check_scheduler_names
 from .reader_target import known_scheduler
 from .secondary_schedulers import check_objects
 from .templates import NOT_RENDERED, RENDERED
+from .volcano.catalogue import volcano_of_image
+from .volcano.configuration import check_volcano
+from .volcano.recognition import LABEL as VOLCANO_LABEL
+from .volcano.recognition import is_volcano
 
 __all__ = [
     "KINDS",
@@ -71,7 +75,6 @@ __all__ = [
 
 OLD_API_VERSION: Final = "OldAPIVersion"
 UNKNOWN_KIND: Final = "UnknownKind"
-NEVER_READ: Final = "NeverRead"
 
 Kinds = Mapping[tuple[str, str], Kind]
 
@@ -89,6 +92,8 @@ KINDS: Final[Kinds] = {
 }
 """The kinds that can be checked, by API group and kind."""
 
+_VOLCANO: Final = Kind("", check_volcano)
+"""Volcano's configuration, which has neither an API group nor a kind."""
 _GROUP: Final = API_VERSION.partition("/")[0]
 _OURS: Final = frozenset((_GROUP, names.PREFIX, CRANE_GROUP))
 """API groups whose kinds are all known here; the others belong to OpenShift."""
@@ -183,18 +188,30 @@ class ValidationReport:
         return not self.documents
 
     @property
+    def scheduler(self) -> str:
+        """The scheduler that reads all configurations; empty: kube-scheduler reads some."""
+        own = bool(self.items) and all(is_volcano(item.value) for item in self.items)
+        return "Volcano" if own else ""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """For which version configurations in other documents were checked."""
         found = {}
         for item in self.items:
-            shown = item.version or known_scheduler(item.reader)
-            if item.place is not None and shown is not None:
+            third = known_scheduler(item.reader)
+            shown = item.version or third
+            volcano = volcano_of_image(item.reader.image) if item.reader else None
+            if volcano is not None and item.place is not None and is_volcano(item.value):
+                owner = item.place.owner
+                label = item.reader.label if item.reader else owner
+                source = f", as in the image of {label}" if label != owner else ""
+                found[owner] = f"{owner} was checked for Volcano {volcano.version}{source}"
+            elif item.place is not None and shown is not None and not is_volcano(item.value):
                 owner = item.place.owner
                 version = item.version.short if item.version else ""
                 reader = item.reader
                 image = reader is not None and reader.image and reader.label != owner
                 source = f", as in the image of {reader.label}" if reader and image else ""
-                third = known_scheduler(reader)
                 what = f"kube-scheduler {version}"
                 if third is not None:
                     what = f"{third.name} {third.version} (kube-scheduler {third.kubernetes.short})"
@@ -219,7 +236,7 @@ def validate(
     """
 
     def own(item: Item) -> bool:
-        return (_group(item), item.kind) in kinds
+        return (_group(item), item.kind) in kinds or is_volcano(item.value)
 
     read = [(name, text) for name, text in files if name not in found or may_concern(text)]
     sources = read_sources(read, options.gates.version.minor, own)
@@ -254,7 +271,7 @@ def validate(
             if isinstance(kind, Kind):
                 if source.is_rendered:
                     known.append((item, kind))
-                documents.append((item, item.kind))
+                documents.append((item, VOLCANO_LABEL if kind is _VOLCANO else item.kind))
             elif _of_others(item, kinds) or has_no_type(item):
                 others.append((item, nothing_to_check(item)))
             elif source.file not in found or _is_for_kube_scheduler(item):
@@ -374,6 +391,8 @@ def _is_policy(item: Item) -> bool:
 
 def _kind(item: Item, kinds: Kinds) -> Kind | Problem:
     """How to check a document, or why it cannot be checked."""
+    if is_volcano(item.value):
+        return _VOLCANO
     api_version = str(item.value.get("apiVersion") or "")
     for key, text in (("apiVersion", api_version), ("kind", item.kind)):
         if culprit := first_culprit(text):

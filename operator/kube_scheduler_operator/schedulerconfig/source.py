@@ -108,6 +108,11 @@ def read(source: str | bytes) -> tuple[list[Document], ParseError | None]:
         except ParseError as error:
             return [], error
         return [Document(root, tuple(flaws), texts=_Texts(data, texts))], None
+    return read_yaml(data)
+
+
+def read_yaml(data: bytes) -> tuple[list[Document], ParseError | None]:
+    """`read` for a program that also reads a file as YAML if it begins with `{`."""
     text = characters(data)
     documents, failure = _read_yaml(text)
     if failure is not None and failure is not text.error:

@@ -26,7 +26,8 @@ def as_junit(result: ValidationReport, version: str) -> str:
     by_file: dict[str, list[Diagnosis]] = {file: [] for file in files}
     for each in result.findings:
         by_file[each.file].append(each)
-    suites = [line for file, found in by_file.items() for line in _suite(file, found, version)]
+    who = result.scheduler or f"kube-scheduler {version}"
+    suites = [line for file, found in by_file.items() for line in _suite(file, found, who)]
     failures = result.count(ERROR)
     tests = sum(max(len(found), 1) for found in by_file.values())
     lines = [
@@ -42,14 +43,14 @@ def _files(result: ValidationReport) -> Iterator[str]:
     return (each.file for each in result.findings)
 
 
-def _suite(file: str, found: list[Diagnosis], version: str) -> Iterator[str]:
+def _suite(file: str, found: list[Diagnosis], scheduler: str) -> Iterator[str]:
     failures = sum(each.severity == ERROR for each in found)
     yield (
         f'  <testsuite name={_attribute(file)} tests="{max(len(found), 1)}" '
         f'failures="{failures}" errors="0" skipped="0">'
     )
     if not found:
-        yield f"    <testcase classname={_attribute(file)} name={_valid_for(version)}/>"
+        yield f"    <testcase classname={_attribute(file)} name={_valid_for(scheduler)}/>"
     for each in found:
         where = f"{each.reason} {each.path}".strip()
         name = _attribute(f"{where} (line {each.position.line})")
@@ -64,8 +65,8 @@ def _suite(file: str, found: list[Diagnosis], version: str) -> Iterator[str]:
     yield "  </testsuite>"
 
 
-def _valid_for(version: str) -> str:
-    return _attribute(f"valid for kube-scheduler {version}")
+def _valid_for(scheduler: str) -> str:
+    return _attribute(f"valid for {scheduler}")
 
 
 def _attribute(text: str) -> str:

@@ -26,7 +26,9 @@ def as_text(result: ValidationReport, version: str) -> str:
         for number, what in ((result.count(ERROR), "error"), (warnings, "warning"))
         if number
     ]
-    would = "would start" if result.starts else "would not start"
+    who, would = f"kube-scheduler {version}", ("would start with", "would not start with")
+    if result.scheduler:
+        who, would = result.scheduler, ("accepts", "does not accept")
     documents = counted(len(result.documents), "document")
     if result.documents and result.others:
         documents += f" ({counted(len(result.others), 'other')} not checked)"
@@ -35,7 +37,7 @@ def as_text(result: ValidationReport, version: str) -> str:
     if result.accepted:
         counts.append(f"{counted(len(result.accepted), 'finding')} in the baseline")
     summary = f": {', '.join(counts)}" if counts else ""
-    lines.append(f"kube-scheduler {version} {would} with {documents}{summary}")
+    lines.append(f"{who} {would[not result.starts]} {documents}{summary}")
     return "\n".join(lines) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...base.findings import Path
@@ -19,10 +19,16 @@ DASHES: Final = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """The hyphen, and what word processors make of one or two."""
 
 
-def of_words(words: Sequence[tuple[str, Path]]) -> Iterator[CommandLineFlag]:
+def of_words(
+    words: Sequence[tuple[str, Path]], booleans: Collection[str] = BOOLEANS
+) -> Iterator[CommandLineFlag]:
     """Flags of a command line; other words, such as the program's name, are ignored.
 
     What `word_problems` reports is read as it is meant, so that the rest can be checked.
+
+    Args:
+        words: each with its path.
+        booleans: the flags that take no value from the next word.
     """
     pending: CommandLineFlag | None = None
     parts = ((part, path) for word, path in words for part in flags_in(word))
@@ -42,7 +48,7 @@ def of_words(words: Sequence[tuple[str, Path]]) -> Iterator[CommandLineFlag]:
             name = normalized_name(name.strip())
             if equals:
                 yield CommandLineFlag(name, value, path)
-            elif name in BOOLEANS:
+            elif name in booleans:
                 yield CommandLineFlag(name, "true", path)
             else:
                 pending = CommandLineFlag(name, "", path)

@@ -12,7 +12,11 @@ from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import Position, SourceNode
 from ...schedulerconfig.versions import Version
 
-CONFIG_FLAG: Final = "config"
+KUBE_SCHEDULER: Final = "kube-scheduler"
+VC_SCHEDULER: Final = "vc-scheduler"
+"""Volcano's scheduler, which has flags and a configuration of its own."""
+CONFIG_FLAGS: Final[Mapping[str, str]] = {KUBE_SCHEDULER: "config", VC_SCHEDULER: "scheduler-conf"}
+"""Program -> its flag for the file with the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A kube-scheduler that a document starts.
+    """A scheduler that a document starts.
 
     Attributes:
         label: the document in messages: `Deployment my-scheduler`.
@@ -83,6 +87,7 @@ class CommandLine:
         replicas: of its Pod.
         given: flags that the product sets itself.
         mount_fix: how the document mounts a file, with FILE for it.
+        program: kube-scheduler, or another scheduler with a file of its own.
     """
 
     label: str
@@ -97,16 +102,22 @@ class CommandLine:
     replicas: int = 1
     given: Mapping[str, str] = field(default_factory=dict)
     mount_fix: str = "add a volume with the file, and a volumeMount for it"
+    program: str = KUBE_SCHEDULER
 
     def last(self, name: str) -> CommandLineFlag | None:
         """The effective occurrence of a flag."""
         return next((each for each in reversed(self.arguments) if each.name == name), None)
 
     @property
+    def config_flag(self) -> str:
+        """The flag that names the file with the configuration."""
+        return CONFIG_FLAGS[self.program]
+
+    @property
     def config(self) -> str:
-        """The value of --config."""
-        found = self.last(CONFIG_FLAG)
-        return found.value if found else self.given.get(CONFIG_FLAG, "")
+        """The file with the configuration: the value of --config."""
+        found = self.last(self.config_flag)
+        return found.value if found else self.given.get(self.config_flag, "")
 
     @property
     def flags(self) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from .aks import AKS
 from .config_map import CONFIG_MAPS
 from .embedded import EMBEDDED
 from .form import Contents, Form
-from .helm_values import SCHEDULER_PLUGINS
+from .helm_values import KOORDINATOR, SCHEDULER_PLUGINS, VOLCANO
 from .kind import K3D, KIND
 from .kubeadm import CLUSTER_API, KUBEADM, KUBEADM_PATCHES
 from .kubespray import KUBESPRAY
@@ -39,6 +39,8 @@ FORMS: Final[tuple[Form, ...]] = (
     KWOK,
     SECONDARY_SCHEDULERS,
     SCHEDULER_PLUGINS,
+    VOLCANO,
+    KOORDINATOR,
     EMBEDDED,
 )
 """In the order in which they are tried; the last one takes any document."""

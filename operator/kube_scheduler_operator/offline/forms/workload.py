@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from ...base.findings import Path, Problem
 from ...schedulerconfig.command_line import flag_text
+from ...schedulerconfig.flags import BOOLEANS
 from ...schedulerconfig.source import Document
+from ..volcano.catalogue import is_volcano_image
 from .flags import first_command, of_words, split
-from .form import CommandLine, Contents, Form, Mount
+from .form import KUBE_SCHEDULER, VC_SCHEDULER, CommandLine, Contents, Form, Mount
 from .objects import (
     at,
     group_kind,
@@ -23,8 +25,20 @@ from .objects import (
 )
 from .words import is_command, type_problems, word_problems
 
-_PROGRAM: Final = re.compile(r"(^|/)(kube-scheduler|koord-scheduler|scheduler-plugins)$")
-_IMAGES: Final = re.compile(r"(^|/)(kube-scheduler|koord-scheduler)$|scheduler-plugins")
+_PROGRAM: Final = re.compile(
+    r"(^|/)(kube-scheduler|koord-scheduler|scheduler-plugins|vc-scheduler)$"
+)
+_IMAGES: Final = re.compile(
+    r"(^|/)(kube-scheduler|koord-scheduler|vc-scheduler)$|scheduler-plugins"
+)
+_VOLCANOS_BOOLEANS: Final = frozenset(
+    {
+        "alsologtostderr", "cache-dumper", "csi-storage", "disable-default-scheduler-config",
+        "enable-healthz", "enable-metrics", "enable-pprof", "leader-elect", "logtostderr",
+        "priority-class", "version",
+    }
+)  # fmt: skip
+"""volcano-sh/volcano v1.15.1, cmd/scheduler/app/options/options.go, and klog's flags."""
 _OWN_FLAGS: Final = ("policy-config-file", "policy-configmap", "algorithm-provider")
 """Flags that only kube-scheduler has had."""
 _EXPANDED: Final = re.compile(r"[$`*?]")
@@ -43,7 +57,7 @@ MIRROR: Final = "kubernetes.io/config.source"
 
 
 def read(document: Document) -> Contents | None:
-    """The kube-schedulers among the containers."""
+    """The schedulers among the containers."""
     value = value_of(document)
     group, kind = group_kind(value)
     path = _TEMPLATES.get(kind)
@@ -72,9 +86,11 @@ def _commands(
         if words is None:
             continue
         image = text(container.get("image"))
+        program = _program(words, image)
+        booleans = BOOLEANS if program == KUBE_SCHEDULER else _VOLCANOS_BOOLEANS
         yield CommandLine(
             label=label_of(value),
-            arguments=tuple(of_words(words)),
+            arguments=tuple(of_words(words, booleans)),
             at=words[0][1] if words else where,
             mounts=(
                 *container_mounts(container, volumes, where),
@@ -86,7 +102,16 @@ def _commands(
             namespace=namespace_of(value),
             account=_account(value, spec),
             replicas=_replicas(value),
+            program=program,
         )
+
+
+def _program(words: Sequence[tuple[str, Path]], image: str) -> str:
+    """The program of a command line: its first word, or that of its image."""
+    named = words[0][0].rpartition("/")[2] if words else ""
+    if named == VC_SCHEDULER or (not _PROGRAM.search(named) and is_volcano_image(image)):
+        return VC_SCHEDULER
+    return KUBE_SCHEDULER
 
 
 def _account(value: Mapping[str, Any], spec: Any) -> str:
@@ -105,7 +130,7 @@ def _replicas(value: Mapping[str, Any]) -> int:
 
 
 def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]] | None:
-    """The words of a kube-scheduler's command line, from its name on; None: another program."""
+    """The words of a scheduler's command line, from its name on; None: another program."""
     words = list(_of_a_shell(_listed_words(container, path)))
     for index, (word, _) in enumerate(words):
         if _PROGRAM.search(word) or is_command(word):

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import documents, extender_calls, fields, objects, plugin_lists, schedulers, workloads
+from . import (
+    documents,
+    extender_calls,
+    fields,
+    objects,
+    plugin_lists,
+    schedulers,
+    volcano,
+    workloads,
+)
 from .rule import HOME, Rule
 
 __all__ = ["GROUPS", "HOME", "RULES", "Rule"]
@@ -18,6 +27,7 @@ GROUPS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Schedulers and their flags": schedulers.RULES,
     "Workloads and places": workloads.RULES,
     "Objects of the operator": objects.RULES,
+    "Volcano": volcano.RULES,
 }
 """The rules by topic, in the order of the documentation."""
 

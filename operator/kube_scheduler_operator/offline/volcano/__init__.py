@@ -1,0 +1,1 @@
+"""Volcano's scheduler, whose configuration has a format of its own."""
