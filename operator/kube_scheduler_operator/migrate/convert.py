@@ -22,8 +22,6 @@ from .component_config_v1 import convert_v1
 from .extenders import spell
 from .old_schema import GROUP, POLICY, SOURCE_VERSIONS, UNREADABLE, V1, SourceVersion
 
-POLICY_KEY: Final = "policy.cfg"
-"""The key of a ConfigMap from which kube-scheduler read a Policy."""
 _POLICY_FIELDS: Final = frozenset((
     "predicates", "priorities", "extenders", "hardPodAffinitySymmetricWeight",
     "alwaysCheckAllPredicates",

@@ -27,15 +27,18 @@ class Readers:
     items: Sequence[Item]
 
     def of_text(self, text: Text) -> CommandLine | None:
-        """The kube-scheduler that reads a text in a document; None if the files show none."""
+        """The scheduler that reads a text in a document; None if the files show none.
+
+        That is one whose flag names it, else one that mounts it.
+        """
         mounting = None
         for command in self.commands:
+            if names_text(command, text):
+                return command
             if text.kind and _in_namespace(command.namespace, text.namespace):
                 mount = mount_of(command, command.config)
-                if mount is not None and (mount.kind, mount.name) == (text.kind, text.name):
-                    if mount.key_of(command.config) == text.key:
-                        return command
-                elif _mounts(command, text):
+                named = mount is not None and (mount.kind, mount.name) == (text.kind, text.name)
+                if not named and _mounts(command, text):
                     mounting = mounting or command
             elif text.node_path and node_file_of(command) == text.node_path:
                 return command
@@ -69,6 +72,19 @@ def _keys(value: Any) -> list[str]:
 def _in_namespace(one: str, other: str) -> bool:
     """Whether two objects may be in one namespace; an empty one is that of `kubectl -n`."""
     return one == other or "" in (one, other)
+
+
+def names_text(command: CommandLine, text: Text) -> bool:
+    """Whether a scheduler's flag names a text: its configuration, or up to 1.22 its Policy."""
+    if not text.kind or not _in_namespace(command.namespace, text.namespace):
+        return False
+    if text.kind == CONFIG_MAP and command.policy_map == (text.name, text.key):
+        return True
+    for file in filter(None, (command.config, command.policy_file)):
+        mount = mount_of(command, file)
+        if mount is not None and (mount.kind, mount.name) == (text.kind, text.name):
+            return mount.key_of(file) == text.key
+    return False
 
 
 def mount_of(command: CommandLine, file: str) -> Mount | None:

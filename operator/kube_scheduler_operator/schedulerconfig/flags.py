@@ -21,6 +21,8 @@ UNKNOWN_ARGUMENT: Final = "UnknownArgument"
 UNKNOWN_FEATURE_GATE: Final = "UnknownFeatureGate"
 VOID_ARGUMENT: Final = "VoidArgument"
 
+POLICY_KEY: Final = "policy.cfg"
+"""The key of a ConfigMap from which kube-scheduler read a Policy (--policy-configmap)."""
 VOID_WITH_CONFIG: Final[Mapping[str, str]] = {
     "contention-profiling": "enableContentionProfiling",
     "kube-api-burst": "clientConnection.burst",

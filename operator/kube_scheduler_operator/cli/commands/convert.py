@@ -14,11 +14,12 @@ from typing import Any, Final
 
 from ...base.objects import mapping
 from ...migrate.changes import ConversionError, Severity, problem_text
-from ...migrate.convert import POLICY_KEY, Conversion, convert, is_policy, policy_reference
+from ...migrate.convert import Conversion, convert, is_policy, policy_reference
 from ...migrate.crane_dynamic import read_dynamic
 from ...migrate.extender_objects import KIND as EXTENDER
 from ...migrate.objects import ConvertedObjects
 from ...schedulerconfig.feature_gates import Gates
+from ...schedulerconfig.flags import POLICY_KEY
 from ...schedulerconfig.in_tree_plugins import OLDEST, on_record
 from ...schedulerconfig.newer_versions import newer_version_note
 from ...schedulerconfig.schema import KIND
@@ -94,31 +95,36 @@ def run(args: argparse.Namespace) -> int:
         convert_objects.check_flags(args)
         files = read_paths(file_names(args))
         documents = [each for _, _, objects in objects_of(files) for each in objects]
-        if not any(map(_is_converted, documents)):
-            documents = convert_forms.configuration_in(files, version) or documents
+        own = [each for each in documents if _is_converted(each)]
+        readers = None
+        if len(own) < len(documents):
+            documents = convert_forms.configuration_in(files, version, own) or documents
+            readers = convert_forms.Readers(files, version)
         policy = _policy_from_flag(args.policy)
     except (CommandError, ValueError) as error:
         _print_error(error)
         return 1 if isinstance(error, UnreadableDocumentError) else 2
     target = Target(Gates(version), stock=not args.custom_image)
-    return _convert_all(documents, policy, target, args)
+    return _convert_all(documents, policy, target, readers, args)
 
 
 def _convert_all(
     documents: Sequence[Any],
     policy: Mapping[str, Any] | None,
     target: Target,
+    readers: convert_forms.Readers | None,
     args: argparse.Namespace,
 ) -> int:
-    found, failed = _convertible(documents)
+    found, failed, reading = _convertible(documents, readers)
     used = _referenced([document for _name, document in found], documents)
     results: list[dict[str, Any]] = []
     for name, document in found:
         if any(document is each for each in used):
             continue  # converted with the document that refers to it
         prefix = f"{name}: " if len(found) > 1 else ""
+        reader = reading.get(name)
         try:
-            converted = _convert_one(document, documents, policy, target, results, args)
+            converted = _convert_one(document, documents, policy, target, reader, results, args)
         except (ConversionError, CommandError) as error:
             failed = True
             _print_error(error, prefix)
@@ -127,6 +133,8 @@ def _convert_all(
             converted.objects if isinstance(converted, ConvertedObjects) else [converted.config]
         )
         failed = _report(converted, prefix, quiet=args.quiet) or failed
+        if reader is not None and not isinstance(converted, ConvertedObjects):
+            print(f"note: {reader.instruction(name, document)}", file=sys.stderr)
     if not found and not failed:
         try:
             results = convert_crane.convert_policies(documents, args)
@@ -134,7 +142,11 @@ def _convert_all(
             _print_error(error)
             return 1
     if not found and not failed and not results:
-        _print_error("the file contains neither a Policy nor a KubeSchedulerConfiguration")
+        missing = list(readers.missing()) if readers else []
+        for line in missing or [
+            "the file contains neither a Policy nor a KubeSchedulerConfiguration"
+        ]:
+            _print_error(line)
         return 1
     for line in _duplicates(results):
         failed = True
@@ -149,12 +161,14 @@ def _convert_one(
     documents: Sequence[Any],
     policy: Mapping[str, Any] | None,
     target: Target,
+    reader: convert_forms.Reader | None,
     results: Sequence[Mapping[str, Any]],
     args: argparse.Namespace,
 ) -> Conversion | ConvertedObjects:
     """Convert one document of a file to a configuration or to objects.
 
-    `results` are those of the documents before.
+    `reader` is the scheduler that reads it, if the files show one; `results` are those of the
+    documents before.
 
     Raises:
         ConversionError: it cannot be converted.
@@ -164,7 +178,10 @@ def _convert_one(
     dynamic = None if args.custom_image else read_dynamic(document)
     if dynamic is not None:
         return convert_crane.convert_scheduler(dynamic, documents, target, extenders, args)
+    target = reader.target(target) if reader else target
     conversion = convert(document, target, policy or _policy_for(document, documents))
+    if reader is not None:
+        conversion = reader.completed(document, conversion, target)
     objects = convert_objects.convert_objects(conversion, documents, extenders, args)
     return conversion if objects is None else objects
 
@@ -237,12 +254,17 @@ def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bo
     return bool(conversion.problems)
 
 
-def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]:
-    """(display name and document, for all that can be converted; whether one cannot be read).
+def _convertible(
+    documents: Sequence[Any], readers: convert_forms.Readers | None
+) -> tuple[list[tuple[str, Any]], bool, dict[str, convert_forms.Reader]]:
+    """What can be converted.
 
-    The scheduler's documents in ConfigMaps are included.
+    Returns:
+        Display name and document of each, with those in ConfigMaps; whether one cannot be read; and
+        by display name the schedulers that read them, as far as the files show them.
     """
     found: list[tuple[str, Any]] = []
+    reading: dict[str, convert_forms.Reader] = {}
     failed = False
     for number, document in enumerate(documents, start=1):
         kind = document.get("kind") if isinstance(document, dict) else None
@@ -259,6 +281,9 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
                     continue
                 if _is_scheduler(inner):
                     found.append((where, inner))
+                    reader = readers.of(document, key) if readers else None
+                    if reader is not None:
+                        reading[where] = reader
                 elif key == POLICY_KEY:
                     failed = True
                     print(
@@ -273,7 +298,7 @@ def _convertible(documents: Sequence[Any]) -> tuple[list[tuple[str, Any]], bool]
             print(f"skipped: document {number}, {kind}", file=sys.stderr)
         else:
             found.append((f"document {number}", document))  # the conversion reports its errors
-    return found, failed
+    return found, failed, reading
 
 
 def _is_converted(document: Any) -> bool:

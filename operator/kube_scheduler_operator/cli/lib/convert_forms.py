@@ -1,27 +1,47 @@
-"""`convert` of a configuration inside of a document of another kind, by its form."""
+"""`convert` with documents of other kinds: configurations in them, and schedulers they start.
+
+What reads what is decided as in `validate`.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
+from ...base.objects import mapping
+from ...migrate.convert import Conversion, is_policy
+from ...migrate.policy_flags import NAME, with_flags
 from ...schedulerconfig.schema import KIND
+from ...schedulerconfig.validation import Target
 from ...schedulerconfig.versions import Version
 from .errors import CommandError
 from .input_files import InputFiles, UnreadableDocumentError
 
 if TYPE_CHECKING:
     from ...offline.documents import Source
+    from ...offline.forms.form import CommandLine, Text
+
+_FIRST: Final = Version(1, 25)
+"""The first kube-scheduler that reads v1."""
+_CONFIG_MAP: Final = "ConfigMap"
 
 
-def configuration_in(files: InputFiles, version: Version) -> list[Any]:
+def configuration_in(
+    files: InputFiles, version: Version, converted: Sequence[Any] = ()
+) -> list[Any]:
     """The only configuration inside of other documents, in a list; empty without one.
 
     Reports on standard error where it stands.
 
+    Args:
+        files: all files.
+        version: of the kube-scheduler that will read the result.
+        converted: documents that are converted themselves.
+
     Raises:
-        CommandError: there are several.
+        CommandError: there are several, or one beside documents that are converted themselves.
         UnreadableDocumentError: kube-scheduler would not read it.
     """
     # Loaded here because the forms are slow to import, and most files need none of them.
@@ -32,13 +52,18 @@ def configuration_in(files: InputFiles, version: Version) -> list[Any]:
         for source in read_sources(files.contents, version.minor, lambda _: False)
         if source.place is not None
     ]
+    if converted:
+        inside = [source for source in inside if not _is_in_config_map(source)]
     found = [(source, each) for source in inside for each in _configurations(source)]
-    if len(found) > 1:
+    if len(found) > 1 or (found and converted):
         places = "; ".join(_where(source) for source, _ in found)
+        many = f"{len(found)} configurations are" if len(found) > 1 else "a configuration is"
         raise CommandError(
-            f"{len(found)} configurations are in other documents ({places}); convert one file at "
-            "a time, or copy the configurations to files"
+            f"{many} in other documents ({places}); convert one file at a time, or copy the "
+            "configurations to files"
         )
+    if converted:
+        return []
     for source in inside:
         for problem in source.problems:
             at = f"{source.file}:{problem.position.line}:{problem.position.column}"
@@ -59,3 +84,115 @@ def _configurations(source: Source) -> Iterator[Any]:
 def _where(source: Source) -> str:
     owner = source.place.owner if source.place is not None else ""
     return source.file if owner in ("", "file") else f"{owner} in {source.file}"
+
+
+def _is_in_config_map(source: Source) -> bool:
+    """Whether it is a value of a ConfigMap, which `convert` reads itself."""
+    place = source.place
+    while place is not None and place.outer is not None:
+        place = place.outer
+    text = place.text if place is not None else None
+    return text is not None and text.kind == _CONFIG_MAP
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The scheduler that reads a value of a ConfigMap.
+
+    Attributes:
+        command: its command line.
+        is_named: whether a flag names the value; otherwise it is only mounted.
+    """
+
+    command: CommandLine
+    is_named: bool
+
+    def target(self, target: Target) -> Target:
+        """The scheduler that will read the result: an image that is not stock stays so."""
+        from ...offline.reader_target import known_scheduler, stock_of
+
+        known = known_scheduler(self.command)
+        if known is not None:
+            return replace(target, stock=False, scheduler=known.name)
+        return target if stock_of(self.command) else replace(target, stock=False)
+
+    def completed(
+        self, document: Mapping[str, Any], conversion: Conversion, target: Target
+    ) -> Conversion:
+        """The conversion with the flags that a Policy is read with."""
+        command = self.command
+        if not is_policy(document) or not self.is_named or command.config:
+            return conversion
+        return with_flags(
+            conversion, {name: values[-1] for name, values in command.flags.items()}, target
+        )
+
+    def instruction(self, where: str, document: Mapping[str, Any]) -> str:
+        """What to do with the result."""
+        label, command = self.command.label, self.command
+        if not self.is_named:
+            return f"{label} mounts {where}, and no flag names it"
+        steps = [f"{label} reads {where}: replace it there with the result"]
+        if is_policy(document):
+            old = [each for each in _POLICY_FLAGS if command.last(each)]
+            steps.append(f"mount it, name it with --config, and remove {_flags(old)}")
+        version = command.version
+        if version is not None and version < _FIRST:
+            steps.append(f"use an image of {_FIRST.short} or newer, not {version.short}")
+        return "; ".join(steps)
+
+
+_POLICY_FLAGS: Final = (
+    "policy-config-file", "policy-configmap", "policy-configmap-namespace",
+    "use-legacy-policy-config", "algorithm-provider", NAME, "lock-object-name",
+    "lock-object-namespace", "kubeconfig", "hard-pod-affinity-symmetric-weight",
+)  # fmt: skip
+"""Flags that have no place beside --config, or that newer versions do not have."""
+
+
+def _flags(names: Sequence[str]) -> str:
+    return ", ".join(f"--{name}" for name in names)
+
+
+class Readers:
+    """The schedulers that documents start, by the values of ConfigMaps that they read."""
+
+    def __init__(self, files: InputFiles, version: Version) -> None:
+        # Loaded here because the forms are slow to import, and most files need none of them.
+        from ...offline.documents import read_sources, sources_items
+        from ...offline.linking import Readers as Linked
+
+        sources = read_sources(files.contents, version.minor, lambda _: False)
+        commands = [command for source in sources for _, command in source.commands]
+        self._linked = Linked(commands, sources_items(sources))
+
+    def missing(self) -> Iterator[str]:
+        """What the schedulers read and no file has."""
+        from ...offline.linking import mount_of
+
+        for command in self._linked.commands:
+            mount = mount_of(command, command.config)
+            if mount is None or mount.kind != _CONFIG_MAP:
+                continue
+            if self._linked.keys_of(mount, command.namespace) is None:
+                key = mount.key_of(command.config)
+                yield (
+                    f"{command.label} reads {key} of ConfigMap {mount.name}, which is not in these "
+                    "files; name its file as well"
+                )
+
+    def of(self, config_map: Mapping[str, Any], key: str) -> Reader | None:
+        """The scheduler that reads a value of a ConfigMap; None: the files show none."""
+        from ...offline.linking import names_text
+
+        text = _text_of(config_map, key)
+        command = self._linked.of_text(text)
+        return None if command is None else Reader(command, names_text(command, text))
+
+
+def _text_of(config_map: Mapping[str, Any], key: str) -> Text:
+    from ...offline.forms.form import Text
+
+    metadata = mapping(config_map.get("metadata"))
+    namespace, name = (str(metadata.get(each) or "") for each in ("namespace", "name"))
+    return Text(("data", key), "", f"{_CONFIG_MAP} {name}", _CONFIG_MAP, namespace, name, key)

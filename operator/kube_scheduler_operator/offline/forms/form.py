@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base.findings import Path, Problem
+from ...schedulerconfig.flags import POLICY_KEY
 from ...schedulerconfig.schema import API_VERSION, KIND
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import Position, SourceNode
@@ -118,6 +119,18 @@ class CommandLine:
         """The file with the configuration: the value of --config."""
         found = self.last(self.config_flag)
         return found.value if found else self.given.get(self.config_flag, "")
+
+    @property
+    def policy_file(self) -> str:
+        """The file with a Policy, which kube-scheduler read up to 1.22."""
+        found = self.last("policy-config-file")
+        return found.value if found else ""
+
+    @property
+    def policy_map(self) -> tuple[str, str] | None:
+        """(ConfigMap, key) with a Policy, which kube-scheduler read up to 1.22."""
+        found = self.last("policy-configmap")
+        return (found.value, POLICY_KEY) if found else None
 
     @property
     def flags(self) -> dict[str, list[str]]:

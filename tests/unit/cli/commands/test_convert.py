@@ -173,6 +173,128 @@ INSIDE = {
 }
 
 
+def deployment(*flags: str, image: str = "registry.k8s.io/kube-scheduler:v1.24.3") -> Any:
+    """A Deployment whose container mounts ConfigMap my-config at /config."""
+    container = {
+        "name": "scheduler",
+        "image": image,
+        "command": ["kube-scheduler", *flags],
+        "volumeMounts": [{"name": "config", "mountPath": "/config"}],
+    }
+    volume = {"name": "config", "configMap": {"name": "my-config"}}
+    pod = {"serviceAccountName": "mine", "containers": [container], "volumes": [volume]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "mine", "namespace": "kube-system"},
+        "spec": {"template": {"spec": pod}},
+    }
+
+
+MINE = component("v1beta3", profiles=[{"schedulerName": "mine"}])
+
+
+def test_the_workload_that_reads_the_result_is_named(file: Write, capsys: Any) -> None:
+    maps = config_map("my-config", "my.yaml", MINE)
+    maps["data"]["other.yaml"] = json.dumps(SECOND)
+    assert run(file(deployment("--config=/config/my.yaml"), maps)) == 0
+    output, changes = capsys.readouterr()
+    assert len(list(yaml.safe_load_all(output))) == 2
+    notes = [line for line in changes.splitlines() if line.startswith("note: ")]
+    assert notes == [
+        "note: Deployment mine reads ConfigMap my-config my.yaml: replace it there with the "
+        "result; use an image of 1.25 or newer, not 1.24"
+    ]
+
+
+def test_a_workload_without_its_config_map_is_told_what_is_missing(
+    file: Write, capsys: Any
+) -> None:
+    assert run(file(deployment("--config=/config/my.yaml"))) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "error: Deployment mine reads my.yaml of ConfigMap my-config, which is not in these files; "
+        "name its file as well"
+    )
+
+
+@pytest.mark.parametrize(
+    "flags", [("--policy-configmap=my-config",), ("--policy-config-file=/config/policy.cfg",)]
+)
+def test_the_flags_beside_a_policy_are_in_the_result(
+    flags: tuple[str, ...], file: Write, capsys: Any
+) -> None:
+    more = ("--scheduler-name=mine", "--lock-object-name=mine", "--kube-api-qps=80", "--v=2")
+    scheduler = deployment(*flags, *more, image="k8s.gcr.io/kube-scheduler:v1.18.3")
+    policy_map = config_map("my-config", "policy.cfg", CLASSIC)
+    assert run(file(policy_map, scheduler)) == 0
+    output, changes = capsys.readouterr()
+    made = yaml.safe_load(output)
+    assert made["profiles"][0]["schedulerName"] == "mine"
+    assert made["leaderElection"] == {"resourceName": "mine"}
+    assert made["clientConnection"] == {"qps": 80.0}
+    assert "behaviour differs: kind" not in changes
+    removed = f"remove {flags[0].partition('=')[0]}, --scheduler-name, --lock-object-name;"
+    assert removed in changes
+
+    assert run(file(policy_map)) == 0
+    alone = yaml.safe_load(capsys.readouterr().out)
+    assert "schedulerName" not in alone["profiles"][0], "no flag is known without the Deployment"
+
+
+def test_a_flag_beside_a_policy_with_an_invalid_value_is_reported(file: Write, capsys: Any) -> None:
+    scheduler = deployment("--policy-configmap=my-config", "--kube-api-burst=many")
+    assert run(file(config_map("my-config", "policy.cfg", CLASSIC), scheduler)) == 0
+    output, changes = capsys.readouterr()
+    assert "clientConnection" not in yaml.safe_load(output)
+    assert "cannot be kept: --kube-api-burst has no effect" in changes
+
+
+@pytest.mark.parametrize(
+    ("image", "code"),
+    [
+        ("registry.k8s.io/scheduler-plugins/kube-scheduler:v0.23.10", 0),
+        ("registry.example.com/my-scheduler:v1", 0),
+        ("registry.k8s.io/kube-scheduler:v1.24.3", 1),
+    ],
+)
+def test_plugins_of_the_image_that_reads_the_result_are_known(
+    image: str, code: int, file: Write, capsys: Any
+) -> None:
+    lists = {"score": {"enabled": [{"name": "TargetLoadPacking"}]}}
+    profile = {"schedulerName": "mine", "plugins": lists}
+    maps = config_map("my-config", "my.yaml", component("v1beta3", profiles=[profile]))
+    assert run(file(deployment("--config=/config/my.yaml", image=image), maps)) == code
+    assert ("no plugin" in capsys.readouterr().err) == bool(code)
+
+
+def test_the_config_map_of_openshifts_secondary_scheduler_is_converted_for_its_image(
+    file: Write, capsys: Any
+) -> None:
+    image = "registry.k8s.io/scheduler-plugins/kube-scheduler:v0.23.10"
+    scheduler = {
+        "apiVersion": "operator.openshift.io/v1",
+        "kind": "SecondaryScheduler",
+        "metadata": {"name": "cluster"},
+        "spec": {"schedulerConfig": "my-config", "schedulerImage": image},
+    }
+    lists = {"score": {"enabled": [{"name": "TargetLoadPacking"}]}}
+    profile = {"schedulerName": "mine", "plugins": lists}
+    old = component("v1beta3", profiles=[profile])
+    maps = config_map("my-config", "config.yaml", old, "openshift-secondary-scheduler-operator")
+    assert run(file(scheduler, maps)) == 0
+    assert "note: SecondaryScheduler cluster reads ConfigMap my-config" in capsys.readouterr().err
+
+
+def test_a_configuration_in_another_form_is_not_skipped_beside_a_config_map(
+    file: Write, capsys: Any
+) -> None:
+    maps = config_map("my-config", "my.yaml", MINE)
+    assert run(file(INSIDE["AKS"], maps)) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert "a configuration is in other documents (SchedulerConfiguration upstream in " in errors
+
+
 @pytest.mark.parametrize("document", INSIDE.values(), ids=list(INSIDE))
 def test_the_only_configuration_in_a_file_of_another_product(
     document: Any, file: Write, capsys: Any
