@@ -48,7 +48,8 @@ class Embedding:
             line, found = content[index], self.lines[index]
             if found.endswith(line):
                 first = self.position.line + 1
-                return Position(first + index, len(found) - len(line) + position.column)
+                column = len(found) - len(line) + position.column
+                return Position(first + index, column, position.length)
         return self.position
 
     def outer_path(self, path: Path) -> Path:

@@ -69,8 +69,14 @@ class Document:
         return [each for document in documents for each in document.objects()]
 
     def position(self, path: Path) -> Position:
-        """Position of a path's key or list entry, or of its deepest existing parent."""
-        return self._walk(path)[0]
+        """Position of a path's key or list entry, or of its deepest existing parent.
+
+        What a position of the document, or of a list entry that is only a parent, marks is not
+        known.
+        """
+        found, depth = self._walk(path)
+        is_whole = not depth or (depth < len(path) and isinstance(path[depth - 1], int))
+        return Position(found.line, found.column) if is_whole else found
 
     def data(self, path: Path) -> Any:
         """The value at a path; None if the document does not contain it."""

@@ -58,13 +58,15 @@ class _Parser:
         assert found  # noqa: S101  # it also matches an empty string
         self.at = found.end()
 
-    def position(self, at: int) -> Position:
+    def position(self, at: int, end: int = 0) -> Position:
         from bisect import bisect_right
 
         if not self._lines:
             self._lines += [0, *(found.end() for found in re.finditer("\n", self.text))]
         line = bisect_right(self._lines, at)
-        return Position(line, at - self._lines[line - 1] + 1)
+        last = self._lines[line] if line < len(self._lines) else len(self.text) + 1
+        length = max(end - at, 0) if end <= last else 0
+        return Position(line, at - self._lines[line - 1] + 1, length)
 
     def fail(self, message: str) -> NoReturn:
         raise ParseError(self.position(self.at), message)
@@ -75,14 +77,13 @@ class _Parser:
     def value(self, path: Path) -> SourceNode:
         if len(path) > DEEPEST:
             self.fail(TOO_DEEP)
-        where, first = self.position(self.at), self.peek()
+        began, first = self.at, self.peek()
         if first == "{":
-            return self._object(where, path)
+            return self._object(began, path)
         if first == "[":
-            return self._array(where, path)
-        if first == '"':
-            return SourceNode(where, self._string())
-        return SourceNode(where, self._literal(path))
+            return self._array(began, path)
+        data = self._string() if first == '"' else self._literal(path)
+        return SourceNode(self.position(began, self.at), data)
 
     def _literal(self, path: Path) -> Any:
         number = _NUMBER.match(self.text, self.at)
@@ -114,7 +115,7 @@ class _Parser:
         # Like Go, replace halves of a surrogate pair, which no encoding can represent.
         return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
-    def _object(self, where: Position, path: Path) -> SourceNode:
+    def _object(self, began: int, path: Path) -> SourceNode:
         fields: dict[str, tuple[Position, SourceNode]] = {}
         self.at += 1
         self.skip()
@@ -124,22 +125,26 @@ class _Parser:
                     'expected a key in "quotes", because a file that begins with { is JSON; write '
                     "it in quotes, or --- above the { for YAML"
                 )
-            at = self.position(self.at)
+            start = self.at
             key = self._string()
+            at = self.position(start, self.at)
             self._expect(":", "expected a colon after the key; add one")
             if key in fields:
                 message = f'duplicate key "{key}", first in line {fields[key][0].line}; remove one'
                 self.flaws.append(Flaw(at, (*path, key), message))
             began = self.at
-            fields[key] = (at, self.value((*path, key)))
+            node = self.value((*path, key))
+            if not isinstance(node.data, dict | list) and node.position.line == at.line:
+                at = self.position(start, self.at)
+            fields[key] = (at, node)
             if key == "args":
                 self.texts[*path, key] = slice(began, self.at)
             self._separator("}")
         self.at += 1
         data: dict[str, Any] = {key: node.data for key, (_, node) in fields.items()}
-        return SourceNode(where, data, fields)
+        return SourceNode(self.position(began, self.at), data, fields)
 
-    def _array(self, where: Position, path: Path) -> SourceNode:
+    def _array(self, began: int, path: Path) -> SourceNode:
         items: list[SourceNode] = []
         self.at += 1
         self.skip()
@@ -147,6 +152,7 @@ class _Parser:
             items.append(self.value((*path, len(items))))
             self._separator("]")
         self.at += 1
+        where = self.position(began, self.at)
         return SourceNode(where, [item.data for item in items], items=items)
 
     def _expect(self, character: str, message: str) -> None:

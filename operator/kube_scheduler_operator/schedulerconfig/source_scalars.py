@@ -59,9 +59,13 @@ class _Folded:
         self.is_broken = False
 
 
-def plain(cursor: Cursor, indent: int, *, flow: bool) -> tuple[str, bool]:
-    """Consume a plain scalar: (its text, whether it ends with its line)."""
+def plain(cursor: Cursor, indent: int, *, flow: bool) -> tuple[str, bool, int]:
+    """Consume a plain scalar: (its text, whether it ends with its line, the offset of its end).
+
+    The offset is 0 if it has several lines.
+    """
     folded, pattern = _Folded(), _FLOW_PLAIN if flow else _PLAIN
+    line, end = cursor.line, 0
     while True:
         cursor.need(4)
         if cursor.is_at_document_mark() or cursor.text[cursor.at] == "#":
@@ -69,12 +73,13 @@ def plain(cursor: Cursor, indent: int, *, flow: bool) -> tuple[str, bool]:
         if found := cursor.match(pattern):
             folded.join()
             folded.parts.append(found)
+            end = cursor.at if cursor.line == line else 0
         if cursor.text[cursor.at] not in BLANK_OR_BREAK:
             break
         folded.space(cursor, indent)
         if not flow and cursor.column < indent:
             break
-    return "".join(folded.parts), folded.is_broken
+    return "".join(folded.parts), folded.is_broken, end
 
 
 def quoted(cursor: Cursor, quote: str) -> str:

@@ -57,6 +57,7 @@ class Token:
         value: text of a scalar, name of an anchor or an alias, handle of a tag, or a version.
         is_plain: of a scalar: without quotes, and not a block.
         suffix: of a tag; of a %TAG directive, the prefix that the handle stands for.
+        end: of a scalar or an alias in one line: the offset of its end; else 0.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Token:
     value: str = ""
     is_plain: bool = False
     suffix: str = ""
+    end: int = 0
 
 
 @dataclass(slots=True)
@@ -219,13 +221,15 @@ class Scanner:
         elif first == "!":
             self._tokens.append(self._tag())
         elif first in "'\"":
-            self._tokens.append(Token(SCALAR, start, quoted(cursor, first)))
+            line, text = cursor.line, quoted(cursor, first)
+            end = cursor.at if cursor.line == line else 0
+            self._tokens.append(Token(SCALAR, start, text, end=end))
         elif first in _NEVER_FIRST:
             cursor.fail(_unexpected(first))
         else:
-            text, is_broken = plain(cursor, self._indent + 1, flow=self._flow > 0)
+            text, is_broken, end = plain(cursor, self._indent + 1, flow=self._flow > 0)
             self._key_allowed = is_broken
-            self._tokens.append(Token(SCALAR, start, text, is_plain=True))
+            self._tokens.append(Token(SCALAR, start, text, is_plain=True, end=end))
 
     def _skip_space(self) -> None:
         cursor = self.cursor
@@ -335,7 +339,7 @@ class Scanner:
             what = f"the name of an {'alias' if kind == ALIAS else 'anchor'}"
             fix = f"quote a value that begins with {kind}"
             cursor.fail(f"{what} after {kind} has letters and digits; {fix}", start)
-        return Token(kind, start, name)
+        return Token(kind, start, name, end=cursor.at)
 
     def _tag(self) -> Token:
         cursor, start = self.cursor, self.cursor.at

@@ -15,10 +15,23 @@ TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep; remove levels"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Line and column in a file, from 1; columns in characters."""
+    """A place in a file.
+
+    Attributes:
+        line, column: from 1; columns in characters.
+        length: characters of what stands there in this line: a scalar, a list or map in brackets,
+            or a key and, if that is a scalar, its value; of another map its first field. 0: it is
+            not known, or several lines. Ignored by comparisons.
+    """
 
     line: int
     column: int
+    length: int = field(default=0, compare=False)
+
+    @property
+    def end_column(self) -> int | None:
+        """The column behind what stands there; None if it is not known."""
+        return self.column + self.length if self.length else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,9 @@ class Builder:
         fields: dict[str, tuple[Position, SourceNode]] = {}
         for key, child in self._pairs(node):
             self._field(key, child, fields)
+        if not node.end and fields:
+            first, _ = next(iter(fields.values()))
+            where = first if first == where else where  # with the length of the first field
         return SourceNode(where, {name: child.data for name, (_, child) in fields.items()}, fields)
 
     def _repeat(self, alias: Alias) -> SourceNode:
@@ -131,7 +134,7 @@ class Builder:
         child: Node,
         fields: dict[str, tuple[Position, SourceNode]],
     ) -> None:
-        at = self._position(key)
+        at = self._position(key, child)
         while isinstance(key, Alias):
             self._counted(at)
             key = key.node
@@ -183,11 +186,16 @@ class Builder:
         yield from self._pairs(target)
         self._open.discard(id(node))
 
-    def _position(self, node: Node) -> Position:
+    def _position(self, node: Node, value: Node | None = None) -> Position:
+        """The position of a node; that of a key has its value's length as well, see Position."""
         if not self.lines:
             self.lines += [0, *(found.end() for found in LINE_BREAK.finditer(self.text))]
         line = bisect_right(self.lines, node.start)
-        return Position(line, node.start - self.lines[line - 1] + 1)
+        last = self.lines[line] if line < len(self.lines) else len(self.text) + 1
+        end = node.end if node.end <= last else 0
+        if isinstance(value, Scalar | Alias) and value.end <= last:
+            end = max(end, value.end)
+        return Position(line, node.start - self.lines[line - 1] + 1, max(end - node.start, 0))
 
 
 def _is_merge(key: Node) -> bool:

@@ -29,36 +29,41 @@ class Scalar:
         text: its text, without quotes.
         tag: its tag in full; empty if it has none.
         is_implicit: whether its text decides its type.
+        end: offset behind its last character; 0 if it has several lines, or is not written.
     """
 
     start: int
     text: str
     tag: str = ""
     is_implicit: bool = True
+    end: int = 0
 
 
 @dataclass(slots=True)
 class Sequence:
-    """A list."""
+    """A list; `end` is that of one in brackets."""
 
     start: int
     items: list[Node] = field(default_factory=list)
+    end: int = 0
 
 
 @dataclass(slots=True)
 class Mapping:
-    """A map; with its keys as they are written."""
+    """A map; with its keys as they are written; `end` is that of one in braces."""
 
     start: int
     pairs: list[tuple[Node, Node]] = field(default_factory=list)
+    end: int = 0
 
 
 @dataclass(slots=True)
 class Alias:
-    """A reference to a node with an anchor."""
+    """A reference to a node with an anchor; `end` as of a scalar."""
 
     start: int
     node: Node
+    end: int = 0
 
 
 Node = Scalar | Sequence | Mapping | Alias
@@ -129,7 +134,7 @@ class Parser:
                     f"no anchor &{token.value} precedes *{token.value}; add it, or quote the value",
                     token,
                 )
-            return Alias(token.start, self._anchors[token.value])
+            return Alias(token.start, self._anchors[token.value], token.end)
         start, anchor, tag = token.start, "", ""
         kinds = [tokens.ANCHOR, tokens.TAG]
         while kinds and (token := self.scanner.peek()).kind in kinds:
@@ -144,7 +149,7 @@ class Parser:
         if token.kind == tokens.SCALAR:
             self.scanner.next()
             is_implicit = tag == "!" or (token.is_plain and not tag)
-            node = Scalar(start, token.value, tag, is_implicit)
+            node = Scalar(start, token.value, tag, is_implicit, token.end)
         elif token.kind in (
             tokens.FLOW_SEQUENCE,
             *((tokens.SEQUENCE,) if block else ()),
@@ -243,7 +248,7 @@ class Parser:
                 pair.pairs.append((key, self._flow_value(end)))
             else:
                 node.items.append(self._node(block=False))
-        self.scanner.next()
+        node.end = self.scanner.next().start + 1
 
     def _flow_mapping(self, node: Mapping) -> None:
         end = tokens.FLOW_MAPPING_END
@@ -262,7 +267,7 @@ class Parser:
             else:
                 key = self._node(block=False)
                 node.pairs.append((key, Scalar(self.scanner.peek().start, "")))
-        self.scanner.next()
+        node.end = self.scanner.next().start + 1
 
     def _flow_value(self, end: str) -> Node:
         token = self.scanner.peek()

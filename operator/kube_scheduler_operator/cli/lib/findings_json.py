@@ -41,6 +41,7 @@ def _finding(each: Diagnosis) -> dict[str, Any]:
         "file": each.file,
         "line": each.position.line,
         "column": each.position.column,
+        "endColumn": each.position.end_column,
         "kind": each.kind,
         "path": each.path,
         "severity": each.severity,

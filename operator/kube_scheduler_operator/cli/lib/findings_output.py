@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Final
 
 from ...base.findings import ERROR, WARNING
-from ...offline.validate import ValidationReport
+from ...offline.validate import Diagnosis, ValidationReport
 from .finding_text import file_path, place, sentence
 from .output import counted
 
@@ -52,10 +52,17 @@ def _commands(result: ValidationReport) -> Iterator[str]:
             "file": file_path(each.file),
             "line": str(each.position.line),
             "col": str(each.position.column),
+            **_end(each),
             "title": each.reason,
         }
         text = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
         yield f"::{each.severity} {text}::{_data(sentence(each))}"
+
+
+def _end(each: Diagnosis) -> dict[str, str]:
+    """Where the annotation ends, if it is known; GitHub takes it in one line only."""
+    end = each.position.end_column
+    return {} if end is None else {"endLine": str(each.position.line), "endColumn": str(end)}
 
 
 def _data(text: str) -> str:

@@ -9,6 +9,7 @@ from ...base import names
 from ...offline.baseline import fingerprints
 from ...offline.rules import HOME, RULES, Rule
 from ...offline.validate import Diagnosis, ValidationReport
+from ...schedulerconfig.source_tree import Position
 from .finding_text import file_uri, sentence
 from .output import json_text
 from .rule_output import rule_markdown, rule_text
@@ -49,11 +50,18 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
+def _region(position: Position) -> dict[str, int]:
+    """Where a finding is; its end, which is exclusive, only if it is known."""
+    region = {"startLine": position.line, "startColumn": position.column}
+    end = position.end_column
+    return region if end is None else {**region, "endLine": position.line, "endColumn": end}
+
+
 def _result(each: Diagnosis, rule: int | None, fingerprint: str) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": file_uri(each.file)},
-            "region": {"startLine": each.position.line, "startColumn": each.position.column},
+            "region": _region(each.position),
         }
     }
     if each.path:

@@ -207,9 +207,7 @@ def test_the_workload_that_reads_the_result_is_named(file: Write, capsys: Any) -
     ]
 
 
-def test_a_workload_without_its_config_map_is_told_what_is_missing(
-    file: Write, capsys: Any
-) -> None:
+def test_a_workload_without_its_config_map_names_what_is_missing(file: Write, capsys: Any) -> None:
     assert run(file(deployment("--config=/config/my.yaml"))) == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
         "error: Deployment mine reads my.yaml of ConfigMap my-config, which is not in these files; "

@@ -173,7 +173,8 @@ def test_json(write_file: WriteFile, capsys: Any) -> None:
     (first, second) = shown["findings"]
     assert second["reason"] == "SharedLease"
     assert first | {"message": "", "fix": ""} == {
-        "file": "a.yaml", "line": 3, "column": 1, "kind": "KubeSchedulerConfiguration",
+        "file": "a.yaml", "line": 3, "column": 1, "endColumn": 28,
+        "kind": "KubeSchedulerConfiguration",
         "path": "percentageOfNodesToScore", "severity": "warning", "reason": "SampledTooFew",
         "message": "", "fix": "", "fingerprint": first["fingerprint"],
     }  # fmt: skip
@@ -185,7 +186,8 @@ def test_github_annotations_are_escaped(write_file: WriteFile, capsys: Any) -> N
     lines = printed(capsys, "-f", write_file(BAD, "a,b:c%.yaml"), "-o", "github").splitlines()
     assert len(lines) == 2
     assert lines[0].startswith(
-        "::error file=a%2Cb%3Ac%25.yaml,line=3,col=1,title=InvalidConfiguration::parallelism: "
+        "::error file=a%2Cb%3Ac%25.yaml,line=3,col=1,endLine=3,endColumn=15,"
+        "title=InvalidConfiguration::parallelism: "
     )
     assert "%25 field" in lines[1]
     assert all(re.fullmatch(r"::error [^:]*::[^\r\n]+", line) for line in lines)
@@ -217,12 +219,26 @@ def test_sarif_is_what_its_schema_demands(write_file: WriteFile, capsys: Any) ->
         place = location["physicalLocation"]
         assert place["region"]["startLine"] >= 1
         assert place["region"]["startColumn"] >= 1
+        assert place["region"]["endLine"] == place["region"]["startLine"]
+        assert place["region"]["endColumn"] > place["region"]["startColumn"]
         assert place["artifactLocation"]["uri"] in ("a%20b.yaml", "c.yaml")
     assert sarif_run["results"][0]["locations"][0]["logicalLocations"] == [
         {"fullyQualifiedName": "parallelism"}
     ]
     nothing = json.loads(printed(capsys, "-f", write_file(GOOD), "-o", "sarif"))
     assert nothing["runs"][0]["results"] == []
+
+
+def test_a_finding_whose_end_is_not_known_has_none(file: Any, capsys: Any) -> None:
+    broken = file(f"{GOOD}---\n- a\n", "a.yaml")
+    log = json.loads(printed(capsys, "-f", broken, "-o", "sarif"))
+    (result,) = log["runs"][0]["results"]
+    region = result["locations"][0]["physicalLocation"]["region"]
+    assert set(region) == {"startLine", "startColumn"}
+    assert "endColumn" not in printed(capsys, "-f", broken, "-o", "github")
+    assert (
+        json.loads(printed(capsys, "-f", broken, "-o", "json"))["findings"][0]["endColumn"] is None
+    )
 
 
 def test_sarif_has_an_absolute_uri_for_an_absolute_path(tmp_path: Path, capsys: Any) -> None:
