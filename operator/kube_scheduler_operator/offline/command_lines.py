@@ -10,6 +10,7 @@ from typing import Final
 from ..base.findings import WARNING, Path, Problem
 from ..schedulerconfig.feature_gates import FLAG, Gates, parse_gates
 from ..schedulerconfig.flags import validate_flags, void_flags
+from ..schedulerconfig.schema import KIND
 from ..schedulerconfig.validation import Target
 from ..schedulerconfig.warnings import config_warnings
 from .checks import CheckOptions, Item
@@ -18,6 +19,7 @@ from .leader_election import election_of
 from .linking import Readers
 from .mounted_files import check_files
 from .reader_target import known_scheduler, stock_of
+from .volcano.recognition import is_volcano
 
 NO_CONFIG_FLAG: Final = "NoConfigFlag"
 
@@ -31,6 +33,7 @@ def check_command(
     """
     if command.program != KUBE_SCHEDULER:
         yield from check_files(item, command, readers, stock=False)
+        yield from _unread_mount(command, readers)
         return
     version = command.version or (item.place.version if item.place else None)
     gates = replace(options.gates, version=version) if version else options.gates
@@ -45,7 +48,8 @@ def check_command(
             yield _at_its_flag(replace(problem, fix=_void_fix(problem)), command)
     yield from check_files(item, command, readers, stock=stock)
     if not command.config and stock:
-        yield from _without_a_file(command, readers, gates)
+        unread = list(_unread_mount(command, readers))
+        yield from unread or _without_a_file(command, gates)
 
 
 def _void_fix(problem: Problem) -> str:
@@ -64,21 +68,26 @@ def _place_of(flag: str, command: CommandLine) -> Path:
     return found.path if found else command.at
 
 
-def _without_a_file(command: CommandLine, readers: Readers, gates: Gates) -> Iterator[Problem]:
-    """A mounted configuration that no flag names, and what kube-scheduler does without one."""
-    for mount in command.mounts or ():
+def _unread_mount(command: CommandLine, readers: Readers) -> Iterator[Problem]:
+    """A mounted configuration that no flag names."""
+    for mount in () if command.config else command.mounts or ():
         keys = readers.keys_of(mount, command.namespace) if mount.kind == "ConfigMap" else None
         if keys and _has_configuration(mount.name, readers):
+            flag = command.config_flag
             path = f"{mount.path or '/etc/kubernetes/scheduler'}/{keys[0]}"
             yield Problem(
                 NO_CONFIG_FLAG,
                 command.at,
-                f"kube-scheduler does not read the configuration in ConfigMap {mount.name}: "
-                "no flag --config names it",
-                f"add --config={path}" + ("" if mount.path else " and mount the volume there"),
+                f"{command.program} does not read the configuration in ConfigMap {mount.name}: "
+                f"no flag --{flag} names it",
+                f"add --{flag}={path}" + ("" if mount.path else " and mount the volume there"),
                 WARNING,
             )
             return
+
+
+def _without_a_file(command: CommandLine, gates: Gates) -> Iterator[Problem]:
+    """What kube-scheduler does without a configuration."""
     if not command.account:
         return
     explicit = {}
@@ -92,10 +101,11 @@ def _without_a_file(command: CommandLine, readers: Readers, gates: Gates) -> Ite
 
 
 def _has_configuration(name: str, readers: Readers) -> bool:
+    """Whether a ConfigMap has a configuration, of any scheduler."""
     return any(
         item.place is not None
         and item.place.text is not None
         and item.place.text.name == name
-        and item.kind == "KubeSchedulerConfiguration"
+        and (item.kind == KIND or is_volcano(item.value))
         for item in readers.items
     )

@@ -115,6 +115,12 @@ def _chart(value: Mapping[str, Any]) -> str:
             "values of Volcano's chart, which uses its own volcano-scheduler.conf: "
             "custom.scheduler_config_override replaces it"
         )
+    image = mapping(value.get("scheduler")).get("image")
+    if isinstance(image, str) and "scheduler-plugins/" in image:
+        return (
+            "values of the chart of scheduler-plugins, which makes the configuration of "
+            "plugins.enabled, plugins.disabled and pluginConfig; none of them is set"
+        )
     if is_koordinator(value):
         return (
             "values of Koordinator's chart, which has the configuration in its template "

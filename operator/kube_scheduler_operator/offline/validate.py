@@ -50,7 +50,7 @@ from .load_policies import check_load_policies
 from .operator_settings import check_operator_settings
 from .other_files import CONFIGURATION_FIELDS, has_no_type, may_concern, nothing_to_check
 from .pods_schedulers import check_scheduler_names
-from .reader_target import known_scheduler
+from .reader_target import is_for_volcano, known_scheduler, other_scheduler
 from .secondary_schedulers import check_objects
 from .templates import NOT_RENDERED, RENDERED
 from .volcano.catalogue import volcano_of_image
@@ -163,6 +163,7 @@ class ValidationReport:
         remarks: about files that were not checked.
         ignored: warnings that a comment or a flag ignores; not in `findings`.
         accepted: findings that are in the baseline; not in `findings`.
+        scheduler: another scheduler, which reads all configurations; empty: kube-scheduler.
     """
 
     findings: tuple[Diagnosis, ...]
@@ -172,6 +173,7 @@ class ValidationReport:
     remarks: tuple[str, ...] = ()
     ignored: tuple[IgnoredFinding, ...] = ()
     accepted: tuple[Diagnosis, ...] = ()
+    scheduler: str = ""
 
     def count(self, severity: Severity) -> int:
         """The number of findings of this severity."""
@@ -186,12 +188,6 @@ class ValidationReport:
     def is_empty(self) -> bool:
         """Whether the files have nothing to check."""
         return not self.documents
-
-    @property
-    def scheduler(self) -> str:
-        """The scheduler that reads all configurations; empty: kube-scheduler reads some."""
-        own = bool(self.items) and all(is_volcano(item.value) for item in self.items)
-        return "Volcano" if own else ""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -296,6 +292,16 @@ def validate(
         tuple((item.file, item.kind) for item, _ in others),
         tuple(item for item, _ in known),
         _remarks(passed_over, templates),
+        scheduler="Volcano" if _is_all_volcanos([item for item, _ in known], options) else "",
+    )
+
+
+def _is_all_volcanos(items: Sequence[Item], options: CheckOptions) -> bool:
+    """Whether Volcano reads all configurations, as far as the files and options show."""
+    return bool(items) and all(
+        is_for_volcano(item, options)
+        or (is_volcano(item.value) and not other_scheduler(item, options))
+        for item in items
     )
 
 

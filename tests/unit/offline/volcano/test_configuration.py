@@ -283,3 +283,17 @@ def test_the_record_has_every_minor_version_once_in_order() -> None:
         assert {"allocate", "backfill", "enqueue", "preempt", "reclaim"} <= set(each.actions)
         assert each.plugins["binpack"]["binpack.resources.*"].kind == "int"
         assert each.plugins["tdm"]["tdm.evict.period"].exits
+
+
+@pytest.mark.parametrize(
+    ("place", "is_own", "scheduler"),
+    [("", True, "Volcano"), ("volcano", True, "Volcano"), ("upstream", True, ""),
+     ("volcano", False, "Volcano"), ("", False, "")],
+)  # fmt: skip
+def test_the_report_names_the_scheduler_that_reads_the_file(
+    place: str, is_own: bool, scheduler: str
+) -> None:
+    other = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    options = options_for(place, OPTIONS) if place else OPTIONS
+    report = validate([("a.yaml", yaml.safe_dump(conf() if is_own else other))], options)
+    assert report.scheduler == scheduler
