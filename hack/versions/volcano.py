@@ -24,7 +24,9 @@ _FIELD = re.compile(r'^\s*\w+\s+(\S+)\s+`yaml:"(\w+)"`', re.MULTILINE)
 _TYPES = {"string": "string", "*bool": "bool", "map[string]interface{}": "map",
           "map[string]string": "strings", "[]Tier": "list", "[]PluginOption": "list",
           "[]Configuration": "list"}  # fmt: skip
-_IMPORT = re.compile(r'^\s*(?:(\w+)\s+)?"volcano\.sh/volcano/([\w./-]+)"', re.MULTILINE)
+_IMPORT = re.compile(
+    r'^\s*(?:import\s+)?(?:(\w+)\s+)?"volcano\.sh/volcano/([\w./-]+)"', re.MULTILINE
+)
 _ACTION = re.compile(r"RegisterAction\((\w+)\.New\(\)\)")
 _PLUGIN = re.compile(r"RegisterPluginBuilder\((\w+)\.(\w+), \w+\.New\)")
 _NAMED = re.compile(r'\) Name\(\) string \{\s*return (\w+|"[\w-]+")\s*\}')
