@@ -135,13 +135,15 @@ def _leases_of(role: Mapping[str, Any]) -> set[str]:
     found: set[str] = set()
     for _, rule in objects(role.get("rules")):
         groups, resources, verbs = (
-            {str(one) for one in rule.get(key) or () if isinstance(rule.get(key), list)}
-            for key in ("apiGroups", "resources", "verbs")
+            set(map(str, _list(rule.get(key)))) for key in ("apiGroups", "resources", "verbs")
         )
         if not groups & {"coordination.k8s.io", "*"} or not resources & {"leases", "*"}:
             continue
         if not verbs & {"update", "*"}:
             continue
-        named = rule.get("resourceNames")
-        found |= {str(one) for one in named} if isinstance(named, list) and named else {_ANY}
+        found |= set(map(str, _list(rule.get("resourceNames")))) or {_ANY}
     return found
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()

@@ -1,7 +1,8 @@
-"""Any other document with a whole KubeSchedulerConfiguration somewhere in it.
+"""Any other document with a whole configuration of a scheduler somewhere in it.
 
 Helm values of any chart, HelmRelease, HelmChart, Application, cloud-config and MachineConfig, for
-example. The configuration is a text, or a part of the document with its own `kind`.
+example. A KubeSchedulerConfiguration is a text, or a part of the document with its own `kind`;
+Volcano's configuration is a text.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ...base.findings import Path
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import SourceNode
+from ..volcano.recognition import looks_like_volcano
 from .form import Contents, Form, Part, Text
 from .objects import label_of, text, value_of
 
@@ -44,11 +46,17 @@ def _sibling(document: Document, path: Path, key: str) -> object:
     return document.data((*path[:-1], key))
 
 
+def _is_configuration(text: str) -> bool:
+    if KIND in text:
+        return CONFIGURATION.search(text) is not None
+    return "tiers" in text and looks_like_volcano(text)
+
+
 def _walk(node: SourceNode, path: Path, depth: int) -> Iterator[tuple[Path, SourceNode]]:
     if depth > DEEPEST:
         return
     if isinstance(node.data, str):
-        if KIND in node.data and CONFIGURATION.search(node.data):
+        if _is_configuration(node.data):
             yield path, node
     elif isinstance(node.data, dict) and path and node.data.get("kind") == KIND:
         yield path, node
@@ -60,8 +68,8 @@ def _walk(node: SourceNode, path: Path, depth: int) -> Iterator[tuple[Path, Sour
 
 
 EMBEDDED: Final = Form(
-    "any other document with a KubeSchedulerConfiguration in it (Helm values, HelmRelease, "
-    "cloud-config …)",
-    "the field `kind` of the configuration",
+    "any other document with a KubeSchedulerConfiguration, or Volcano's configuration, in it (Helm "
+    "values, HelmRelease, cloud-config …)",
+    "the field `kind` of the configuration; `actions` and `tiers` of Volcano's",
     read,
 )

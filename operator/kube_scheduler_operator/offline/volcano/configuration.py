@@ -246,9 +246,8 @@ def _plugin(path: Path, plugin: Mapping[str, Any], version: VolcanoVersion) -> I
             WARNING,
         )
         return
-    owner = f"plugin {name}"
     given = mapping(plugin.get("arguments"))
-    yield from _arguments((*path, "arguments"), given, arguments, owner, version)
+    yield from _arguments((*path, "arguments"), given, arguments, ("plugin", name), version)
 
 
 def _name(entry: Mapping[str, Any]) -> str:
@@ -260,9 +259,11 @@ def _arguments(
     path: Path,
     given: Mapping[str, Any],
     known: Mapping[str, Argument],
-    owner: str,
+    of: tuple[str, str],
     version: VolcanoVersion,
 ) -> Iterator[Problem]:
+    """Problems of the arguments of a plugin or an action: `of` is which, and its name."""
+    owner = " ".join(of)
     for key, value in given.items():
         argument = _argument(str(key), known)
         where = (*path, str(key))
@@ -271,7 +272,7 @@ def _arguments(
                 UNKNOWN_ARGUMENT,
                 where,
                 f'{owner} of Volcano {version.version} has no argument "{key}" and ignores it',
-                _argument_fix(str(key), known, version),
+                _argument_fix(str(key), of, version),
                 WARNING,
             )
         elif value is not None and not _takes(argument.kind, value):
@@ -293,7 +294,15 @@ def _argument(key: str, known: Mapping[str, Argument]) -> Argument | None:
     return next((known[name] for name in prefixes), None)
 
 
-def _argument_fix(key: str, known: Mapping[str, Argument], version: VolcanoVersion) -> str:
+def _argument_fix(key: str, of: tuple[str, str], version: VolcanoVersion) -> str:
+    known = _known(of, version)
+    at = recorded().index(version)
+    older = [each for each in recorded()[:at] if key in _known(of, each)]
+    if older:
+        return f"remove it: Volcano {older[-1].version} is the last one on record that reads it"
+    newer = _later(version, lambda each: key in _known(of, each))
+    if newer:
+        return f"use Volcano {newer} or newer"
     if key in version.fields["plugin"]:
         return "move it beside name: it is a field of the plugin's entry"
     for kind, owners in (("plugin", version.plugins), ("action", version.actions)):
@@ -304,12 +313,18 @@ def _argument_fix(key: str, known: Mapping[str, Argument], version: VolcanoVersi
     for name, arguments in version.plugins.items():
         moved = next((each for each in arguments if each.rpartition(".")[2] == last), "")
         if moved and "." in key and last not in _COMMON_ENDS:
-            return f"write {moved} in the arguments of plugin {name}"
+            return f"remove it; plugin {name} has {moved}"
     hint = did_you_mean(key, (name for name in known if not name.endswith("*")))
     if hint:
         return hint.removeprefix("; ")
     names = [name.replace("*", "NAME") for name in known]
     return f"use {listing(names)}" if names else "remove it: there are no arguments"
+
+
+def _known(of: tuple[str, str], version: VolcanoVersion) -> Mapping[str, Argument]:
+    """The arguments of a plugin or an action in a version; none if it does not exist there."""
+    kind, name = of
+    return (version.plugins if kind == "plugin" else version.actions).get(name, {})
 
 
 def _takes(kind: str, value: Any) -> bool:
@@ -388,7 +403,7 @@ def _configurations(config: Mapping[str, Any], version: VolcanoVersion) -> Itera
             yield Problem(DUPLICATE, (*path, "name"), message, "join the entries", WARNING)
         seen.add(name)
         given = mapping(mapping(entry).get("arguments"))
-        yield from _arguments((*path, "arguments"), given, known, f"action {name}", version)
+        yield from _arguments((*path, "arguments"), given, known, ("action", name), version)
 
 
 def _incomplete(

@@ -177,7 +177,9 @@ def test_a_plugin_takes_arguments_of_its_types(
         ("gang", "enablePreemptable", "move it beside name: it is a field of the plugin's entry"),
         ("gang", "x", "remove it: there are no arguments"),
         ("predicates", "predicate.GPUSharingEnable",
-         "write deviceshare.GPUSharingEnable in the arguments of plugin deviceshare"),
+         "remove it; plugin deviceshare has deviceshare.GPUSharingEnable"),
+        ("predicates", "predicate.DynamicResourceAllocationEnable",
+         "remove it: Volcano v1.14.4 is the last one on record that reads it"),
     ],
 )  # fmt: skip
 def test_an_unknown_argument_is_ignored_and_its_place_is_named(
