@@ -1,7 +1,8 @@
 """The flags beside a Policy, which kube-scheduler ignores once --config names its configuration.
 
-Source: k8s.io/kubernetes v1.22, cmd/kube-scheduler/app/options/deprecated.go and insecure.go;
-leader election's own flags (--leader-elect…) count beside --config as well.
+Source: ApplyDeprecated and DeprecatedOptions in cmd/kube-scheduler/app/options of k8s.io/kubernetes
+v1.22.17; --scheduler-name and --hard-pod-affinity-symmetric-weight were removed before. Leader
+election's own flags (--leader-elect…) count beside --config as well.
 """
 
 from __future__ import annotations

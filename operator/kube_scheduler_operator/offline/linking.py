@@ -76,10 +76,13 @@ def _in_namespace(one: str, other: str) -> bool:
 
 def names_text(command: CommandLine, text: Text) -> bool:
     """Whether a scheduler's flag names a text: its configuration, or up to 1.22 its Policy."""
+    policy = command.policy_map
+    if text.kind == CONFIG_MAP and policy is not None:
+        namespace, *names = policy
+        if names == [text.name, text.key] and _in_namespace(namespace, text.namespace):
+            return True
     if not text.kind or not _in_namespace(command.namespace, text.namespace):
         return False
-    if text.kind == CONFIG_MAP and command.policy_map == (text.name, text.key):
-        return True
     for file in filter(None, (command.config, command.policy_file)):
         mount = mount_of(command, file)
         if mount is not None and (mount.kind, mount.name) == (text.kind, text.name):

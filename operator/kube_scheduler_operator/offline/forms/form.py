@@ -127,10 +127,12 @@ class CommandLine:
         return found.value if found else ""
 
     @property
-    def policy_map(self) -> tuple[str, str] | None:
-        """(ConfigMap, key) with a Policy, which kube-scheduler read up to 1.22."""
-        found = self.last("policy-configmap")
-        return (found.value, POLICY_KEY) if found else None
+    def policy_map(self) -> tuple[str, str, str] | None:
+        """(namespace, ConfigMap, key) with a Policy, which kube-scheduler read up to 1.22."""
+        found, namespace = self.last("policy-configmap"), self.last("policy-configmap-namespace")
+        if found is None:
+            return None
+        return (namespace.value if namespace else "kube-system", found.value, POLICY_KEY)
 
     @property
     def flags(self) -> dict[str, list[str]]:

@@ -239,6 +239,21 @@ def test_the_flags_beside_a_policy_are_in_the_result(
     assert "schedulerName" not in alone["profiles"][0], "no flag is known without the Deployment"
 
 
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [((), "kube-system"), (("--policy-configmap-namespace=other",), "other")],
+)
+def test_a_policy_is_read_from_the_namespace_of_its_flag(
+    flags: tuple[str, ...], named: str, file: Write, capsys: Any
+) -> None:
+    scheduler = deployment("--policy-configmap=the-policy", "--scheduler-name=mine", *flags)
+    for namespace in ("kube-system", "other"):
+        policy_map = config_map("the-policy", "policy.cfg", CLASSIC, namespace)
+        assert run(file(policy_map, scheduler)) == 0
+        profile = yaml.safe_load(capsys.readouterr().out)["profiles"][0]
+        assert (profile.get("schedulerName") == "mine") == (namespace == named)
+
+
 def test_a_flag_beside_a_policy_with_an_invalid_value_is_reported(file: Write, capsys: Any) -> None:
     scheduler = deployment("--policy-configmap=my-config", "--kube-api-burst=many")
     assert run(file(config_map("my-config", "policy.cfg", CLASSIC), scheduler)) == 0
