@@ -22,8 +22,7 @@ from .forms.form import CommandLine, Contents, Part
 from .forms.table import read_form
 from .linking import Readers
 from .templates import NOT_RENDERED, template_of
-from .volcano.configuration import DUPLICATE
-from .volcano.recognition import is_volcano, looks_like_volcano
+from .volcano.recognition import DUPLICATE, is_volcano, looks_like_volcano
 
 SYNTAX: Final = "Syntax"
 NOT_STRICT: Final = "NotStrict"

@@ -54,7 +54,6 @@ from .reader_target import is_for_volcano, known_scheduler, other_scheduler
 from .secondary_schedulers import check_objects
 from .templates import NOT_RENDERED, RENDERED
 from .volcano.catalogue import volcano_of_image
-from .volcano.configuration import check_volcano
 from .volcano.recognition import LABEL as VOLCANO_LABEL
 from .volcano.recognition import is_volcano
 
@@ -92,7 +91,15 @@ KINDS: Final[Kinds] = {
 }
 """The kinds that can be checked, by API group and kind."""
 
-_VOLCANO: Final = Kind("", check_volcano)
+
+def _check_volcano(items: Sequence[Item], options: CheckOptions) -> Checked:
+    # Loaded here because few files need it.
+    from .volcano.configuration import check_volcano
+
+    return check_volcano(items, options)
+
+
+_VOLCANO: Final = Kind("", _check_volcano)
 """Volcano's configuration, which has neither an API group nor a kind."""
 _GROUP: Final = API_VERSION.partition("/")[0]
 _OURS: Final = frozenset((_GROUP, names.PREFIX, CRANE_GROUP))

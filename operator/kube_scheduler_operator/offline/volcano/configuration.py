@@ -18,6 +18,7 @@ from ...base.objects import mapping
 from ..checks import NEVER_READ, OTHER_SCHEDULER, Checked, CheckOptions, Item
 from ..reader_target import other_scheduler, volcano_of
 from .catalogue import Argument, VolcanoVersion, recorded
+from .recognition import DUPLICATE
 
 UNKNOWN_ACTION: Final = "VolcanoUnknownAction"
 UNKNOWN_PLUGIN: Final = "VolcanoUnknownPlugin"
@@ -26,7 +27,6 @@ UNKNOWN_ARGUMENT: Final = "VolcanoUnknownArgument"
 INVALID_TYPE: Final = "VolcanoInvalidType"
 ARGUMENT_TYPE: Final = "VolcanoArgumentType"
 CONFLICT: Final = "VolcanoConflict"
-DUPLICATE: Final = "VolcanoDuplicate"
 INCOMPLETE: Final = "VolcanoIncomplete"
 
 _REFUSED: Final = "Volcano refuses the file and keeps its previous or built-in configuration"

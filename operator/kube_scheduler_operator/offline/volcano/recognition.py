@@ -8,6 +8,8 @@ from typing import Any, Final
 
 LABEL: Final = "Volcano configuration"
 """What takes the place of a kind in reports."""
+DUPLICATE: Final = "VolcanoDuplicate"
+"""The reason of what is repeated."""
 _FIELDS: Final = frozenset({"actions", "tiers", "configurations", "metrics"})
 _LINES: Final = tuple(
     re.compile(rf"(?:^|[{{,])\s*[\"']?{field}[\"']?[ \t]*:", re.MULTILINE)
