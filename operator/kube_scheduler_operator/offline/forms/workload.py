@@ -145,9 +145,12 @@ def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str,
 
 
 def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """What keeps a container's kube-scheduler from reading its words as flags."""
+    """What keeps a container's kube-scheduler from reading its words as flags.
+
+    Other schedulers ignore what is no flag of theirs.
+    """
     words = container_words(container, path)
-    if words is None:
+    if words is None or _program(words, text(container.get("image"))) != KUBE_SCHEDULER:
         return
     if _is_a_shell(_listed_words(container, path)):
         words = [(word, at) for word, at in words if not _EXPANDED.search(word)]

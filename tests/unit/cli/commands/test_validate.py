@@ -229,8 +229,8 @@ def test_sarif_is_what_its_schema_demands(write_file: WriteFile, capsys: Any) ->
     assert nothing["runs"][0]["results"] == []
 
 
-def test_a_finding_whose_end_is_not_known_has_none(file: Any, capsys: Any) -> None:
-    broken = file(f"{GOOD}---\n- a\n", "a.yaml")
+def test_a_finding_whose_end_is_not_known_has_none(write_file: WriteFile, capsys: Any) -> None:
+    broken = write_file(f"{GOOD}---\n- a\n", "a.yaml")
     log = json.loads(printed(capsys, "-f", broken, "-o", "sarif"))
     (result,) = log["runs"][0]["results"]
     region = result["locations"][0]["physicalLocation"]["region"]
