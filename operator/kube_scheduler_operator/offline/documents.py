@@ -20,7 +20,8 @@ from .foreign_files import foreign_file
 from .forms.embedded import CONFIGURATION
 from .forms.form import CommandLine, Contents, Part
 from .forms.table import read_form
-from .linking import Readers
+from .linking import Readers, names_text
+from .other_files import lacks_its_kind
 from .templates import NOT_RENDERED, template_of
 from .volcano.recognition import DUPLICATE, is_volcano, looks_like_volcano
 
@@ -32,6 +33,8 @@ FIRST_ONLY: Final = "kube-scheduler reads only the first document of its file"
 _DUPLICATE_KEY: Final = "duplicate key "
 """How flaws of source.py begin that yaml.v2 without strictness does not have."""
 _POLICY: Final = re.compile(r"""\bkind["']?\s*:\s*["']?Policy\b""")
+_WITHOUT_KIND: Final = re.compile(r"\b(profiles|urlPrefix)\b")
+"""What a configuration has that `lacks_its_kind`."""
 _LINE: Final = re.compile(r"\bline (\d+)\b")
 _DEEPEST: Final = 4
 """Texts in texts below which nothing is searched: a ConfigMap in Helm values has 3."""
@@ -139,7 +142,10 @@ def _inside(
         for part in contents.parts:
             yield _part(source, item, part, contents)
         for text in contents.texts:
-            if not text.required and not _may_be_ours(text.content):
+            reader = readers.of_text(text)
+            if reader is not None and names_text(reader, text):
+                text = replace(text, required=True)
+            elif not text.required and not _may_be_ours(text.content):
                 continue
             if not lines:
                 shown = content if isinstance(content, str) else characters(content).text
@@ -147,7 +153,7 @@ def _inside(
             at = item.document.position(text.at)
             rest = tuple(lines[at.line :])
             place = Embedding(text.owner, at, text.content, rest, source.place, text=text)
-            inner = _read(source.file, text.content, minor, own, place, readers.of_text(text))
+            inner = _read(source.file, text.content, minor, own, place, reader)
             nested = list(_inside(inner, text.content, minor, own, readers, depth + 1))
             if text.required or _is_ours(inner, text.content):
                 kept.append(text)
@@ -177,7 +183,7 @@ def _part(source: Source, item: Item, part: Part, contents: Contents) -> Source:
 def _may_be_ours(text: str) -> bool:
     if KIND in text or "scheduler" in text.lower() or _POLICY.search(text):
         return True
-    return looks_like_volcano(text)
+    return bool(_WITHOUT_KIND.search(text)) or looks_like_volcano(text)
 
 
 def _is_ours(source: Source, text: str) -> bool:
@@ -187,7 +193,7 @@ def _is_ours(source: Source, text: str) -> bool:
     kinds = [item.value.get("kind") for item in source.items]
     if any(kind in (KIND, "Policy") for kind in kinds):
         return True
-    if any(is_volcano(item.value) for item in source.items):
+    if any(is_volcano(item.value) or lacks_its_kind(item.value) for item in source.items):
         return True
     broken = any(problem.reason in (SYNTAX, NOT_RENDERED) for problem in source.problems)
     if not broken:

@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from ..base.findings import Problem
 from ..base.objects import mapping
-from ..schedulerconfig.schema import CONFIGURATION
+from ..schedulerconfig.schema import API_VERSION, CONFIGURATION, KIND
 from ..schedulerconfig.source import read
 from .checks import Item
 from .forms.config_map import CONFIG_MAP
+from .forms.form import VC_SCHEDULER
 from .forms.helm_values import is_koordinator
+from .forms.objects import objects
 from .volcano.recognition import is_kai
 
 NOTHING_TO_CHECK: Final = "NothingToCheck"
@@ -51,6 +53,11 @@ def may_concern(content: str | bytes) -> bool:
 
 CONFIGURATION_FIELDS: Final = frozenset(CONFIGURATION.fields) - {"apiVersion", "kind"}
 """The fields of a configuration, which show what a document without kind should be."""
+_OF_LISTS: Final[Mapping[str, frozenset[str]]] = {
+    "profiles": frozenset({"schedulerName", "plugins", "pluginConfig"}),
+    "extenders": frozenset({"urlPrefix"}),
+}
+"""List of a configuration -> what the objects in it have, and those of other programs have not."""
 _OF_OBJECTS: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
 
 
@@ -61,11 +68,31 @@ def has_no_type(item: Item) -> bool:
     return not named and not fields & (_OF_OBJECTS | CONFIGURATION_FIELDS)
 
 
+def lacks_its_kind(value: Mapping[str, Any]) -> bool:
+    """Whether a document without kind has profiles or extenders of a configuration."""
+    if "kind" in value:
+        return False
+    return any(
+        not of.isdisjoint(each)
+        for field, of in _OF_LISTS.items()
+        for _, each in objects(value.get(field))
+    )
+
+
 def nothing_to_check(item: Item) -> Problem:
     """That a document has nothing to check."""
     return Problem(
         NOTHING_TO_CHECK, (), f"has no scheduler configuration: it is {what_is(item)}", CHECKED
     )
+
+
+def no_configuration(item: Item, owner: str) -> Problem:
+    """That a text, which `owner` has for a configuration, is something else."""
+    message = f"{owner} must have a scheduler configuration here, and this is {what_is(item)}"
+    fix = f"write a configuration that begins with apiVersion: {API_VERSION} and kind: {KIND}"
+    if item.reader is not None and item.reader.program == VC_SCHEDULER:
+        fix = "write a configuration with actions and tiers"
+    return Problem(NOTHING_TO_CHECK, (), message, fix)
 
 
 def what_is(item: Item) -> str:
@@ -158,7 +185,7 @@ def is_kubeconfig(value: Mapping[str, Any]) -> bool:
 
 def with_article(kind: str) -> str:
     """`a Deployment`, `an Ingress`."""
-    return f"{'an' if kind[:1] in 'AEIOU' else 'a'} {kind}"
+    return f"{'an' if kind[:1] in 'AEIOUaeiou' else 'a'} {kind}"
 
 
 def counted_kinds(kinds: Sequence[str]) -> str:

@@ -48,7 +48,13 @@ from .leader_election import check_elections
 from .linking import Readers
 from .load_policies import check_load_policies
 from .operator_settings import check_operator_settings
-from .other_files import CONFIGURATION_FIELDS, has_no_type, may_concern, nothing_to_check
+from .other_files import (
+    CONFIGURATION_FIELDS,
+    has_no_type,
+    may_concern,
+    no_configuration,
+    nothing_to_check,
+)
 from .pods_schedulers import check_scheduler_names
 from .reader_target import is_for_volcano, known_scheduler, other_scheduler
 from .secondary_schedulers import check_objects
@@ -276,7 +282,11 @@ def validate(
                     known.append((item, kind))
                 documents.append((item, VOLCANO_LABEL if kind is _VOLCANO else item.kind))
             elif _of_others(item, kinds) or has_no_type(item):
-                others.append((item, nothing_to_check(item)))
+                if source.place and source.place.text and source.place.text.required:
+                    findings.append(_diagnosis(item, no_configuration(item, source.place.owner)))
+                    documents.append((item, item.kind or "document"))
+                else:
+                    others.append((item, nothing_to_check(item)))
             elif source.file not in found or _is_for_kube_scheduler(item):
                 findings.append(_diagnosis(item, kind))
                 documents.append((item, item.kind))

@@ -38,15 +38,15 @@ def _texts(document: Document, kind: str) -> Iterator[Text]:
             if not isinstance(content, str):
                 continue
             file = _decoded(content) if section in _ENCODED[kind] else content
-            if file:
+            if file is not None:
                 yield Text((section, key), file, owner, kind, namespace, name, str(key))
 
 
-def _decoded(content: str) -> str:
+def _decoded(content: str) -> str | None:
     try:
         return base64.b64decode(content, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
-        return ""
+        return None
 
 
 CONFIG_MAPS: Final = Form(
