@@ -147,7 +147,7 @@ def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str,
 def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     """What keeps a container's kube-scheduler from reading its words as flags.
 
-    Other schedulers ignore what is no flag of theirs.
+    Other schedulers ignore words that are not their flags.
     """
     words = container_words(container, path)
     if words is None or _program(words, text(container.get("image"))) != KUBE_SCHEDULER:
