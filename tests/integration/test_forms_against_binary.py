@@ -79,7 +79,8 @@ def start(kube_scheduler_binary: Path, tmp_path: Path) -> Start:
         kubeconfig = tmp_path / "scheduler.conf"
         kubeconfig.write_text(stub_kubeconfig(), encoding="utf-8")
         connection = config.get("clientConnection") or {}
-        if isinstance(connection, dict):  # else it is damaged
+        of_file = connection.get("kubeconfig") if isinstance(connection, dict) else 0
+        if isinstance(of_file, str | None):  # else it is damaged
             connection = {**connection, "kubeconfig": str(kubeconfig)}
         file = tmp_path / "config.yaml"
         file.write_text(config_text({**config, "clientConnection": connection}), encoding="utf-8")
