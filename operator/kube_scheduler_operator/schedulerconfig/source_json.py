@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]  # not in stubs
 from typing import Any, Final, NoReturn
@@ -15,7 +16,8 @@ from typing import Any, Final, NoReturn
 from ..base.findings import Path
 from .source_tree import DEEPEST, TOO_DEEP, Flaw, ParseError, Position, SourceNode
 
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_SPACES: Final = " \t\r\n"
+_SPACE: Final = re.compile(f"[{_SPACES}]*")
 _NUMBER: Final = re.compile(r"(-?(?:0|[1-9]\d*))(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
@@ -54,13 +56,12 @@ class _Parser:
     _lines: list[int] = field(default_factory=list)
 
     def skip(self) -> None:
-        found = _SPACE.match(self.text, self.at)
-        assert found  # noqa: S101  # it also matches an empty string
-        self.at = found.end()
+        if self.text[self.at : self.at + 1] in _SPACES and (
+            found := _SPACE.match(self.text, self.at)
+        ):
+            self.at = found.end()
 
     def position(self, at: int, end: int = 0) -> Position:
-        from bisect import bisect_right
-
         if not self._lines:
             self._lines += [0, *(found.end() for found in re.finditer("\n", self.text))]
         line = bisect_right(self._lines, at)
@@ -112,6 +113,8 @@ class _Parser:
             what = error.msg.removesuffix(" at")
             message = f"{what}; end the text with a quote, or escape the character"
             raise ParseError(self.position(error.pos), message) from None
+        if value.isascii():
+            return str(value)
         # Like Go, replace halves of a surrogate pair, which no encoding can represent.
         return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -132,13 +135,13 @@ class _Parser:
             if key in fields:
                 message = f'duplicate key "{key}", first in line {fields[key][0].line}; remove one'
                 self.flaws.append(Flaw(at, (*path, key), message))
-            began = self.at
+            value_at = self.at
             node = self.value((*path, key))
             if not isinstance(node.data, dict | list) and node.position.line == at.line:
                 at = self.position(start, self.at)
             fields[key] = (at, node)
             if key == "args":
-                self.texts[*path, key] = slice(began, self.at)
+                self.texts[*path, key] = slice(value_at, self.at)
             self._separator("}")
         self.at += 1
         data: dict[str, Any] = {key: node.data for key, (_, node) in fields.items()}
@@ -165,8 +168,12 @@ class _Parser:
     def _separator(self, end: str) -> None:
         """A comma, or the end; a trailing comma is an error."""
         self.skip()
-        if self.peek() == end:
+        found = self.peek()
+        if found == end:
             return
-        self._expect(",", f"expected a comma or {end}; add one")
+        if found != ",":
+            self.fail(f"expected a comma or {end}; add one")
+        self.at += 1
+        self.skip()
         if self.peek() == end:
             self.fail(f"trailing comma before {end}; remove it")
