@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         readers = None
         if len(own) < len(documents):
             documents = convert_forms.configuration_in(files, version, own) or documents
-            readers = convert_forms.Readers(files, version)
+            readers = convert_forms.ConfigMapReaders(files, version)
         policy = _policy_from_flag(args.policy)
     except (CommandError, ValueError) as error:
         _print_error(error)
@@ -112,7 +112,7 @@ def _convert_all(
     documents: Sequence[Any],
     policy: Mapping[str, Any] | None,
     target: Target,
-    readers: convert_forms.Readers | None,
+    readers: convert_forms.ConfigMapReaders | None,
     args: argparse.Namespace,
 ) -> int:
     found, failed, reading = _convertible(documents, readers)
@@ -255,7 +255,7 @@ def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bo
 
 
 def _convertible(
-    documents: Sequence[Any], readers: convert_forms.Readers | None
+    documents: Sequence[Any], readers: convert_forms.ConfigMapReaders | None
 ) -> tuple[list[tuple[str, Any]], bool, dict[str, convert_forms.Reader]]:
     """What can be converted.
 

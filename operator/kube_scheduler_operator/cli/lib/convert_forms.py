@@ -154,17 +154,17 @@ def _flags(names: Sequence[str]) -> str:
     return ", ".join(f"--{name}" for name in names)
 
 
-class Readers:
+class ConfigMapReaders:
     """The schedulers that documents start, by the values of ConfigMaps that they read."""
 
     def __init__(self, files: InputFiles, version: Version) -> None:
         # Loaded here because the forms are slow to import, and most files need none of them.
         from ...offline.documents import read_sources, sources_items
-        from ...offline.linking import Readers as Linked
+        from ...offline.linking import Readers
 
         sources = read_sources(files.contents, version.minor, lambda _: False)
         commands = [command for source in sources for _, command in source.commands]
-        self._linked = Linked(commands, sources_items(sources))
+        self._linked = Readers(commands, sources_items(sources))
 
     def missing(self) -> Iterator[str]:
         """What the schedulers read and no file has."""

@@ -22,7 +22,7 @@ _RECORD: Final = "volcano.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class VolcanoArgument:
     """An argument of a plugin or an action.
 
     Attributes:
@@ -49,8 +49,8 @@ class VolcanoVersion:
     version: str
     source: str
     fields: Mapping[str, Mapping[str, str]]
-    actions: Mapping[str, Mapping[str, Argument]]
-    plugins: Mapping[str, Mapping[str, Argument]]
+    actions: Mapping[str, Mapping[str, VolcanoArgument]]
+    plugins: Mapping[str, Mapping[str, VolcanoArgument]]
 
 
 @cache
@@ -97,5 +97,8 @@ def _read(data: Mapping[str, Any]) -> VolcanoVersion:
     )
 
 
-def _arguments(data: Mapping[str, Mapping[str, str]]) -> dict[str, Argument]:
-    return {key: Argument(each["type"], each["otherwise"] == "exits") for key, each in data.items()}
+def _arguments(data: Mapping[str, Mapping[str, str]]) -> dict[str, VolcanoArgument]:
+    return {
+        key: VolcanoArgument(each["type"], each["otherwise"] == "exits")
+        for key, each in data.items()
+    }

@@ -17,7 +17,7 @@ from ...base.findings import WARNING, Path, Problem, did_you_mean, listing
 from ...base.objects import mapping
 from ..checks import NEVER_READ, OTHER_SCHEDULER, Checked, CheckOptions, Item
 from ..reader_target import other_scheduler, volcano_of
-from .catalogue import Argument, VolcanoVersion, recorded
+from .catalogue import VolcanoArgument, VolcanoVersion, recorded
 from .recognition import DUPLICATE
 
 UNKNOWN_ACTION: Final = "VolcanoUnknownAction"
@@ -258,7 +258,7 @@ def _name(entry: Mapping[str, Any]) -> str:
 def _arguments(
     path: Path,
     given: Mapping[str, Any],
-    known: Mapping[str, Argument],
+    known: Mapping[str, VolcanoArgument],
     of: tuple[str, str],
     version: VolcanoVersion,
 ) -> Iterator[Problem]:
@@ -287,7 +287,7 @@ def _arguments(
                 yield Problem(ARGUMENT_TYPE, where, message, fix, WARNING)
 
 
-def _argument(key: str, known: Mapping[str, Argument]) -> Argument | None:
+def _argument(key: str, known: Mapping[str, VolcanoArgument]) -> VolcanoArgument | None:
     if key in known:
         return known[key]
     prefixes = (name for name in known if name.endswith("*") and key.startswith(name[:-1]))
@@ -321,7 +321,7 @@ def _argument_fix(key: str, of: tuple[str, str], version: VolcanoVersion) -> str
     return f"use {listing(names)}" if names else "remove it: there are no arguments"
 
 
-def _known(of: tuple[str, str], version: VolcanoVersion) -> Mapping[str, Argument]:
+def _known(of: tuple[str, str], version: VolcanoVersion) -> Mapping[str, VolcanoArgument]:
     """The arguments of a plugin or an action in a version; none if it does not exist there."""
     kind, name = of
     return (version.plugins if kind == "plugin" else version.actions).get(name, {})
