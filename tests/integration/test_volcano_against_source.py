@@ -20,7 +20,7 @@ from cluster import go_programs
 from kube_scheduler_operator.offline.checks import CheckOptions
 from kube_scheduler_operator.offline.places import options_for
 from kube_scheduler_operator.offline.validate import validate
-from kube_scheduler_operator.offline.volcano.configuration import INVALID_TYPE
+from kube_scheduler_operator.offline.volcano.structure import INVALID_TYPE
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 

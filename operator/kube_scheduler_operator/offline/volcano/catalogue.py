@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -70,6 +70,13 @@ def volcano(version: str = "") -> VolcanoVersion:
         return known[-1]
     older = [each for each in known if _minor(each.version) <= _minor(version)]
     return (older or known[:1])[-1]
+
+
+def later_with(version: VolcanoVersion, has: Callable[[VolcanoVersion], bool]) -> str:
+    """The first version on record after another one that has something; empty if none has."""
+    known = recorded()
+    later = known[known.index(version) + 1 :]
+    return next((each.version for each in later if has(each)), "")
 
 
 def is_volcano_image(image: str) -> bool:

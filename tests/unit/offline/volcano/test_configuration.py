@@ -299,3 +299,25 @@ def test_the_report_names_the_scheduler_that_reads_the_file(
     options = options_for(place, OPTIONS) if place else OPTIONS
     report = validate([("a.yaml", yaml.safe_dump(conf() if is_own else other))], options)
     assert report.scheduler == scheduler
+
+
+@pytest.mark.parametrize(
+    ("plugin", "key", "value", "fix"),
+    [
+        ("binpack", "binpack.weight", "10", "remove the quotes"),
+        ("binpack", "binpack.weight", "ten", "write an integer"),
+        ("binpack", "binpack.weight", "1.5", "write an integer"),
+        ("overcommit", "overcommit-factor", "1.5", "remove the quotes"),
+        ("predicates", "predicate.CacheEnable", "on", "remove the quotes"),
+        ("predicates", "predicate.CacheEnable", 1, "write true or false"),
+        ("tdm", "tdm.evict.period", 60, "write it in quotes"),
+        ("tdm", "tdm.evict.period", [60], "write a string"),
+        ("resource-strategy-fit", "sra", "on", "write a map"),
+    ],
+)
+def test_the_fix_of_a_type_leads_to_that_type(plugin: str, key: str, value: Any, fix: str) -> None:
+    [problem] = [
+        each for each in problems_of(with_arguments(plugin, **{key: value}), volcano())
+        if each.reason == "VolcanoArgumentType"
+    ]  # fmt: skip
+    assert problem.fix == fix
