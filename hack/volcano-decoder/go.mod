@@ -1,6 +1,6 @@
 module kube-scheduler-operator.dev/hack/volcano-decoder
 
-go 1.26.0
+go 1.25.0
 
 require (
 	gopkg.in/yaml.v2 v2.4.0
