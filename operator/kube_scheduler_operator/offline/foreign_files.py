@@ -66,7 +66,7 @@ def foreign_file(data: bytes) -> ForeignFile | None:
     """The language of a file that cannot be read as YAML or JSON; None: an unknown one."""
     for mark, program in _COMPRESSED:
         if data.startswith(mark):
-            fix = f"decompress it first: {program} -dc FILE | kubectl scheduler validate -"
+            fix = f"decompress it first: {program} -d FILE"
             return ForeignFile(Position(1, 1), f"this is compressed with {program}", fix)
     text = data.decode("utf-8", "replace")
     for pattern, what, fix in _LANGUAGES:

@@ -262,6 +262,10 @@ def validate_flags(
             continue
         check = _TYPES.get(name, _anything)
         for value in values:
+            if name == "secure-port" and value.strip("+0") == "" and "0" in value:
+                message = f"--{name}: 0 turns off /healthz and /metrics; use 1 to 65535"
+                yield Problem(INVALID_ARGUMENT, (name,), message, severity=WARNING)
+                continue
             try:
                 check(value)
             except ValueError as error:

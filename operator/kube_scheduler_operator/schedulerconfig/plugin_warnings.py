@@ -19,6 +19,7 @@ from .in_tree_plugins import (
 )
 from .known_schedulers import owner_fix
 from .outvoted_weights import Scorer, outvoted
+from .schema import args_struct
 from .target_scheduler import Target
 
 SAFETY_FILTER_OFF: Final = "SafetyFilterOff"
@@ -333,6 +334,10 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
         if not name:
             yield _unnamed(entry, path)
             continue
+        if name in running and entry.get("args") and _takes_none(name, target):
+            why, fix = f"{name} has no arguments", "remove this entry"
+            yield _warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+            continue
         if name in running or (name in INVALID_PLUGINS and target.minor >= INVALID_PLUGINS_SINCE):
             continue  # the last case is an error
         why = f"{name} is not enabled in this profile"
@@ -343,6 +348,11 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
         elif name in known and not known[name].points_at(target.minor):
             continue
         yield _warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+
+
+def _takes_none(name: str, target: Target) -> bool:
+    """Whether a plugin is one of Kubernetes that reads no arguments."""
+    return target.plugins_on_record and name in PLUGINS and args_struct(name, target.minor) is None
 
 
 def _unnamed(entry: Mapping[str, Any], path: Path) -> Problem:

@@ -52,7 +52,7 @@ def test_good_values_pass(name: str, value: str) -> None:
         ("tls-cipher-suites", "TLS_AES_128_GCM", 'did you mean "TLS_AES_128_GCM_SHA256"?'),
         ("tls-cipher-suites", "ECDHE-RSA-AES128", "use an IANA name"),
         ("bind-address", "localhost", "is not an IP address"),
-        ("secure-port", "0", "use 1 to 65535"),
+        ("secure-port", "0", "0 turns off /healthz and /metrics; use 1 to 65535"),
         ("secure-port", "https", "write an integer"),
         ("tls-cert-file", "tls.crt", "start it with /"),
         ("profiling", "yes", "write true"),

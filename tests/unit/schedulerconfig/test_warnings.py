@@ -270,6 +270,7 @@ def test_arguments_without_effect() -> None:
     off = {"plugins": {"multiPoint": {"disabled": on("InterPodAffinity")}}}
     assert found_in(profile(**args("NoSuch"))) == [(plug.UNUSED_ARGUMENTS, where)]
     assert found_in(profile(**off, **args("InterPodAffinity"))) == [(plug.UNUSED_ARGUMENTS, where)]
+    assert found_in(profile(**args("TaintToleration", a=1))) == [(plug.UNUSED_ARGUMENTS, where)]
     assert found_in(profile(**args("InterPodAffinity"))) == []
     own = {"plugins": {"multiPoint": {"enabled": on("Own")}}}
     assert warnings_of(profile(**own, **args("Own")), stock=False) == []

@@ -188,7 +188,8 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
     from ...base.findings import listing
     from ...base.platform import PLATFORMS
     from ...offline.checks import CheckOptions
-    from ...schedulerconfig.feature_gates import Gates, parse_gates
+    from ...schedulerconfig.feature_gates import FLAG, Gates, parse_gates
+    from ...schedulerconfig.flags import validate_flags
     from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
     from ...schedulerconfig.newer_versions import newer_version_note
     from ...schedulerconfig.versions import Version
@@ -201,6 +202,9 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
         gates = Gates(version, parse_gates(args.feature_gates))
     except ValueError as error:
         raise UsageError(f"--feature-gates: {error}") from None
+    stock = not args.custom_image and platform_name != "openshift"
+    for problem in validate_flags({FLAG: args.feature_gates}, version, stock=stock):
+        raise UsageError(f"--feature-gates: {problem.sentence}")
     if note := newer_version_note(version):
         sys.stderr.write(f"note: {note}\n")
     elif not on_record(version):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -188,11 +188,18 @@ def embedded_errors(text: Any, name: str) -> list[str]:
 
 def _parse(content: str | bytes, name: str) -> tuple[list[Any], list[str]]:
     """(objects, errors with their positions)."""
+    from ...offline.foreign_files import foreign_file
     from ...offline.templates import template_of
     from ...schedulerconfig.source import read
     from ...schedulerconfig.source_encoding import characters
 
     documents, error = read(content)
+    foreign = None
+    if error is not None or not any(isinstance(each.value, Mapping) for each in documents):
+        foreign = foreign_file(content.encode() if isinstance(content, str) else content)
+    if foreign is not None:
+        at = foreign.position
+        return [], [f"{name}:{at.line}:{at.column}: {foreign.message}; {foreign.fix}"]
     found = [(flaw.position, flaw.message) for each in documents for flaw in each.flaws]
     if error is not None:
         text = content if isinstance(content, str) else characters(content).text

@@ -23,6 +23,7 @@ from .objects import (
     value_of,
     version_of_image,
 )
+from .probes import probe_problems
 from .words import is_command, type_problems, word_problems
 
 _PROGRAM: Final = re.compile(
@@ -145,7 +146,7 @@ def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str,
 
 
 def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """What keeps a container's kube-scheduler from reading its words as flags.
+    """What is wrong with the words and the probes of a container with a kube-scheduler.
 
     Other schedulers ignore words that are not their flags.
     """
@@ -158,6 +159,10 @@ def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Pro
     paths = {each.path for each in rejected}
     yield from (each for each in type_problems(container, path) if each.path not in paths)
     yield from rejected
+    image = text(container.get("image"))
+    if is_stock(image):
+        version = version_of_image(image)
+        yield from probe_problems(container, path, tuple(of_words(words)), version)
 
 
 def _listed_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]]:

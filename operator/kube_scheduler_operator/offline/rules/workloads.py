@@ -73,6 +73,18 @@ RULES: Final = (
         _config_map(_OWN),
     ),
     Rule(
+        "ProbeFails",
+        "The probe asks a port that kube-scheduler does not serve",
+        "kube-scheduler 1.23 and later serve /healthz only with HTTPS, at --secure-port (10259) of "
+        "--bind-address. A probe of port 10251, with HTTP, or of another address fails: the "
+        "kubelet restarts the container again and again.",
+        "Set the port 10259, the scheme HTTPS and, if --bind-address is 127.0.0.1 in a Pod with "
+        "hostNetwork, the host 127.0.0.1.",
+        WARNINGS,
+        _deployment("").rstrip()
+        + "\n        livenessProbe: {httpGet: {path: /healthz, port: 10251}}\n",
+    ),
+    Rule(
         "NoConfigFlag",
         "A configuration is mounted, and no flag names it",
         "kube-scheduler runs with its defaults and does not read the mounted file.",

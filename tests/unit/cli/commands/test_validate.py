@@ -52,6 +52,8 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (HEAD, ("--kubernetes-version", "new"), 2),
         (HEAD, ("--feature-gates", "A=maybe"), 2),
         (HEAD, ("--feature-gates", "A"), 2),
+        (HEAD, ("--feature-gates", "NoSuchGate=true"), 2),
+        (HEAD, ("--feature-gates", "NoSuchGate=true", "--custom-image"), 0),
     ],
 )
 @pytest.mark.parametrize("output", CHOICES)
