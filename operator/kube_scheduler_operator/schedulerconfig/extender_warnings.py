@@ -34,6 +34,15 @@ def extender_warnings(
             f"set one of {', '.join(_VERBS)}, or remove the extender",
         )
         return
+    url = str(extender.get("urlPrefix") or "")
+    if not url.lower().startswith(("http://", "https://")):
+        # Go's http client: unsupported protocol scheme.
+        yield _warning(
+            NEVER_CALLED,
+            (*path, "urlPrefix"),
+            f'every call fails, because "{url}" does not begin with http:// or https://',
+            f"write http://{url or 'HOST:PORT/PATH'}",
+        )
     yield from _payload(extender, verbs, path)
     yield from _outage(extender, verbs, path)
     yield from _timeout(extender, path)

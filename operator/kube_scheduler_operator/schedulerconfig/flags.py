@@ -12,7 +12,7 @@ from typing import Final
 
 from ..base.findings import WARNING, Problem, did_you_mean, listing
 from .feature_gates import has_gate, known_gates, parse_gates
-from .go_values import boolean, integer, seconds
+from .go_values import boolean, duration_text, integer, nanoseconds, seconds
 from .literal_fixes import duration_fix, type_fix
 from .versions import Version
 
@@ -89,6 +89,13 @@ _DURATIONS: Final = (
     "leader-elect-renew-deadline", "leader-elect-retry-period", "log-flush-frequency",
     "pod-max-in-unschedulable-pods-duration",
 )  # fmt: skip
+
+_TIMINGS: Final[Mapping[str, str]] = {
+    "leader-elect-lease-duration": "15s",
+    "leader-elect-renew-deadline": "10s",
+    "leader-elect-retry-period": "2s",
+}
+"""The flags of leader election's timings and their defaults."""
 
 ON_RECORD: Final = (34, 35, 36, 37)
 """The minors whose flags are fully recorded; others may have a few more or fewer."""
@@ -273,6 +280,7 @@ def validate_flags(
                 yield Problem(INVALID_ARGUMENT, (name,), f"--{name}: {error}{fix}")
     yield from _http2(flags)
     yield from _hidden_metrics(flags, version)
+    yield from _election(flags)
     yield from _certificates(flags)
     yield from _feature_gates(flags.get("feature-gates", ()), version, stock=stock)
 
@@ -282,6 +290,35 @@ def _value_fix(name: str, value: str) -> str:
     unquoted = value.strip("\"' ")
     kind = "true or false" if name in BOOLEANS else "an integer"
     return duration_fix(unquoted) if name in _DURATIONS else type_fix(unquoted, kind)
+
+
+def _election(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    """Timings with which leader election does not start; a file of --config may have others."""
+    if flags.get("config"):
+        return
+    try:
+        if not boolean(_last(flags, "leader-elect") or "true"):
+            return
+        lease, renew, retry = (
+            nanoseconds(_last(flags, name) or default) for name, default in _TIMINGS.items()
+        )
+    except ValueError:
+        return  # already reported
+    for name, other, longer, shorter in (
+        ("leader-elect-lease-duration", "leader-elect-renew-deadline", lease, renew),
+        ("leader-elect-renew-deadline", "leader-elect-retry-period", renew, int(1.2 * retry)),
+    ):
+        if longer <= shorter and (name in flags or other in flags):
+            factor, limit = ("", renew) if shorter == renew else ("1.2 times ", retry)
+            message = (
+                f"--{name}: {duration_text(longer)} must be greater than {factor}--{other} "
+                f"({duration_text(limit)}); raise it, or lower --{other}"
+            )
+            yield Problem(INVALID_ARGUMENT, (name if name in flags else other,), message)
+    lock = _last(flags, "leader-elect-resource-lock")
+    if lock not in ("", "leases"):
+        message = f'--leader-elect-resource-lock: "{lock}" is not supported; use leases'
+        yield Problem(INVALID_ARGUMENT, ("leader-elect-resource-lock",), message)
 
 
 def _hidden_metrics(flags: Mapping[str, Sequence[str]], version: Version) -> Iterator[Problem]:
@@ -308,6 +345,8 @@ def _certificates(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
 
 def _unknown_flag(name: str, known: Iterable[str]) -> str:
     """The fix for a flag that this kube-scheduler does not have."""
+    if len(words := name.split(maxsplit=1)) > 1:
+        return f"write {words[0]}={words[1]}"
     if name in _SINCE:
         return f"it was added in 1.{_SINCE[name]}"
     if name in REMOVED_FLAGS:

@@ -137,3 +137,21 @@ def test_messages_name_the_config_map_of_another_scheduler() -> None:
 def test_a_kind_that_is_an_object_is_not_a_form() -> None:
     report = checked("apiVersion: v1\nkind: {name: ConfigMap}\ndata: {a: scheduler}\n")
     assert not report.starts
+
+
+@pytest.mark.parametrize(
+    ("data", "path", "fix"),
+    [
+        ("data:\n  c.yaml:\n    {0}\n    {1}\n", "data['c.yaml']", "c.yaml: |"),
+        ("data:\n  c.yaml: >\n    {0}\n    {1}\n", "data['c.yaml']", "c.yaml: |"),
+        ("data: |\n  {0}\n  {1}\n", "data", "write it below a key: config.yaml: |"),
+    ],
+)
+def test_a_configuration_that_is_not_the_text_of_a_key_is_an_error(
+    data: str, path: str, fix: str
+) -> None:
+    lines = "apiVersion: kubescheduler.config.k8s.io/v1", "kind: KubeSchedulerConfiguration"
+    config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + data.format(*lines)
+    found = validate([("f", config_map)], OPTIONS).findings
+    assert [each.path for each in found if each.severity == "error"] == [path]
+    assert found[0].fix.endswith(fix)

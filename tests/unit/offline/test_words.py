@@ -136,3 +136,10 @@ def test_the_raw_arguments_of_k0s_are_read_in_the_same_way() -> None:
     }
     (found,) = validate([("k0s.yaml", yaml.safe_dump(cluster))], OPTIONS).findings
     assert (found.path, found.fix) == ("spec.scheduler.rawArgs[1]", "write --leader-elect=false")
+
+
+def test_a_mount_without_its_volume_is_an_error() -> None:
+    mount = {"name": "other", "mountPath": "/etc/kubernetes"}
+    (found,) = checked(command=["kube-scheduler"], volumeMounts=[mount]).findings
+    assert (found.reason, found.path) == ("InvalidValue", "spec.containers[0].volumeMounts[0].name")
+    assert found.fix == "add it to volumes, or use k"

@@ -203,3 +203,26 @@ def test_gates_are_parsed_in_all_forms_and_the_last_one_counts() -> None:
 )
 def test_whether_a_gate_is_on(minor: int, explicit: dict[str, bool], expected: bool | None) -> None:
     assert Gates(Version(1, minor), explicit).enabled("DynamicResourceAllocation") is expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        ({"leader-elect-lease-duration": ["10s"]}, ["leader-elect-lease-duration"]),
+        ({"leader-elect-renew-deadline": ["20s"]}, ["leader-elect-renew-deadline"]),
+        ({"leader-elect-retry-period": ["9s"]}, ["leader-elect-retry-period"]),
+        ({"leader-elect-resource-lock": ["endpoints"]}, ["leader-elect-resource-lock"]),
+        ({"leader-elect-lease-duration": ["10s"], "leader-elect": ["false"]}, []),
+        ({"leader-elect-lease-duration": ["10s"], "config": ["/s.yaml"]}, []),
+        ({"leader-elect-lease-duration": ["60s"], "leader-elect-renew-deadline": ["40s"]}, []),
+    ],
+)
+def test_timings_with_which_leader_election_does_not_start(
+    flags: dict[str, list[str]], names: list[str]
+) -> None:
+    assert [problem.path[0] for problem in validate_flags(flags, V135)] == names
+
+
+def test_a_flag_and_its_value_without_an_equals_sign_are_written_with_one() -> None:
+    (message,) = messages("config /s.yaml", "")
+    assert message.endswith("write config=/s.yaml")

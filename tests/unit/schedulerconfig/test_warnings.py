@@ -368,6 +368,9 @@ GPU = [{"name": "example.com/gpu"}]
         ({"enableHTTPS": True, "tlsConfig": {"caFile": "/ca"}}, []),
         ({"enableHTTPS": True, "tlsConfig": {"insecure": True}}, []),
         ({"filterVerb": ""}, [ext.NEVER_CALLED]),
+        ({"urlPrefix": "localhost:8888/"}, [ext.NEVER_CALLED]),
+        ({"urlPrefix": ""}, [ext.NEVER_CALLED]),
+        ({"urlPrefix": "HTTPS://x"}, []),
     ],
 )
 def test_extenders(change: dict[str, Any], reasons: list[str]) -> None:

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
-from typing import Final
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
+from ...base.findings import Problem
 from ...base.objects import mapping
+from ...schedulerconfig.decode import INVALID_TYPE, INVALID_VALUE
+from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import Document
+from .embedded import CONFIGURATION
 from .form import Contents, Form, Text
 from .objects import label_of, name_of, namespace_of, text, value_of
 
 CONFIG_MAP: Final = "ConfigMap"
 SECRET: Final = "Secret"  # noqa: S105  # a kind
 _PLAIN: Final = {CONFIG_MAP: ("data",), SECRET: ("stringData",)}
+_FOLDED: Final = re.compile(rf"(?:apiVersion|kind): *\S+ +(?:apiVersion|kind): *\S*{KIND[:13]}")
 _ENCODED: Final = {CONFIG_MAP: ("binaryData",), SECRET: ("data",)}
 
 
@@ -27,7 +33,24 @@ def read(document: Document) -> Contents | None:
     kind = text(value.get("kind"))
     if value.get("apiVersion") != "v1" or kind not in _PLAIN:
         return None
-    return Contents(texts=tuple(_texts(document, kind)))
+    return Contents(texts=tuple(_texts(document, kind)), problems=tuple(_problems(value, kind)))
+
+
+def _problems(value: Mapping[str, Any], kind: str) -> Iterator[Problem]:
+    """Where a configuration is not the text of a key, as far as it is recognized."""
+    for section in (*_PLAIN[kind], *_ENCODED[kind]):
+        content = value.get(section)
+        if isinstance(content, str) and CONFIGURATION.search(content):
+            message = "must be a map from file names to texts, not a text"
+            yield Problem(INVALID_TYPE, (section,), message, "write it below a key: config.yaml: |")
+        for key, one in mapping(content).items():
+            path = (section, key)
+            if isinstance(one, Mapping) and one.get("kind") == KIND:
+                message = "must be a text, not an object: the API server rejects it"
+                yield Problem(INVALID_TYPE, path, message, f"write a | after the colon: {key}: |")
+            elif isinstance(one, str) and _FOLDED.match(one) and section in _PLAIN[kind]:
+                message = "the lines of this text are one, because it is folded (>)"
+                yield Problem(INVALID_VALUE, path, message, f"write a | after the colon: {key}: |")
 
 
 def _texts(document: Document, kind: str) -> Iterator[Text]:

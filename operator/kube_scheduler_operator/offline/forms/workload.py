@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...base.findings import Path, Problem
+from ...base.findings import Path, Problem, listing
 from ...schedulerconfig.command_line import flag_text
+from ...schedulerconfig.decode import INVALID_VALUE
 from ...schedulerconfig.flags import BOOLEANS
 from ...schedulerconfig.source import Document
 from ..volcano.catalogue import is_volcano_image
@@ -73,8 +74,29 @@ def read(document: Document) -> Contents | None:
     ]
     return Contents(
         commands=tuple(_commands(value, pod, containers)),
-        problems=tuple(each for one in containers for each in container_problems(*one)),
+        problems=tuple(
+            each
+            for one in containers
+            for each in (*container_problems(*one), *_without_volume(*one, value, pod))
+        ),
     )
+
+
+def _without_volume(
+    container: Mapping[str, Any], path: Path, value: Mapping[str, Any], pod: Any
+) -> Iterator[Problem]:
+    """The mounts of a kube-scheduler whose volume the Pod does not have."""
+    if container_words(container, path) is None:
+        return
+    named = [text(each.get("name")) for _, each in objects(at(pod, "spec", "volumes"))]
+    claims = objects(at(value, "spec", "volumeClaimTemplates"))
+    named += [text(at(each, "metadata", "name")) for _, each in claims]
+    for index, mount in objects(container.get("volumeMounts")):
+        name = text(mount.get("name"))
+        if name and name not in named:
+            message = f'the Pod has no volume "{name}": the API server and the kubelet reject it'
+            fix = f"add it to volumes, or use {listing(named)}" if named else "add it to volumes"
+            yield Problem(INVALID_VALUE, (*path, "volumeMounts", index, "name"), message, fix)
 
 
 def _commands(

@@ -11,9 +11,11 @@ _AGENT: Final = "agent:\n  policies:\n  - name: foo\n"
 RULES: Final = (
     Rule(
         "NeverCalled",
-        "An extender has no verb",
-        "kube-scheduler calls an extender only for the verbs that are set.",
-        "Set filterVerb, prioritizeVerb, preemptVerb or bindVerb, or remove the extender.",
+        "An extender has no verb, or no URL that can be called",
+        "kube-scheduler calls an extender only for the verbs that are set, and only at a urlPrefix "
+        "that begins with http:// or https://.",
+        "Set filterVerb, prioritizeVerb, preemptVerb or bindVerb and a whole urlPrefix, or remove "
+        "the extender.",
         WARNINGS,
         extender("nodeCacheCapable: true"),
     ),
