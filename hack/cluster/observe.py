@@ -221,7 +221,7 @@ def delete_pod(api: Api, name: str, namespace: str = "default") -> None:
             raise
 
 
-def until(ready: Callable[[], bool], timeout: float, failed: str | Callable[[], str]) -> None:
+def until(ready: Callable[[], object], timeout: float, failed: str | Callable[[], str]) -> None:
     """Wait until something is so; errors of the API on the way do not count.
 
     `failed` describes the wait; if it is a function, it is called at the timeout.

@@ -61,8 +61,8 @@ class DamagedFile:
 def damaged_file(seed: int, corpus: Sequence[tuple[str, Sequence[Any]]]) -> DamagedFile:
     """The file of a seed: one of the corpus, (name, documents), with one to four mutations."""
     rng = Random(seed)
-    name, documents = rng.choice(corpus)
-    documents = copy.deepcopy(list(documents))
+    name, originals = rng.choice(corpus)
+    documents = copy.deepcopy(list(originals))
     if rng.random() < 0.01:
         special = rng.choice((b"", b"\n", b"---\n", b"null", b"[]", b"{}", MISSING, DIRECTORY))
         return DamagedFile(seed, name, (repr(special),), special)

@@ -98,7 +98,7 @@ def group(file: Path) -> str:
     return file.relative_to(FOLDER).parts[0]
 
 
-class ByCluster(LoadScopeScheduling):
+class ByCluster(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
     """Runs all tests of a group in one process."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -154,7 +154,7 @@ class Cluster:
 
     @property
     def status(self) -> dict[str, Any]:
-        return self.kubescheduler.get("status", {})
+        return dict(self.kubescheduler.get("status", {}))
 
     @property
     def current(self) -> int:

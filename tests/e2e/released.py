@@ -57,7 +57,7 @@ class Release:
     @classmethod
     def export(cls, revision: str, folder: Path) -> Release:
         """Write the files of a commit into a folder."""
-        command = ["git", "-C", REPOSITORY, "archive", "--format=tar", revision]
+        command: list[str | Path] = ["git", "-C", REPOSITORY, "archive", "--format=tar", revision]
         content = subprocess.run(command, check=True, capture_output=True).stdout
         subprocess.run(["tar", "-x", "-C", folder], input=content, check=True)
         return cls(folder)

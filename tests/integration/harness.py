@@ -343,7 +343,7 @@ class PlayedNode:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
         times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
-        body = {"status": {"conditions": [{**ready, **times}]}}
+        body: dict[str, Any] = {"status": {"conditions": [{**ready, **times}]}}
         self._api.request("PATCH", f"/api/v1/nodes/{NODE}/status", body)
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"

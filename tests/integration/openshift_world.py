@@ -72,7 +72,7 @@ class World:
     def condition(self, kind: str) -> str:
         """The message of a condition of the KubeScheduler; empty if it is False."""
         conditions = self.api.request("GET", KUBESCHEDULER).get("status", {}).get("conditions", [])
-        found = next((c for c in conditions if c["type"] == kind), {})
+        found: dict[str, Any] = next((c for c in conditions if c["type"] == kind), {})
         return str(found.get("message", "")) if found.get("status") == "True" else ""
 
     def next_revision(self, method: str, path: str, body: dict[str, Any]) -> None:

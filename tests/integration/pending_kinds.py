@@ -179,7 +179,7 @@ class Situation:
         self.add(path, "data", spec=content)
 
     def storage_class(self, provisioner: str, mode: str) -> None:
-        content = {"provisioner": provisioner, "volumeBindingMode": mode}
+        content: Object = {"provisioner": provisioner, "volumeBindingMode": mode}
         self.add(f"{_STORAGE}/storageclasses", "disk", **content)
 
     def volume(self, key: str, *values: str, mode: str = "ReadWriteOnce", **spec: Any) -> None:

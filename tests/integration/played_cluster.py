@@ -59,7 +59,7 @@ class PlayedCluster:
     objects: ClassVar[str]
     label: ClassVar[str]
     makes: ClassVar[tuple[str, ...]]
-    flags: ClassVar[tuple[str, ...]] = ("--platform=kubeadm",)  # as in deploy/kubeadm
+    flags: tuple[str, ...] = ("--platform=kubeadm",)  # as in deploy/kubeadm
     platform: ClassVar[str] = "kubeadm"
     named_image: ClassVar[bool] = True
     kubernetes: ClassVar[str | None] = None
@@ -140,7 +140,7 @@ class PlayedCluster:
 
     def wait(
         self,
-        condition: Callable[[], bool],
+        condition: Callable[[], object],
         seconds: float = 60,
         otherwise: str | Callable[[], object] = "",
     ) -> None:
@@ -148,7 +148,7 @@ class PlayedCluster:
 
         def met() -> bool:
             self._revive()
-            return condition()
+            return bool(condition())
 
         def failed() -> str:
             text = otherwise if isinstance(otherwise, str) else otherwise()

@@ -199,7 +199,7 @@ def _pod(chance: random.Random, name: str, *, running: bool = False) -> Object:
         for container in (*spec["containers"], *spec.get("initContainers", ())):
             container["resources"]["requests"].pop("cpu", None)
     if chance.random() < (0.15 if running else 0.25):
-        port = {"containerPort": 80, "hostPort": chance.choice((8080, 8443))}
+        port: Object = {"containerPort": 80, "hostPort": chance.choice((8080, 8443))}
         if chance.random() < 0.3:
             port["protocol"] = "UDP"
         spec["containers"][0]["ports"] = [port]

@@ -68,7 +68,11 @@ def complete(
         text = json.dumps(config).replace(KUBEADM.scheduler_kubeconfig, str(kubeconfig))
         given, written = tmp_path / "config.yaml", tmp_path / "out.yaml"
         given.write_text(text.replace("/etc/kubernetes/extender/ca.crt", str(authority)))
-        command = [kube_scheduler_binary, f"--config={given}", f"--write-config-to={written}"]
+        command: list[str | Path] = [
+            kube_scheduler_binary,
+            f"--config={given}",
+            f"--write-config-to={written}",
+        ]
         done = subprocess.run(
             [*command, "--secure-port=0"], capture_output=True, text=True, timeout=50, check=False
         )

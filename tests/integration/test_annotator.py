@@ -42,7 +42,7 @@ WRONG_CLOCK = Path(__file__).parent / "wrong_clock.py"
 NAMESPACE = "kube-scheduler-operator"
 ANNOTATION = "load.kube-scheduler-operator.dev/usage"
 PATIENCE = 90.0
-RULES = {
+RULES: dict[str, Any] = {
     "syncPolicy": [
         {"name": f"{resource}_usage_{window}", "periodSeconds": 20}
         for resource in ("cpu", "mem")
@@ -237,7 +237,7 @@ def world(
     world.close()
 
 
-def test_load_is_measured_written_and_reported(world):
+def test_load_is_measured_written_and_reported(world: World) -> None:
     for number in (1, 2, 3):
         world.add(f"an-{number}", number)
     world.exporters.usage = {1: 0.1, 2: 0.9}
@@ -263,7 +263,7 @@ def test_load_is_measured_written_and_reported(world):
 
 
 @pytest.mark.parametrize("ahead", [-1200.0, -560.0, 560.0, 1200.0])
-def test_annotations_have_the_time_of_the_api_server(world, ahead):
+def test_annotations_have_the_time_of_the_api_server(world: World, ahead: Any) -> None:
     world.add("an-1", 1)
     annotator = world.start(ahead=ahead)
     until(lambda: world.reported("an-1"), PATIENCE, annotator.log)
@@ -273,7 +273,7 @@ def test_annotations_have_the_time_of_the_api_server(world, ahead):
         assert abs((datetime.now(UTC) - written).total_seconds()) < 300.0
 
 
-async def test_a_patch_of_an_outdated_node_is_refused(world):
+async def test_a_patch_of_an_outdated_node_is_refused(world: World) -> None:
     world.add("an-1", 1)
     ref = ObjectRef(NODES, None, "an-1")
     async with ApiClient(find(str(world.kubeconfig)), field_manager="test") as api:
@@ -297,7 +297,7 @@ def patch_of(uid: str, version: str) -> dict[str, Any]:
     return {"metadata": {"uid": uid, "resourceVersion": version, **annotations}}
 
 
-def test_a_successor_takes_over_and_writes_nothing_twice(world):
+def test_a_successor_takes_over_and_writes_nothing_twice(world: World) -> None:
     world.write(refreshSeconds=100000, graceSeconds=100000)
     for number in (1, 2):
         world.add(f"an-{number}", number)
@@ -320,7 +320,7 @@ def test_a_successor_takes_over_and_writes_nothing_twice(world):
     until(lambda: world.reported("an-1")["cpu_usage_avg_5m"] == 0.9, PATIENCE, third.log)
 
 
-def test_nodes_come_and_go_and_grow_stale(world):
+def test_nodes_come_and_go_and_grow_stale(world: World) -> None:
     world.add("an-1", 1)
     world.add("an-2", 2)
     world.exporters.silent = {2}
@@ -340,7 +340,7 @@ def test_nodes_come_and_go_and_grow_stale(world):
     until(lambda: world.state()["known"] == 2, PATIENCE, lambda: str(world.state()))
 
 
-def test_another_policy_needs_no_restart(world):
+def test_another_policy_needs_no_restart(world: World) -> None:
     world.add("an-1", 1)
     world.api.request(
         "POST",
@@ -375,7 +375,7 @@ def test_another_policy_needs_no_restart(world):
     until(lambda: world.annotations("an-1")["requested-cpu"] == "0", PATIENCE, annotator.log)
 
 
-def test_cleanup_removes_own_annotations_and_keeps_all_others(world):
+def test_cleanup_removes_own_annotations_and_keeps_all_others(world: World) -> None:
     theirs = {"cpu_usage_avg_5m": "0.1,2026-11-23T00:00:00Z", "mine": "x"}
     for number in range(1, 6):
         world.add(f"an-{number}", number, **theirs)
@@ -393,7 +393,7 @@ def test_cleanup_removes_own_annotations_and_keeps_all_others(world):
     assert world.annotations("an-1") == {"mine": "x"}
 
 
-def test_wrong_use_is_explained(world):
+def test_wrong_use_is_explained(world: World) -> None:
     for words, message in (
         (("--cleanup",), "--annotations requires"),
         (("--cleanup", "--annotations=own,all"), "own, crane, safe"),

@@ -127,7 +127,7 @@ class WebhookWorld(AssigningWorld):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.flags = (*World.flags, f"--webhook-listen=127.0.0.1:{self.port}")  # type: ignore[misc]
+        self.flags = (*World.flags, f"--webhook-listen=127.0.0.1:{self.port}")
 
     def install(self) -> None:
         """Without nodes there is no address of a Service, so it names this machine instead."""
@@ -319,7 +319,7 @@ def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
         namespace_labels = {key: draw.choice("123") for key in "ab" if draw.random() < 0.6}
         labels = {key: draw.choice("123") for key in "ab" if draw.random() < 0.6}
         priority = draw.choice(("low", "usual"))
-        assignment = {"schedulerName": "drawn", "pods": _drawn(draw)}
+        assignment: dict[str, Any] = {"schedulerName": "drawn", "pods": _drawn(draw)}
         if draw.random() < 0.5:
             assignment["except"] = [_drawn(draw) for _ in range(draw.randint(0, 2))]
         current = world.get(f"{KIND}/{NAME}")

@@ -79,7 +79,7 @@ def test_a_refusal_is_attributed_to_the_object_and_field(
 ) -> None:
     spec = CASES[field]
     innocent = {"schedulerName": "innocent", "percentageOfNodesToScore": 50}
-    profiles = [
+    profiles: list[dict[str, Any]] = [
         {"schedulerName": "default-scheduler"}, innocent, written_profile("team-a", spec),
     ]  # fmt: skip
     results = (

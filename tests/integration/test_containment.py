@@ -44,7 +44,7 @@ class World(PlayedCluster):
     kind, objects, label = "SchedulerProfile", PROFILES, "none"
     makes = ()
 
-    def condition(self, path: str, type_: str) -> dict[str, Any]:
+    def condition_at(self, path: str, type_: str) -> dict[str, Any]:
         found: dict[str, Any] = read_json(self.api.text("GET", path))
         conditions = found.get("status", {}).get("conditions", ())
         return next((one for one in conditions if one["type"] == type_), {})
@@ -155,13 +155,14 @@ def test_a_field_with_an_error_delays_no_edit_of_another_object(
         type_ = names.OVERRIDES_DEGRADED if overrides else names.TARGET_CONFIG_DEGRADED
 
         def reported() -> bool:
-            condition = world.condition(KUBESCHEDULER, type_)
+            condition = world.condition_at(KUBESCHEDULER, type_)
             if name == "observedConfig":  # the operator owns it and has written it again
                 return bool(condition["status"] == "False")
-            return condition["status"] == "True" and condition["message"].startswith(f"spec.{name}")
+            message = str(condition["message"])
+            return bool(condition["status"] == "True") and message.startswith(f"spec.{name}")
 
         # The status is written after the configuration.
-        until(reported, 15, lambda: f"not reported: {world.condition(KUBESCHEDULER, type_)}")
+        until(reported, 15, lambda: f"not reported: {world.condition_at(KUBESCHEDULER, type_)}")
     finally:
         world.api.text("PATCH", KUBESCHEDULER, {"spec": {name: None}})
 
@@ -196,22 +197,22 @@ def test_operator_settings_with_an_error_delay_no_edit_and_keep_what_was_accepte
     try:
         assert world.edit(30) < DELAY
         reported(world, own)
-        assert world.condition(own, "Accepted")["reason"] == "NotInUse"
-        assert "spec.pods.env[0].value" in world.condition(own, "Accepted")["message"]
+        assert world.condition_at(own, "Accepted")["reason"] == "NotInUse"
+        assert "spec.pods.env[0].value" in world.condition_at(own, "Accepted")["message"]
         assert "hunter2" not in json.dumps(world.api.request("GET", KUBESCHEDULER))
         write("GOGC", "80")
         arrives("GOGC")
-        until(lambda: world.condition(own, "Accepted")["status"] == "True", 15, "not accepted")
+        until(lambda: world.condition_at(own, "Accepted")["status"] == "True", 15, "not accepted")
         until(lambda: number_of_revisions(world) > latest, 15, "no revision")
         write("API_TOKEN", "hunter2")
         assert world.edit(31) < DELAY
         until(
-            lambda: world.condition(own, "Accepted")["reason"] == "LastAcceptedInUse",
+            lambda: world.condition_at(own, "Accepted")["reason"] == "LastAcceptedInUse",
             15,
-            lambda: f"{world.condition(own, 'Accepted')}",
+            lambda: f"{world.condition_at(own, 'Accepted')}",
         )
         assert environment() == ["GOGC"]
-        degraded = world.condition(KUBESCHEDULER, names.OPERATOR_SETTINGS_DEGRADED)
+        degraded = world.condition_at(KUBESCHEDULER, names.OPERATOR_SETTINGS_DEGRADED)
         assert degraded["status"] == "True"
     finally:
         world.api.request("DELETE", own)
@@ -262,8 +263,8 @@ def reported(world: World, path: str) -> None:
 
     def has_condition() -> bool:
         return bool(
-            world.condition(path, "Accepted").get("status")
-            or world.condition(path, "Degraded").get("status")
+            world.condition_at(path, "Accepted").get("status")
+            or world.condition_at(path, "Degraded").get("status")
         )
 
     until(has_condition, 15, lambda: f"{path} has no condition: {world.operator.text()[-30000:]}")
@@ -286,7 +287,7 @@ def test_an_operator_that_starts_reads_lists_with_objects_of_any_depth(
     assert world.edit(levels) < DELAY
     for path in taken:
         reported(world, path)
-        found = world.condition(path, "Accepted") or world.condition(path, "Degraded")
+        found = world.condition_at(path, "Accepted") or world.condition_at(path, "Degraded")
         assert "nested in more than 64 levels" in found["message"]
     clear(world, taken)
 
@@ -300,12 +301,12 @@ def test_of_profiles_that_exceed_a_config_map_only_the_newest_waits(world: World
         paths.append(f"{PROFILES}/{name}")
         reported(world, paths[-1])
     assert world.edit(91) < DELAY
-    found = [world.condition(path, "Accepted") for path in paths]
+    found = [world.condition_at(path, "Accepted") for path in paths]
     assert [one["status"] for one in found] == ["True", "True", "False"]
     assert "of 1048576" in found[2]["message"]
     names = {one["schedulerName"] for one in world.configuration()["profiles"]}
     assert {"large-a", "large-b", "good"} <= names
     assert "Too long" not in world.operator.text()
     world.api.request("DELETE", paths[0])
-    until(lambda: world.condition(paths[2], "Accepted")["status"] == "True", 15, "no room")
+    until(lambda: world.condition_at(paths[2], "Accepted")["status"] == "True", 15, "no room")
     clear(world, paths[1:])

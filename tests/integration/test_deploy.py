@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -28,7 +28,7 @@ def test_kustomize_makes_of_an_overlay_what_the_unit_tests_look_at(
     assert len(list(yaml.safe_load_all(rendered))) == len(read)
 
 
-def by_key(objects):
+def by_key(objects: Any) -> Any:
     return {
         (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]): obj
         for obj in objects

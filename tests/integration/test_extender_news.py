@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -88,16 +89,16 @@ def test_no_pod_misses_the_change_that_makes_room_for_it(world: World) -> None:
         time.sleep(0.2)  # the extender has received it
         scheduling.create_pods(world.api, NAMESPACE, [scheduling.pod(name)])
         until(
-            lambda pod=name: "risk" in world.why_pending(pod),
+            partial(lambda pod: "risk" in world.why_pending(pod), pod=name),
             60,
-            lambda pod=name: f"{pod} was not rejected: {world.pod(pod)['status']}",
+            partial(lambda pod: f"{pod} was not rejected: {world.pod(pod)['status']}", pod=name),
         )
         time.sleep(ECHO + 0.1)  # until kube-scheduler asks for no reason but the change
         world.load(0.1, free)
         until(
-            lambda pod=name: "nodeName" in world.pod(pod)["spec"],
+            partial(lambda pod: "nodeName" in world.pod(pod)["spec"], pod=name),
             CHANCE,
-            lambda pod=name: f"{pod} has missed its chance: {world.why_pending(pod)}",
+            partial(lambda pod: f"{pod} has missed its chance: {world.why_pending(pod)}", pod=name),
         )
         assert world.pod(name)["spec"]["nodeName"] == hollow.name_of(free)
         scheduling.delete_pods(world.api, NAMESPACE)

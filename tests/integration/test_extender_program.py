@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,12 @@ def prepared(api_server: ApiServer) -> Iterator[ApiServer]:
         api_server.request("POST", "/api/v1/nodes", made)
         status = made["status"]
         path = f"/api/v1/nodes/{name}"
-        change(api_server, path, "/status", lambda node, status=status: node.update(status=status))
+        change(
+            api_server,
+            path,
+            "/status",
+            partial(lambda node, status: node.update(status=status), status=status),
+        )
     yield api_server
     for name in (GOOD, FULL):
         with suppress(RefusedError):
@@ -204,9 +210,16 @@ def test_a_change_of_a_node_takes_effect(prepared: ApiServer, extender: Extender
     for free, accepted in (("3500", [FULL]), ("100", [])):
         annotation = {"mean-free-cpu": free}
         change(
-            prepared, path, "", lambda node, s=annotation: node["metadata"]["annotations"].update(s)
+            prepared,
+            path,
+            "",
+            partial(lambda node, s: node["metadata"]["annotations"].update(s), s=annotation),
         )
-        until(lambda left=accepted: extender.ask("/calm/filter", args)["NodeNames"] == left)
+        until(
+            partial(
+                lambda left: extender.ask("/calm/filter", args)["NodeNames"] == left, left=accepted
+            )
+        )
     prepared.request("DELETE", path)
     # Unknown now, which does not reject it.
     until(lambda: extender.ask("/calm/filter", args)["NodeNames"] == [FULL])

@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -319,9 +320,13 @@ def test_killed_at_every_write_it_ends_the_same(world: World, mine: str) -> None
         world.put(name)
         deployment = f"{APPS}/deployments/load-annotator-{name}"
         world.wait(
-            lambda name=name, deployment=deployment: (
-                world.proxy.killed
-                or (world.exists(deployment) and world.condition(name, "Accepted")[0] == "True")
+            partial(
+                lambda name, deployment: (
+                    world.proxy.killed
+                    or (world.exists(deployment) and world.condition(name, "Accepted")[0] == "True")
+                ),
+                name=name,
+                deployment=deployment,
             ),
         )
         struck = world.proxy.disarm()
@@ -329,7 +334,7 @@ def test_killed_at_every_write_it_ends_the_same(world: World, mine: str) -> None
             world.operator.kill()
             world.start()
         world.wait_condition(name, "Accepted", "True")
-        world.wait(lambda deployment=deployment: world.exists(deployment))
+        world.wait(partial(world.exists, deployment))
         world.delete(name)
         world.wait(lambda: world.made() == set(), 90, lambda: f"left: {world.made()}")
         rounds += 1

@@ -50,7 +50,11 @@ class World(PlayedCluster):
         "kube-scheduler-operator.dev/secondary-scheduler",
     )
     makes = (f"{CORE}/configmaps", f"{CORE}/pods", f"{APPS}/deployments")
-    flags = ("--platform=managed", "--pending-pods-interval=5", "--upgrade-delay=3")
+    flags: tuple[str, ...] = (
+        "--platform=managed",
+        "--pending-pods-interval=5",
+        "--upgrade-delay=3",
+    )
     platform = "managed"
     named_image = False
 
@@ -133,7 +137,7 @@ class World(PlayedCluster):
         """End the operator and start it with other flags."""
         assert self.operator.stop() == 0
         self.operator.process = None
-        self.flags = flags  # type: ignore[misc] # of this world
+        self.flags = flags  # of this world
         self.start()
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import ssl
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,7 +85,7 @@ def test_the_operators_port_follows_its_config_map(world: World) -> None:
         info = serving_info({"type": profile, profile.lower(): {}})[0]
         edit = {"data": with_tls(shipped, info)["data"]}
         world.api.request("PATCH", f"{path}/{name}", edit)
-        until(lambda speaks=speaks: operator.speaks(TLS12) is speaks, 20, profile)
+        until(partial(lambda speaks: operator.speaks(TLS12) is speaks, speaks=speaks), 20, profile)
         assert operator.speaks(TLS13)
     assert operator.process is process
     assert process is not None

@@ -7,6 +7,7 @@ import json
 import ssl
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class World:
 
     @property
     def status(self) -> dict[str, Any]:
-        return self.api.request("GET", KUBESCHEDULER).get("status", {})
+        return dict(self.api.request("GET", KUBESCHEDULER).get("status", {}))
 
     def condition(self, kind: str) -> tuple[str, str]:
         for condition in self.status.get("conditions", []):
@@ -196,9 +197,12 @@ def test_a_rollout_ends_the_same_when_the_operator_is_killed_at_any_write(
         world.proxy.arm(number, world.operator.kill, after=moment == "after")
         world.patch(SCHEDULER, {"profile": profile})
         until(
-            lambda latest=latest: world.proxy.killed or (world.latest > latest and world.calm()),
+            partial(
+                lambda latest: world.proxy.killed or (world.latest > latest and world.calm()),
+                latest=latest,
+            ),
             60,
-            lambda number=number: f"write {number}: {world.why()}",
+            partial(lambda number: f"write {number}: {world.why()}", number=number),
         )
         if not world.proxy.killed:
             time.sleep(1.0)  # ClusterOperator is written last, after all that calm() looks at
@@ -207,11 +211,18 @@ def test_a_rollout_ends_the_same_when_the_operator_is_killed_at_any_write(
             killed += 1
             world.operator.start()
         until(
-            lambda profile=profile, latest=latest: (
-                world.profile() == profile and world.calm() and world.current > latest
+            partial(
+                lambda profile, latest: (
+                    world.profile() == profile and world.calm() and world.current > latest
+                ),
+                profile=profile,
+                latest=latest,
             ),
             60,
-            lambda number=number: f"killed at write {number} ({world.proxy.writes}): {world.why()}",
+            partial(
+                lambda number: f"killed at write {number} ({world.proxy.writes}): {world.why()}",
+                number=number,
+            ),
         )
         assert world.latest == latest + 1, "exactly one revision for one edit"
         _complete(world)
@@ -300,7 +311,7 @@ def test_other_owned_objects_are_repaired(world: World) -> None:
     world.api.request("DELETE", CLUSTEROPERATOR)
     until(lambda: _available(world) == "True", 20, "ClusterOperator is not back")
 
-    conditions = {"status": {"conditions": []}}
+    conditions: dict[str, Any] = {"status": {"conditions": []}}
     world.api.request("PATCH", f"{CLUSTEROPERATOR}/status", conditions)
     until(lambda: _available(world) == "True", 10, "ClusterOperator's conditions are not back")
 
@@ -328,7 +339,7 @@ def test_a_deleted_kubescheduler_is_reported_and_its_successor_takes_over_what_r
 
     def degraded() -> str:
         found = world.api.request("GET", CLUSTEROPERATOR)["status"]["conditions"]
-        return next(c.get("message", "") for c in found if c["type"] == "Degraded")
+        return str(next(c.get("message", "") for c in found if c["type"] == "Degraded"))
 
     until(lambda: "does not exist" in degraded(), 10, "the missing KubeScheduler is not reported")
     kubescheduler = {
@@ -475,7 +486,11 @@ def test_the_operators_port_follows_the_tls_profile_of_kubescheduler(world: Worl
     assert world.operator.speaks(tls12)
     for profile, speaks in (({"type": "Modern", "modern": {}}, False), (None, True)):
         world.patch(KUBESCHEDULER, {"tlsSecurityProfile": profile})
-        until(lambda speaks=speaks: world.operator.speaks(tls12) is speaks, 20, str(profile))
+        until(
+            partial(lambda speaks: world.operator.speaks(tls12) is speaks, speaks=speaks),
+            20,
+            str(profile),
+        )
         assert world.operator.speaks(ssl.TLSVersion.TLSv1_3)
     assert process is not None
     assert process.poll() is None

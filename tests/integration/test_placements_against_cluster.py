@@ -124,7 +124,7 @@ class RealCluster:
         file = self._folder / f"config-{time.monotonic_ns()}.json"
         connection = {"kubeconfig": str(self._api.kubeconfig), "qps": 1000, "burst": 1000}
         file.write_text(json.dumps({**simulated(config), "clientConnection": connection}))
-        command = [self._binary, f"--config={file}", "--secure-port=0"]
+        command: list[str | Path] = [self._binary, f"--config={file}", "--secure-port=0"]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as scheduler:
             try:
                 submitted = [self._api.request("POST", self._path, pod) for pod in pods]
@@ -228,7 +228,16 @@ def test_a_live_cluster_is_simulated_with_its_admission_and_not_written(
     }
     file = tmp_path / "workload.json"
     file.write_text(json.dumps(workload))
-    command = ["simulate", "-f", str(file), "--max", "--repeat", "1", "--platform", "kubeadm"]
+    command = [
+        "simulate",
+        "-f",
+        str(file),
+        "--max",
+        "--repeat",
+        "1",
+        "--platform",
+        "kubeadm",
+    ]
     command += ["--kubeconfig", str(api_server.kubeconfig), "-o", "json"]
     command += ["--kube-scheduler", str(kube_scheduler_binary)]
     try:

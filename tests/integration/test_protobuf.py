@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -140,7 +141,7 @@ async def test_protobuf_and_json_yield_the_same_pods(prepared: ApiServer) -> Non
         following(client, fields=POD) as (binary, reflector),
     ):
         for name, spec in SPECS.items():
-            metadata = {"name": name, "labels": LABELS if name == "small" else {}}
+            metadata: dict[str, Any] = {"name": name, "labels": LABELS if name == "small" else {}}
             if name == "several":
                 metadata["ownerReferences"] = OWNERS
             made = {"metadata": metadata, "spec": {"nodeName": NODE, **spec}}
@@ -148,7 +149,7 @@ async def test_protobuf_and_json_yield_the_same_pods(prepared: ApiServer) -> Non
         for name, status in (("small", BOUND), ("inits", ENDED)):
             await asyncio.to_thread(
                 change, prepared, f"{URL}/{name}", "/status",
-                lambda pod, status=status: pod["status"].update(status),
+                partial(lambda pod, status: pod["status"].update(status), status=status),
             )  # fmt: skip
         await until(  # both have seen the last change, and nothing else since
             lambda: (

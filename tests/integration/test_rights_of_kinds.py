@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -94,7 +95,7 @@ class World(PlayedCluster):
         try:
             self.user(user).request("GET", PATHS[kind])
         except ApiError as error:
-            if error.status != 403:
+            if error.code != 403:
                 raise
             return False
         return True
@@ -328,7 +329,11 @@ def test_approving_an_edit_and_ending_the_gate_need_a_right_of_their_own(world: 
     writer, approver = world.user("writer"), world.user("approver")
     for name in ("writer", "approver"):
         world.bind(name, f"{names.PROGRAM}-admin")
-        until(lambda name=name: world.may_list(name, "OperatorSettings"), 30, "no right yet")
+        until(
+            partial(world.may_list, name, "OperatorSettings"),
+            30,
+            "no right yet",
+        )
 
     def check(api: Api, **fields: Any) -> None:
         api.request("PATCH", path, {"spec": {"placementCheck": fields}})

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +238,9 @@ def test_killed_at_every_write_it_ends_the_same(world: World, mine: str) -> None
         names.append(name)
         world.proxy.arm(number, world.operator.kill, after=True)
         world.put(name)
-        world.wait(lambda name=name: world.proxy.killed or world.installed(name) != "")
+        world.wait(
+            partial(lambda name: world.proxy.killed or world.installed(name) != "", name=name)
+        )
         struck = world.proxy.disarm()
         if struck:
             world.operator.kill()  # which waits until it is dead

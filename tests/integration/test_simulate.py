@@ -320,7 +320,7 @@ def test_the_effect_of_an_edit_on_running_and_waiting_pods(kube_scheduler_binary
     """Today taints are ignored, and other labels are demanded; the edit changes both."""
     taints = [{"key": "dedicated", "value": "team", "effect": "NoSchedule"}]
     nodes = [node("t1", "x", taints=taints), node("t2", "x", taints=taints), node("free", "y")]
-    pinned = {"nodeSelector": {ZONE: "x"}}
+    pinned: dict[str, Any] = {"nodeSelector": {ZONE: "x"}}
     world = World()
     objects = [
         *nodes,

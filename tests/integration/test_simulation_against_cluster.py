@@ -178,7 +178,7 @@ class Cluster:
         connection = {"kubeconfig": str(self._api.kubeconfig), "qps": 1000, "burst": 1000}
         file = folder / f"config-{time.monotonic_ns()}.json"
         file.write_text(json.dumps({**config, "clientConnection": connection}))
-        command = [binary, f"--config={file}", "--secure-port=0", *SCORE_FLAGS]
+        command: list[str | Path] = [binary, f"--config={file}", "--secure-port=0", *SCORE_FLAGS]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
@@ -343,7 +343,14 @@ def test_a_live_cluster_is_explained_and_not_written(
     try:
         real.create()
         before = client.request("POST", path, {**_typed(), **pod})
-        command = ["why", "explained", "-n", NAMESPACES[0], "--platform", "kubeadm"]
+        command = [
+            "why",
+            "explained",
+            "-n",
+            NAMESPACES[0],
+            "--platform",
+            "kubeadm",
+        ]
         command += ["--kubeconfig", str(cluster.kubeconfig)]
         command += ["--kube-scheduler", str(kube_scheduler_binary), "-o", "json"]
         assert kubectl_plugin(command) == 0, capsys.readouterr().err

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kube_scheduler_operator.base.objects import mapping
 from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.source import read
@@ -82,7 +83,7 @@ def started(kube_scheduler_binary: Path, tmp_path: Path) -> Any:
         # Of several documents kube-scheduler reads the first.
         fine = bool(documents) and (error is None or "---" in text) and not documents[0].flaws
         value = documents[0].value if documents else None
-        fine = fine and validate_config(value, Target(Gates(version))) == []
+        fine = fine and validate_config(mapping(value), Target(Gates(version))) == []
         if done.returncode:
             return fine, value, None
         ((completed,), _) = read(out.read_text())  # PyYAML cannot read `schedulerName: =`

@@ -252,7 +252,7 @@ def test_by_hand_it_has_no_rights_for_its_own_lease(
 
 
 def test_by_hand_it_cannot_authenticate_clients_of_its_metrics(
-    api: ApiServer, start: Any, kubeconfig: Path, tmp_path: Path
+    api: ApiServer, start: Callable[..., Started], kubeconfig: Path, tmp_path: Path
 ) -> None:
     def begin() -> Started:
         return start(

@@ -12,6 +12,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -90,7 +91,10 @@ class Made:
                 self._client.request("PATCH", f"{path}/status", {"status": status})
             if collection.endswith("/persistentvolumes"):
                 # A claim whose volume the controller does not know yet is tried again after 15 s.
-                until(lambda path=path: self._phase(path) != "Pending", "the volume is not known")
+                until(
+                    partial(lambda path: self._phase(path) != "Pending", path=path),
+                    "the volume is not known",
+                )
         self._objects = len(situation.objects)
         until(self._nodes_are_known, "the nodes are still tainted as new")
         until(self._claims_are_bound, "a claim is not bound to its volume")

@@ -64,7 +64,7 @@ def promtool() -> Path:
 def run(promtool: Path, directory: Path, component: str, rules: Rules) -> tuple[bool, str]:
     (directory / f"{component}.yaml").write_text(yaml.safe_dump(rules))
     (directory / "tests.yaml").write_text(expected(component, rules))
-    command = [promtool, "test", "rules", "tests.yaml"]
+    command: list[str | Path] = [promtool, "test", "rules", "tests.yaml"]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     return done.returncode == 0, done.stdout + done.stderr
 
@@ -75,7 +75,7 @@ def test_promtool_has_nothing_to_say_against_the_rules(
 ) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump(rules_of(component)))
-    command = [promtool, "check", "rules", "--lint=all", "--lint-fatal", path]
+    command: list[str | Path] = [promtool, "check", "rules", "--lint=all", "--lint-fatal", path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

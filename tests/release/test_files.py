@@ -30,7 +30,13 @@ CONFIGURATION = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeScheduler
 def test_a_second_build_needs_no_network_and_has_the_same_bytes(
     dist: Path, origin: Source, tmp_path: Path
 ) -> None:
-    build = [REPOSITORY / "hack/release", "build", "--dirty", "--version", origin.version]
+    build: list[str | Path] = [
+        REPOSITORY / "hack/release",
+        "build",
+        "--dirty",
+        "--version",
+        origin.version,
+    ]
     subprocess.run(["unshare", "--net", *build, "--directory", tmp_path / "dist"], check=True)
     first = {file.name: digest(file) for file in dist.iterdir()}
     second = {file.name: digest(file) for file in (tmp_path / "dist").iterdir()}
@@ -97,7 +103,7 @@ def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(root: Path, *command: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    line = [CHROOT, "--userspec=65534:65534", root, *command]
+    line: list[str | Path] = [CHROOT, "--userspec=65534:65534", root, *command]
     return subprocess.run(
         line, input=text, capture_output=True, text=True, env={"HOME": "/tmp", "PATH": "/krew/bin"}
     )
@@ -159,13 +165,13 @@ def test_the_image_runs_without_root(
         manifest = json.load(read(_blob(entry)))
         config = json.load(read(_blob(manifest["config"])))
         for layer in manifest["layers"]:
-            command = ["tar", "-xz", "-C", root]
+            command: list[str | Path] = ["tar", "-xz", "-C", root]
             subprocess.run(command, input=read(_blob(layer)).read(), check=True)
     assert config["architecture"] == architecture
     assert config["config"]["User"] == "65532:65532"
     assert config["config"]["Labels"]["org.opencontainers.image.revision"] == origin.commit
     (program,) = config["config"]["Entrypoint"]
-    line = [CHROOT, f"--userspec={config['config']['User']}", root, program]
+    line: list[str | Path] = [CHROOT, f"--userspec={config['config']['User']}", root, program]
     with emulation.running(architecture):
         shown = subprocess.run([*line, "--version"], check=True, capture_output=True, text=True)
         missing = subprocess.run([*line, "operator"], capture_output=True, text=True, timeout=300)

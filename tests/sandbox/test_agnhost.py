@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from cluster import agnhost, binaries, go_programs, images, paths, releases
+from cluster import agnhost, binaries, images, operator_image, paths, releases
 from cluster.archive import Layer
 from cluster.console import SandboxError
 
@@ -15,7 +16,7 @@ from cluster.console import SandboxError
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "cache_dir", lambda: tmp_path)
     base = Layer(tmp_path / "base", "0" * 64)
-    monkeypatch.setattr(agnhost.operator_image, "base", lambda: base)
+    monkeypatch.setattr(operator_image, "base", lambda: base)
     return tmp_path
 
 
@@ -29,7 +30,7 @@ def go(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         target.parent.mkdir(parents=True)
         target.write_text("program")
 
-    monkeypatch.setattr(go_programs.shutil, "which", lambda _: "/usr/bin/go")
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/go")
     monkeypatch.setattr(binaries, "go_build", build)
     return built
 
@@ -55,7 +56,7 @@ def test_its_program_lies_on_a_layer_that_every_node_has(go: list[str], cache: P
 def test_a_machine_without_go_does_without_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(go_programs.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     assert agnhost.build_with_go() is None
     assert "no agnhost: hack/agnhost is a program in Go" in capsys.readouterr().err
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_a_starting_process_is_examined_again(
         (tmp_path / "7" / "environ").write_bytes(f"{processes.MARK}=dev\0".encode())
 
     monkeypatch.setattr(processes, "_PROC", tmp_path)
-    monkeypatch.setattr(processes.time, "sleep", go_on)
+    monkeypatch.setattr(time, "sleep", go_on)
     assert processes.marks() == {"dev": {7}}
     assert len(looks) == 1
 
@@ -155,7 +156,7 @@ def test_a_cgroup_that_is_still_held_is_waited_for(
     group.mkdir(parents=True)
     (group / "holder").touch()  # a folder with something in it cannot be removed either
     monkeypatch.setattr(cgroups, "_hierarchies", lambda: iter([tmp_path]))
-    monkeypatch.setattr(cgroups.time, "sleep", lambda _: (group / "holder").unlink())
+    monkeypatch.setattr(time, "sleep", lambda _: (group / "holder").unlink())
     cgroups.remove("dev")
     assert list(tmp_path.iterdir()) == []
 
@@ -177,7 +178,7 @@ def test_down_removes_processes_and_state(
     sleeper: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12345)  # nothing of the machine's network
-    monkeypatch.setattr(processes.os, "geteuid", os.getuid)
+    monkeypatch.setattr(os, "geteuid", os.getuid)
     identity = processes.find(sleeper, "sleeper")
     assert identity is not None
     teardown.down(sleeper.name)

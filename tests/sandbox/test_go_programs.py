@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_go_the_error_has_the_alternative(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(go_programs.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(SandboxError, match=r"hack/openshift-client .* or run the other tests"):
         go_programs.provide("openshift-client", "run the other tests")
 
@@ -30,7 +31,7 @@ def test_a_program_is_built_once(monkeypatch: pytest.MonkeyPatch, cache: Path) -
         target.parent.mkdir(parents=True)
         target.write_text("program")
 
-    monkeypatch.setattr(go_programs.shutil, "which", lambda _: "/usr/bin/go")
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/go")
     monkeypatch.setattr(binaries, "go_build", build)
     first = go_programs.provide("openshift-client", "")
     assert go_programs.provide("openshift-client", "") == first

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from cluster import images, kubeadm, load_balancer, model, node_files, releases
+from cluster.archive import Image
 from cluster.model import Sandbox
 
 BOX = Sandbox("dev", 2, model.make_nodes("dev", 2, 1), kubernetes="v1.35.4", kubeadm=True)
@@ -112,7 +113,7 @@ def test_components_that_are_one_file_share_its_layer(
         (tmp_path / name).symlink_to("controlplane")
     (tmp_path / "kube-apiserver").write_text("it alone")
 
-    def made(name: str) -> images.Image:
+    def made(name: str) -> Image:
         return images.component(name, tmp_path / name, "v1.35.4", f"registry.example/{name}:x")
 
     scheduler, etcd, apiserver = made("kube-scheduler"), made("etcd"), made("kube-apiserver")

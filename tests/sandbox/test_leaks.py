@@ -144,7 +144,9 @@ class SmallApi(Api):
         self.secrets = secrets
         self.metadata = {"name": "x", "namespace": "ns", "annotations": annotations}
 
-    def request(self, method: str, path: str, body: Object | None = None) -> Object:
+    def request(
+        self, method: str, path: str, body: Object | str | None = None, *, content_type: str = ""
+    ) -> Object:
         return {
             "items": self.secrets if path.endswith("/secrets") else [{"metadata": self.metadata}]
         }

@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 
 from cluster import lifecycle, model, node_files, processes
-from cluster.api import ApiError
+from cluster.api import Api, ApiError, Object
 from cluster.console import SandboxError
 from kube_scheduler_operator.base.platform import PLATFORMS
 
 
-class OnePod:
+class OnePod(Api):
     """An API server that has the mirror pod of one platform's scheduler, and no other pod."""
 
     def __init__(self, namespace: str, name: str) -> None:
         self._path = f"/api/v1/namespaces/{namespace}/pods/{name}"
 
-    def request(self, method: str, path: str) -> dict[str, Any]:
+    def request(
+        self, method: str, path: str, body: Object | str | None = None, *, content_type: str = ""
+    ) -> Object:
         if (method, path) != ("GET", self._path):
             raise ApiError(404, f"{path} not found")
         return {"status": {"phase": "Running"}}

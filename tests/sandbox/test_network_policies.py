@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster import agnhost, policy_enforcer
+from cluster import agnhost, network, policy_enforcer
 from cluster.console import CommandError
 from cluster.model import Sandbox, make_nodes
 from cluster.network_policies import PolicyWorld, networks, read_world, ruleset, selects
@@ -132,7 +132,7 @@ def test_which_peers_a_rule_allows(
     direction: str, peers: Any, same_namespace: bool, other_namespace: bool, outside: bool
 ) -> None:
     rule = {} if peers is None else {"from" if direction == "Ingress" else "to": peers}
-    spec = {direction.lower(): [rule], "policyTypes": [direction]}
+    spec: dict[str, Any] = {direction.lower(): [rule], "policyTypes": [direction]}
     found = world(THREE, policy(podSelector=SERVER, **spec))
 
     def allowed(peer: str) -> bool:
@@ -295,9 +295,7 @@ def test_rules_are_applied_to_existing_nodes_when_they_change(
     ran: list[str] = []
     api = FakeApi([pod(A)])
     monkeypatch.setattr(policy_enforcer, "Api", lambda _: api)
-    monkeypatch.setattr(
-        policy_enforcer.network, "namespace_path", lambda node: tmp_path / node.namespace
-    )
+    monkeypatch.setattr(network, "namespace_path", lambda node: tmp_path / node.namespace)
     monkeypatch.setattr(policy_enforcer, "succeeds", lambda *_: True)
     monkeypatch.setattr(policy_enforcer, "run", lambda *command, stdin=None: ran.append(command[1]))
     enforcer = policy_enforcer.PolicyEnforcer(Sandbox("dev", 0, (here, there)))

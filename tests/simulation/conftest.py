@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kube_scheduler_operator.controlplane import desired
-from kube_scheduler_operator.controlplane.compose import Composition, Inputs
+from kube_scheduler_operator.controlplane.compose import Composition, Inputs, compose
 
 from .invariants import Invariants
 
@@ -18,7 +18,6 @@ from .invariants import Invariants
 @pytest.fixture(autouse=True, scope="session")
 def remembered_compositions() -> Iterator[None]:
     """Composing is pure and checks a lot: the same inputs are composed once."""
-    compose = desired.compose
     known: dict[str, Composition] = {}
 
     @functools.wraps(compose)
@@ -41,9 +40,9 @@ def remembered_compositions() -> Iterator[None]:
             known[key] = compose(inputs)
         return known[key]
 
-    desired.compose = remember
-    yield
-    desired.compose = compose
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(desired, "compose", remember)
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

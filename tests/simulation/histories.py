@@ -122,7 +122,7 @@ class History:
         self.note(f"edit {percentage}")
         self._spec(lambda: self.world.tune(percentage))
 
-    def _spec(self, write: Callable[[], None]) -> None:
+    def _spec(self, write: Callable[[], object]) -> None:
         if self.world.kubescheduler:
             write()
 

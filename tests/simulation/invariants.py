@@ -232,7 +232,7 @@ class Invariants:
                 self.contents.pop(
                     revision.number, None
                 )  # it was never used: the number is free again
-            needed = set() if removed else {self.newest}
+            needed: set[int | None] = set() if removed else {self.newest}
             for entry in self.world.entries:
                 needed |= {entry.get("currentRevision"), entry.get("targetRevision")}
             needed |= {machine.shown for machine in self.world.machines.values() if machine.up}

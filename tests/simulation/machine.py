@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Generator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kube_scheduler_operator.base import names
@@ -180,7 +181,7 @@ class Machine:
         for pod in self._server.list(PODS, self._platform.target_namespace):
             if pod["spec"].get("nodeName") == self.name:
                 ref = PODS.ref(pod)
-                self.clock.after(40.0, lambda ref=ref: self._collect(ref))
+                self.clock.after(40.0, partial(self._collect, ref))
 
     def renew(self, kubeconfig: str) -> None:
         """A user writes another kubeconfig for the scheduler."""
@@ -605,7 +606,7 @@ class Machine:
                 waiting = {"state": {"waiting": {"reason": reason, "message": "no such image"}}}
                 self._set_pod(pod, "Pending", waiting)
                 yield 5.0
-        restarts, last = 0, {}
+        restarts, last = 0, dict[str, Any]()
         while True:
             running = {"state": {"running": {"startedAt": self.stamp()}}}
             preflight = {**running, "lastState": last, "restartCount": restarts}
@@ -614,9 +615,13 @@ class Machine:
             if not behavior.refused:
                 break
             last = self._terminated(1, behavior.refused)
-            waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+            back_off = {"reason": "CrashLoopBackOff", "message": "back-off"}
             restarts += 1
-            preflight = {"state": waiting, "lastState": last, "restartCount": restarts}
+            preflight = {
+                "state": {"waiting": back_off},
+                "lastState": last,
+                "restartCount": restarts,
+            }
             self._set_pod(pod, "Running", preflight, running)
             yield min(10.0 * 2 ** (restarts - 1), 300.0)
         # The installer goes on at once. The API learns of the check's end a moment later, and an

@@ -17,7 +17,7 @@ from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.engine.write_guard import WriteGuard
-from kube_scheduler_operator.kube.api import ListResult, PatchType, Propagation
+from kube_scheduler_operator.kube.api import EventType, ListResult, PatchType, Propagation
 from kube_scheduler_operator.kube.errors import (
     ApiError,
     ApiRequest,
@@ -25,6 +25,7 @@ from kube_scheduler_operator.kube.errors import (
     KubeError,
     Unavailable,
 )
+from kube_scheduler_operator.kube.events import EventRecorder, Involved
 from kube_scheduler_operator.kube.resource import ObjectRef, Resource
 from kube_scheduler_operator.kube.store import Store
 from kube_scheduler_operator.model.placements import PlacementAnswer, PlacementQuestion
@@ -130,11 +131,16 @@ class Connection:
     ) -> None:
         if not uid:
             self.unconditional.append(f"delete {ref}")
-        self._write("delete", ref, None, lambda: self._server.delete(ACTOR, ref, uid))
+
+        def perform() -> Object:
+            self._server.delete(ACTOR, ref, uid)
+            return {}
+
+        self._write("delete", ref, None, perform)
 
     def _write(
-        self, verb: str, ref: ObjectRef, subresource: str | None, perform: Callable[[], Any]
-    ) -> Any:
+        self, verb: str, ref: ObjectRef, subresource: str | None, perform: Callable[[], Object]
+    ) -> Object:
         request = ApiRequest(verb, ref.path, ref.resource, ref.namespace, ref.name, subresource)
         if self._server.away:
             raise Unavailable(request, status=0, message="connection refused")
@@ -159,14 +165,20 @@ class Connection:
         return answer
 
 
-class Recorder:
+class Recorder(EventRecorder):
     """Keeps events for the tests."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
 
-    def event(self, type: str, reason: str, message: str) -> None:  # noqa: A002
-        self.events.append((type, reason, message))
+    def event(
+        self,
+        severity: EventType,
+        reason: str,
+        message: str,
+        involved: Involved | None = None,
+    ) -> None:
+        self.events.append((severity, reason, message))
 
 
 class Informer:

@@ -70,7 +70,7 @@ class PlayedSecondaries:
 
     def condition(self, name: str, kind: str) -> str:
         found = {c["type"]: c["status"] for c in self.status(name).get("conditions", ())}
-        return found.get(kind, "")
+        return str(found.get(kind, ""))
 
     # --- the controller -----------------------------------------------------------------------
 

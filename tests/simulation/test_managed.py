@@ -163,7 +163,7 @@ def test_while_an_upgrade_waits_for_a_correction_other_edits_take_effect() -> No
     found.world.operator.server_version = "v1.36.1-eks-1"
     found.world.run(300)
     assert found.images == {OLD}
-    kubescheduler = found.world.server.find(KUBE_SCHEDULERS, "cluster")
+    kubescheduler = found.world.server.get(KUBE_SCHEDULERS.named("cluster"))
     message = next(
         one["message"]
         for one in kubescheduler["status"]["conditions"]
@@ -173,13 +173,13 @@ def test_while_an_upgrade_waits_for_a_correction_other_edits_take_effect() -> No
     assert f"; the schedulers stay at {OLD} until this is corrected)" in message
     found.override(arguments=gates, parallelism=3)
     found.world.run(300)
-    spec = found.world.server.find(SECONDARY_SCHEDULERS, NAME)["spec"]
+    spec = found.world.server.get(SECONDARY_SCHEDULERS.named(NAME))["spec"]
     assert (spec["config"]["parallelism"], spec["image"]) == (3, OLD)
     assert found.images == {OLD}
     found.override(parallelism=3)
     found.world.run_until(lambda: found.images == {NEW}, 300, "new version")
     found.settle()
-    assert "image" not in found.world.server.find(SECONDARY_SCHEDULERS, NAME)["spec"]
+    assert "image" not in found.world.server.get(SECONDARY_SCHEDULERS.named(NAME))["spec"]
     assert found.world.condition(names.OVERRIDES_DEGRADED) == "False"
 
 

@@ -16,10 +16,13 @@ import pytest
 from kube_scheduler_operator.base.settings import Rollout
 from kube_scheduler_operator.controlplane.revision import revise
 from kube_scheduler_operator.controlplane.revision.history import Revision
+from kube_scheduler_operator.controlplane.revision.proof import known_numbers
+from kube_scheduler_operator.controlplane.revision.write import make_copies
 from kube_scheduler_operator.controlplane.rollout import drift, observe, outcome, prune, roll_out
 from kube_scheduler_operator.controlplane.rollout.installer_pods import Installer
 from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.engine.node_clocks import NodeClocks
+from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.engine.write_guard import WriteGuard
 from kube_scheduler_operator.kube.store import Known
 from kube_scheduler_operator.model import api_outage, operand_pods
@@ -37,10 +40,9 @@ Patch = pytest.MonkeyPatch
 
 def ready_comes_first(patch: Patch) -> None:
     """A revision is called ready before its copies are there."""
-    original = revise.make_copies
 
     def later(snapshot: Any, revision: Revision, content: Any) -> Any:
-        return original(snapshot, revision, content) if revision.ready else ()
+        return make_copies(snapshot, revision, content) if revision.ready else ()
 
     patch.setattr(revise, "make_copies", later)
 
@@ -101,10 +103,9 @@ def pruning_looks_at_numbers_only(patch: Patch) -> None:
 
 def numbers_start_again_at_one(patch: Patch) -> None:
     """A revision gets the number of one that was deleted."""
-    original = process.reconcile
 
     def reuse(snapshot: Any) -> Plan:
-        plan = original(snapshot)
+        plan = reconcile(snapshot)
         return replace(plan, actions=tuple(_renumbered(action) for action in plan.actions))
 
     def _renumbered(action: Any) -> Any:
@@ -138,10 +139,9 @@ def hand_edits_are_overlooked(patch: Patch) -> None:
 
 def a_label_makes_a_number(patch: Patch) -> None:
     """The label of a mirror pod counts as a revision number."""
-    original = revise.known_numbers
 
     def gullible(snapshot: Any, disks: Any) -> Any:
-        numbers = original(snapshot, disks)
+        numbers = known_numbers(snapshot, disks)
         shown = [operand_pods.read(pod).revision for pod in snapshot.operand_pods.values()]
         return replace(numbers, newest_on_disk=max([numbers.newest_on_disk, *shown]))
 
@@ -186,7 +186,10 @@ def test_a_planted_bug_is_caught_among_troubles(
     raise AssertionError(f"{HISTORIES} histories did not notice it")
 
 
-LIKELY = {numbers_start_again_at_one: 1, nodes_that_are_not_ready_get_permission: 170}
+LIKELY: dict[Callable[[Patch], None], int] = {
+    numbers_start_again_at_one: 1,
+    nodes_that_are_not_ready_get_permission: 170,
+}
 """Where to begin with what is rare, to save time."""
 
 

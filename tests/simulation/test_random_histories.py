@@ -6,6 +6,7 @@ KSO_HISTORIES=N plays N of them, KSO_SEED=S the one that failed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ CHUNKS = chunks(number("KSO_HISTORIES", 2_000, soak=20_000), 10)
 def test_every_history_keeps_the_invariants_and_ends_well(
     seeds: range, record_property: Callable[[str, object], None]
 ) -> None:
-    played = [play(seed) for seed in seeds]
+    played: list[Any] = [play(seed) for seed in seeds]
     record_property("histories", len(played))
     record_property("disturbances", sum(history.disturbances for history in played))
     record_property("checks", sum(history.world.invariants.checks for history in played))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from kube_scheduler_operator.base import names
@@ -21,7 +23,10 @@ def mark(world: World, count: int) -> None:
             "user",
             KUBE_SCHEDULERS,
             "cluster",
-            lambda obj, number=number: obj["metadata"].update(labels={"mark": str(number)}),
+            partial(
+                lambda obj, number: obj["metadata"].update(labels={"mark": str(number)}),
+                number=number,
+            ),
         )
 
 

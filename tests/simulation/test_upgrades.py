@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -164,7 +165,7 @@ def test_a_downgrade_is_followed() -> None:
     world.settle()
     for seed, name in enumerate(sorted(world.machines)):
         upgrade(world, world.machines[name], OLD, seed=seed)
-        world.run_until(lambda one=world.machines[name]: one.shown == 3, 120)
+        world.run_until(partial(lambda one: one.shown == 3, one=world.machines[name]), 120)
     world.settle()
     assert len(world.revisions) == 3, "content of before is a new revision, and only one"
     assert {image(one)[-7:] for one in world.machines.values()} == {OLD}
@@ -242,7 +243,7 @@ def test_machines_that_are_replaced_bring_the_new_version() -> None:
     world = adopted(3)
     for old, new in (("node-a", "node-x"), ("node-b", "node-y"), ("node-c", "node-a")):
         machine = joined(world, new)
-        world.run_until(lambda one=machine: one.shown == 2 and one.healthy, 200)
+        world.run_until(partial(lambda one: one.shown == 2 and one.healthy, one=machine), 200)
         assert image(machine) == IMAGE
         world.remove_node(old)
         world.run(60)

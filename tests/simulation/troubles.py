@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import (
@@ -55,10 +57,12 @@ class Troubles(History):
         connection = self.world.operator.connection
         write = connection._write
 
-        def counted(verb: str, ref: ObjectRef, *more: object) -> object:
+        def counted(
+            verb: str, ref: ObjectRef, subresource: str | None, perform: Callable[[], Any]
+        ) -> Any:
             # Requests count, also those that change nothing or end in a conflict.
             self._note_write(ref)
-            return write(verb, ref, *more)  # type: ignore[arg-type]
+            return write(verb, ref, subresource, perform)
 
         connection._write = counted  # type: ignore[method-assign]
 
@@ -90,11 +94,14 @@ class Troubles(History):
         """Writes that no revision comes from: versions grow."""
         for number in range(self.rng.randint(1, 60)):
             self._spec(
-                lambda number=number: self.world.server.edit(
-                    "user",
-                    KUBE_SCHEDULERS,
-                    "cluster",
-                    lambda obj: obj["metadata"].update(labels={"mark": str(number)}),
+                partial(
+                    lambda number: self.world.server.edit(
+                        "user",
+                        KUBE_SCHEDULERS,
+                        "cluster",
+                        lambda obj: obj["metadata"].update(labels={"mark": str(number)}),
+                    ),
+                    number=number,
                 )
             )
 

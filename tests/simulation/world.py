@@ -218,8 +218,8 @@ class World:
         if self.server.find(SCHEDULER_PROFILES, name) is not None:
             self.server.edit("user", SCHEDULER_PROFILES, name, lambda obj: obj.update(spec=spec))
             return
-        body = {"apiVersion": SCHEDULER_PROFILES.api_version, "kind": SCHEDULER_PROFILES.kind}
-        body |= {"metadata": {"name": name}, "spec": spec}
+        kind = {"apiVersion": SCHEDULER_PROFILES.api_version, "kind": SCHEDULER_PROFILES.kind}
+        body = {**kind, "metadata": {"name": name}, "spec": spec}
         self.server.create("user", SCHEDULER_PROFILES, body)
 
     def retract(self, name: str) -> None:

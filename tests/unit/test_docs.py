@@ -73,10 +73,10 @@ def test_the_output_page_shows_every_command_and_option() -> None:
     for command in PLUGIN_COMMANDS:
         command.load().add_parser(commands)
     for command_line, parser in _leaves(whole).items():
-        command = f"kubectl scheduler {command_line}"
-        runs = [one for one in shown if one == command or one.startswith(f"{command} ")]
+        line = f"kubectl scheduler {command_line}"
+        runs = [one for one in shown if one == line or one.startswith(f"{line} ")]
         assert [one for one in runs if not one.endswith("--help")], f"{command_line} is not shown"
-        help_text = shown[f"{command} --help"]
+        help_text = shown[f"{line} --help"]
         options = {option for action in parser._actions for option in action.option_strings}
         assert options <= set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", help_text)), command_line
 

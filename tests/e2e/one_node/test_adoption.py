@@ -100,7 +100,7 @@ def place(cluster: Cluster, one: Setting, command: str, environment: list[str]) 
     group, _, name = one["name"].partition(".")
     config = config_file(cluster)
     if one["outcome"] == "no effect":
-        return "nowhere: " + one["note"]
+        return f"nowhere: {one['note']}"
     assert one["outcome"] == "kept", one
     if one["name"] == "flags.config":
         return "the fields of config"

@@ -142,7 +142,7 @@ def busy(workers: tuple[str, str]) -> str:
 def _usage(cluster: Cluster, node: str) -> dict[str, Any]:
     """What is written on a node."""
     found = cluster.api.request("GET", f"/api/v1/nodes/{node}")["metadata"].get("annotations", {})
-    return json.loads(found.get(LOAD_ANNOTATION, "{}"))
+    return dict(json.loads(found.get(LOAD_ANNOTATION, "{}")))
 
 
 def _average(cluster: Cluster, node: str) -> float:

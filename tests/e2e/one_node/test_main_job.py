@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, until
+from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, OPERATOR_NAMESPACE, SCHEDULER, until
 
-from ..conftest import MANIFEST, OPERATOR_NAMESPACE, Cluster
+from ..conftest import MANIFEST, Cluster
 
 # The first test is about the adoption of the stock scheduler by a new operator.
 pytestmark = [pytest.mark.core, pytest.mark.runs_first]

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from cluster.observe import KUBESCHEDULER, SCHEDULER, until
+from cluster.observe import KUBESCHEDULER, OPERATOR_NAMESPACE, SCHEDULER, until
 
-from ..conftest import OPERATOR_NAMESPACE, PODS, Cluster
+from ..conftest import PODS, Cluster
 
 RESOURCES = "/etc/kubernetes/static-pod-resources"
 
 
-def _operator_pod(cluster: Cluster) -> dict[str, object]:
+def _operator_pod(cluster: Cluster) -> Any:
     path = f"{PODS}?labelSelector=app.kubernetes.io%2Fname%3Dkube-scheduler-operator"
     pods = [
         pod
@@ -30,7 +30,7 @@ def _operator_pod(cluster: Cluster) -> dict[str, object]:
 
 def _scrape(cluster: Cluster, token: str | None) -> tuple[int, str]:
     """GET /metrics from inside the node's network; status code and body."""
-    address = _operator_pod(cluster)["status"]["podIP"]  # type: ignore[index]
+    address = _operator_pod(cluster)["status"]["podIP"]
     header = f"Authorization: Bearer {token}" if token else "Accept: text/plain"
     url = f"https://{address}:8443/metrics"
     program = (

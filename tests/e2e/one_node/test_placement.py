@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,11 @@ def pulled(cluster: Cluster, workers: tuple[str, str]) -> dict[str, str]:
         return any(image in (entry.get("names") or ()) for entry in found)
 
     for image, home in homes.items():
-        until(lambda i=image, h=home: known(i, h), 90, f"{home} does not say that it has {image}")
+        until(
+            partial(known, image, home),
+            90,
+            f"{home} does not say that it has {image}",
+        )
     return homes
 
 

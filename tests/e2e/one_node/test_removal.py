@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.observe import KUBESCHEDULER, SCHEDULER, until
+from cluster.observe import KUBESCHEDULER, OPERATOR_NAMESPACE, SCHEDULER, until
 
-from ..conftest import CONFIG_MAPS, OPERATOR_NAMESPACE, PODS, Cluster
+from ..conftest import CONFIG_MAPS, PODS, Cluster
 
 # Removal must leave nothing of all that the other tests did.
 pytestmark = [pytest.mark.core, pytest.mark.runs_last]

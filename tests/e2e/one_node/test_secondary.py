@@ -13,11 +13,10 @@ import pytest
 
 from cluster import images
 from cluster.api import ApiError
-from cluster.observe import delete_pod, until
+from cluster.observe import OPERATOR_NAMESPACE, delete_pod, until
 
 from ..audit import refusals
 from ..conftest import (
-    OPERATOR_NAMESPACE,
     PODS,
     PODS_IN_DEFAULT,
     REPOSITORY,
@@ -65,7 +64,7 @@ def second(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Clus
 
 def _status(cluster: Cluster) -> dict[str, Any]:
     found: dict[str, Any] = cluster.api.request("GET", f"{SECONDARY_SCHEDULERS}/{NAME}")
-    return found.get("status", {})
+    return dict(found.get("status", {}))
 
 
 def _is_well(cluster: Cluster) -> bool:
@@ -174,7 +173,8 @@ def test_changed_objects_are_restored(second: Cluster) -> None:
 
 
 def _own_pods(cluster: Cluster) -> list[dict[str, Any]]:
-    return cluster.api.request("GET", f"{PODS}?labelSelector=app%3Dsecondary-scheduler")["items"]
+    path = f"{PODS}?labelSelector=app%3Dsecondary-scheduler"
+    return list(cluster.api.request("GET", path)["items"])
 
 
 def test_after_the_leader_is_killed_the_next_one_starts_with_the_highest_priority(

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cluster import binaries, images, nodes
-from cluster.observe import schedule_pod, until
+from cluster.observe import OPERATOR_NAMESPACE, schedule_pod, until
 
-from ..conftest import OPERATOR_NAMESPACE, PODS, PODS_IN_DEFAULT, Cluster
+from ..conftest import PODS, PODS_IN_DEFAULT, Cluster
 
 JOBS = f"/apis/batch/v1/namespaces/{OPERATOR_NAMESPACE}/jobs"
 SELECTED = "?labelSelector=app%3Dkube-scheduler-simulation"

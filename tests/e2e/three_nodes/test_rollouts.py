@@ -8,15 +8,16 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
 from cluster import lifecycle, nodes
 from cluster.load import Load
 from cluster.model import Node
-from cluster.observe import KUBESCHEDULER, SCHEDULER, until
+from cluster.observe import KUBESCHEDULER, OPERATOR_NAMESPACE, SCHEDULER, until
 
-from ..conftest import OPERATOR_NAMESPACE, PODS, Cluster
+from ..conftest import PODS, Cluster
 from ..faults import kill_an_operator
 
 # Rollouts come before the tests that disturb them.
@@ -213,7 +214,11 @@ def test_a_hundred_kills_in_twenty_rollouts_leave_nothing_behind(three_nodes: Cl
         while done < kills * (number + 1) / rollouts:
             time.sleep(random.uniform(0.2, 8.0))
             done += kill_an_operator(three_nodes)
-        until(lambda wanted=wanted: three_nodes.current == wanted, 600, "it did not end")
+        until(
+            partial(lambda wanted: three_nodes.current == wanted, wanted=wanted),
+            600,
+            "it did not end",
+        )
         print(f"rollout {number + 1}: {done} kills so far", flush=True)
     three_nodes.rest(400)
     assert three_nodes.latest == latest + rollouts, "a kill made no revision too many"

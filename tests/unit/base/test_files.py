@@ -29,7 +29,7 @@ from kube_scheduler_operator.base.files import (
 CERTIFICATE, KEY = b"a certificate", b"a key"
 
 
-def content(directory):
+def content(directory: Any) -> Any:
     """Path -> (bytes, mode) of everything in `directory`."""
     return {
         path.relative_to(directory).as_posix(): (
@@ -41,7 +41,7 @@ def content(directory):
     }
 
 
-def fill(directory, files):
+def fill(directory: Any, files: Any) -> None:
     directory.mkdir()
     for name, (data, mode) in files.items():
         path = directory / name
@@ -78,7 +78,9 @@ PAIR = {"tls.crt": (CERTIFICATE, 0o600), "tls.key": (KEY, 0o600)}
         pytest.param({"a/b": (b"1", 0o600)}, {"a": (b"1", 0o600)}, True, id="file for directory"),
     ],
 )
-def test_a_directory_gets_exactly_its_files(tmp_path, before, desired, changed):
+def test_a_directory_gets_exactly_its_files(
+    tmp_path: Path, before: Any, desired: Any, changed: Any
+) -> None:
     target = tmp_path / "target"
     if before is not None:
         fill(target, before)
@@ -88,7 +90,7 @@ def test_a_directory_gets_exactly_its_files(tmp_path, before, desired, changed):
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
-def test_an_empty_directory_is_a_difference(tmp_path):
+def test_an_empty_directory_is_a_difference(tmp_path: Path) -> None:
     fill(tmp_path / "target", PAIR)
     (tmp_path / "target" / "stray").mkdir()
     files = {name: File(data, mode) for name, (data, mode) in PAIR.items()}
@@ -96,13 +98,13 @@ def test_an_empty_directory_is_a_difference(tmp_path):
     assert sorted(path.name for path in (tmp_path / "target").iterdir()) == ["tls.crt", "tls.key"]
 
 
-def test_remains_of_a_killed_process_are_replaced(tmp_path):
+def test_remains_of_a_killed_process_are_replaced(tmp_path: Path) -> None:
     fill(tmp_path / "staging", {"stray": (b"x", 0o600)})
     replace_directory(Disk(), tmp_path / "target", {"a": File(b"1")}, tmp_path / "staging")
     assert content(tmp_path / "target") == {"a": (b"1", 0o600)}
 
 
-def test_modes_do_not_depend_on_the_umask(tmp_path):
+def test_modes_do_not_depend_on_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         replace_file(Disk(), tmp_path / "run.sh", File(b"x", 0o755), tmp_path / "scratch")
@@ -114,10 +116,10 @@ def test_modes_do_not_depend_on_the_umask(tmp_path):
 class FailingDisk(Disk):
     """Fails at the n-th call of one operation."""
 
-    def __init__(self, operation, count):
+    def __init__(self, operation: Any, count: Any) -> None:
         self.operation, self.count = operation, count
 
-    def __getattribute__(self, name):
+    def __getattribute__(self, name: Any) -> Any:
         if name == object.__getattribute__(self, "operation"):
             count = object.__getattribute__(self, "count") - 1
             object.__setattr__(self, "count", count)
@@ -139,7 +141,9 @@ class FailingDisk(Disk):
         pytest.param("remove_tree", 2, True, id="remove staging"),
     ],
 )
-def test_a_failure_leaves_the_old_or_the_new_directory(tmp_path, operation, count, new):
+def test_a_failure_leaves_the_old_or_the_new_directory(
+    tmp_path: Path, operation: Any, count: Any, new: Any
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     fill(tmp_path / "target", {"tls.crt": (b"old", 0o600)})
     disk = FailingDisk(operation, count)
@@ -150,7 +154,7 @@ def test_a_failure_leaves_the_old_or_the_new_directory(tmp_path, operation, coun
 
 
 @pytest.mark.parametrize("operation", ["mkdir", "write", "sync", "rename"])
-def test_a_failure_leaves_no_partial_new_directory(tmp_path, operation):
+def test_a_failure_leaves_no_partial_new_directory(tmp_path: Path, operation: Any) -> None:
     with pytest.raises(OSError, match="failed"):
         replace_directory(
             FailingDisk(operation, 1), tmp_path / "target", {"a": File(b"1")}, tmp_path / "staging"
@@ -161,7 +165,7 @@ def test_a_failure_leaves_no_partial_new_directory(tmp_path, operation):
 @pytest.mark.parametrize(
     "name", ["../up", "/etc/passwd", "a/../../up", "", ".", "a//b", "a/", "a\0b"]
 )
-def test_names_outside_the_directory_are_refused(tmp_path, name):
+def test_names_outside_the_directory_are_refused(tmp_path: Path, name: Any) -> None:
     fill(tmp_path / "target", PAIR)
     with pytest.raises(UnsafeNameError):
         replace_directory(
@@ -176,7 +180,9 @@ def test_names_outside_the_directory_are_refused(tmp_path, name):
     [({"a": (b"1", 0o600)}, {"b": (b"2", 0o600)}), ({}, {}), ({}, {"b": (b"2", 0o600)})],
     ids=["both filled", "both empty", "one empty"],
 )
-def test_directories_are_exchanged(tmp_path, monkeypatch, relative, first, second):
+def test_directories_are_exchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: Any, first: Any, second: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     base = Path() if relative else tmp_path
     fill(tmp_path / "first", first)
@@ -187,7 +193,7 @@ def test_directories_are_exchanged(tmp_path, monkeypatch, relative, first, secon
 
 
 @pytest.mark.parametrize("present", [(), ("first",), ("second",)], ids=["both", "second", "first"])
-def test_a_missing_directory_is_exchanged_with_none(tmp_path, present):
+def test_a_missing_directory_is_exchanged_with_none(tmp_path: Path, present: Any) -> None:
     for name in present:
         (tmp_path / name).mkdir()
     with pytest.raises(FileNotFoundError):
@@ -195,7 +201,7 @@ def test_a_missing_directory_is_exchanged_with_none(tmp_path, present):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(present)
 
 
-def test_a_link_is_replaced_in_one_step(tmp_path):
+def test_a_link_is_replaced_in_one_step(tmp_path: Path) -> None:
     replace_link(Disk(), tmp_path / "link", "one", tmp_path / "scratch")
     replace_link(Disk(), tmp_path / "link", "two", tmp_path / "scratch")
     assert str((tmp_path / "link").readlink()) == "two"
@@ -232,7 +238,9 @@ def plant(target: Path, victim: Path, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["target", "dangling target", "file", "staging"])
-def test_a_planted_link_is_replaced_and_nothing_is_written_through_it(tmp_path, victim, where):
+def test_a_planted_link_is_replaced_and_nothing_is_written_through_it(
+    tmp_path: Path, victim: Path, where: Any
+) -> None:
     target = tmp_path / "target"
     plant(target, victim, where)
     before = content(victim)
@@ -244,12 +252,14 @@ def test_a_planted_link_is_replaced_and_nothing_is_written_through_it(tmp_path, 
 
 
 @pytest.mark.parametrize("where", ["target", "file"])
-def test_a_link_to_the_same_content_does_not_count_as_the_content(tmp_path, victim, where):
+def test_a_link_to_the_same_content_does_not_count_as_the_content(
+    tmp_path: Path, victim: Path, where: Any
+) -> None:
     plant(tmp_path / "target", victim, where)
     assert not holds(tmp_path / "target", FILES)
 
 
-def test_a_linked_subdirectory_does_not_count(tmp_path, victim):
+def test_a_linked_subdirectory_does_not_count(tmp_path: Path, victim: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
     (target / "sub").symlink_to(victim)
@@ -257,15 +267,15 @@ def test_a_linked_subdirectory_does_not_count(tmp_path, victim):
     assert not holds(target, {})
 
 
-def test_a_directory_is_not_made_through_a_link(tmp_path, victim):
+def test_a_directory_is_not_made_through_a_link(tmp_path: Path, victim: Path) -> None:
     (tmp_path / "link").symlink_to(victim)
     with pytest.raises(NotADirectoryError, match="must be a directory, not a link"):
         Disk().mkdir(tmp_path / "link")
 
 
 def test_a_file_is_not_written_through_a_link_that_is_planted_at_the_last_moment(
-    tmp_path, victim, monkeypatch
-):
+    tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = content(victim)
     unlink = Path.unlink
 
@@ -280,7 +290,7 @@ def test_a_file_is_not_written_through_a_link_that_is_planted_at_the_last_moment
     assert content(victim) == before
 
 
-def test_a_file_is_not_written_through_a_link(tmp_path, victim):
+def test_a_file_is_not_written_through_a_link(tmp_path: Path, victim: Path) -> None:
     before = content(victim)
     (tmp_path / "scratch").symlink_to(victim / "tls.key")
     (tmp_path / "file").symlink_to(victim / "tls.crt")
@@ -291,7 +301,7 @@ def test_a_file_is_not_written_through_a_link(tmp_path, victim):
 
 
 @pytest.mark.parametrize("follow", [True, False])
-def test_only_regular_files_are_read(tmp_path, follow):
+def test_only_regular_files_are_read(tmp_path: Path, follow: Any) -> None:
     os.mkfifo(tmp_path / "pipe")  # opening it would wait for a writer
     (tmp_path / "zero").symlink_to("/dev/zero")
     (tmp_path / "directory").mkdir()
@@ -299,13 +309,15 @@ def test_only_regular_files_are_read(tmp_path, follow):
         assert read(tmp_path / name, follow=follow) is None
 
 
-def test_a_link_to_a_file_is_read_only_where_links_are_expected(tmp_path, victim):
+def test_a_link_to_a_file_is_read_only_where_links_are_expected(
+    tmp_path: Path, victim: Path
+) -> None:
     (tmp_path / "link").symlink_to(victim / "tls.key")
     assert read(tmp_path / "link") == KEY
     assert read(tmp_path / "link", follow=False) is None
 
 
-def test_a_huge_file_is_not_read_into_memory(tmp_path):
+def test_a_huge_file_is_not_read_into_memory(tmp_path: Path) -> None:
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(files.LARGEST_FILE + 1)
     with pytest.raises(FileTooLargeError, match="is larger than"):
@@ -344,7 +356,9 @@ class Recorder(Disk):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_files_and_directories_are_synced_before_a_rename_counts_and_it_after(tmp_path, exists):
+def test_files_and_directories_are_synced_before_a_rename_counts_and_it_after(
+    tmp_path: Path, exists: Any
+) -> None:
     if exists:
         fill(tmp_path / "target", {"old": (b"old", 0o600)})
     disk = Recorder()
@@ -355,14 +369,14 @@ def test_files_and_directories_are_synced_before_a_rename_counts_and_it_after(tm
     assert disk.open == set(), "the entries of every changed directory are synced in the end"
 
 
-def test_the_entry_of_a_replaced_link_is_synced(tmp_path):
+def test_the_entry_of_a_replaced_link_is_synced(tmp_path: Path) -> None:
     disk = Recorder()
     replace_link(disk, tmp_path / "link", "one", tmp_path / "scratch")
     assert disk.problems == []
     assert disk.open == set()
 
 
-def test_the_content_of_a_file_is_synced(tmp_path, monkeypatch):
+def test_the_content_of_a_file_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bytes] = []
     real = os.fsync
 

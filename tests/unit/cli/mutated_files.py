@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import io
 import re
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from kube_scheduler_operator import __main__
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.commands import diff
-from kube_scheduler_operator.cli.lib import connection
 from kube_scheduler_operator.cli.lib.errors import CommandError, error_message
 from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.kube.errors import ApiRequest, KubeError, NotFound
@@ -250,7 +250,7 @@ def _connected(args: argparse.Namespace, work: Any, *, failure: int = 1) -> int:
     try:
         return int(asyncio.run(work(_API, KUBEADM)))
     except (KubeError, CommandError) as error:
-        print(f"error: {error_message(error)}", file=connection.sys.stderr)
+        print(f"error: {error_message(error)}", file=sys.stderr)
         return failure
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kube_scheduler_operator.load.policy import LoadPolicy
 
 from ...builders import load_policy
@@ -22,7 +24,7 @@ def test_beside_the_control_plane(composed: OnFile) -> None:
 
 
 def test_what_is_wrong(composed: OnFile) -> None:
-    limit = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]}
+    limit: dict[str, Any] = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]}
     code, _, output = composed(load_policy(**limit))
     assert code == 2
     assert (

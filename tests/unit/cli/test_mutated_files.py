@@ -32,7 +32,7 @@ def test_every_command_reports_damaged_files_in_sentences(
             outcome = run(arguments(Random(f"{seed} {command}"), name, tmp_path))
             codes[outcome.code] = codes.get(outcome.code, 0) + 1
             if outcome.problem:
-                where = traceback.extract_tb(outcome.exception and outcome.exception.__traceback__)
+                where = traceback.extract_tb(getattr(outcome.exception, "__traceback__", None))
                 last = f" at {where[-1].filename}:{where[-1].lineno}" if where else ""
                 problems.append(f"{file}: {' '.join(outcome.argv)}: {outcome.problem}{last}")
     record_property("files", len(seeds))

@@ -173,7 +173,7 @@ def serve(cluster: Cluster) -> None:
 
 def specs(cluster: Cluster) -> tuple[Any, Any]:
     found = (cluster.api.objects[kind][None, "cluster"] for kind in (SCHEDULERS, KUBE_SCHEDULERS))
-    return tuple(obj["spec"] for obj in found)  # type: ignore[return-value]
+    return tuple(obj["spec"] for obj in found)
 
 
 async def test_it_writes_what_it_showed(cluster: Cluster) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
 
@@ -31,19 +33,19 @@ def own(folder: str, name: str) -> Template:
     return Template(name, assets.text("templates", f"bootkube/{folder}/{name}.j2"))
 
 
-def config(*overrides, template=None):
+def config(*overrides: Any, template: Any = None) -> Any:
     template = template or own("config", "bootstrap-config-overrides.yaml")
     files = [ManifestFile(f"{i}.yaml", (override,)) for i, override in enumerate(overrides)]
     return bootstrap_config(OPENSHIFT, POD, template, files)
 
 
-def rendered_pod():
+def rendered_pod() -> Any:
     template = own("bootstrap-manifests", "kube-scheduler-pod.yaml")
     ((pod,),) = (f.documents for f in bootstrap_manifests(OPENSHIFT, POD, [template], "Default"))
     return pod
 
 
-def test_it_differs_from_its_successors_only_in_the_kubeconfig_path():
+def test_it_differs_from_its_successors_only_in_the_kubeconfig_path() -> None:
     successors = compose(Inputs(OPENSHIFT, Version(1, 35), {"spec": {}}, {"spec": {}})).config
     assert successors is not None
     ours = config()
@@ -51,14 +53,14 @@ def test_it_differs_from_its_successors_only_in_the_kubeconfig_path():
     assert ours == {key: successors[key] for key in successors if key != "clientConnection"}
 
 
-def test_it_uses_the_lease_that_the_operator_watches():
+def test_it_uses_the_lease_that_the_operator_watches() -> None:
     election = config()["leaderElection"]
     assert election["leaderElect"] is True
     assert election["resourceNamespace"] == OPENSHIFT.operand_lease_namespace
     assert election["resourceName"] == OPENSHIFT.operand_lease_name
 
 
-def test_the_pod_mounts_the_rendered_configuration():
+def test_the_pod_mounts_the_rendered_configuration() -> None:
     spec = rendered_pod()["spec"]
     (container,) = spec["containers"]
     host = {v["name"]: v["hostPath"] for v in spec["volumes"] if "hostPath" in v}
@@ -73,7 +75,7 @@ def test_the_pod_mounts_the_rendered_configuration():
     assert not {"kubeconfig", "leader-elect"} & set(flags)
 
 
-def test_the_namespace_of_the_lease_equals_that_of_the_overlay():
+def test_the_namespace_of_the_lease_equals_that_of_the_overlay() -> None:
     template = own("manifests", "00_openshift-kube-scheduler-ns.yaml")
     ((ours,),) = (f.documents for f in bootstrap_manifests(OPENSHIFT, POD, [template], "Default"))
     assert ours["metadata"]["name"] == OPENSHIFT.operand_lease_namespace
@@ -83,7 +85,7 @@ def test_the_namespace_of_the_lease_equals_that_of_the_overlay():
     assert ours in list(deployed)
 
 
-def test_overrides_are_merged_semantically_and_in_order():
+def test_overrides_are_merged_semantically_and_in_order() -> None:
     merged = config(
         {"parallelism": 4, "percentageOfNodesToScore": 50},
         {"parallelism": 8, "profiles": [{"pluginConfig": []}]},
@@ -103,12 +105,12 @@ def test_overrides_are_merged_semantically_and_in_order():
         pytest.param({"resourceName": "bootstrap"}, "resourceName", id="name"),
     ],
 )
-def test_an_override_cannot_make_two_schedulers_active(election, field):
+def test_an_override_cannot_make_two_schedulers_active(election: Any, field: Any) -> None:
     with pytest.raises(BootstrapError, match=rf"^config\.leaderElection\.{field}: .*two sched"):
         config({"leaderElection": election})
 
 
-def test_leader_election_cannot_be_removed():
+def test_leader_election_cannot_be_removed() -> None:
     with pytest.raises(BootstrapError, match="two schedulers active"):
         config({"leaderElection": None})
 
@@ -122,12 +124,12 @@ def test_leader_election_cannot_be_removed():
         pytest.param({"leaderElection": 5}, r"^config\.leaderElection: ", id="shape"),
     ],
 )
-def test_an_invalid_override_is_refused(override, output):
+def test_an_invalid_override_is_refused(override: Any, output: Any) -> None:
     with pytest.raises(BootstrapError, match=output):
         config(override)
 
 
-def test_unknown_plugins_are_left_to_kube_scheduler():
+def test_unknown_plugins_are_left_to_kube_scheduler() -> None:
     plugins = {"multiPoint": {"enabled": [{"name": "OfANewerVersion"}]}}
     (profile,) = config({"profiles": [{"plugins": plugins}]})["profiles"]
     assert profile["plugins"] == plugins
@@ -144,7 +146,7 @@ def test_unknown_plugins_are_left_to_kube_scheduler():
         pytest.param("- a", "list where an object belongs", id="no object"),
     ],
 )
-def test_an_invalid_template_is_reported(text, output):
+def test_an_invalid_template_is_reported(text: Any, output: Any) -> None:
     with pytest.raises(BootstrapError, match=output):
         bootstrap_manifests(OPENSHIFT, POD, [Template("t.yaml", text)], "Default")
 
@@ -163,7 +165,7 @@ def document(name: str, *feature_sets: str) -> str:
         pytest.param("Tech", ["always"], id="a part of a name is not a name"),
     ],
 )
-def test_manifests_of_other_feature_sets_are_omitted(feature_set, left):
+def test_manifests_of_other_feature_sets_are_omitted(feature_set: Any, left: Any) -> None:
     text = "---\n".join([
         document("always"),
         document("preview", "TechPreviewNoUpgrade, CustomNoUpgrade"),
@@ -173,12 +175,12 @@ def test_manifests_of_other_feature_sets_are_omitted(feature_set, left):
     assert [one["metadata"]["name"] for one in file.documents] == left
 
 
-def test_an_empty_file_is_not_written():
+def test_an_empty_file_is_not_written() -> None:
     template = Template("t.yaml", document("preview", "TechPreviewNoUpgrade"))
     assert bootstrap_manifests(OPENSHIFT, POD, [template], "Default") == []
 
 
-def gate(spec, **changes):
+def gate(spec: Any, **changes: Any) -> dict[str, Any]:
     return {
         "apiVersion": "config.openshift.io/v1",
         "kind": "FeatureGate",
@@ -200,7 +202,7 @@ def gate(spec, **changes):
         pytest.param([gate({"featureSet": "X"}, apiVersion="x/v1")], "Default", id="another's"),
     ],
 )
-def test_the_feature_set_is_that_of_the_feature_gate(documents, expected):
+def test_the_feature_set_is_that_of_the_feature_gate(documents: Any, expected: Any) -> None:
     assert feature_set_of([ManifestFile("f", tuple(documents))]) == expected
 
 
@@ -217,17 +219,17 @@ ONE = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespac
         pytest.param({**ONE, "apiVersion": "x/v1"}, False, id="another group"),
     ],
 )
-def test_different_definitions_of_one_object_are_reported(other, contradicts):
+def test_different_definitions_of_one_object_are_reported(other: Any, contradicts: Any) -> None:
     found = contradictions([ManifestFile("1.yaml", (ONE,)), ManifestFile("2.yaml", (other,))])
     expected = "2.yaml and 1.yaml define Secret a in n differently; keep one of them"
     assert found == ([expected] if contradicts else [])
 
 
-def test_versions_of_a_group_are_one_object():
+def test_versions_of_a_group_are_one_object() -> None:
     one, other = ({**ONE, "apiVersion": f"x/{version}"} for version in ("v1", "v2"))
     assert len(contradictions([ManifestFile("1", (one,)), ManifestFile("2", (other,))])) == 1
 
 
-def test_objects_with_generated_names_never_conflict():
+def test_objects_with_generated_names_never_conflict() -> None:
     nameless = [{**ONE, "metadata": {"generateName": "a"}, "data": {"i": i}} for i in "ab"]
     assert contradictions([ManifestFile("1", tuple(nameless))]) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -20,11 +21,11 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture(scope="module")
-def authorities(tmp_path_factory):
+def authorities(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """PEM of certificate authorities by name; the number is their validity in days."""
     folder = tmp_path_factory.mktemp("authorities")
 
-    def make(name, days, *options):
+    def make(name: Any, days: Any, *options: Any) -> Any:
         path = folder / f"{name}.crt"
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -38,30 +39,30 @@ def authorities(tmp_path_factory):
     return {**found, "server": make("server", 2, "-addext", "basicConstraints=critical,CA:FALSE")}
 
 
-def test_bundles_are_joined_in_order(authorities):
+def test_bundles_are_joined_in_order(authorities: dict[str, Any]) -> None:
     a, b, c = authorities["a"], authorities["b"], authorities["c"]
     assert ca_bundle([a + b, c], NOW) == a + b + c
     assert ca_bundle([c, a], NOW) == c + a
 
 
-def test_a_duplicate_certificate_is_dropped(authorities):
+def test_a_duplicate_certificate_is_dropped(authorities: dict[str, Any]) -> None:
     a, b = authorities["a"], authorities["b"]
     assert ca_bundle([a + b, b + a, a], NOW) == a + b
 
 
-def test_an_expired_authority_is_omitted(authorities):
+def test_an_expired_authority_is_omitted(authorities: dict[str, Any]) -> None:
     a, b = authorities["a"], authorities["b"]
     assert ca_bundle([a, b], NOW + timedelta(days=3)) == b
     assert ca_bundle([a, b], NOW + timedelta(days=30)) == ""
 
 
-def test_text_around_certificates_is_omitted(authorities):
+def test_text_around_certificates_is_omitted(authorities: dict[str, Any]) -> None:
     a, b = authorities["a"], authorities["b"]
     windows = b.replace("\n", "\r\n")
     assert ca_bundle([f"# ours\n{a}\n# theirs\n{windows}"], NOW) == a + b
 
 
-def test_an_expired_server_certificate_is_kept(authorities):
+def test_an_expired_server_certificate_is_kept(authorities: dict[str, Any]) -> None:
     """Only expired authorities are dropped; dropping others could lock clients out."""
     assert ca_bundle([authorities["server"]], NOW + timedelta(days=3)) == authorities["server"]
 
@@ -76,18 +77,19 @@ def test_an_expired_server_certificate_is_kept(authorities):
         "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----",
     ],
 )
-def test_an_invalid_bundle_is_reported(text):
+def test_an_invalid_bundle_is_reported(text: Any) -> None:
     with pytest.raises(BundleError):
         ca_bundle([text], NOW)
 
 
-def test_a_key_between_certificates_is_an_error(authorities):
+def test_a_key_between_certificates_is_an_error(authorities: dict[str, Any]) -> None:
     text = authorities["a"] + "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n"
     with pytest.raises(BundleError):
         ca_bundle([text], NOW)
 
 
-def test_the_kubeconfig_has_paths_only():
+def test_the_kubeconfig_has_paths_only() -> None:
+    assert OPENSHIFT.credentials is not None
     text = kubeconfig(OPENSHIFT.credentials, "https://api-int.example:6443")
     document = json.loads(text)
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
@@ -101,7 +103,7 @@ def test_the_kubeconfig_has_paths_only():
     assert document["current-context"] == document["contexts"][0]["name"] == "kube-scheduler"
 
 
-def test_the_copy_of_the_client_certificate_has_the_operators_labels():
+def test_the_copy_of_the_client_certificate_has_the_operators_labels() -> None:
     source = {
         "metadata": {
             "name": "kube-scheduler-client-cert-key",

@@ -255,6 +255,7 @@ def test_a_reconcile_is_scheduled_for_the_expiry_of_the_lease() -> None:
 
     _, wait = control_plane_lease(snapshot(5))
     assert wait == pytest.approx(15.5)
+    assert wait is not None
     late = snapshot(5 + wait)
     problem, wait = control_plane_lease(late)
     assert problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -33,11 +34,11 @@ each_with_static_pods = pytest.mark.parametrize(
 )
 
 
-def static_pod(**changes):
+def static_pod(**changes: Any) -> Any:
     return render_static_pod(KUBEADM, IMAGE, ARGUMENTS, ("127.0.0.1", 10259), **changes)
 
 
-def installer_pod(**changes):
+def installer_pod(**changes: Any) -> Any:
     values = {
         "platform": KUBEADM,
         "node": "cp-1",
@@ -51,24 +52,24 @@ def installer_pod(**changes):
     return render_installer_pod(**{**values, **changes})
 
 
-def as_text(pod) -> str:
+def as_text(pod: Any) -> str:
     return json.dumps(pod, indent=2, sort_keys=True) + "\n"
 
 
-def test_static_pod(golden):
+def test_static_pod(golden: Any) -> None:
     golden("kube-scheduler-pod.json", as_text(static_pod(content_hash="sha256:abc")))
 
 
-def test_installer_pod(golden):
+def test_installer_pod(golden: Any) -> None:
     golden("installer-pod.json", as_text(installer_pod(content_hash="sha256:abc")))
 
 
-def test_installer_pod_of_a_retry_with_rollback(golden):
+def test_installer_pod_of_a_retry_with_rollback(golden: Any) -> None:
     settings = InstallerSettings(health_timeout=90, settling_time=5, log_level=6, rollback=True)
     golden("installer-pod-retry.json", as_text(installer_pod(retry=2, settings=settings)))
 
 
-def test_pods_with_managed_credentials(golden):
+def test_pods_with_managed_credentials(golden: Any) -> None:
     """Certificates come from a directory that all revisions share, the rest from the revision."""
     static = render_static_pod(OPENSHIFT, IMAGE, ARGUMENTS, ("", 10259))
     golden("openshift-kube-scheduler-pod.json", as_text(static))
@@ -76,11 +77,11 @@ def test_pods_with_managed_credentials(golden):
     golden("openshift-guard-pod.json", as_text(guard_pod(platform=OPENSHIFT, known="")))
 
 
-def test_restore_pod(golden):
+def test_restore_pod(golden: Any) -> None:
     golden("restore-pod.json", as_text(render_restore_pod(KUBEADM, "cp-1", 1, "operator:v1")))
 
 
-def guard_pod(**changes):
+def guard_pod(**changes: Any) -> Any:
     values = {
         "platform": KUBEADM,
         "node": "cp-1",
@@ -92,18 +93,18 @@ def guard_pod(**changes):
     return render_guard_pod(**{**values, **changes})
 
 
-def test_guard_pod(golden):
+def test_guard_pod(golden: Any) -> None:
     golden("guard-pod.json", as_text(guard_pod()))
 
 
-def test_guard_has_a_controller_so_that_kubectl_drain_evicts_it():
+def test_guard_has_a_controller_so_that_kubectl_drain_evicts_it() -> None:
     owners = guard_pod()["metadata"]["ownerReferences"]
     assert [(o["kind"], o["name"], o["controller"]) for o in owners] == [
         ("KubeScheduler", "cluster", True)
     ]
 
 
-def test_guard_has_no_write_access_and_no_api_access():
+def test_guard_has_no_write_access_and_no_api_access() -> None:
     spec = guard_pod()["spec"]
     host = {volume["name"] for volume in spec["volumes"] if "hostPath" in volume}
     containers = (*spec["initContainers"], *spec["containers"])
@@ -115,7 +116,7 @@ def test_guard_has_no_write_access_and_no_api_access():
     assert "hostPID" not in spec
 
 
-def pods_of_a_node(platform):
+def pods_of_a_node(platform: Any) -> Any:
     return (
         render_static_pod(platform, IMAGE, ARGUMENTS, ("127.0.0.1", 10259)),
         installer_pod(platform=platform),
@@ -125,7 +126,7 @@ def pods_of_a_node(platform):
 
 
 @each_with_static_pods
-def test_no_mount_creates_missing_paths(platform):
+def test_no_mount_creates_missing_paths(platform: Any) -> None:
     """A misspelt path must fail; the kubelet would make an empty file or folder in its place."""
     kinds = {
         volume["hostPath"].get("type", "")
@@ -137,7 +138,7 @@ def test_no_mount_creates_missing_paths(platform):
 
 
 @each_with_static_pods
-def test_every_container_requests_cpu_and_memory(platform):
+def test_every_container_requests_cpu_and_memory(platform: Any) -> None:
     for pod in pods_of_a_node(platform):
         spec = pod["spec"]
         for container in (*spec["containers"], *spec.get("initContainers", ())):
@@ -145,7 +146,7 @@ def test_every_container_requests_cpu_and_memory(platform):
             assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
-def test_on_openshift_schedulers_and_guards_run_on_the_cpus_reserved_for_management():
+def test_on_openshift_schedulers_and_guards_run_on_the_cpus_reserved_for_management() -> None:
     management = (
         "target.workload.openshift.io/management",
         '{"effect": "PreferredDuringScheduling"}',
@@ -156,17 +157,17 @@ def test_on_openshift_schedulers_and_guards_run_on_the_cpus_reserved_for_managem
     assert "annotations" not in guard_pod()["metadata"]
 
 
-def test_static_pod_without_content_hash_has_no_annotation():
+def test_static_pod_without_content_hash_has_no_annotation() -> None:
     assert list(static_pod()["metadata"]["annotations"]) == [
         "kubectl.kubernetes.io/default-container"
     ]
 
 
-def test_placeholder_is_in_the_two_declared_fields_only():
+def test_placeholder_is_in_the_two_declared_fields_only() -> None:
     assert as_text(static_pod()).count("REVISION") == 2
 
 
-def test_static_pod_has_the_given_probe_address():
+def test_static_pod_has_the_given_probe_address() -> None:
     pod = render_static_pod(KUBEADM, IMAGE, [], ("10.0.0.1", 12345))
     container = pod["spec"]["containers"][0]
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
@@ -174,12 +175,12 @@ def test_static_pod_has_the_given_probe_address():
         assert (get["host"], get["port"], get["scheme"]) == ("10.0.0.1", 12345, "HTTPS")
 
 
-def test_startup_timeout_is_kubeadms():
+def test_startup_timeout_is_kubeadms() -> None:
     probe = static_pod()["spec"]["containers"][0]["startupProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] == 24 * 10
 
 
-def test_preflight_has_the_operands_arguments_and_exits():
+def test_preflight_has_the_operands_arguments_and_exits() -> None:
     container = installer_pod()["spec"]["containers"][0]
     assert container["command"] == ["kube-scheduler"]
     assert container["args"][:-2] == static_pod()["spec"]["containers"][0]["args"]
@@ -189,14 +190,14 @@ def test_preflight_has_the_operands_arguments_and_exits():
     ]
 
 
-def test_preflight_has_no_host_access():
+def test_preflight_has_no_host_access() -> None:
     spec = installer_pod()["spec"]
     host_volumes = {volume["name"] for volume in spec["volumes"] if "hostPath" in volume}
     mounted = {mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
     assert not mounted & host_volumes
 
 
-def test_installer_needs_neither_scheduler_nor_api():
+def test_installer_needs_neither_scheduler_nor_api() -> None:
     spec = installer_pod()["spec"]
     assert spec["nodeName"] == "cp-1"
     assert spec["tolerations"] == [{"operator": "Exists"}]
@@ -204,7 +205,7 @@ def test_installer_needs_neither_scheduler_nor_api():
     assert "activeDeadlineSeconds" not in spec
 
 
-def test_manifest_and_resources_are_in_one_mount():
+def test_manifest_and_resources_are_in_one_mount() -> None:
     spec = installer_pod()["spec"]
     (host,) = (volume for volume in spec["volumes"] if volume["name"] == "host")
     (mount,) = (m for m in spec["containers"][1]["volumeMounts"] if m["name"] == "host")
@@ -221,7 +222,7 @@ def test_manifest_and_resources_are_in_one_mount():
         pytest.param("cp.example.com", 0, "installer-7-cp.example.com", id="dots"),
     ],
 )
-def test_installer_pod_name(node, retry, expected):
+def test_installer_pod_name(node: Any, retry: Any, expected: Any) -> None:
     assert installer_pod_name(node, 7, retry) == expected
 
 
@@ -229,7 +230,7 @@ node_names = st.from_regex(r"\A[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?\Z")
 
 
 @given(node=node_names, revision=st.integers(1, 10**9), retry=st.integers(0, 10**6))
-def test_names_fit_for_every_node_name(node, revision, retry):
+def test_names_fit_for_every_node_name(node: Any, revision: Any, retry: Any) -> None:
     name = installer_pod_name(node, revision, retry)
     value = label_value(node)
     assert len(name) <= 253
@@ -239,7 +240,7 @@ def test_names_fit_for_every_node_name(node, revision, retry):
     assert value[-1].isalnum()
 
 
-def test_long_node_names_stay_distinct():
+def test_long_node_names_stay_distinct() -> None:
     names = [f"{'a' * 240}-{i}" for i in range(20)]
     assert len({label_value(name) for name in names}) == len(names)
     assert len({installer_pod_name(name, 123456789, 5) for name in names}) == len(names)
@@ -249,7 +250,7 @@ hostile = st.text(st.characters(blacklist_categories=["Cs"]), max_size=60)
 
 
 @given(image=hostile, arguments=st.lists(hostile, max_size=4), uid=hostile)
-def test_no_value_can_change_the_structure_of_a_pod(image, arguments, uid):
+def test_no_value_can_change_the_structure_of_a_pod(image: Any, arguments: Any, uid: Any) -> None:
     pod = installer_pod(operand_image=image, arguments=arguments, owner_uid=uid)
     assert pod["spec"]["containers"][0]["image"] == image
     assert pod["spec"]["containers"][0]["args"][:-2] == arguments
@@ -259,12 +260,12 @@ def test_no_value_can_change_the_structure_of_a_pod(image, arguments, uid):
     assert static["spec"]["hostNetwork"] is True
 
 
-def test_rendering_is_deterministic():
+def test_rendering_is_deterministic() -> None:
     assert canonical_json(installer_pod()) == canonical_json(installer_pod())
     assert canonical_json(static_pod()) == canonical_json(static_pod())
 
 
-def test_paths_follow_the_platform():
+def test_paths_follow_the_platform() -> None:
     other = dataclasses.replace(
         KUBEADM,
         static_pod_name="openshift-kube-scheduler",
@@ -283,7 +284,7 @@ def test_paths_follow_the_platform():
     }
 
 
-def test_scheduler_mounts_the_files_of_its_kubeconfig_only():
+def test_scheduler_mounts_the_files_of_its_kubeconfig_only() -> None:
     pod = render_static_pod(RKE2, IMAGE, [], ("127.0.0.1", 10259))
     (container,) = pod["spec"]["containers"]
     volumes = {volume["name"]: volume["hostPath"] for volume in pod["spec"]["volumes"]}
@@ -297,7 +298,7 @@ def test_scheduler_mounts_the_files_of_its_kubeconfig_only():
 
 
 @each_with_static_pods
-def test_renamed_paths_share_a_directory_that_is_not_the_root(platform: Platform):
+def test_renamed_paths_share_a_directory_that_is_not_the_root(platform: Platform) -> None:
     pod = installer_pod(platform=platform)
     (host,) = (volume for volume in pod["spec"]["volumes"] if volume["name"] == "host")
     directory = host["hostPath"]["path"]
@@ -307,7 +308,7 @@ def test_renamed_paths_share_a_directory_that_is_not_the_root(platform: Platform
     assert not platform.resource_dir.startswith(platform.manifest_dir), "the kubelet would run them"
 
 
-def test_stub_kubeconfig_is_complete_and_has_no_credentials():
+def test_stub_kubeconfig_is_complete_and_has_no_credentials() -> None:
     config = yaml.safe_load(stub_kubeconfig())
     (context,) = config["contexts"]
     assert config["current-context"] == context["name"]

@@ -108,7 +108,8 @@ def test_observed_extenders_stay_while_the_kind_is_not_served() -> None:
 
 
 def test_edits_of_observed_extenders_are_ignored() -> None:
-    for invalid in ({}, "x", [1], [None]):
+    values: tuple[Any, ...] = ({}, "x", [1], [None])
+    for invalid in values:
         assert called(composed(served=False, observedConfig={"extenders": invalid})) == []
     assert called(composed(observedConfig={"extenders": [ENTRY]})) == []
 

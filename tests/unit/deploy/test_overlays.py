@@ -24,7 +24,7 @@ from kube_scheduler_operator.controlplane import node_pods as pods
 from kube_scheduler_operator.controlplane.target_config_maps import network_policies
 from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.kube.resource import WatchSpec
-from kube_scheduler_operator.profiles import aks
+from kube_scheduler_operator.profiles import aks, aks_support
 from kube_scheduler_operator.programs.node.cert_syncer import SecretRef
 from kube_scheduler_operator.secondary.compose import PORT
 from kube_scheduler_operator.secondary.objects import _objects
@@ -189,10 +189,12 @@ def test_the_operator_may_write_the_one_configuration_of_aks() -> None:
     own: Any = {"group": aks.REF.resource.group}
     kind = aks.REF.resource.plural
     assert may(MANAGED, {"create"}, kind, **own)
-    assert may(MANAGED, {"get", "list", "watch", "update", "delete"}, kind, name=aks.NAME, **own)
+    assert may(
+        MANAGED, {"get", "list", "watch", "update", "delete"}, kind, name=aks_support.NAME, **own
+    )
     for verb in ("get", "update", "patch", "delete"):
         assert not may(MANAGED, {verb}, kind, name="another", **own)
-        assert not may(KUBEADM, {verb}, kind, name=aks.NAME, **own)
+        assert not may(KUBEADM, {verb}, kind, name=aks_support.NAME, **own)
 
 
 def test_pods_of_the_class_of_schedulers_have_a_quota_where_one_is_required() -> None:
@@ -577,7 +579,8 @@ class TestCertificateSyncer:
     def options(self) -> argparse.Namespace:
         (container,) = self.pod["containers"]
         line = arguments(container)
-        return _parser("x", "x", COMMANDS, line).parse_args(line)
+        chosen: argparse.Namespace = _parser("x", "x", COMMANDS, line).parse_args(line)
+        return chosen
 
     def test_it_writes_certificates_to_the_schedulers_paths(self) -> None:
         assert self.kept is not None

@@ -115,7 +115,7 @@ def webhook_section() -> str:
     return text
 
 
-def test_the_page_lists_what_the_manifests_grant(golden) -> None:
+def test_the_page_lists_what_the_manifests_grant(golden: Any) -> None:
     by_hand = DOCUMENT.read_text(encoding="utf-8").partition("## Accounts\n")[0]
     generated = "".join(section(platform) for platform in PLATFORMS.values())
     golden(DOCUMENT, by_hand + ACCOUNTS_HEAD + generated + webhook_section())

@@ -8,7 +8,13 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.engine.assignment_way import WayPoller
-from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound, Unavailable
+from kube_scheduler_operator.kube.errors import (
+    ApiError,
+    ApiRequest,
+    Forbidden,
+    NotFound,
+    Unavailable,
+)
 from kube_scheduler_operator.kube.resource import ObjectRef
 from kube_scheduler_operator.model.snapshot import AssignmentWay
 
@@ -23,7 +29,7 @@ class Api:
         self.found = found
         self.trusted = trusted
         self.serves = serves
-        self.error: type[Exception] | None = None
+        self.error: type[ApiError] | None = None
 
     async def get_path(self, path: str) -> Any:
         assert path == "/apis/admissionregistration.k8s.io/v1"

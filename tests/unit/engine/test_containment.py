@@ -701,7 +701,9 @@ def test_a_spec_that_is_not_known_completely_is_not_written(cluster: Cluster) ->
     for _ in range(4):
         plan = cluster.step()
         specs += [
-            one for one in plan.actions if one.resource == KUBE_SCHEDULERS and not one.subresource
+            one
+            for one in plan.actions
+            if one.resource == KUBE_SCHEDULERS and not getattr(one, "subresource", None)
         ]
     assert specs == []
     good = [o for o in cluster.configuration()["profiles"] if o["schedulerName"] == "good"]

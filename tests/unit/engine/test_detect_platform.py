@@ -167,7 +167,7 @@ def test_without_any_node_nothing_is_certain() -> None:
 
 
 def test_marks_are_read_from_a_node() -> None:
-    obj = {
+    obj: dict[str, Any] = {
         "metadata": {"name": "t", "labels": {"node-role.kubernetes.io/control-plane": ""}},
         "status": {"nodeInfo": {"kubeletVersion": "v1.35.2", "osImage": "Talos (v1.12.6)"}},
     }

@@ -6,6 +6,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -52,7 +53,8 @@ async def test_a_handler_only_passes_on_the_event() -> None:
         def deliver(self, resource: Any, event: Any) -> None:
             delivered.append((resource, event))
 
-    result = await handlers.changed(event={"type": None}, resource="pods", memo=Memo())  # type: ignore[arg-type]
+    changed: Callable[..., Any] = handlers.changed
+    result = await changed(event={"type": None}, resource="pods", memo=Memo())
     assert delivered == [("pods", {"type": None})]
     assert result is None
 

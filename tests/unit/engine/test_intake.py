@@ -272,7 +272,7 @@ def test_operand_pods_are_the_mirror_pods(
 
 def test_labels_that_other_clients_wrote_are_not_the_mirror_pods(harness: Harness) -> None:
     mark = {"kubernetes.io/config.mirror": "1"}
-    written = {
+    written: dict[str, Any] = {
         "f:annotations": {"f:kubernetes.io/config.mirror": {}},
         "f:labels": {f"f:{key}": {} for key in OPERAND},
     }

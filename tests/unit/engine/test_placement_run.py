@@ -198,7 +198,7 @@ class Kubelet:
         template = self.job["spec"]["template"]
         digest = await asyncio.to_thread(make_identity, self._folder)
         ended = {"exitCode": 0, "message": self.reported or digest}
-        running = {"state": {"running": {}}}
+        running: dict[str, Any] = {"state": {"running": {}}}
         labels = {**template["metadata"]["labels"], "batch.kubernetes.io/job-name": name}
         status = {
             "phase": "Running",
@@ -209,7 +209,7 @@ class Kubelet:
             ],
             "containerStatuses": [{"name": "simulation", **running}],
         }
-        metadata = {"name": f"{name}-x", "namespace": NAMESPACE, "labels": labels}
+        metadata: dict[str, Any] = {"name": f"{name}-x", "namespace": NAMESPACE, "labels": labels}
         self._api.put(
             PODS,
             metadata["name"],

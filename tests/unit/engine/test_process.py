@@ -75,7 +75,7 @@ async def test_a_new_leader_continues_from_the_version_that_was_followed(
     operator._options = OperatorOptions(None, MANAGED, Settings())
     operator._version = FollowedVersion("v1.33.0")
 
-    async def version(_: ApiClient, __: asyncio.Event) -> str:
+    async def version(api: ApiClient, stop: asyncio.Event) -> str:
         return answered
 
     operator._read_version = version  # type: ignore[method-assign]

@@ -15,7 +15,7 @@ from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.kube.resource import AKS_SCHEDULER_CONFIGURATIONS, SCHEDULER_PROFILES
 from kube_scheduler_operator.model.plan import Action, Create, Delete, Replace
 from kube_scheduler_operator.model.snapshot import Snapshot
-from kube_scheduler_operator.profiles import aks
+from kube_scheduler_operator.profiles import aks, aks_support
 
 from ...builders import kubescheduler, profile, secondary
 from .test_reconcile_managed import settled, start, with_schedulers
@@ -28,7 +28,7 @@ UNSUPPORTED = profile(
 
 def cluster(*profiles: Any, found: Any = None, **fields: Any) -> Snapshot:
     """A cluster of AKS with the kind, and this object of it."""
-    objects = {} if found is None else {aks.NAME: found}
+    objects = {} if found is None else {aks_support.NAME: found}
     snapshot = settled(start(aks_configurations=objects, **fields))
     return replace(snapshot, scheduler_profiles={obj["metadata"]["name"]: obj for obj in profiles})
 
@@ -59,7 +59,7 @@ def test_profiles_with_the_reserved_scheduler_are_kept_in_the_object() -> None:
     assert document["apiVersion"] == "kubescheduler.config.k8s.io/v1"
     assert [one["schedulerName"] for one in document["profiles"]] == ["packed"]
     assert accepted(snapshot)["status"] == "True"
-    again = replace(snapshot, aks_configurations={aks.NAME: obj})
+    again = replace(snapshot, aks_configurations={aks_support.NAME: obj})
     assert writes(again) == [], "it is up to date"
     assert reconcile(again).served is not None
     assert "packed" in (reconcile(again).served or ())
@@ -82,7 +82,7 @@ def test_an_edit_of_the_object_is_undone_and_a_deleted_one_made_again() -> None:
 
 
 def test_an_object_of_another_client_stays_and_is_an_error_with_the_ways_out() -> None:
-    foreign = {"metadata": {"name": aks.NAME, "uid": "x"}, "spec": {"rawConfig": ""}}
+    foreign = {"metadata": {"name": aks_support.NAME, "uid": "x"}, "spec": {"rawConfig": ""}}
     snapshot = cluster(PACKED, found=foreign)
     assert writes(snapshot) == []
     found = accepted(snapshot)

@@ -230,7 +230,7 @@ def test_a_settled_cluster_is_not_written_again() -> None:
 def test_an_edit_of_its_spec_is_undone_except_for_what_users_set() -> None:
     snapshot = settled(start())
     found = snapshot.secondaries.schedulers[NAME]
-    assign = {"namespaceSelector": {}}
+    assign: dict[str, Any] = {"namespaceSelector": {}}
     edited = {**found, "spec": {**found["spec"], "replicas": 9, "assign": assign}}
     after = performed(edited_in := with_schedulers(snapshot, edited), reconcile(edited_in))
     assert managed_of(after) == {**found["spec"], "assign": assign}

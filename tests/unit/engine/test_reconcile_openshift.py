@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ REFERENCE = {
 """The condition types of OpenShift's own operator, which its conformance tests ask for."""
 
 
-def cluster(platform: Platform, **fields: object) -> Snapshot:
+def cluster(platform: Platform, **fields: Any) -> Snapshot:
     """A cluster in which little exists."""
     return Snapshot(
         now=datetime(2026, 1, 1, tzinfo=UTC),

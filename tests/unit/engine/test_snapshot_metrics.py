@@ -194,7 +194,7 @@ def test_without_a_kubescheduler_only_metrics_of_other_objects_remain() -> None:
 
 def test_a_hand_edit_that_keeps_the_label_is_drift() -> None:
     report = DiskReport(revision=3, edits=("/m",), edit="e", labelled=3)
-    guard = {
+    guard: dict[str, Any] = {
         "metadata": {
             "name": "kube-scheduler-guard-a",
             "ownerReferences": [{"uid": "uid-cluster"}],

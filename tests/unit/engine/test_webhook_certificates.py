@@ -86,7 +86,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
         words = pem.decode().split()
         return datetime.strptime(words[3], "%Y-%m-%d").replace(tzinfo=UTC)
 
-    monkeypatch.setattr(module.x509, "expires", expires)
+    monkeypatch.setattr(x509, "expires", expires)
     return Cluster()
 
 
@@ -123,7 +123,7 @@ def test_what_is_served_is_trusted_at_every_moment_of_twenty_years(cluster: Clus
         cluster.now += timedelta(days=1)
         while cluster.step():
             assert cluster.trusts_what_is_served()
-        expiry = module.x509.expires(cluster.data["tls.crt"].encode())
+        expiry = x509.expires(cluster.data["tls.crt"].encode())
         assert expiry is not None
         assert expiry - cluster.now > timedelta(days=100)
     assert cluster.made >= 20

@@ -415,7 +415,7 @@ def test_agents_on_unreachable_nodes_do_not_count(
     cluster.settle()
     labels = {"node-role.kubernetes.io/control-plane": ""}
     away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
-    nodes = {
+    nodes: dict[str, dict[str, Any]] = {
         "a": {"metadata": {"name": "a", "labels": labels}},
         "b": {"metadata": {"name": "b", "labels": labels}, "status": away},
     }

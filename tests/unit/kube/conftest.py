@@ -138,7 +138,7 @@ class FakeApi:
     ) -> Object:
         """Create or update an object behind the client's back."""
         held = self.objects.get(resource, {}).get((namespace, name))
-        obj = (
+        obj: dict[str, Any] = (
             copy.deepcopy(held)
             if held
             else {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -37,20 +38,20 @@ def body(**rest: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def client(api):
+async def client(api: Any) -> AsyncIterator[Any]:
     async with ApiClient(
         api.credentials(), field_manager="me", backoff=Backoff((0.001, 0.001)), timeout=2
     ) as made:
         yield made
 
 
-async def test_is_an_api(client):
+async def test_is_an_api(client: Any) -> None:
     as_api: Api = client  # the protocol that all callers depend on
     with pytest.raises(errors.NotFound):
         await as_api.get(CONFIG)
 
 
-async def test_objects_are_written_and_read_back(api, client):
+async def test_objects_are_written_and_read_back(api: Any, client: Any) -> None:
     created = await client.create(CONFIG_MAPS, body(data={"a": "1"}))
     read = await client.get(CONFIG)
     assert read == created
@@ -65,7 +66,9 @@ async def test_objects_are_written_and_read_back(api, client):
         await client.get(CONFIG)
 
 
-async def test_writes_have_a_field_manager_and_all_requests_a_user_agent(api, client):
+async def test_writes_have_a_field_manager_and_all_requests_a_user_agent(
+    api: Any, client: Any
+) -> None:
     await client.create(CONFIG_MAPS, body())
     await client.replace(CONFIG_MAPS, body(), field_manager="other")
     assert [seen.query for seen in api.seen] == [{"fieldManager": "me"}, {"fieldManager": "other"}]
@@ -81,8 +84,8 @@ async def test_writes_have_a_field_manager_and_all_requests_a_user_agent(api, cl
     ],
 )
 async def test_patch_has_the_content_type_of_its_format(
-    api, client, patch_type, content_type, query
-):
+    api: Any, client: Any, patch_type: Any, content_type: Any, query: Any
+) -> None:
     api.put(SCHEDULERS, "cluster")
     ref = ObjectRef(SCHEDULERS, None, "cluster")
     api.fail(500, method="PATCH", times=1)
@@ -96,7 +99,7 @@ async def test_patch_has_the_content_type_of_its_format(
     assert seen.query == {"fieldManager": "me", **query}
 
 
-async def test_replace_of_a_changed_object_is_a_conflict(api, client):
+async def test_replace_of_a_changed_object_is_a_conflict(api: Any, client: Any) -> None:
     old = await client.create(CONFIG_MAPS, body())
     api.put(CONFIG_MAPS, "config", "ops", data={})
     with pytest.raises(errors.Conflict):
@@ -104,13 +107,17 @@ async def test_replace_of_a_changed_object_is_a_conflict(api, client):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object()])
-async def test_an_object_that_is_not_json_is_invalid_and_never_sent(api, client, value):
+async def test_an_object_that_is_not_json_is_invalid_and_never_sent(
+    api: Any, client: Any, value: Any
+) -> None:
     with pytest.raises(errors.Invalid, match="the object cannot be written as JSON"):
         await client.create(CONFIG_MAPS, body(data={"a": value}))
     assert api.seen == []
 
 
-async def test_an_object_that_is_nested_too_deep_is_invalid_and_never_sent(api, client):
+async def test_an_object_that_is_nested_too_deep_is_invalid_and_never_sent(
+    api: Any, client: Any
+) -> None:
     deep: Any = {}
     for _ in range(5_000):
         deep = {"a": deep}
@@ -118,13 +125,13 @@ async def test_an_object_that_is_nested_too_deep_is_invalid_and_never_sent(api, 
         await client.create(CONFIG_MAPS, body(data=deep))
 
 
-async def test_create_of_an_existing_object(api, client):
+async def test_create_of_an_existing_object(api: Any, client: Any) -> None:
     api.put(CONFIG_MAPS, "config", "ops")
     with pytest.raises(errors.AlreadyExists):
         await client.create(CONFIG_MAPS, body())
 
 
-async def test_delete_sends_its_preconditions(api, client):
+async def test_delete_sends_its_preconditions(api: Any, client: Any) -> None:
     uid = api.put(CONFIG_MAPS, "config", "ops")["metadata"]["uid"]
     with pytest.raises(errors.Conflict):
         await client.delete(CONFIG, uid="another")
@@ -144,7 +151,9 @@ async def test_delete_sends_its_preconditions(api, client):
     }
 
 
-async def test_list_is_complete_selected_and_typed(api, client, monkeypatch):
+async def test_list_is_complete_selected_and_typed(
+    api: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
     for name in "abcde":
         api.put(CONFIG_MAPS, name, "ops", labels={"app": "x"})
@@ -156,13 +165,15 @@ async def test_list_is_complete_selected_and_typed(api, client, monkeypatch):
     assert len(api.seen) == 3
 
 
-async def test_objects_of_a_page_are_reduced_before_the_next_page_is_read(api, client, monkeypatch):
+async def test_objects_of_a_page_are_reduced_before_the_next_page_is_read(
+    api: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
     for name in "abcde":
         api.put(CONFIG_MAPS, name, "ops")
     pages: list[int] = []
 
-    def name_of(obj):
+    def name_of(obj: Any) -> dict[str, Any]:
         pages.append(len(api.seen))
         return {"name": obj["metadata"]["name"], "kind": obj["kind"]}
 
@@ -171,7 +182,9 @@ async def test_objects_of_a_page_are_reduced_before_the_next_page_is_read(api, c
     assert pages == [1, 1, 2, 2, 3]
 
 
-async def test_list_with_expired_pages_is_repeated_in_larger_pages(api, client, monkeypatch):
+async def test_list_with_expired_pages_is_repeated_in_larger_pages(
+    api: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kube_scheduler_operator.kube.client.PAGE", 2)
     for name in "abcde":
         api.put(CONFIG_MAPS, name, "ops")
@@ -183,7 +196,7 @@ async def test_list_with_expired_pages_is_repeated_in_larger_pages(api, client, 
     assert [seen.query["limit"] for seen in api.seen] == ["2", "2", "10"]
 
 
-async def test_dry_run_is_passed_to_the_server(api):
+async def test_dry_run_is_passed_to_the_server(api: Any) -> None:
     async with ApiClient(api.credentials(), field_manager="me", dry_run=True) as client:
         await client.create(CONFIG_MAPS, body())
         await client.patch(CONFIG, {})
@@ -192,13 +205,13 @@ async def test_dry_run_is_passed_to_the_server(api):
     assert api.seen[-1].body["dryRun"] == ["All"]
 
 
-async def test_reads_are_retried_while_the_server_is_unavailable(api, client):
+async def test_reads_are_retried_while_the_server_is_unavailable(api: Any, client: Any) -> None:
     api.put(CONFIG_MAPS, "config", "ops")
     api.fail(503, times=2)
     assert (await client.get(CONFIG))["metadata"]["name"] == "config"
 
 
-async def test_retries_of_reads_are_limited(api, client):
+async def test_retries_of_reads_are_limited(api: Any, client: Any) -> None:
     api.fail(503, times=None)
     with pytest.raises(errors.Unavailable):
         await client.get(CONFIG)
@@ -206,7 +219,9 @@ async def test_retries_of_reads_are_limited(api, client):
 
 
 @pytest.mark.parametrize("fault", ["500", "dropped"])
-async def test_write_that_the_server_may_have_received_is_not_retried(api, client, fault):
+async def test_write_that_the_server_may_have_received_is_not_retried(
+    api: Any, client: Any, fault: Any
+) -> None:
     if fault == "500":
         api.fail(500, method="POST")
     else:
@@ -217,7 +232,7 @@ async def test_write_that_the_server_may_have_received_is_not_retried(api, clien
     assert len(api.requests("POST")) == 1
 
 
-async def test_write_that_never_reached_the_server_is_retried(api, client):
+async def test_write_that_never_reached_the_server_is_retried(api: Any, client: Any) -> None:
     await api.stop()
     writing = asyncio.create_task(
         _patient(api, lambda patient: patient.create(CONFIG_MAPS, body()))
@@ -235,13 +250,13 @@ async def _patient(api: Any, action: Any) -> Any:
         return await action(patient)
 
 
-async def test_throttled_write_is_retried_after_retry_after(api, client):
+async def test_throttled_write_is_retried_after_retry_after(api: Any, client: Any) -> None:
     api.fail(429, headers={"Retry-After": "0"}, times=2)
     await client.create(CONFIG_MAPS, body())
     assert len(api.requests("POST")) == 3
 
 
-async def test_long_retry_after_is_an_error(api, client):
+async def test_long_retry_after_is_an_error(api: Any, client: Any) -> None:
     api.fail(429, headers={"Retry-After": "600"}, times=None)
     with pytest.raises(errors.TooManyRequests) as caught:
         await client.get(CONFIG)
@@ -249,12 +264,12 @@ async def test_long_retry_after_is_an_error(api, client):
     assert len(api.seen) == 1
 
 
-async def test_every_group_of_an_impersonated_user_is_sent(api):
+async def test_every_group_of_an_impersonated_user_is_sent(api: Any) -> None:
     headers = (("Impersonate-User", "u"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
     access = Access(server=api.url, authorization="Bearer good", impersonation=headers)
     received = []
 
-    async def respond(request):
+    async def respond(request: web.Request) -> Any:
         received.append(request.headers.getall("Impersonate-Group"))
         return web.json_response({})
 
@@ -264,7 +279,7 @@ async def test_every_group_of_an_impersonated_user_is_sent(api):
     assert received == [["a", "b"]]
 
 
-async def test_rejected_token_is_read_again_once(api):
+async def test_rejected_token_is_read_again_once(api: Any) -> None:
     tokens = iter(["stale", "good"])
     credentials = Credentials(
         lambda: Access(server=api.url, authorization=f"Bearer {next(tokens)}")
@@ -275,14 +290,14 @@ async def test_rejected_token_is_read_again_once(api):
     assert [seen.headers["Authorization"] for seen in api.seen] == ["Bearer stale", "Bearer good"]
 
 
-async def test_token_that_stays_rejected_is_an_error(api, client):
+async def test_token_that_stays_rejected_is_an_error(api: Any, client: Any) -> None:
     api.tokens.clear()
     with pytest.raises(errors.Unauthorized):
         await client.get(CONFIG)
     assert len(api.seen) == 2
 
 
-async def test_refused_connection_names_the_server(api, client):
+async def test_refused_connection_names_the_server(api: Any, client: Any) -> None:
     await api.stop()
     with pytest.raises(errors.Unavailable) as caught:
         await client.get(CONFIG)
@@ -293,7 +308,7 @@ async def test_refused_connection_names_the_server(api, client):
     )
 
 
-async def test_slow_server_is_a_timeout(api):
+async def test_slow_server_is_a_timeout(api: Any) -> None:
     api.faults.append(_slow())
     async with ApiClient(
         api.credentials(), field_manager="me", timeout=0.05, backoff=NO_RETRIES
@@ -320,7 +335,7 @@ def _slow() -> Any:
     return Slow()
 
 
-async def test_response_that_is_not_json_is_an_error(api, client):
+async def test_response_that_is_not_json_is_an_error(api: Any, client: Any) -> None:
     from aiohttp import web
 
     fault = api.fail(200, times=None)
@@ -329,7 +344,7 @@ async def test_response_that_is_not_json_is_an_error(api, client):
         await client.get(CONFIG)
 
 
-async def test_observer_receives_every_attempt(api):
+async def test_observer_receives_every_attempt(api: Any) -> None:
     attempts: list[tuple[str, str, str]] = []
 
     def observe(*, method: str, host: str, code: str, seconds: float) -> None:
@@ -350,18 +365,18 @@ async def test_observer_receives_every_attempt(api):
     assert attempts[2] == ("POST", host, "<error>")
 
 
-async def test_create_without_a_namespace_is_refused(client):
+async def test_create_without_a_namespace_is_refused(client: Any) -> None:
     with pytest.raises(ValueError, match="namespace"):
         await client.create(CONFIG_MAPS, {"metadata": {"name": "x"}})
 
 
-async def test_closed_client_raises_an_error(api):
+async def test_closed_client_raises_an_error(api: Any) -> None:
     with pytest.raises(RuntimeError, match="context manager"):
         await ApiClient(api.credentials(), field_manager="me").get(CONFIG)
 
 
-async def test_text_subresource_is_returned_unchanged(api, client):
-    async def log(request):
+async def test_text_subresource_is_returned_unchanged(api: Any, client: Any) -> None:
+    async def log(request: web.Request) -> Any:
         return web.Response(text='{"level":"info"}\n17\n')
 
     api.routes["/log"] = log
@@ -370,15 +385,15 @@ async def test_text_subresource_is_returned_unchanged(api, client):
     assert api.seen[0].query == {"container": "c"}
 
 
-async def test_forbidden_text_subresource_is_an_error(api, client):
+async def test_forbidden_text_subresource_is_an_error(api: Any, client: Any) -> None:
     api.fail(403, path="/log", message='pods "p" is forbidden: User "u" cannot get resource')
     with pytest.raises(errors.Forbidden, match=r"pods/log") as caught:
         await client.get_text(ObjectRef(PODS, "ops", "p"), "log")
     assert caught.value.rule.endswith('resources: ["pods/log"], verbs: ["get"]')
 
 
-async def test_create_in_a_subresource(api, client):
-    async def token(request):
+async def test_create_in_a_subresource(api: Any, client: Any) -> None:
+    async def token(request: web.Request) -> Any:
         return web.json_response({"status": {"token": "t"}}, status=201)
 
     api.routes["/token"] = token
@@ -387,13 +402,15 @@ async def test_create_in_a_subresource(api, client):
     assert (api.seen[0].method, api.seen[0].body) == ("POST", {"spec": {}})
 
 
-async def test_watch_of_a_hanging_server_is_aborted_at_once(served):
+async def test_watch_of_a_hanging_server_is_aborted_at_once(served: Any) -> None:
     """Over TLS, whose graceful shutdown would wait for the server."""
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        writer.transport.pause_reading()
+        reading = writer.transport
+        assert isinstance(reading, asyncio.Transport)
+        reading.pause_reading()
         await gone.wait()
         writer.transport.abort()
 
@@ -406,6 +423,7 @@ async def test_watch_of_a_hanging_server_is_aborted_at_once(served):
         request = errors.ApiRequest("watch", "/api/v1/pods", PODS)
         async with client.stream(request, {"watch": "1"}, silence=60.0) as response:
             assert response.connection
+            assert response.connection.transport
             socket = response.connection.transport.get_extra_info("socket")
             assert socket.fileno() >= 0
     await asyncio.sleep(0)

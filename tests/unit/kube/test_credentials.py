@@ -17,7 +17,7 @@ from kube_scheduler_operator.kube.credentials import Access, Credentials
 from kube_scheduler_operator.kube.errors import CredentialsError
 
 
-def kubeconfig(tmp_path, user: dict[str, Any], cluster: dict[str, Any] | None = None) -> str:
+def kubeconfig(tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any] | None = None) -> str:
     path = tmp_path / "kubeconfig"
     content = {
         "apiVersion": "v1",
@@ -31,7 +31,7 @@ def kubeconfig(tmp_path, user: dict[str, Any], cluster: dict[str, Any] | None = 
     return str(path)
 
 
-def plugin(tmp_path, status: dict[str, Any]) -> dict[str, Any]:
+def plugin(tmp_path: Path, status: dict[str, Any]) -> dict[str, Any]:
     """An exec plugin that counts its runs in a file."""
     answer = {
         "apiVersion": "client.authentication.k8s.io/v1",
@@ -51,7 +51,7 @@ def plugin(tmp_path, status: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_token(tmp_path):
+def test_token(tmp_path: Path) -> None:
     access = credentials.read_kubeconfig(kubeconfig(tmp_path, {"token": "abc"}))
     assert access.server == "https://api:6443"
     assert access.authorization == "Bearer abc"
@@ -59,19 +59,19 @@ def test_token(tmp_path):
     assert "abc" not in repr(access)
 
 
-def test_token_file_relative_to_the_kubeconfig_without_its_newline(tmp_path):
+def test_token_file_relative_to_the_kubeconfig_without_its_newline(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abc\n")
     access = credentials.read_kubeconfig(kubeconfig(tmp_path, {"tokenFile": "token"}))
     assert access.authorization == "Bearer abc"
     assert str(tmp_path / "token") in {path for path, _, _ in access.files}
 
 
-def test_password(tmp_path):
+def test_password(tmp_path: Path) -> None:
     access = credentials.read_kubeconfig(kubeconfig(tmp_path, {"username": "me", "password": "pw"}))
     assert access.authorization == "Basic " + base64.b64encode(b"me:pw").decode()
 
 
-def test_certificate_files_and_data(tmp_path):
+def test_certificate_files_and_data(tmp_path: Path) -> None:
     (tmp_path / "me.crt").write_text("CERT")
     (tmp_path / "me.key").write_text("KEY")
     ca = base64.b64encode(b"CA").decode()
@@ -93,7 +93,7 @@ def test_certificate_files_and_data(tmp_path):
     assert {str(tmp_path / "me.crt"), str(tmp_path / "me.key")} < watched
 
 
-def test_exec_plugin_with_its_expiry(tmp_path):
+def test_exec_plugin_with_its_expiry(tmp_path: Path) -> None:
     user = {
         "exec": plugin(tmp_path, {"token": "abc", "expirationTimestamp": "2030-01-01T00:00:00Z"})
     }
@@ -102,7 +102,7 @@ def test_exec_plugin_with_its_expiry(tmp_path):
     assert access.expires == datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 
 
-def test_options_of_the_cluster(tmp_path):
+def test_options_of_the_cluster(tmp_path: Path) -> None:
     access = credentials.read_kubeconfig(
         kubeconfig(
             tmp_path,
@@ -133,7 +133,7 @@ def test_options_of_the_cluster(tmp_path):
     ],
     ids=["missing", "empty", "no-yaml", "a-list", "context-missing"],
 )
-def test_broken_kubeconfig_is_named(tmp_path, content, message):
+def test_broken_kubeconfig_is_named(tmp_path: Path, content: Any, message: Any) -> None:
     path = tmp_path / "broken"
     if content is not None:
         path.write_text(content)
@@ -142,13 +142,13 @@ def test_broken_kubeconfig_is_named(tmp_path, content, message):
     assert str(path) in str(caught.value)
 
 
-def test_failing_exec_plugin_is_named(tmp_path):
+def test_failing_exec_plugin_is_named(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/does/not/exist"}}
     with pytest.raises(CredentialsError, match=r"/does/not/exist.*run it to see why"):
         credentials.read_kubeconfig(kubeconfig(tmp_path, user))
 
 
-def test_invalid_certificate_is_named(tmp_path):
+def test_invalid_certificate_is_named(tmp_path: Path) -> None:
     (tmp_path / "me.crt").write_text("nonsense")
     access = Access(server="https://api", cert_file=str(tmp_path / "me.crt"))
     with pytest.raises(CredentialsError, match=r"me\.crt"):
@@ -157,12 +157,12 @@ def test_invalid_certificate_is_named(tmp_path):
         Access(server="https://api", ca_file="/none").ssl_context()
 
 
-def test_plain_http_needs_no_context():
+def test_plain_http_needs_no_context() -> None:
     assert Access(server="http://127.0.0.1:8001").ssl_context() is None
 
 
 @pytest.fixture
-def pod(tmp_path, monkeypatch):
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     (tmp_path / "token").write_text("first\n")
@@ -170,7 +170,7 @@ def pod(tmp_path, monkeypatch):
     return tmp_path
 
 
-async def test_rotated_token_of_a_pod_is_reloaded(pod):
+async def test_rotated_token_of_a_pod_is_reloaded(pod: Any) -> None:
     time = [0.0]
     ours = Credentials(lambda: credentials.read_service_account(pod), clock=lambda: time[0])
     first = await ours.access()
@@ -183,7 +183,7 @@ async def test_rotated_token_of_a_pod_is_reloaded(pod):
     assert (await ours.access()).authorization == "Bearer the second"
 
 
-def test_ipv6_service_address(pod, monkeypatch):
+def test_ipv6_service_address(pod: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     assert credentials.read_service_account(pod).server == "https://[fd00::1]:443"
 
@@ -196,13 +196,15 @@ def test_ipv6_service_address(pod, monkeypatch):
     ],
     ids=["no-token", "empty-token"],
 )
-def test_pod_without_a_token_is_an_error(pod, break_it, message):
+def test_pod_without_a_token_is_an_error(pod: Any, break_it: Any, message: Any) -> None:
     break_it(pod)
     with pytest.raises(CredentialsError, match=message):
         credentials.read_service_account(pod)
 
 
-def test_outside_of_a_pod_the_kubeconfig_is_suggested(tmp_path, monkeypatch):
+def test_outside_of_a_pod_the_kubeconfig_is_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(CredentialsError, match="--kubeconfig"):
         credentials.read_service_account(tmp_path)
@@ -218,7 +220,9 @@ def test_outside_of_a_pod_the_kubeconfig_is_suggested(tmp_path, monkeypatch):
     ],
     ids=["flag", "KUBECONFIG", "pod", "home"],
 )
-def test_order_of_the_sources(monkeypatch, given, environment, in_pod, expected):
+def test_order_of_the_sources(
+    monkeypatch: pytest.MonkeyPatch, given: Any, environment: Any, in_pod: Any, expected: Any
+) -> None:
     for name, value in (
         ("KUBECONFIG", environment),
         ("KUBERNETES_SERVICE_HOST", "x" if in_pod else None),
@@ -232,7 +236,7 @@ def test_order_of_the_sources(monkeypatch, given, environment, in_pod, expected)
     assert credentials.find(given) == expected
 
 
-async def test_expiring_credentials_are_renewed_before_they_end():
+async def test_expiring_credentials_are_renewed_before_they_end() -> None:
     start = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     moment, time, loads = [start], [0.0], []
 
@@ -251,7 +255,7 @@ async def test_expiring_credentials_are_renewed_before_they_end():
     assert [await after(m) for m in (0, 5, 8.9, 9.1, 9.2, 18)] == [1, 1, 1, 2, 2, 2]
 
 
-async def test_expired_credentials_are_not_reloaded_at_every_request():
+async def test_expired_credentials_are_not_reloaded_at_every_request() -> None:
     loads = []
 
     def load() -> Access:
@@ -266,9 +270,14 @@ async def test_expired_credentials_are_not_reloaded_at_every_request():
     assert len(loads) == 1
 
 
-async def test_rejected_credentials_are_reloaded():
-    loads = []
-    ours = Credentials(lambda: loads.append(1) or Access(server="https://a"))
+async def test_rejected_credentials_are_reloaded() -> None:
+    loads: list[int] = []
+
+    def load() -> Access:
+        loads.append(1)
+        return Access(server="https://a")
+
+    ours = Credentials(load)
     await ours.access()
     await ours.access()
     assert len(loads) == 1
@@ -277,7 +286,7 @@ async def test_rejected_credentials_are_reloaded():
     assert len(loads) == 2
 
 
-async def test_exec_plugin_runs_once_while_its_token_is_valid(tmp_path):
+async def test_exec_plugin_runs_once_while_its_token_is_valid(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, {"exec": plugin(tmp_path, {"token": "abc"})})
     time = [0.0]
     ours = Credentials(lambda: credentials.read_kubeconfig(path), clock=lambda: time[0])
@@ -287,13 +296,13 @@ async def test_exec_plugin_runs_once_while_its_token_is_valid(tmp_path):
     assert (tmp_path / "runs").read_text() == "x"
 
 
-def test_connections_are_shared_while_only_the_token_changes():
+def test_connections_are_shared_while_only_the_token_changes() -> None:
     one, two = (Access(server="https://a", authorization=token) for token in ("x", "y"))
     assert one.transport == two.transport
     assert Access(server="https://a", ca_file="b").transport != one.transport
 
 
-def test_the_users_to_impersonate_of_a_kubeconfig(tmp_path):
+def test_the_users_to_impersonate_of_a_kubeconfig(tmp_path: Path) -> None:
     user = {"token": "abc", "as": "jane", "as-groups": ["a", "b"], "as-uid": "7"}
     access = credentials.read_kubeconfig(kubeconfig(tmp_path, user))
     assert access.impersonation == (
@@ -304,14 +313,14 @@ def test_the_users_to_impersonate_of_a_kubeconfig(tmp_path):
     )
 
 
-async def test_flags_for_impersonation_come_before_those_of_the_kubeconfig(tmp_path):
+async def test_flags_for_impersonation_come_before_those_of_the_kubeconfig(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, {"token": "abc", "as": "jane", "as-groups": ["a"]})
     found = credentials.find(path, impersonation=credentials.impersonate("bob"))
     assert (await found.access()).impersonation == (("Impersonate-User", "bob"),)
     assert (await credentials.find(path).access()).impersonation[0] == ("Impersonate-User", "jane")
 
 
-def test_groups_need_a_user_to_impersonate():
+def test_groups_need_a_user_to_impersonate() -> None:
     assert credentials.impersonate("") == ()
     with pytest.raises(CredentialsError, match="--as-group and --as-uid need --as"):
         credentials.impersonate("", ["a"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kube_scheduler_operator.kube import errors
@@ -35,7 +37,7 @@ ASKED = errors.ApiRequest("update", CONFIG_MAPS.path("ops", "config"), CONFIG_MA
         (301, "", errors.ApiError),
     ],
 )
-def test_each_response_becomes_one_error(status, reason, expected):
+def test_each_response_becomes_one_error(status: Any, reason: Any, expected: Any) -> None:
     body = {"kind": "Status", "reason": reason, "message": "because"}
     error = errors.from_response(ASKED, status, body)
     assert type(error) is expected
@@ -44,14 +46,14 @@ def test_each_response_becomes_one_error(status, reason, expected):
     assert "because" in str(error)
 
 
-def test_an_object_above_etcds_limit_is_invalid_because_no_retry_helps():
+def test_an_object_above_etcds_limit_is_invalid_because_no_retry_helps() -> None:
     body = {"kind": "Status", "message": "etcdserver: request is too large"}
     error = errors.from_response(ASKED, 500, body)
     assert type(error) is errors.Invalid
     assert "500: etcdserver: request is too large" in str(error)
 
 
-def test_forbidden_names_the_missing_rule():
+def test_forbidden_names_the_missing_rule() -> None:
     asked = errors.ApiRequest(
         "patch",
         KUBE_SCHEDULERS.path(None, "cluster", "status"),
@@ -69,12 +71,12 @@ def test_forbidden_names_the_missing_rule():
     assert "a Role in namespace ops" in str(there)
 
 
-def test_forbidden_by_a_quota_suggests_no_rule():
+def test_forbidden_by_a_quota_suggests_no_rule() -> None:
     body = {"kind": "Status", "reason": "Forbidden", "message": "exceeded quota: pods"}
     assert "rule" not in str(errors.from_response(ASKED, 403, body))
 
 
-def test_unauthorized_names_the_rejected_credentials():
+def test_unauthorized_names_the_rejected_credentials() -> None:
     assert "token or client certificate" in str(errors.from_response(ASKED, 401, ""))
 
 
@@ -83,14 +85,14 @@ def test_unauthorized_names_the_rejected_credentials():
     [("3", {}, 3.0), (None, {"retryAfterSeconds": 7}, 7.0), (None, {}, 1.0), ("soon", {}, 1.0)],
     ids=["header", "old-style", "none", "nonsense"],
 )
-def test_too_many_requests_has_retry_after(header, details, seconds):
+def test_too_many_requests_has_retry_after(header: Any, details: Any, seconds: Any) -> None:
     body = {"kind": "Status", "details": details}
     error = errors.from_response(ASKED, 429, body, header)
     assert isinstance(error, errors.TooManyRequests)
     assert error.retry_after == seconds
 
 
-def test_page_of_a_proxy_is_cut():
+def test_page_of_a_proxy_is_cut() -> None:
     error = errors.from_response(ASKED, 502, "<html>\n" + "x" * 5000)
     assert len(str(error)) < 450
     assert "\n" not in str(error)
@@ -110,7 +112,7 @@ def test_page_of_a_proxy_is_cut():
         (EVENTS.path("ops", "a b/c"), "/api/v1/namespaces/ops/events/a%20b%2Fc"),
     ],
 )
-def test_paths(path, expected):
+def test_paths(path: Any, expected: Any) -> None:
     assert path == expected
 
 
@@ -119,13 +121,13 @@ def test_paths(path, expected):
     [(NODES, "ops"), (PODS, None, "a"), (PODS, "ops", None, "log")],
     ids=["namespace-of-cluster-scoped", "no-namespace", "subresource-of-nothing"],
 )
-def test_invalid_paths_are_refused(arguments):
+def test_invalid_paths_are_refused(arguments: Any) -> None:
     resource, *rest = arguments
     with pytest.raises(ValueError, match=r"namespace|name"):
         resource.path(*rest)
 
 
-def test_reference_of_an_object():
+def test_reference_of_an_object() -> None:
     obj = {"metadata": {"namespace": "ops", "name": "config"}}
     ref = CONFIG_MAPS.ref(obj)
     assert ref == ObjectRef(CONFIG_MAPS, "ops", "config")

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 import datetime
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.kube.api import EventType
 from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound
-from kube_scheduler_operator.kube.events import BURST, REFILL, WINDOW, EventRecorder, Involved
+from kube_scheduler_operator.kube.events import (
+    BURST,
+    REFILL,
+    WINDOW,
+    EventRecorder,
+    Involved,
+)
 
 DEPLOYMENT = Involved("apps/v1", "Deployment", "operator", "ops", "uid-1")
 ASKED = ApiRequest("create", "/events")
@@ -53,23 +61,26 @@ class Bench:
             component="kube-scheduler-operator",
             instance="pod-1",
             involved=DEPLOYMENT,
-            observer=self.seen.append,
+            observer=self._observe,
             clock=lambda: self.time,
             now=lambda: start + datetime.timedelta(seconds=self.time),
         )
+
+    def _observe(self, severity: EventType) -> None:
+        self.seen.append(severity)
 
     async def settle(self) -> None:
         await self.recorder._queue.join()
 
 
 @pytest.fixture
-async def bench():
+async def bench() -> AsyncIterator[Any]:
     made = Bench()
     async with made.recorder:
         yield made
 
 
-async def test_event_is_complete(bench):
+async def test_event_is_complete(bench: Any) -> None:
     bench.recorder.event("Normal", "RevisionCreated", "Revision 7 created")
     await bench.settle()
     (event,) = bench.api.created
@@ -99,7 +110,7 @@ async def test_event_is_complete(bench):
     assert bench.seen == ["Normal"]
 
 
-async def test_repetitions_are_counted_on_one_event(bench):
+async def test_repetitions_are_counted_on_one_event(bench: Any) -> None:
     for _ in range(3):
         bench.recorder.event("Warning", "Failed", "again")
         bench.time += WINDOW - 1
@@ -109,7 +120,7 @@ async def test_repetitions_are_counted_on_one_event(bench):
     assert {name for name, _ in bench.api.patched} == {bench.api.created[0]["metadata"]["name"]}
 
 
-async def test_repetition_after_the_window_is_a_new_event(bench):
+async def test_repetition_after_the_window_is_a_new_event(bench: Any) -> None:
     bench.recorder.event("Warning", "Failed", "again")
     await bench.settle()
     bench.time += WINDOW + 1
@@ -128,7 +139,7 @@ async def test_repetition_after_the_window_is_a_new_event(bench):
     ],
     ids=["type", "reason", "message", "object"],
 )
-async def test_different_entries_are_separate_events(bench, other):
+async def test_different_entries_are_separate_events(bench: Any, other: Any) -> None:
     bench.recorder.event("Warning", "Failed", "again")
     bench.time += 1
     bench.recorder.event(*other)
@@ -136,7 +147,7 @@ async def test_different_entries_are_separate_events(bench, other):
     assert len(bench.api.created) == 2
 
 
-async def test_expired_event_is_created_again(bench):
+async def test_expired_event_is_created_again(bench: Any) -> None:
     bench.recorder.event("Normal", "Done", "x")
     await bench.settle()
     bench.api.gone = True
@@ -146,7 +157,7 @@ async def test_expired_event_is_created_again(bench):
     assert [event["count"] for event in bench.api.created] == [1, 1]
 
 
-async def test_rate_is_limited_per_object_and_refills(bench):
+async def test_rate_is_limited_per_object_and_refills(bench: Any) -> None:
     for number in range(BURST + 10):
         bench.recorder.event("Normal", "Spam", str(number))
     bench.recorder.event("Normal", "Spam", "x", Involved("v1", "Node", "n"))
@@ -160,7 +171,7 @@ async def test_rate_is_limited_per_object_and_refills(bench):
     assert len(bench.api.created) == BURST + 3
 
 
-async def test_events_of_cluster_scoped_objects_are_in_default(bench):
+async def test_events_of_cluster_scoped_objects_are_in_default(bench: Any) -> None:
     bench.recorder.event("Normal", "X", "y", Involved("v1", "Node", "n"))
     await bench.settle()
     (event,) = bench.api.created
@@ -168,7 +179,7 @@ async def test_events_of_cluster_scoped_objects_are_in_default(bench):
     assert "namespace" not in event["involvedObject"]
 
 
-async def test_event_neither_blocks_nor_fails(bench, caplog):
+async def test_event_neither_blocks_nor_fails(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
     bench.api.gate.clear()
     for number in range(1000):
         bench.recorder.event("Normal", "Spam", str(number))
@@ -186,27 +197,27 @@ async def test_event_neither_blocks_nor_fails(bench, caplog):
     assert [event["reason"] for event in bench.api.created] == ["Works"]
 
 
-async def test_every_event_is_logged(bench, caplog):
+async def test_every_event_is_logged(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         bench.recorder.event("Warning", "Failed", "it did")
     assert "event for Deployment operator: Failed: it did" in caplog.text
     assert caplog.records[-1].levelno == logging.WARNING
 
 
-async def test_long_messages_are_cut_to_the_limit_of_the_api(bench):
+async def test_long_messages_are_cut_to_the_limit_of_the_api(bench: Any) -> None:
     bench.recorder.event("Normal", "Long", "x" * 5000)
     await bench.settle()
     assert len(bench.api.created[0]["message"]) == 1024
 
 
-async def test_pending_events_are_sent_before_the_end():
+async def test_pending_events_are_sent_before_the_end() -> None:
     made = Bench()
     async with made.recorder:
         made.recorder.event("Normal", "Last", "words")
     assert [event["reason"] for event in made.api.created] == ["Last"]
 
 
-def test_end_does_not_wait_for_an_unavailable_api(virtual_time):
+def test_end_does_not_wait_for_an_unavailable_api(virtual_time: Any) -> None:
     async def scenario() -> None:
         made = Bench()
         made.api.gate.clear()

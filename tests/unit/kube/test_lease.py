@@ -7,13 +7,16 @@ import contextlib
 import copy
 import datetime
 import random
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.base.times import rfc3339_micro
+from kube_scheduler_operator.kube.api import Api
 from kube_scheduler_operator.kube.errors import (
     AlreadyExists,
     ApiRequest,
@@ -34,8 +37,8 @@ class Leases:
         self.version = 0
         self.writes: list[dict[str, Any]] = []
         self.broken: set[str] = set()  # electors without a connection
-        self.latency = lambda: 0.0
-        self.lose_responses = lambda: False
+        self.latency: Callable[[], float] = lambda: 0.0
+        self.lose_responses: Callable[[], bool] = lambda: False
 
     def seen_by(self, who: str) -> Connection:
         return Connection(self, who)
@@ -90,7 +93,7 @@ def elector(leases: Leases, who: str, skew: float = 0.0) -> LeaderElector:
     loop = asyncio.get_running_loop()
     start = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     return LeaderElector(
-        leases.seen_by(who),
+        cast(Api, leases.seen_by(who)),
         "ops",
         "lock",
         who,
@@ -112,7 +115,7 @@ async def stopped(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def test_first_candidate_leads_at_once_and_writes_a_complete_record(virtual_time):
+def test_first_candidate_leads_at_once_and_writes_a_complete_record(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -132,7 +135,7 @@ def test_first_candidate_leads_at_once_and_writes_a_complete_record(virtual_time
     virtual_time.run(scenario())
 
 
-def test_second_candidate_takes_over_when_the_holder_stops_renewing(virtual_time):
+def test_second_candidate_takes_over_when_the_holder_stops_renewing(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         one, two = elector(leases, "one"), elector(leases, "two")
@@ -152,7 +155,7 @@ def test_second_candidate_takes_over_when_the_holder_stops_renewing(virtual_time
     virtual_time.run(scenario())
 
 
-def test_released_lease_is_acquired_at_the_next_attempt(virtual_time):
+def test_released_lease_is_acquired_at_the_next_attempt(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         one, two = elector(leases, "one"), elector(leases, "two")
@@ -171,7 +174,7 @@ def test_released_lease_is_acquired_at_the_next_attempt(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_restarted_container_with_the_same_identity_leads_at_once(virtual_time):
+def test_restarted_container_with_the_same_identity_leads_at_once(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         await stopped(await lead(elector(leases, "pod-uid")))
@@ -185,7 +188,7 @@ def test_restarted_container_with_the_same_identity_leads_at_once(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_outage_shorter_than_the_deadline_is_tolerated(virtual_time):
+def test_outage_shorter_than_the_deadline_is_tolerated(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -202,7 +205,7 @@ def test_outage_shorter_than_the_deadline_is_tolerated(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_start_of_successful_requests_is_known(virtual_time):
+def test_start_of_successful_requests_is_known(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -224,7 +227,7 @@ def test_start_of_successful_requests_is_known(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_outage_longer_than_the_deadline_loses_the_lease(virtual_time):
+def test_outage_longer_than_the_deadline_loses_the_lease(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -239,7 +242,9 @@ def test_outage_longer_than_the_deadline_loses_the_lease(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_request_that_never_returns_does_not_outlast_the_deadline(virtual_time, caplog):
+def test_request_that_never_returns_does_not_outlast_the_deadline(
+    virtual_time: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -254,7 +259,7 @@ def test_request_that_never_returns_does_not_outlast_the_deadline(virtual_time, 
     virtual_time.run(scenario())
 
 
-def test_slow_response_does_not_prolong_the_lease(virtual_time):
+def test_slow_response_does_not_prolong_the_lease(virtual_time: Any) -> None:
     """Others count from when the server wrote the renewal, so we must from before we sent it."""
 
     async def scenario() -> None:
@@ -273,7 +278,7 @@ def test_slow_response_does_not_prolong_the_lease(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_lease_overwritten_by_another_holder_is_lost(virtual_time):
+def test_lease_overwritten_by_another_holder_is_lost(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         holding = await lead(elector(leases, "one"))
@@ -288,7 +293,7 @@ def test_lease_overwritten_by_another_holder_is_lost(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_renewal_with_a_lost_response_is_recognized(virtual_time):
+def test_renewal_with_a_lost_response_is_recognized(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -303,7 +308,7 @@ def test_renewal_with_a_lost_response_is_recognized(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_deleted_lease_is_created_again(virtual_time):
+def test_deleted_lease_is_created_again(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         one = elector(leases, "one")
@@ -317,7 +322,7 @@ def test_deleted_lease_is_created_again(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_create_race_has_one_winner(virtual_time):
+def test_create_race_has_one_winner(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         leases.latency = lambda: 0.1
@@ -331,7 +336,7 @@ def test_create_race_has_one_winner(virtual_time):
     virtual_time.run(scenario())
 
 
-def test_release_without_leading_writes_nothing(virtual_time):
+def test_release_without_leading_writes_nothing(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         await stopped(await lead(elector(leases, "one")))
@@ -344,7 +349,7 @@ def test_release_without_leading_writes_nothing(virtual_time):
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), skews=st.tuples(*[st.floats(-1e5, 1e5)] * 3))
-def test_never_two_leaders(virtual_time, seed, skews):
+def test_never_two_leaders(virtual_time: Any, seed: Any, skews: Any) -> None:
     """Slow networks, lost answers, partitions, crashes, wrong clocks: never two, in the end one."""
     dice = random.Random(seed)
 
@@ -397,33 +402,33 @@ def test_never_two_leaders(virtual_time, seed, skews):
     ],
     ids=["deadline-not-below-duration", "retry-too-slow", "retry-zero"],
 )
-def test_invalid_timings_are_refused(timings):
+def test_invalid_timings_are_refused(timings: Any) -> None:
     with pytest.raises(ValueError, match="renew_deadline"):
         Timings(**timings)
 
 
-def test_empty_identity_is_refused():
+def test_empty_identity_is_refused() -> None:
     with pytest.raises(ValueError, match="identity"):
-        LeaderElector(Connection(Leases(), ""), "ops", "lock", "")
+        LeaderElector(cast(Api, Connection(Leases(), "")), "ops", "lock", "")
 
 
-def test_micro_time_is_utc_with_six_decimals():
+def test_micro_time_is_utc_with_six_decimals() -> None:
     new_york = datetime.timezone(datetime.timedelta(hours=-5))
     moment = datetime.datetime(2026, 1, 1, 19, 0, 0, 5, tzinfo=new_york)
     assert rfc3339_micro(moment) == "2026-01-02T00:00:00.000005Z"
 
 
-def test_a_restore_of_etcd_is_noticed_by_the_holder_and_by_a_candidate(virtual_time):
+def test_a_restore_of_etcd_is_noticed_by_the_holder_and_by_a_candidate(virtual_time: Any) -> None:
     async def scenario() -> None:
         leases = Leases()
         found: list[str] = []
         one, two = (
             LeaderElector(
-                leases.seen_by(who),
+                cast(Api, leases.seen_by(who)),
                 "ops",
                 "lock",
                 who,
-                rewound=lambda evidence, who=who: found.append(f"{who}: {evidence}"),
+                rewound=partial(lambda evidence, who: found.append(f"{who}: {evidence}"), who=who),
             )
             for who in ("one", "two")
         )
@@ -444,12 +449,14 @@ def test_a_restore_of_etcd_is_noticed_by_the_holder_and_by_a_candidate(virtual_t
     virtual_time.run(scenario())
 
 
-def test_the_end_of_an_outage_is_reported_before_the_server_counts_as_back(virtual_time):
+def test_the_end_of_an_outage_is_reported_before_the_server_counts_as_back(
+    virtual_time: Any,
+) -> None:
     async def scenario() -> None:
         leases = Leases()
         found: list[object] = []
         one = LeaderElector(
-            leases.seen_by("one"),
+            cast(Api, leases.seen_by("one")),
             "ops",
             "lock",
             "one",

@@ -74,7 +74,7 @@ def queue(clock: Clock) -> WorkQueue[str]:
     return WorkQueue(debounce=0.02, clock=clock)
 
 
-async def test_burst_causes_one_get(queue, clock):
+async def test_burst_causes_one_get(queue: WorkQueue[str], clock: Clock) -> None:
     for _ in range(1000):
         queue.add("sync")
     assert taken(queue) is None
@@ -83,7 +83,9 @@ async def test_burst_causes_one_get(queue, clock):
     assert taken(queue) is None
 
 
-async def test_thousand_events_over_time_cause_few_gets(queue, clock):
+async def test_thousand_events_over_time_cause_few_gets(
+    queue: WorkQueue[str], clock: Clock
+) -> None:
     gets = 0
     for _ in range(1000):
         queue.add("sync")
@@ -94,14 +96,14 @@ async def test_thousand_events_over_time_cause_few_gets(queue, clock):
     assert 1 <= gets <= 10
 
 
-async def test_debounce_is_not_prolonged_by_more_adds(queue, clock):
+async def test_debounce_is_not_prolonged_by_more_adds(queue: WorkQueue[str], clock: Clock) -> None:
     for _ in range(4):
         queue.add("sync")
         clock.advance(0.005)
     assert taken(queue) == "sync"
 
 
-async def test_key_added_in_process_returns_after_done(queue, clock):
+async def test_key_added_in_process_returns_after_done(queue: WorkQueue[str], clock: Clock) -> None:
     queue.add("sync")
     clock.advance(1)
     assert taken(queue) == "sync"
@@ -113,14 +115,16 @@ async def test_key_added_in_process_returns_after_done(queue, clock):
     assert taken(queue) == "sync"
 
 
-async def test_keys_are_returned_in_the_order_of_their_adds(queue, clock):
+async def test_keys_are_returned_in_the_order_of_their_adds(
+    queue: WorkQueue[str], clock: Clock
+) -> None:
     for key in ("a", "b", "a", "c"):
         queue.add(key)
     clock.advance(0.02)
     assert [taken(queue) for _ in range(4)] == ["a", "b", "c", None]
 
 
-async def test_earliest_of_several_delays_counts(queue, clock):
+async def test_earliest_of_several_delays_counts(queue: WorkQueue[str], clock: Clock) -> None:
     queue.add_after("sync", 10)
     queue.add_after("sync", 2)
     queue.add_after("sync", 5)
@@ -133,12 +137,14 @@ async def test_earliest_of_several_delays_counts(queue, clock):
 
 
 @pytest.mark.parametrize("delay", [0, -1])
-async def test_a_delay_of_zero_equals_an_add(queue, clock, delay):
+async def test_a_delay_of_zero_equals_an_add(
+    queue: WorkQueue[str], clock: Clock, delay: Any
+) -> None:
     queue.add_after("sync", delay)
     assert len(queue) == 1
 
 
-async def test_backoff_doubles_to_its_limit_and_never_overflows(queue):
+async def test_backoff_doubles_to_its_limit_and_never_overflows(queue: WorkQueue[str]) -> None:
     delays = [queue.add_rate_limited("sync") for _ in range(5000)]
     assert delays[:4] == [0.005, 0.01, 0.02, 0.04]
     assert delays == sorted(delays)
@@ -146,7 +152,7 @@ async def test_backoff_doubles_to_its_limit_and_never_overflows(queue):
     assert queue.failures("sync") == 5000
 
 
-async def test_backoff_is_per_key_and_reset_by_forget(queue):
+async def test_backoff_is_per_key_and_reset_by_forget(queue: WorkQueue[str]) -> None:
     queue.add_rate_limited("a")
     assert queue.add_rate_limited("a") == 0.01
     assert queue.add_rate_limited("b") == 0.005
@@ -154,7 +160,7 @@ async def test_backoff_is_per_key_and_reset_by_forget(queue):
     assert queue.add_rate_limited("a") == 0.005
 
 
-async def test_get_waits_and_wakes():
+async def test_get_waits_and_wakes() -> None:
     queue: WorkQueue[str] = WorkQueue(debounce=0)
     waiting = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
@@ -162,7 +168,7 @@ async def test_get_waits_and_wakes():
     assert await waiting == "sync"
 
 
-async def test_cancelled_get_loses_nothing():
+async def test_cancelled_get_loses_nothing() -> None:
     queue: WorkQueue[str] = WorkQueue(debounce=0)
     waiting = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
@@ -172,7 +178,9 @@ async def test_cancelled_get_loses_nothing():
     assert await queue.get() == "sync"
 
 
-async def test_closed_queue_returns_ready_keys_and_ends(queue, clock):
+async def test_closed_queue_returns_ready_keys_and_ends(
+    queue: WorkQueue[str], clock: Clock
+) -> None:
     queue.add("ready")
     clock.advance(0.02)
     queue.add("gathering")
@@ -185,12 +193,12 @@ async def test_closed_queue_returns_ready_keys_and_ends(queue, clock):
         await queue.get()
 
 
-async def test_done_without_get_is_an_error(queue):
+async def test_done_without_get_is_an_error(queue: WorkQueue[str]) -> None:
     with pytest.raises(KeyError):
         queue.done("sync")
 
 
-async def test_observer_receives_measurements(clock):
+async def test_observer_receives_measurements(clock: Clock) -> None:
     measured: list[tuple[Any, ...]] = []
 
     class Observer:
@@ -271,8 +279,8 @@ class Contract(RuleBasedStateMachine):
             self.queue.done(key)
         self.advance(100)
         handed = set()
-        while (key := taken(self.queue)) is not None:
-            handed.add(key)
+        while (waiting := taken(self.queue)) is not None:
+            handed.add(waiting)
         assert handed == self.wanted
 
 
@@ -281,7 +289,7 @@ TestContract.settings = settings(max_examples=25, stateful_step_count=25)
 
 
 @given(st.lists(st.floats(0, 0.03), max_size=60))
-def test_every_add_is_followed_by_a_get_within_the_debounce(gaps):
+def test_every_add_is_followed_by_a_get_within_the_debounce(gaps: Any) -> None:
     clock = Clock()
     queue: WorkQueue[str] = WorkQueue(debounce=0.02, clock=clock)
     for gap in gaps:

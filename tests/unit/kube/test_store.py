@@ -19,7 +19,7 @@ def config(version: int, uid: str = "u1", name: str = "config", **rest: Any) -> 
 
 def held(store: Store, name: str = "config") -> tuple[str, str] | None:
     obj = store.view().get(CONFIG_MAPS, name, "ops")
-    return obj and (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"])
+    return (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]) if obj else None
 
 
 PUT, REMOVE = Store.put, Store.remove
@@ -56,7 +56,7 @@ PUT, REMOVE = Store.put, Store.remove
         "late-event-of-the-predecessor-of-a-deleted-object",
     ],
 )
-def test_order_of_events_does_not_matter(steps, expected):
+def test_order_of_events_does_not_matter(steps: Any, expected: Any) -> None:
     store = Store()
     for step, obj in steps:
         step(store, CONFIG_MAPS, obj)
@@ -66,7 +66,7 @@ def test_order_of_events_does_not_matter(steps, expected):
 @pytest.mark.parametrize(
     ("version", "back"), [(6, False), (7, True), (8, True)], ids=["late", "same-change", "later"]
 )
-def test_object_that_left_a_selection_may_return(version, back):
+def test_object_that_left_a_selection_may_return(version: Any, back: Any) -> None:
     store = Store()
     store.put(CONFIG_MAPS, config(5))
     store.remove(CONFIG_MAPS, config(7))
@@ -75,7 +75,7 @@ def test_object_that_left_a_selection_may_return(version, back):
 
 
 @given(st.permutations(range(7)))
-def test_any_order_of_the_events_of_one_object_has_the_same_result(order):
+def test_any_order_of_the_events_of_one_object_has_the_same_result(order: Any) -> None:
     """An object and its successor: the last change wins in every order of delivery."""
     life = [
         (PUT, config(1)),
@@ -93,7 +93,7 @@ def test_any_order_of_the_events_of_one_object_has_the_same_result(order):
     assert held(store) == ("u2", "6")
 
 
-def test_returns_whether_the_store_changed():
+def test_returns_whether_the_store_changed() -> None:
     store = Store()
     assert store.put(CONFIG_MAPS, config(5))
     assert not store.put(CONFIG_MAPS, config(5))
@@ -102,7 +102,7 @@ def test_returns_whether_the_store_changed():
     assert not store.forget(CONFIG_MAPS.ref(config(5)))
 
 
-def test_views_do_not_change():
+def test_views_do_not_change() -> None:
     store = Store()
     store.put(CONFIG_MAPS, config(1, name="a"))
     before = store.view()
@@ -117,7 +117,7 @@ def test_views_do_not_change():
     assert len(after.list(NODES)) == 1
 
 
-def test_views_of_an_unchanged_kind_share_its_objects():
+def test_views_of_an_unchanged_kind_share_its_objects() -> None:
     store = Store()
     store.put(CONFIG_MAPS, config(1))
     first, second = store.view(), store.view()
@@ -126,7 +126,7 @@ def test_views_of_an_unchanged_kind_share_its_objects():
     assert first._by_resource[CONFIG_MAPS] is second._by_resource[CONFIG_MAPS]
 
 
-def test_managed_fields_are_dropped_and_the_original_is_unchanged():
+def test_managed_fields_are_dropped_and_the_original_is_unchanged() -> None:
     original = config(1, metadata={"managedFields": [{"manager": "x"}]})
     store = Store()
     store.put(CONFIG_MAPS, original)
@@ -134,7 +134,7 @@ def test_managed_fields_are_dropped_and_the_original_is_unchanged():
     assert "managedFields" in original["metadata"]
 
 
-def test_managed_fields_of_mirror_pods_are_kept():
+def test_managed_fields_of_mirror_pods_are_kept() -> None:
     mark = {"kubernetes.io/config.mirror": "1"}
     managed = [{"manager": "kubelet"}]
     store = Store()
@@ -142,7 +142,7 @@ def test_managed_fields_of_mirror_pods_are_kept():
     assert store.view().list(PODS)[0]["metadata"]["managedFields"] == managed
 
 
-def test_list_is_sorted_and_filtered():
+def test_list_is_sorted_and_filtered() -> None:
     store = Store()
     for namespace, name, labels in [
         ("b", "2", {"app": "x"}),
@@ -161,7 +161,7 @@ def test_list_is_sorted_and_filtered():
     assert len(list(view)) == 3
 
 
-def test_synced_when_every_stream_was_listed():
+def test_synced_when_every_stream_was_listed() -> None:
     store = Store()
     streams = [Stream(CONFIG_MAPS, "ops"), Stream(NODES)]
     store.mark_listed(streams[0])
@@ -171,7 +171,7 @@ def test_synced_when_every_stream_was_listed():
     assert store.synced(streams)
 
 
-def test_memory_of_deletions_is_bounded():
+def test_memory_of_deletions_is_bounded() -> None:
     store = Store()
     for number in range(_TOMBSTONES + 50):
         store.remove(PODS, config(number + 1, name=f"installer-{number}"))

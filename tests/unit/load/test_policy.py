@@ -309,7 +309,7 @@ def test_policy_file_round_trips(policy: LoadPolicy) -> None:
                 name: getattr(again.source, name)
                 if policy.source.type == "MetricsServer" and name == "port"
                 else getattr(policy.source, name)
-                for name in SourceSpec.__slots__  # type: ignore[attr-defined]
+                for name in SourceSpec.__slots__
             }
         ),
         policy.cycle,

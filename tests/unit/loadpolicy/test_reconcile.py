@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from kube_scheduler_operator.load.policy_files import read_policy
 
 from .world import World
 
-BAD = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]}
-GOOD = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": "50%"}]}
+BAD: dict[str, Any] = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]}
+GOOD: dict[str, Any] = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": "50%"}]}
 
 
 def test_empty_spec_uses_cranes_policy_and_our_exporter(world: World) -> None:

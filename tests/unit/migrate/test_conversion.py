@@ -171,7 +171,7 @@ def test_profiles_are_converted_independently() -> None:
 
 
 def test_an_order_that_matters_is_kept() -> None:
-    lists = {"postFilter": sets("First DefaultPreemption", "DefaultPreemption")}
+    lists: dict[str, Any] = {"postFilter": sets("First DefaultPreemption", "DefaultPreemption")}
     made = convert(profile("v1beta2", **lists), target(stock=False)).config["profiles"][0]
     assert made["plugins"]["postFilter"] == lists["postFilter"]  # the list is explicit
     lists = {"multiPoint": sets("Later"), "bind": sets("DefaultBinder Mine", "*")}

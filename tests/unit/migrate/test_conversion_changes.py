@@ -356,7 +356,7 @@ def test_cloud_limits_are_kept_where_they_exist() -> None:
 
 
 def test_v1_loses_only_plugins_that_its_scheduler_does_not_have() -> None:
-    lists = {"filter": sets("EBSLimits NodeName", "* GCEPDLimits")}
+    lists: dict[str, Any] = {"filter": sets("EBSLimits NodeName", "* GCEPDLimits")}
     document = profile("v1", config={"CinderLimits": None}, **lists)
     assert conversion(document, "1.30").config["profiles"][0]["plugins"] == lists
     result = conversion(document, "1.35")

@@ -150,9 +150,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every place in a document."""
     yield path
     items = value.items() if isinstance(value, dict) else ()
-    if isinstance(value, list):
-        items = enumerate(value)
-    for key, item in items:
+    entries = enumerate(value) if isinstance(value, list) else ()
+    for key, item in (*items, *entries):
         yield from places(item, (*path, key))
 
 

@@ -19,11 +19,11 @@ from kube_scheduler_operator.load.policy_files import LoadedPolicy, read_spec
 from kube_scheduler_operator.migrate.changes import Severity
 from kube_scheduler_operator.migrate.crane_dynamic import DynamicConfig, read_dynamic
 from kube_scheduler_operator.migrate.crane_scheduler import (
-    ConvertedObjects,
     convert_dynamic,
     convert_dynamic_policy,
     load_policy_object,
 )
+from kube_scheduler_operator.migrate.objects import ConvertedObjects
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
@@ -127,7 +127,7 @@ def test_the_path_of_the_policy() -> None:
 
 
 def test_cranes_plugins_are_removed_and_other_fields_kept() -> None:
-    lists = {
+    lists: dict[str, Any] = {
         "filter": {"enabled": [DYNAMIC, {"name": "NodeResourceTopologyMatch"}]},
         "score": {
             "enabled": [{"name": "ImageLocality", "weight": 2}, DYNAMIC],
@@ -156,7 +156,7 @@ def test_cranes_plugins_are_removed_and_other_fields_kept() -> None:
 
 
 def test_a_plugin_without_an_equivalent_is_reported() -> None:
-    lists = {
+    lists: dict[str, Any] = {
         "filter": {"enabled": [DYNAMIC, {"name": "NodeResourceTopologyMatch"}]},
     }
     lost = changes_of(converted(config(profile(**lists))), Severity.LOST)
@@ -179,7 +179,7 @@ def test_the_control_planes_scheduler() -> None:
 
 
 def test_other_settings_become_a_scheduler_profile() -> None:
-    lists = {
+    lists: dict[str, Any] = {
         "filter": {"enabled": [DYNAMIC]},
         "score": {"disabled": [{"name": "ImageLocality"}]},
     }

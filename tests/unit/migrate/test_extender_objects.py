@@ -71,7 +71,7 @@ def test_a_secondary_scheduler_calls_its_extenders() -> None:
     assert found.kept == ()
 
 
-LOST = {
+LOST: dict[str, tuple[dict[str, Any], str, str]] = {
     "private key": (
         {"tlsConfig": {"certData": CERTIFICATE, "keyData": KEY, "caFile": "/ca"}},
         "extenders[0].tlsConfig", "set spec.tls.certFile and spec.tls.keyFile",

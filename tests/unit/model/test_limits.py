@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.base.json_text import exceeds_depth
 from kube_scheduler_operator.base.limits import DEPTH, OBJECT_DEPTH, SPEC_BYTES
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
@@ -79,7 +80,7 @@ def test_an_object_that_is_too_deep_is_cut_and_still_too_deep() -> None:
     given = snapshot(scheduler_profiles={"a": deep, "b": profile("b")})
     for _ in range(2):
         found = (bounded_snapshot(given).scheduler_profiles or {})["a"]
-        assert not limits.exceeds_depth(found, OBJECT_DEPTH)
+        assert not exceeds_depth(found, OBJECT_DEPTH)
         assert [one.reason for one in limit_problems(found["spec"])] == ["TooDeep"]
         assert found["metadata"] == deep["metadata"]
 

@@ -15,7 +15,7 @@ HASH = "kube-scheduler-operator.dev/content-hash"
 
 def entry(manager: str, **fields: dict[str, str]) -> dict[str, Any]:
     """An entry of managedFields, as the API server writes it."""
-    metadata = {
+    metadata: dict[str, Any] = {
         f"f:{group}": {".": {}, **{f"f:{key}": {} for key in keys}}
         for group, keys in fields.items()
     }

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
+from kube_scheduler_operator.base.objects import mapping
 from kube_scheduler_operator.kube.resource import CONFIGURED
 from kube_scheduler_operator.offline.json_schemas import (
     CATALOG,
@@ -79,7 +80,7 @@ def test_what_the_schema_of_an_object_refuses_the_definition_refuses(kind: str) 
         "apiVersion": f"{resource.group}/{resource.version}", "kind": kind,
         "metadata": {"name": "cluster"},
     }  # fmt: skip
-    spec = schema.schema["properties"]["spec"]
+    spec = dict(mapping(schema.schema))["properties"]["spec"]
     made = list(violations({"properties": {"spec": spec}}, head))
     assert len(made) > 5
     for what, value in made:

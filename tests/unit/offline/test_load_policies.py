@@ -35,7 +35,7 @@ def test_good_ones() -> None:
 
 
 def test_error_is_reported_once_with_the_operators_message() -> None:
-    limit = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]}
+    limit: dict[str, Any] = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]}
     (line,) = reported(load_policy(**limit))
     assert line.startswith("error spec.predicates[0].maxLimit: 65 is not a fraction")
 

@@ -11,13 +11,13 @@ from kube_scheduler_operator.base.findings import format_path
 from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.offline.checks import CheckOptions, parse_path
 from kube_scheduler_operator.offline.validate import (
-    KIND,
     KINDS,
     Diagnosis,
     ValidationReport,
     validate,
 )
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.schedulerconfig.schema import KIND
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.schedulerconfig.warnings import NO_KUBECONFIG
 

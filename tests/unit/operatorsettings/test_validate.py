@@ -79,7 +79,7 @@ def test_everything_at_once() -> None:
 
 
 def test_zero_values_count_as_unset() -> None:
-    zero = {
+    zero: dict[str, Any] = {
         "resources": {"requests": {"cpu": 0, "memory": "0"}, "limits": {}},
         "env": [], "annotations": {}, "priorityClassName": "", "hostFiles": [], "removeAdopted": [],
     }  # fmt: skip
@@ -328,7 +328,7 @@ def test_a_check_is_off_without_its_fields_and_with_zero_values() -> None:
         assert found.findings == ()
         assert placement_settings(found.spec) == PlacementSettings("Off", 300, "")
     assert placement_settings(None) == PlacementSettings("Off", 300, "")
-    chosen = {"mode": "Gate", "timeoutSeconds": 60, "approved": "0" * 64}
+    chosen: dict[str, Any] = {"mode": "Gate", "timeoutSeconds": 60, "approved": "0" * 64}
     assert placement_settings(checked(**chosen).spec) == PlacementSettings("Gate", 60, "0" * 64)
 
 

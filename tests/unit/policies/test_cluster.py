@@ -105,7 +105,8 @@ STEPS = st.lists(
 def test_sums_equal_a_recomputation_and_indices_are_unique(
     steps: list[tuple[str, str, int]],
 ) -> None:
-    cluster, placed = Cluster(time.time), {}
+    cluster = Cluster(time.time)
+    placed: dict[str, Any] = {}
     for what, name, size in steps:
         if what == "node":
             cluster.set_node(node(name, cpu=str(size)))

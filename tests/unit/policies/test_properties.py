@@ -56,7 +56,7 @@ def figures(draw: st.DrawFn) -> dict[str, float]:
     return found
 
 
-def annotations(output: Mapping[str, float], at: float) -> dict[str, str]:
+def written_figures(output: Mapping[str, float], at: float) -> dict[str, str]:
     reported = {**usage(at, **output)}
     for name, value in output.items():
         reported[name] = f"{value:.5f},{rfc3339(at)}"
@@ -113,7 +113,7 @@ class World:
             # A measurement is never older than the one before it.
             at = max(self.clock.now - ago, self.measured.get(name, 0.0))
             self.measured[name] = at
-            self.nodes[name] = node(name, cpu, memory, annotations(output, at))
+            self.nodes[name] = node(name, cpu, memory, written_figures(output, at))
             self.cluster.set_node(self.nodes[name])
         elif what == "pod":
             key, name, cpu, memory, limit = rest

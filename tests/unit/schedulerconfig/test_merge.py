@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.schedulerconfig import merge, merge_plain, merge_with_jsonmerge
+from kube_scheduler_operator.schedulerconfig.entry_names import Merge
 from kube_scheduler_operator.schedulerconfig.go_values import without_nulls
 from kube_scheduler_operator.schedulerconfig.merge import (
     TypeMetaError,
@@ -20,7 +21,10 @@ from kube_scheduler_operator.schedulerconfig.merge import (
 )
 
 KIND = {"apiVersion": "foo", "kind": "the-kind"}
-ENGINES = {"jsonmerge": merge_with_jsonmerge.engine, "plain": merge_plain.engine}
+ENGINES: dict[str, Callable[..., Merge]] = {
+    "jsonmerge": merge_with_jsonmerge.engine,
+    "plain": merge_plain.engine,
+}
 
 
 @pytest.fixture(params=ENGINES, scope="module", autouse=True)

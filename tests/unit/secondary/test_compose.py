@@ -76,9 +76,13 @@ def test_settings_apply_except_to_the_lease() -> None:
 
 
 def test_profiles_of_the_spec_are_used_unless_others_are_passed() -> None:
-    first, second = {"percentageOfNodesToScore": 10}, {"schedulerName": "two"}
+    first: dict[str, Any] = {"percentageOfNodesToScore": 10}
+    second: dict[str, Any] = {"schedulerName": "two"}
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", "profiles": [first, second]}}
-    own = [{"percentageOfNodesToScore": 10, "schedulerName": "mine"}, {"schedulerName": "two"}]
+    own: list[dict[str, Any]] = [
+        {"percentageOfNodesToScore": 10, "schedulerName": "mine"},
+        {"schedulerName": "two"},
+    ]
     assert compose(read(obj), KUBEADM, V135, stock=True).config["profiles"] == own
     passed = [*own, {"schedulerName": "added"}]
     composition = compose(read(obj), KUBEADM, V135, stock=True, profiles=passed)

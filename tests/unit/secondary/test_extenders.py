@@ -16,7 +16,7 @@ from kube_scheduler_operator.programs.extender.config_reader import from_documen
 from .world import BEGIN, NAME, World, crashing, refusing
 
 SAFE = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 90}}]}
-URL = {"url": "http://10.0.0.1/x", "verbs": {"filter": "filter"}}
+URL: dict[str, Any] = {"url": "http://10.0.0.1/x", "verbs": {"filter": "filter"}}
 
 
 def config(world: World) -> Any:

@@ -12,7 +12,8 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, RKE2, Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.content import CONFIG_DIRECTORY, SecondaryContent, content_of
+from kube_scheduler_operator.secondary.compose import CONFIG_DIRECTORY
+from kube_scheduler_operator.secondary.content import SecondaryContent, content_of
 from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
 
 from ...conftest import Golden
@@ -119,7 +120,7 @@ def test_replicas_are_spread_and_tolerate_control_plane_nodes() -> None:
     bare = pod(tolerations=[], topologySpreadConstraints=[])
     assert (bare["tolerations"], bare["topologySpreadConstraints"]) == ([], [])
     assert "affinity" not in bare
-    own = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}
+    own: dict[str, Any] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}
     assert pod(affinity=own)["affinity"] == own
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_a_lease_that_its_leader_has_just_released_is_not_a_failure(world: World
 
 
 @pytest.mark.parametrize("change", [{"replicas": 3}, {"replicas": 1}])
-def test_scaling_does_not_change_the_configuration(world: World, change: dict[str, int]) -> None:
+def test_scaling_does_not_change_the_configuration(world: World, change: dict[str, Any]) -> None:
     hash_ = world.installed(replicas=2)
     world.put(**change)
     world.run()

@@ -11,6 +11,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import DEPLOYMENTS
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary import reconcile as module
+from kube_scheduler_operator.secondary.plan import plan
 from kube_scheduler_operator.secondary.reconcile import control_plane_names, secondary_schedulers
 
 from .world import IMAGE, NAMESPACE, World
@@ -71,8 +72,6 @@ def test_an_invalid_scheduler_degrades_the_operator_and_stops_no_other(world: Wo
 def test_an_unexpected_error_in_one_stops_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = module.plan
-
     def broken(snapshot: Any, obj: Any, *rest: Any) -> Any:
         if obj["metadata"]["name"] == "b":
             raise KeyError("x")

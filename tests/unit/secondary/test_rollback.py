@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SECONDARY_SCHEDULERS
@@ -215,8 +216,11 @@ def test_a_waiting_pod_is_reported_and_not_rolled_back(world: World) -> None:
     world.put(image="example.com/mine:v1")
     world.run()
     new = world.running()
-    waiting = {"name": "preflight", "state": {"waiting": {"reason": "ErrImagePull"}}}
-    status = {"initContainerStatuses": [waiting]}
+    waiting: dict[str, Any] = {
+        "name": "preflight",
+        "state": {"waiting": {"reason": "ErrImagePull"}},
+    }
+    status: dict[str, Any] = {"initContainerStatuses": [waiting]}
     world.pod(new, **status)
     world.run()
     assert world.condition(names.DEGRADED)[0] == "False", "not yet"

@@ -130,7 +130,7 @@ def test_kinds_that_scheduling_does_not_read_never_enter(kind: str) -> None:
 
 
 def test_a_claim_keeps_its_binding() -> None:
-    claim = {
+    claim: dict[str, Any] = {
         "metadata": {"name": "c", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
         "spec": {"volumeName": "v", "accessModes": ["ReadWriteOnce"]},
         "status": {"phase": "Bound"},

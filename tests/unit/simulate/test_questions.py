@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator import __version__
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.decisions import PodDecision
@@ -122,7 +123,7 @@ def test_every_question_has_annotations_for_its_json(name: str) -> None:
 )
 def test_a_question_of_another_version_is_refused(changed: dict[str, Any], message: str) -> None:
     head = {
-        "version": questions.__version__,
+        "version": __version__,
         "question": "explain",
         "arguments": {},
         "options": {"config": {}},
@@ -170,7 +171,7 @@ def test_an_answer_that_is_none_is_an_error(content: bytes, message: str) -> Non
 
 
 async def test_an_answer_comes_from_the_program_of_the_other_process() -> None:
-    seen = {}
+    seen: dict[str, Any] = {}
 
     async def ask(world: World, options: RunOptions, pod: str) -> list[str]:
         seen.update(binary=options.binary, version=world.version)

@@ -18,10 +18,11 @@ import pytest
 
 from kube_scheduler_operator.simulate import questions, service
 from kube_scheduler_operator.simulate.configuration import default_configuration
+from kube_scheduler_operator.simulate.job import PATH
 from kube_scheduler_operator.simulate.process import SimulationError
 from kube_scheduler_operator.simulate.questions import NO_BINARY, request
 from kube_scheduler_operator.simulate.run import RunOptions
-from kube_scheduler_operator.simulate.service import PATH, Service, ServiceOptions
+from kube_scheduler_operator.simulate.service import Service, ServiceOptions
 from kube_scheduler_operator.simulate.world import World
 
 KEY = {"Authorization": "Bearer key"}

@@ -70,12 +70,12 @@ async def test_invalid_token_needs_no_access_review() -> None:
 
 class Counting:
     def __init__(self, *, allowed: bool) -> None:
-        self.calls: list[tuple[str, str]] = []
+        self.calls: list[tuple[str | User, str]] = []
         self.allowed = allowed
         self.error: Exception | None = None
 
-    async def __call__(self, token: str, path: str) -> AuthorizationResult:
-        self.calls.append((token, path))
+    async def __call__(self, client: str | User, path: str) -> AuthorizationResult:
+        self.calls.append((client, path))
         if self.error:
             raise self.error
         return AuthorizationResult(authenticated=True, allowed=self.allowed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -302,7 +303,10 @@ async def test_without_the_right_to_read_schedulers_the_rule_is_named(cluster: C
 
 async def test_labels_of_other_clients_are_named(cluster: Cluster) -> None:
     pod = mirror("a", STOCK)
-    fields = {"f:annotations": {"f:kubernetes.io/config.mirror": {}}, "f:labels": {}}
+    fields: dict[str, Any] = {
+        "f:annotations": {"f:kubernetes.io/config.mirror": {}},
+        "f:labels": {},
+    }
     for key in pod["metadata"]["labels"]:
         fields["f:labels"][f"f:{key}"] = {}
     for key in pod["metadata"]["annotations"]:
@@ -320,7 +324,8 @@ async def test_a_cluster_that_is_adopted_shows_the_record(cluster: Cluster) -> N
     env = [{"name": "GOGC", "value": "50"}]
     pod_settings = {"annotations": {"token": "hunter2"}, "container": {"env": env}}
     record = {"pod": pod_settings, "config": CONFIG}
-    made.parts[names.POD][names.ADOPTED_KEY] = json.dumps(record)
+    pod_part = {**made.parts[names.POD], names.ADOPTED_KEY: json.dumps(record)}
+    made = replace(made, parts={**made.parts, names.POD: pod_part})
     cluster.revision(3, made)
     arguments = {"arguments": {"v": ["4"]}}
     cluster.kubescheduler({"a": 3}, observedConfig=arguments)

@@ -155,7 +155,7 @@ def test_a_configuration_in_a_config_map(file: Write, capsys: Any) -> None:
 
 
 OLD = yaml.safe_dump(component("v1beta3", profiles=[{"schedulerName": "packed"}]))
-INSIDE = {
+INSIDE: dict[str, dict[str, Any]] = {
     "AKS": {
         "apiVersion": "aks.azure.com/v1alpha1",
         "kind": "SchedulerConfiguration",

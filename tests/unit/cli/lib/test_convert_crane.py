@@ -55,7 +55,7 @@ def test_the_policy_from_the_same_file(folder: Path, capsys: Any) -> None:
 
 
 def test_the_policy_from_the_config_map_that_has_the_name(folder: Path, capsys: Any) -> None:
-    other = {**CRANE_POLICY, "spec": {**CRANE_POLICY["spec"], "predicate": []}}  # type: ignore[dict-item]
+    other = {**CRANE_POLICY, "spec": {**CRANE_POLICY["spec"], "predicate": []}}
     maps = {
         "kind": "ConfigMap",
         "apiVersion": "v1",
@@ -123,7 +123,7 @@ def test_a_second_scheduler(folder: Path, capsys: Any) -> None:
 
 
 def test_a_second_scheduler_keeps_its_own_name(folder: Path, capsys: Any) -> None:
-    own = {**CONFIG, "profiles": [{**CONFIG["profiles"][0], "schedulerName": "loaded"}]}  # type: ignore[index,dict-item]
+    own = {**CONFIG, "profiles": [{**CONFIG["profiles"][0], "schedulerName": "loaded"}]}
     assert run("-f", write(folder / "own.yaml", own, CRANE_POLICY), "--to", "second") == 0
     assert "SecondaryScheduler loaded" in kinds(capsys)
 

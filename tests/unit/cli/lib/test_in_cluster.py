@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -16,7 +17,6 @@ import pytest
 from aiohttp import web
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.lib import in_cluster
 from kube_scheduler_operator.kube.resource import (
     DEPLOYMENTS,
     EVENTS,
@@ -36,7 +36,7 @@ from ..conftest import IMAGE, NAMESPACE, PORTFORWARD, Cluster, Done, content, re
 
 OPERATOR_IMAGE = "registry.example/operator:1"
 WHY = ("why", "shop/web", "--platform", "kubeadm")
-RUNNING = {"state": {"running": {}}}
+RUNNING: dict[str, Any] = {"state": {"running": {}}}
 
 
 def waiting(reason: str, message: str = "") -> dict[str, Any]:
@@ -197,7 +197,7 @@ async def test_without_a_program_here_the_answer_comes_from_a_job_that_is_delete
 async def test_the_key_of_requests_is_not_in_the_job(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_cluster.secrets, "token_urlsafe", lambda _: "one-time")
+    monkeypatch.setattr(secrets, "token_urlsafe", lambda _: "one-time")
     assert (await world.run(*WHY)).code == 0
     text = json.dumps(world.job)
     assert "one-time" not in text

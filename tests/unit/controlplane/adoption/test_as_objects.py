@@ -96,7 +96,7 @@ def test_the_configuration_is_equal_in_effect_with_the_objects(name: str, profil
 def test_a_deleted_object_brings_the_adopted_profile_back() -> None:
     before = stock(CONFIGURATION)
     objects = adopted_objects(adopted(before).config, effective(before)).objects
-    edited = applied(objects)
+    edited: Any = applied(objects)
     edited["scheduler_profiles"]["second"]["spec"] = {"base": "NoScoring"}
     assert by_effect(effective(stock(CONFIGURATION, **edited))) != by_effect(effective(before))
     assert by_effect(effective(stock(CONFIGURATION))) == by_effect(effective(before))

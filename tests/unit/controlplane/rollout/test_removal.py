@@ -11,7 +11,8 @@ from kube_scheduler_operator.controlplane.rollout.removal import Removal, remove
 from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
 
-from .test_roll_out import EVICTED, NOW, created, installer, node, operand
+from ....builders import node
+from .test_roll_out import EVICTED, NOW, created, installer, operand
 
 KEPT = Result(InstallerOutcome.KEPT, 0, "a", 0, reason="nothing was there")
 

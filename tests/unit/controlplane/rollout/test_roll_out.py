@@ -654,7 +654,11 @@ def test_an_installed_revision_counts_only_when_the_api_agrees(pods: dict[str, A
 
 
 def test_an_installed_revision_that_is_ready_becomes_current_and_good() -> None:
-    fields = {"lastFailedRevision": 2, "lastFailedCount": 1, "lastFailedTime": BEFORE}
+    fields: dict[str, Any] = {
+        "lastFailedRevision": 2,
+        "lastFailedCount": 1,
+        "lastFailedTime": BEFORE,
+    }
     pods = ready("a", number=2)
     done = replace(INSTALLED, retry=1)
     result = on_its_way(installer("a", 2, done, retry=1), pods=pods, fields=fields)
@@ -886,7 +890,7 @@ def test_pods_of_a_replaced_machine_are_deleted_and_ignored() -> None:
 )
 def test_back_off_grows_to_its_limit_and_does_not_overflow(failures: int, wait: float) -> None:
     # Theirs overflows at 51 failures and then retries without any wait.
-    fields = {"lastFailedRevision": 2, "lastFailedCount": failures}
+    fields: dict[str, Any] = {"lastFailedRevision": 2, "lastFailedCount": failures}
     fields["lastFailedTime"] = rfc3339(NOW)
     result = on_its_way(fields=fields)
     assert created(result) == []
@@ -898,13 +902,13 @@ def test_back_off_grows_to_its_limit_and_does_not_overflow(failures: int, wait: 
 @pytest.mark.parametrize("ahead", [560.0, 1200.0, 1e8])
 def test_a_failure_in_the_future_delays_no_attempt(ahead: float) -> None:
     """A process with another clock recorded it, or etcd was restored."""
-    fields = {"lastFailedRevision": 2, "lastFailedCount": 1}
+    fields: dict[str, Any] = {"lastFailedRevision": 2, "lastFailedCount": 1}
     fields["lastFailedTime"] = rfc3339(NOW + timedelta(seconds=ahead))
     assert created(on_its_way(fields=fields)) == ["installer-2-retry-1-a"]
 
 
 def test_after_the_wait_the_next_attempt_has_its_own_pod() -> None:
-    fields = {"lastFailedRevision": 2, "lastFailedCount": 1}
+    fields: dict[str, Any] = {"lastFailedRevision": 2, "lastFailedCount": 1}
     fields["lastFailedTime"] = rfc3339(NOW - timedelta(seconds=15))
     result = on_its_way(installer("a", 2, EVICTED), fields=fields)
     assert created(result) == ["installer-2-retry-1-a"]
@@ -971,7 +975,7 @@ def test_an_installed_revision_in_the_kubelets_back_off_is_not_late() -> None:
 
 def test_no_node_moves_while_schedulers_may_still_exit_due_to_an_outage() -> None:
     recovered = NOW - timedelta(seconds=5)
-    given = {"answered_since": recovered, "recovered_at": recovered}
+    given: dict[str, Any] = {"answered_since": recovered, "recovered_at": recovered}
     staged = [installer(name, 2, STAGED, permission=False) for name in "ab"]
     entries, pods = [node_status("a", 1), node_status("b", 1)], ready("a", "b")
     result = step(entries, pods=pods, installers=staged, **given)

@@ -42,7 +42,7 @@ CHECKS = {check.name: check for check in (*BEFORE, *AFTER)}
 
 def results(name: str, table: Any = None, **facts: Any) -> tuple[CheckResult, ...]:
     check = next(one for one in (table or (*BEFORE, *AFTER)) if one.name == name)
-    wrapped = {
+    wrapped: dict[str, Any] = {
         key: value if key in ("ahead", "platform", "server_version", "own_crds", "kinds", "images")
         else Observed(value)
         for key, value in facts.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -45,7 +45,7 @@ class Server:
         self.failures.append(str(error))
         self.failed.set()
 
-    async def _watch(self, *, settings: kopf.OperatorSettings, **_: Any):
+    async def _watch(self, *, settings: kopf.OperatorSettings, **_: Any) -> AsyncIterator[Any]:
         (selector,) = settings.watching.label_selectors.collect(KOPF_NODES)
         self.opened.append(selector)
         while True:
@@ -81,7 +81,7 @@ async def received(
         failed=server.fail,
         rewound=server.rewound.append,
     )
-    stream = made.watch(settings=kopf.OperatorSettings(), resource=KOPF_NODES, namespace=None)
+    stream: Any = made.watch(settings=kopf.OperatorSettings(), resource=KOPF_NODES, namespace=None)
     found: list[Any] = []
     async with aclosing(stream) as events, asyncio.timeout(5):
         async for event in events:
@@ -95,14 +95,14 @@ async def received(
     return found
 
 
-async def test_objects_of_all_selectors_come_before_the_one_mark(server):
+async def test_objects_of_all_selectors_come_before_the_one_mark(server: Server) -> None:
     server.send(FIRST, node(None, 5), LISTED)
     server.send(SECOND, node(None, 6, "u2"), LISTED, node("MODIFIED", 7, "u2"))
     found = await received(server, 5)
     assert found == [(None, 5), ("DELETED", 5), (None, 6), LISTED, ("MODIFIED", 7)]
 
 
-async def test_object_that_loses_one_of_two_labels_is_not_deleted(server):
+async def test_object_that_loses_one_of_two_labels_is_not_deleted(server: Server) -> None:
     server.send(FIRST, node(None, 5), LISTED, node("MODIFIED", 6))
     server.send(SECOND, node(None, 5), LISTED, node("DELETED", 6), node("BOOKMARK", 9))
     found = await received(server, 5)
@@ -110,20 +110,22 @@ async def test_object_that_loses_one_of_two_labels_is_not_deleted(server):
     assert set(found) == {(None, 5), LISTED, ("MODIFIED", 6), ("BOOKMARK", 9)}
 
 
-async def test_object_that_loses_both_labels_is_deleted_once(server):
+async def test_object_that_loses_both_labels_is_deleted_once(server: Server) -> None:
     server.send(FIRST, node(None, 5), LISTED, node("DELETED", 6), node("BOOKMARK", 9))
     server.send(SECOND, node(None, 5), LISTED, node("DELETED", 6), node("BOOKMARK", 9))
     found = await received(server, 6)
     assert found.count(("DELETED", 6)) == 1
 
 
-async def test_label_that_comes_back_brings_the_object_back(server):
+async def test_label_that_comes_back_brings_the_object_back(server: Server) -> None:
     server.send(FIRST, node(None, 5), LISTED, node("DELETED", 6), node("ADDED", 7))
     server.send(SECOND, LISTED)
     assert await received(server, 4) == [(None, 5), LISTED, ("DELETED", 6), ("ADDED", 7)]
 
 
-async def test_successor_is_not_hidden_by_the_late_deletion_of_the_object_it_replaced(server):
+async def test_successor_is_not_hidden_by_the_late_deletion_of_the_object_it_replaced(
+    server: Server,
+) -> None:
     server.send(FIRST, node(None, 5), LISTED, node("DELETED", 6), node("ADDED", 7, "u2"))
     server.send(SECOND, node(None, 5), LISTED)
     found = await received(server, 5)
@@ -131,7 +133,7 @@ async def test_successor_is_not_hidden_by_the_late_deletion_of_the_object_it_rep
     assert (None, 5) in found
 
 
-async def test_no_list_is_older_than_an_event_before_it(server):
+async def test_no_list_is_older_than_an_event_before_it(server: Server) -> None:
     """A list that began before another one looks like a restore of etcd from a backup."""
     server.send(FIRST, node(None, 8), LISTED, node("MODIFIED", 9))
     found = asyncio.create_task(received(server, 4))
@@ -143,7 +145,7 @@ async def test_no_list_is_older_than_an_event_before_it(server):
 
 
 @pytest.mark.parametrize("selector", [FIRST, SECOND])
-async def test_all_are_listed_again_when_one_watch_fails(server, selector):
+async def test_all_are_listed_again_when_one_watch_fails(server: Server, selector: Any) -> None:
     server.send(FIRST, node(None, 5), LISTED)
     server.send(SECOND, LISTED)
     server.send(selector, OSError("broken"))
@@ -160,7 +162,9 @@ async def test_all_are_listed_again_when_one_watch_fails(server, selector):
     assert server.opened == [FIRST, SECOND] * 2
 
 
-async def test_one_silent_watch_is_listed_again_although_the_other_one_has_events(server):
+async def test_one_silent_watch_is_listed_again_although_the_other_one_has_events(
+    server: Server,
+) -> None:
     server.send(FIRST, node(None, 5), LISTED)
     server.send(SECOND, LISTED)
 

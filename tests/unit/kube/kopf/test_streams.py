@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import dataclasses
+import datetime
 import importlib
 import inspect
 import itertools
 import logging
 import sys
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
@@ -42,11 +44,13 @@ def shorter(events: list[Any]) -> list[Any]:
     ]
 
 
-async def streamed(monkeypatch, rounds: list[list[Any]], count: int, **table: Any) -> list[Any]:
+async def streamed(
+    monkeypatch: pytest.MonkeyPatch, rounds: list[list[Any]], count: int, **table: Any
+) -> list[Any]:
     """The first `count` events for these `rounds` of kopf's stream."""
     remaining = iter(rounds)
 
-    async def infinite_watch(**_: Any):
+    async def infinite_watch(**_: Any) -> AsyncIterator[Any]:
         for event in next(remaining):
             if isinstance(event, Exception):
                 raise event
@@ -60,7 +64,7 @@ async def streamed(monkeypatch, rounds: list[list[Any]], count: int, **table: An
         failed=table.get("failed", lambda *_: None),
     )
     out: list[Any] = []
-    stream = made.watch(
+    stream: Any = made.watch(
         settings=kopf.OperatorSettings(),
         resource=dataclasses.replace(CONFIG_MAPS),
         namespace="ops",
@@ -76,7 +80,9 @@ async def streamed(monkeypatch, rounds: list[list[Any]], count: int, **table: An
 LISTED = watching.Bookmark.LISTED
 
 
-async def test_deletion_of_a_replaced_object_comes_before_its_successor(monkeypatch):
+async def test_deletion_of_a_replaced_object_comes_before_its_successor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     out = await streamed(
         monkeypatch,
         [[listed("a", "old"), LISTED], [listed("a", "new"), LISTED]],
@@ -85,7 +91,9 @@ async def test_deletion_of_a_replaced_object_comes_before_its_successor(monkeypa
     assert shorter(out) == [(None, "old"), LISTED, ("DELETED", "old"), (None, "new"), LISTED]
 
 
-async def test_deletions_of_vanished_objects_come_before_the_bookmark(monkeypatch):
+async def test_deletions_of_vanished_objects_come_before_the_bookmark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     out = await streamed(
         monkeypatch,
         [[listed("a", "1"), listed("b", "2"), LISTED], [listed("b", "2"), LISTED]],
@@ -94,7 +102,7 @@ async def test_deletions_of_vanished_objects_come_before_the_bookmark(monkeypatc
     assert shorter(out)[3:] == [(None, "2"), ("DELETED", "1"), LISTED]
 
 
-async def test_incomplete_list_deletes_nothing(monkeypatch):
+async def test_incomplete_list_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = [listed("a", "1"), OSError("broken")]
     out = await streamed(
         monkeypatch,
@@ -106,12 +114,14 @@ async def test_incomplete_list_deletes_nothing(monkeypatch):
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
 async def test_a_stream_that_is_closed_beside_its_sources_is_not_requested_again(
-    monkeypatch, order
-):
+    monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
+) -> None:
     """kopf drops streams unclosed; the loop closes all generators that are garbage side by side."""
-    requests, failures, generators = [], [], []
+    requests: list[int] = []
+    failures: list[Exception] = []
+    generators: list[AsyncGenerator[Any, None]] = []
 
-    async def infinite_watch(**_: Any):
+    async def infinite_watch(**_: Any) -> AsyncIterator[Any]:
         requests.append(1)
         yield LISTED
         await asyncio.Event().wait()
@@ -135,7 +145,9 @@ async def test_a_stream_that_is_closed_beside_its_sources_is_not_requested_again
     assert (len(requests), failures, unfinished) == (1, [], set())
 
 
-async def test_object_that_the_watch_deleted_is_not_deleted_again(monkeypatch):
+async def test_object_that_the_watch_deleted_is_not_deleted_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     out = await streamed(
         monkeypatch,
         [[listed("a", "1"), LISTED, listed("a", "1", "DELETED")], [LISTED]],
@@ -144,7 +156,9 @@ async def test_object_that_the_watch_deleted_is_not_deleted_again(monkeypatch):
     assert shorter(out) == [(None, "1"), LISTED, ("DELETED", "1"), LISTED]
 
 
-async def test_late_deletion_of_a_replaced_object_does_not_hide_that_of_its_successor(monkeypatch):
+async def test_late_deletion_of_a_replaced_object_does_not_hide_that_of_its_successor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     out = await streamed(
         monkeypatch,
         [[LISTED, listed("a", "new", "ADDED"), listed("a", "old", "DELETED")], [LISTED]],
@@ -153,7 +167,9 @@ async def test_late_deletion_of_a_replaced_object_does_not_hide_that_of_its_succ
     assert shorter(out)[3:] == [("DELETED", "new"), LISTED]
 
 
-async def test_stream_counts_as_listed_after_the_events_of_its_list_only(monkeypatch):
+async def test_stream_counts_as_listed_after_the_events_of_its_list_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     marks: list[Stream] = []
     out = await streamed(
         monkeypatch,
@@ -167,7 +183,7 @@ async def test_stream_counts_as_listed_after_the_events_of_its_list_only(monkeyp
     assert streams.TICKET not in out[2]
 
 
-async def test_undeclared_streams_stay_idle(monkeypatch):
+async def test_undeclared_streams_stay_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "infinite_watch", lambda **_: pytest.fail("sent a request"))
     made = streams.Streams(
         [WatchSpec(CONFIG_MAPS, "ops")],
@@ -176,7 +192,7 @@ async def test_undeclared_streams_stay_idle(monkeypatch):
         failed=lambda *_: None,
     )
     for resource, namespace in [(CONFIG_MAPS, "kube-system"), (PODS, "ops"), (PODS, None)]:
-        stream = made.watch(
+        stream: Any = made.watch(
             settings=kopf.OperatorSettings(), resource=resource, namespace=namespace
         )
         with pytest.raises(TimeoutError):
@@ -190,15 +206,15 @@ REMEDY = (
 )
 
 
-def test_kopf_looks_up_its_stream_generator_in_the_module_where_it_is_replaced():
+def test_kopf_looks_up_its_stream_generator_in_the_module_where_it_is_replaced() -> None:
     change = REMEDY.format("_core.reactor.queueing.watcher calls _cogs.clients.watching")
     source = inspect.getsource(queueing.watcher)
     assert "watching.infinite_watch(" in source, change
     assert "watching.Bookmark" in source, change
-    assert queueing.watching is watching, change
+    assert vars(queueing)["watching"] is watching, change
 
 
-def test_stream_generator_of_kopf_can_run_one_round():
+def test_stream_generator_of_kopf_can_run_one_round() -> None:
     change = REMEDY.format("_cogs.clients.watching.infinite_watch and Bookmark")
     parameters = {"settings", "resource", "namespace", "operator_paused", "_iterations"}
     assert set(inspect.signature(imports.infinite_watch).parameters) == parameters, change
@@ -207,13 +223,13 @@ def test_stream_generator_of_kopf_can_run_one_round():
 
 
 @pytest.mark.parametrize("name", imports.LOGGERS.values())
-def test_logger_of_kopf_exists_under_the_name_that_is_silenced(name):
+def test_logger_of_kopf_exists_under_the_name_that_is_silenced(name: Any) -> None:
     change = REMEDY.format(f"the logger of the module {name}")
     source = inspect.getsource(importlib.import_module(name))
     assert "logger = logging.getLogger(__name__)" in source, change
 
 
-def test_warnings_that_are_silenced_are_still_those_of_kopf():
+def test_warnings_that_are_silenced_are_still_those_of_kopf() -> None:
     sources = {
         name: inspect.getsource(importlib.import_module(logger))
         for name, logger in imports.LOGGERS.items()
@@ -224,8 +240,8 @@ def test_warnings_that_are_silenced_are_still_those_of_kopf():
     assert "OS signals are ignored" in sources["running"], change
 
 
-def test_changed_kopf_is_refused_with_the_remedy(monkeypatch):
-    async def infinite_watch(*, settings: Any, kind: Any):
+def test_changed_kopf_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def infinite_watch(*, settings: Any, kind: Any) -> AsyncIterator[Any]:
         yield None
 
     monkeypatch.setattr(imports, "infinite_watch", infinite_watch)
@@ -233,17 +249,17 @@ def test_changed_kopf_is_refused_with_the_remedy(monkeypatch):
         streams.install(streams.Streams([], tuning=QUICK, listed=print, failed=print))
 
 
-def test_other_operators_in_the_process_use_the_original_stream_generator():
+def test_other_operators_in_the_process_use_the_original_stream_generator() -> None:
     made = streams.Streams([], tuning=QUICK, listed=print, failed=print)
     contextvars.copy_context().run(streams.install, made)
     assert watching.infinite_watch is streams._dispatch
-    stream = watching.infinite_watch(
+    stream: Any = watching.infinite_watch(
         settings=kopf.OperatorSettings(), resource=None, namespace=None
     )
     assert stream.ag_code is imports.infinite_watch.__code__
 
 
-def test_each_stream_has_the_selectors_of_its_watch():
+def test_each_stream_has_the_selectors_of_its_watch() -> None:
     watch = WatchSpec(PODS, "ops", label_selector="a=b", field_selector="metadata.name=x")
     base = kopf.OperatorSettings()
     settings.configure(base, QUICK)
@@ -255,13 +271,13 @@ def test_each_stream_has_the_selectors_of_its_watch():
     assert base.watching.label_selectors.collect(pods) == []
 
 
-def test_lists_are_read_in_pages():
+def test_lists_are_read_in_pages() -> None:
     base = kopf.OperatorSettings()
     settings.configure(base, QUICK)
     assert base.watching.chunk_size == 500
 
 
-def test_settings_make_kopf_only_watch():
+def test_settings_make_kopf_only_watch() -> None:
     result = kopf.OperatorSettings()
     settings.configure(result, settings.Tuning())
     assert result.queueing.worker_limit is None  # with indices a limit dead-locks kopf
@@ -274,7 +290,7 @@ def test_settings_make_kopf_only_watch():
     assert isinstance(result.persistence.progress_storage, settings.NoProgress)
 
 
-def test_storages_store_nothing():
+def test_storages_store_nothing() -> None:
     body = kopf.Body({"metadata": {"annotations": {}}, "spec": {"a": 1}})
     patch = kopf.Patch()
     diffbase, progress = settings.NoDiffBase(), settings.NoProgress()
@@ -285,18 +301,21 @@ def test_storages_store_nothing():
     progress.touch(body=body, patch=patch, value="x")
     assert essence == {}
     assert diffbase.fetch(body=body) is None
-    assert progress.fetch(key="x", body=body) is None
+    fetched: Any = progress.fetch
+    assert fetched(key="x", body=body) is None
     assert progress.clear(essence=essence) is essence
     assert not patch
 
 
-def test_kopf_is_quiet_below_warnings():
+def test_kopf_is_quiet_below_warnings() -> None:
     settings.quiet()
     assert not logging.getLogger("kopf.objects").isEnabledFor(logging.INFO)
     assert not logging.getLogger("kopf._cogs.clients.watching").isEnabledFor(logging.WARNING)
 
 
-async def test_early_login_reloads_credentials_and_backs_off(monkeypatch):
+async def test_early_login_reloads_credentials_and_backs_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     loads: list[int] = []
 
     def load() -> Access:
@@ -315,13 +334,16 @@ async def test_early_login_reloads_credentials_and_backs_off(monkeypatch):
     assert first.expiration is not None
 
 
-async def test_login_waits_for_credentials_and_reports_the_error():
+async def test_login_waits_for_credentials_and_reports_the_error() -> None:
     reasons: list[Exception] = []
-    answers = iter([CredentialsError("no kubeconfig"), Access(server="https://api")])
+    answers: list[CredentialsError | Access] = [
+        CredentialsError("no kubeconfig"),
+        Access(server="https://api"),
+    ]
 
     def load() -> Access:
-        answer = next(answers)
-        if isinstance(answer, Exception):
+        answer = answers.pop(0)
+        if isinstance(answer, CredentialsError):
             raise answer
         return answer
 
@@ -330,7 +352,7 @@ async def test_login_waits_for_credentials_and_reports_the_error():
     assert [str(reason) for reason in reasons] == ["no kubeconfig"]
 
 
-def test_tls_server_name_is_refused():
+def test_tls_server_name_is_refused() -> None:
     access = Access(server="https://10.0.0.1", tls_server_name="kubernetes")
     with pytest.raises(CredentialsError, match="tls-server-name"):
-        settings.connection_info(access, settings.datetime.datetime.now(settings.datetime.UTC))
+        settings.connection_info(access, datetime.datetime.now(datetime.UTC))

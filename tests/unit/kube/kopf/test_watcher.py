@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import signal
 import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -97,7 +98,7 @@ async def watching(
     *watches: WatchSpec,
     tuning: Tuning = QUICK,
     credentials: Credentials | None = None,
-):
+) -> AsyncIterator[Any]:
     cluster = Cluster(list(watches) or [CONFIG], tuning)
     stop = asyncio.Event()
     task = asyncio.create_task(cluster.watcher.run(credentials or api.credentials(), stop))
@@ -110,13 +111,13 @@ async def watching(
 
 
 @pytest.fixture
-def five(api):
+def five(api: Any) -> Any:
     for name in "abcde":
         api.put(CONFIG_MAPS, name, "ops")
     return api
 
 
-async def test_existing_objects_are_delivered_before_the_stream_counts_as_listed(five):
+async def test_existing_objects_are_delivered_before_the_stream_counts_as_listed(five: Any) -> None:
     async with watching(five) as cluster:
         await cluster.until(lambda: cluster.marks)
         assert cluster.names() == set("abcde")
@@ -124,13 +125,13 @@ async def test_existing_objects_are_delivered_before_the_stream_counts_as_listed
         assert cluster.watcher.ages()[CONFIG.stream] < 5
 
 
-async def test_an_empty_kind_counts_as_listed_too(api):
+async def test_an_empty_kind_counts_as_listed_too(api: Any) -> None:
     async with watching(api) as cluster:
         await cluster.until(lambda: cluster.marks == [CONFIG.stream])
         assert cluster.names() == set()
 
 
-async def test_changed_objects_are_delivered_complete(api):
+async def test_changed_objects_are_delivered_complete(api: Any) -> None:
     async with watching(api) as cluster:
         await cluster.until(lambda: cluster.marks)
         api.put(CONFIG_MAPS, "config", "ops", data={"config.yaml": "{}"})
@@ -139,7 +140,7 @@ async def test_changed_objects_are_delivered_complete(api):
         assert obj["data"] == {"config.yaml": "{}"}
 
 
-async def test_deletions_during_a_clean_disconnect_are_delivered(five):
+async def test_deletions_during_a_clean_disconnect_are_delivered(five: Any) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -148,7 +149,7 @@ async def test_deletions_during_a_clean_disconnect_are_delivered(five):
         await cluster.until(lambda: cluster.names() == set("abde"))
 
 
-async def test_objects_lost_across_410_in_the_stream_are_reported_deleted(five):
+async def test_objects_lost_across_410_in_the_stream_are_reported_deleted(five: Any) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -163,7 +164,7 @@ async def test_objects_lost_across_410_in_the_stream_are_reported_deleted(five):
         assert sorted(deleted) == ["b", "d"]
 
 
-async def test_object_recreated_under_the_same_name_across_410_is_the_new_one(five):
+async def test_object_recreated_under_the_same_name_across_410_is_the_new_one(five: Any) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -179,7 +180,7 @@ async def test_object_recreated_under_the_same_name_across_410_is_the_new_one(fi
 
 
 @pytest.mark.parametrize("code", [500, 404, 403, 504])
-async def test_error_of_another_code_in_the_stream_lists_again(five, code):
+async def test_error_of_another_code_in_the_stream_lists_again(five: Any, code: Any) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -189,7 +190,7 @@ async def test_error_of_another_code_in_the_stream_lists_again(five, code):
         assert [stream for stream, _ in cluster.failures] == [CONFIG.stream]
 
 
-async def test_invalid_data_in_the_stream_lists_again(five):
+async def test_invalid_data_in_the_stream_lists_again(five: Any) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -198,7 +199,7 @@ async def test_invalid_data_in_the_stream_lists_again(five):
         await cluster.until(lambda: cluster.names() == set("bcde"))
 
 
-async def test_http_410_on_the_watch_lists_again(five):
+async def test_http_410_on_the_watch_lists_again(five: Any) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -209,7 +210,7 @@ async def test_http_410_on_the_watch_lists_again(five):
         await cluster.until(lambda: cluster.names() == set("bcde"))
 
 
-async def test_deleted_and_recreated_crd_is_watched_again(api):
+async def test_deleted_and_recreated_crd_is_watched_again(api: Any) -> None:
     api.put(SCHEDULERS, "cluster")
     async with watching(api, WatchSpec(SCHEDULERS), CONFIG) as cluster:
         await api.until_watched(SCHEDULERS)
@@ -228,7 +229,7 @@ OPTIONAL = WatchSpec(SCHEDULERS, optional=True)
 SOON = dataclasses.replace(QUICK, appearing=0.05)
 
 
-async def test_optional_kind_may_be_missing_and_served_later(five):
+async def test_optional_kind_may_be_missing_and_served_later(five: Any) -> None:
     five.served.discard(SCHEDULERS)
     async with watching(five, OPTIONAL, CONFIG, tuning=SOON) as cluster:
         await cluster.until(lambda: cluster.marks)
@@ -247,7 +248,7 @@ async def test_optional_kind_may_be_missing_and_served_later(five):
     assert cluster.failures == [], "a missing optional kind is not an error"
 
 
-async def test_newly_served_kind_counts_as_not_listed_until_it_is(five):
+async def test_newly_served_kind_counts_as_not_listed_until_it_is(five: Any) -> None:
     """Otherwise its objects would seem to be deleted for a moment."""
     five.served.discard(SCHEDULERS)
     async with watching(five, OPTIONAL, CONFIG, tuning=SOON) as cluster:
@@ -258,7 +259,7 @@ async def test_newly_served_kind_counts_as_not_listed_until_it_is(five):
         assert not cluster.store.synced(cluster.watcher.streams)
 
 
-async def test_required_kinds_are_waited_for(five):
+async def test_required_kinds_are_waited_for(five: Any) -> None:
     five.served -= {SCHEDULERS, PODS}
     async with watching(five, OPTIONAL, WatchSpec(PODS, "ops"), CONFIG, tuning=SOON) as cluster:
         await cluster.until(lambda: cluster.waits)
@@ -271,7 +272,9 @@ async def test_required_kinds_are_waited_for(five):
 
 @pytest.mark.parametrize("code", [500, 503, 403])
 @pytest.mark.parametrize("times", [1, 9], ids=["within-backoffs", "beyond-backoffs"])
-async def test_refused_watches_are_retried_until_they_succeed(five, code, times):
+async def test_refused_watches_are_retried_until_they_succeed(
+    five: Any, code: Any, times: Any
+) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -282,7 +285,7 @@ async def test_refused_watches_are_retried_until_they_succeed(five, code, times)
         assert bool(cluster.failures) == (times > 1)
 
 
-async def test_reset_connection_is_opened_again(five):
+async def test_reset_connection_is_opened_again(five: Any) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -291,7 +294,7 @@ async def test_reset_connection_is_opened_again(five):
         await cluster.until(lambda: cluster.names() == set("bcde"))
 
 
-async def test_outage_of_the_api_server_with_lost_history(five):
+async def test_outage_of_the_api_server_with_lost_history(five: Any) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
@@ -303,7 +306,7 @@ async def test_outage_of_the_api_server_with_lost_history(five):
         await cluster.until(lambda: cluster.names() == set("bcde"))
 
 
-async def test_outage_of_the_api_server_at_the_start(five):
+async def test_outage_of_the_api_server_at_the_start(five: Any) -> None:
     await five.stop()
     async with watching(five) as cluster:
         await cluster.until(lambda: cluster.failures)
@@ -312,13 +315,15 @@ async def test_outage_of_the_api_server_at_the_start(five):
         await cluster.until(lambda: cluster.names() == set("abcde"))
 
 
-async def test_discovery_may_fail_for_longer_than_the_backoff(five):
+async def test_discovery_may_fail_for_longer_than_the_backoff(five: Any) -> None:
     async with watching(five) as cluster:
         five.fail(503, path="/apis", times=7)
         await cluster.until(lambda: cluster.names() == set("abcde"))
 
 
-async def test_kind_missing_at_the_start_is_named_and_waited_for(api, caplog):
+async def test_kind_missing_at_the_start_is_named_and_waited_for(
+    api: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     api.served.discard(SCHEDULERS)
     with caplog.at_level(logging.WARNING):
         async with watching(api, WatchSpec(SCHEDULERS), CONFIG) as cluster:
@@ -331,7 +336,7 @@ async def test_kind_missing_at_the_start_is_named_and_waited_for(api, caplog):
             assert cluster.watcher.missing == ()
 
 
-async def test_rejected_token_is_read_again(five):
+async def test_rejected_token_is_read_again(five: Any) -> None:
     token = ["good"]
     rotating = Credentials(lambda: Access(server=five.url, authorization=f"Bearer {token[0]}"))
     async with watching(five, credentials=rotating) as cluster:
@@ -343,7 +348,7 @@ async def test_rejected_token_is_read_again(five):
         await cluster.until(lambda: cluster.names() == set("bcde"))
 
 
-async def test_only_declared_streams_are_requested_each_with_its_selectors(api):
+async def test_only_declared_streams_are_requested_each_with_its_selectors(api: Any) -> None:
     api.put(PODS, "yes", "ops", labels={"app": "installer"})
     api.put(PODS, "no", "ops", labels={"app": "else"})
     api.put(PODS, "kube-scheduler-a", "kube-system", labels={"app": "else"})
@@ -372,7 +377,7 @@ async def test_only_declared_streams_are_requested_each_with_its_selectors(api):
         }
 
 
-async def test_cluster_wide_watch_of_a_namespaced_kind_is_one_stream(api):
+async def test_cluster_wide_watch_of_a_namespaced_kind_is_one_stream(api: Any) -> None:
     api.put(PODS, "a", "one")
     api.put(PODS, "b", "two")
     async with watching(api, WatchSpec(PODS), CONFIG, WatchSpec(NODES)) as cluster:
@@ -382,7 +387,7 @@ async def test_cluster_wide_watch_of_a_namespaced_kind_is_one_stream(api):
         assert [seen.path for seen in lists] == ["/api/v1/pods"]
 
 
-async def test_watching_writes_nothing(five):
+async def test_watching_writes_nothing(five: Any) -> None:
     async with watching(five) as cluster:
         await cluster.until(lambda: cluster.marks)
         five.put(CONFIG_MAPS, "a", "ops", data={"x": "1"})
@@ -390,7 +395,9 @@ async def test_watching_writes_nothing(five):
     assert {seen.method for seen in five.seen} == {"GET"}
 
 
-async def test_stuck_kopf_restarts_without_lost_objects(five, monkeypatch):
+async def test_stuck_kopf_restarts_without_lost_objects(
+    five: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reasons: list[str] = []
     monkeypatch.setattr(Watcher, "_stuck", lambda *_: reasons.pop() if reasons else "")
     async with watching(five) as cluster:
@@ -425,7 +432,7 @@ async def test_stuck_kopf_restarts_without_lost_objects(five, monkeypatch):
         "never-opened",
     ],
 )
-def test_reason_to_restart_kopf(opened, received_ago, running, reason):
+def test_reason_to_restart_kopf(opened: Any, received_ago: Any, running: Any, reason: Any) -> None:
     watcher = Cluster([CONFIG], Tuning()).watcher
     state = watcher._streams.states[CONFIG.stream]
     state.opened = opened
@@ -433,7 +440,7 @@ def test_reason_to_restart_kopf(opened, received_ago, running, reason):
     assert watcher._stuck(running) == reason
 
 
-async def test_signal_handlers_and_tasks_of_the_process_stay(five):
+async def test_signal_handlers_and_tasks_of_the_process_stay(five: Any) -> None:
     loop = asyncio.get_running_loop()
     got = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, got.set)
@@ -448,7 +455,7 @@ async def test_signal_handlers_and_tasks_of_the_process_stay(five):
     later.cancel()
 
 
-async def test_bodies_never_reach_the_log(five, caplog):
+async def test_bodies_never_reach_the_log(five: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="kube_scheduler_operator"):
         async with watching(five) as cluster:
             await cluster.until(lambda: cluster.marks)
@@ -468,17 +475,17 @@ async def test_bodies_never_reach_the_log(five, caplog):
     ],
     ids=["same", "everywhere-and-one", "none"],
 )
-def test_overlapping_watches_are_refused(watches, message):
+def test_overlapping_watches_are_refused(watches: Any, message: Any) -> None:
     with pytest.raises(ValueError, match=message):
         Cluster(watches)
 
 
-def test_cluster_scoped_kind_takes_no_namespace():
+def test_cluster_scoped_kind_takes_no_namespace() -> None:
     with pytest.raises(ValueError, match="cluster-scoped"):
         WatchSpec(SCHEDULERS, "ops")
 
 
-async def test_a_list_that_is_older_than_before_shows_a_restore_of_etcd(five):
+async def test_a_list_that_is_older_than_before_shows_a_restore_of_etcd(five: Any) -> None:
     backup = five.back_up()
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
@@ -491,7 +498,7 @@ async def test_a_list_that_is_older_than_before_shows_a_restore_of_etcd(five):
         assert "a has resourceVersion" in cluster.evidence[0]
 
 
-async def test_everything_is_listed_again_after_a_restore(five):
+async def test_everything_is_listed_again_after_a_restore(five: Any) -> None:
     backup = five.back_up()
     async with watching(five, tuning=dataclasses.replace(QUICK, check=0.01)) as cluster:
         await five.until_watched(CONFIG_MAPS)
@@ -509,7 +516,7 @@ async def test_everything_is_listed_again_after_a_restore(five):
         await cluster.until(lambda: "new" in cluster.names())
 
 
-async def test_a_silent_stream_is_listed_again(five):
+async def test_a_silent_stream_is_listed_again(five: Any) -> None:
     async with watching(five, tuning=dataclasses.replace(QUICK, quiet=0.2)) as cluster:
         await cluster.until(lambda: len(cluster.marks) >= 3)
         assert "no event and no bookmark within 0.2 s" in str(cluster.failures[0][1])

@@ -305,7 +305,7 @@ def test_a_profile_with_other_filters_is_simulated_wrongly() -> None:
 
 
 def test_every_finding_has_a_message_and_a_fix() -> None:
-    objects = {
+    objects: dict[str, Any] = {
         **PACKED,
         "kubescheduler": {"logLevel": "Debug", **overrides(parallelism=8)},
         "profiles": (profile("batch", **NO_PORTS),),

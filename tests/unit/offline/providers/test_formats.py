@@ -26,6 +26,7 @@ def test_the_output_has_the_form_of_the_provider(word: str, case: str) -> None:
     expected = BY_WORD.get(word)
     assert len(own) == (0 if expected is None else 1)
     for content in own:
+        assert expected is not None
         jsonschema.validate(content, expected, cls=jsonschema.Draft202012Validator)
         # What is printed is read as these values.
         assert yaml.safe_load(yaml_text([content])) == content

@@ -127,7 +127,7 @@ def known(**figures: float) -> dict[str, str]:
     return usage(
         **{f"{r}_usage_{w}": 0.2 for r in ("cpu", "mem") for w in ("avg_5m", "max_avg_1h")}
         | figures
-    )  # type: ignore[arg-type]
+    )
 
 
 def test_unmeasured_pods_count_in_proportion() -> None:

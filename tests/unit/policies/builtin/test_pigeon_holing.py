@@ -78,10 +78,10 @@ def test_an_unknown_node_gets_the_median_and_is_excluded_from_the_system() -> No
 
 
 def test_gpus_and_storage_count_except_with_compatibility() -> None:
-    storage = {"ephemeral-storage": "10Gi"}
+    storage: dict[str, Any] = {"ephemeral-storage": "10Gi"}
     wanted = {"nvidia.com/gpu": "1", "ephemeral-storage": "1Gi"}
     asked = pod(containers=[{"resources": {"requests": wanted}}])
-    both = [node("a", **storage, **{"nvidia.com/gpu": "2"}), node("b", **storage)]
+    both = [node("a", **storage, **dict[str, Any]({"nvidia.com/gpu": "2"})), node("b", **storage)]
     assert Play("pigeon-holing", both, numResources=5).scores(asked) == [10, 0]
     old = Play("pigeon-holing", both, numResources=4, compatibility=True)
     assert old.scores(asked) == [10, 10]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from kube_scheduler_operator.policies.formulas import trimaran
 from ..playing import NOW, Play, node, pod, usage
 
 
-def one(value: float) -> np.ndarray:  # type: ignore[type-arg]
+def one(value: float) -> np.ndarray:
     return np.array([float(value)])
 
 
@@ -39,7 +41,8 @@ def test_the_expected_load_of_a_pod() -> None:
         {},
     ]
     asked = play.pod(pod(containers=containers, overhead={"cpu": "50m"}))
-    assert play.policy.kind(asked) == 300 + 300 + 1000 + 50  # type: ignore[attr-defined]
+    policy: Any = play.policy
+    assert policy.kind(asked) == 300 + 300 + 1000 + 50
 
 
 def test_unmeasured_pods_count() -> None:
@@ -156,6 +159,8 @@ def test_arrays_have_the_same_risk_as_single_nodes(
     mean[0] = np.nan
     together = trimaran.risk_of_load(mean, deviation, requests, requests * more, 5)
     for at in range(len(given)):
-        one_by_one = [each[at : at + 1] for each in (mean, deviation, requests, requests * more)]
-        alone = trimaran.risk_of_load(*one_by_one, 5)
+        here = slice(at, at + 1)
+        alone = trimaran.risk_of_load(
+            mean[here], deviation[here], requests[here], (requests * more)[here], 5
+        )
         assert alone == pytest.approx(together[at : at + 1], abs=1e-6, nan_ok=True)

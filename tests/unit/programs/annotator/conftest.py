@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from kube_scheduler_operator.base.names import LOAD_ANNOTATION
+from kube_scheduler_operator.kube.api import Api
 from kube_scheduler_operator.kube.errors import ApiRequest, Conflict, NotFound
 from kube_scheduler_operator.load.policy import METRICS, LoadPolicy
 from kube_scheduler_operator.programs.annotator.cycle import Annotator
@@ -131,7 +132,7 @@ class World:
     def __init__(self, policy: LoadPolicy, bindings: Any = None) -> None:
         self.nodes, self.source = Nodes(), ScriptedSource()
         self.annotator = Annotator(
-            self.nodes,  # type: ignore[arg-type] - all that it uses
+            cast(Api, self.nodes),  # has all that it uses
             policy,
             self.source,
             bindings=bindings,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,7 +35,7 @@ AMOUNTS = (2000.0, 400.0, 1900.0, 4e9, 1e8, 3.9e9)
 LOAD = Load(AT + 0.7, "NodeMetrics", (*USAGE, *AMOUNTS, 12.0), (4000.0, 8e9))
 
 
-def test_own_annotation_is_one_json_in_utc():
+def test_own_annotation_is_one_json_in_utc() -> None:
     fields = json.loads(own(LOAD)[LOAD_ANNOTATION])
     assert fields["at"] == "2026-11-23T07:04:32Z"
     assert fields["source"] == "NodeMetrics"
@@ -43,7 +45,7 @@ def test_own_annotation_is_one_json_in_utc():
     assert set(fields) == {"at", "source", *FIGURES, "cpu", "memory"}
 
 
-def test_unknown_metrics_are_omitted():
+def test_unknown_metrics_are_omitted() -> None:
     values = (math.nan, *LOAD.values[1:])
     fields = json.loads(own(Load(AT, "x", values))[LOAD_ANNOTATION])
     assert "cpu_usage_avg_5m" not in fields
@@ -54,7 +56,7 @@ VALUES = st.one_of(st.just(math.nan), st.floats(0, 1e12))
 
 
 @given(st.lists(VALUES, min_size=len(FIGURES), max_size=len(FIGURES)), st.booleans())
-def test_own_annotation_round_trips(values, sized):
+def test_own_annotation_round_trips(values: Any, sized: Any) -> None:
     load = Load(AT, "NodeMetrics", tuple(values), (4000.0, 8e9) if sized else (0.0, 0.0))
     found = read_own(own(load)[LOAD_ANNOTATION])
     assert repr(found) == repr(load)  # NaN is not equal to itself
@@ -65,16 +67,18 @@ def test_own_annotation_round_trips(values, sized):
     [None, "", "{", "[]", "7", "{}", '{"at":5}', '{"at":"soon"}', '{"at":"2026-11-23T00:00:00"}',
      '{"at":"2026-11-23T00:00:00Z"' + "[" * 5000],
 )  # fmt: skip
-def test_invalid_annotation_is_none(text):
+def test_invalid_annotation_is_none(text: Any) -> None:
     assert read_own(text) is None
 
 
-def test_invalid_metric_is_unknown():
+def test_invalid_metric_is_unknown() -> None:
     text = '{"at":"2026-11-23T00:00:00Z","cpu_usage_avg_5m":"much","mem_usage_avg_5m":true}'
-    assert all(math.isnan(value) for value in read_own(text).values)
+    found = read_own(text)
+    assert found is not None
+    assert all(math.isnan(value) for value in found.values)
 
 
-def test_cranes_annotations_have_five_decimals_and_a_local_time():
+def test_cranes_annotations_have_five_decimals_and_a_local_time() -> None:
     fields = crane(LOAD, Rules(), time_zone("Asia/Shanghai"), 3, AT + 60)
     assert fields == {
         "cpu_usage_avg_5m": "0.63012,2026-11-23T15:04:32Z",
@@ -88,12 +92,12 @@ def test_cranes_annotations_have_five_decimals_and_a_local_time():
     assert read_hot(fields) == 3
 
 
-def test_cranes_annotations_are_the_synced_metrics():
+def test_cranes_annotations_are_the_synced_metrics() -> None:
     rules = Rules(sync=(Sync("mem_usage_avg_5m", 180), Sync("disk", 180)), hot_values=())
     assert list(crane(LOAD, rules, datetime.UTC, 0, AT)) == ["mem_usage_avg_5m"]
 
 
-def test_safes_annotations_are_integers():
+def test_safes_annotations_are_integers() -> None:
     fields = safe(LOAD, {"cpu": 1500.0, "memory": 2e9, "pods": 12.0})
     assert fields == {
         "mean-free-cpu": "2000",
@@ -121,7 +125,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("family", READERS)
-def test_policies_read_the_written_annotations(family):
+def test_policies_read_the_written_annotations(family: Any) -> None:
     cluster = Cluster(lambda: AT + 60)
     names = {
         "own": FIGURES,
@@ -131,7 +135,8 @@ def test_policies_read_the_written_annotations(family):
     loads = LoadColumns(
         cluster, names, lambda _: None, annotations=family, zone=time_zone("Asia/Shanghai")
     )
-    cluster.on_node(loads.read)
+    read: Callable[..., Any] = loads.read
+    cluster.on_node(read)
     cluster.set_node(
         {"metadata": {"name": "a", "annotations": READERS[family]()}, "status": {}, "spec": {}}
     )
@@ -141,13 +146,13 @@ def test_policies_read_the_written_annotations(family):
         assert loads.columns[name][0] == pytest.approx(expected), name
 
 
-def test_families_write_only_their_listed_keys():
+def test_families_write_only_their_listed_keys() -> None:
     assert set(own(LOAD)) <= set(KEYS["own"])
     assert set(crane(LOAD, Rules(), datetime.UTC, 1, AT)) == set(KEYS["crane"])
     assert set(safe(LOAD, {"cpu": 1.0})) == set(KEYS["safe"])
 
 
-def test_cleanup_removes_present_keys_of_the_given_families_only():
+def test_cleanup_removes_present_keys_of_the_given_families_only() -> None:
     annotations = {
         LOAD_ANNOTATION: "{}",
         "cpu_usage_avg_5m": "0.1,x",
@@ -163,9 +168,9 @@ def test_cleanup_removes_present_keys_of_the_given_families_only():
 
 
 @pytest.mark.parametrize("text", ["", "3", "x,2026", "-1,2026", "3.5,2026"])
-def test_invalid_hot_values_are_none(text):
+def test_invalid_hot_values_are_none(text: Any) -> None:
     assert read_hot({"node_hot_value": text}) is None
 
 
-def test_metric_names_are_cranes():
+def test_metric_names_are_cranes() -> None:
     assert KEYS["crane"] == (*METRICS, "node_hot_value")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kube_scheduler_operator.load.policy import HotValue, Rules
@@ -28,15 +30,23 @@ NOW = 1_000_000.0
         ([300] * 5, 0),
     ],
 )
-def test_hot_values(ages, value):
+def test_hot_values(ages: Any, value: Any) -> None:
     assert hot_value([NOW - age for age in ages], SHIPPED, NOW) == value
 
 
-def test_count_of_zero_is_ignored():
+def test_count_of_zero_is_ignored() -> None:
     assert hot_value([NOW], [HotValue(60.0, 0)], NOW) == 0
 
 
-def pod(name, node="a", *, cpu="100m", memory="1Gi", uid=None, **fields):
+def pod(
+    name: Any,
+    node: str = "a",
+    *,
+    cpu: str = "100m",
+    memory: str = "1Gi",
+    uid: Any = None,
+    **fields: Any,
+) -> Any:
     return builders.pod(
         name,
         node=node,
@@ -47,24 +57,24 @@ def pod(name, node="a", *, cpu="100m", memory="1Gi", uid=None, **fields):
 
 
 class Clock:
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = NOW
 
-    def __call__(self):
+    def __call__(self) -> Any:
         return self.now
 
 
 @pytest.fixture
-def clock():
+def clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture
-def bindings(clock):
+def bindings(clock: Clock) -> PodBindings:
     return PodBindings(Rules(hot_values=SHIPPED), clock)
 
 
-def test_pod_counts_once_across_events(bindings):
+def test_pod_counts_once_across_events(bindings: PodBindings) -> None:
     for phase in ("Pending", "Running", "Running"):
         for name in ("one", "two"):
             bindings.set(pod(name, phase=phase))
@@ -72,7 +82,7 @@ def test_pod_counts_once_across_events(bindings):
     assert bindings.requested("a") == {"cpu": 200.0, "memory": 2 * 2**30, "pods": 2.0}
 
 
-def test_binding_of_a_deleted_pod_still_counts(bindings, clock):
+def test_binding_of_a_deleted_pod_still_counts(bindings: PodBindings, clock: Clock) -> None:
     for name in ("one", "two"):
         bindings.set(pod(name))
         bindings.remove(pod(name))
@@ -82,21 +92,21 @@ def test_binding_of_a_deleted_pod_still_counts(bindings, clock):
     assert bindings.hot("a", clock.now) == 0
 
 
-def test_finished_pods_request_nothing(bindings):
+def test_finished_pods_request_nothing(bindings: PodBindings) -> None:
     bindings.set(pod("one"))
     bindings.set(pod("one", phase="Succeeded"))
     bindings.set(pod("two", phase="Failed"))
     assert bindings.requested("a") == {"pods": 0.0}
 
 
-def test_recreated_pod_is_a_new_binding(bindings):
+def test_recreated_pod_is_a_new_binding(bindings: PodBindings) -> None:
     bindings.set(pod("one", uid="1"))
     bindings.remove(pod("one", uid="1"))
     bindings.set(pod("one", uid="2"))
     assert bindings.hot("a", NOW) == 1
 
 
-def test_old_bindings_do_not_count(bindings):
+def test_old_bindings_do_not_count(bindings: PodBindings) -> None:
     import datetime
 
     for number in range(100):
@@ -106,15 +116,15 @@ def test_old_bindings_do_not_count(bindings):
     assert bindings.requested("a")["pods"] == 100
 
 
-def test_in_place_resize_updates_requests(bindings):
+def test_in_place_resize_updates_requests(bindings: PodBindings) -> None:
     bindings.set(pod("one"))
     bindings.set(pod("one", cpu="300m"))
     assert bindings.requested("a")["cpu"] == 300
     assert bindings.hot("a", NOW) == 0
 
 
-def test_callback_receives_the_node(bindings):
-    changed = []
+def test_callback_receives_the_node(bindings: PodBindings) -> None:
+    changed: list[str] = []
     bindings.changed = changed.append
     bindings.set(pod("one"))
     bindings.set(pod("one"))

@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from ....builders import pod
 CYCLE = 60.0
 
 
-def fill(world, count):
+def fill(world: Any, count: Any) -> Any:
     names = [f"n{number:03}" for number in range(count)]
     for name in names:
         world.nodes.add(name)
@@ -31,8 +32,8 @@ def fill(world, count):
     return names
 
 
-def test_nodes_are_polled_once_per_cycle_and_spread(play):
-    async def test(world):
+def test_nodes_are_polled_once_per_cycle_and_spread(play: Any) -> None:
+    async def test(world: Any) -> None:
         names = fill(world, 200)
         await asyncio.sleep(CYCLE / 2 + 1)
         assert {name for _, name in world.source.asked} == set(names)
@@ -48,8 +49,8 @@ def test_nodes_are_polled_once_per_cycle_and_spread(play):
     play(test)
 
 
-def test_unchanged_node_is_written_only_to_refresh(play):
-    async def test(world):
+def test_unchanged_node_is_written_only_to_refresh(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 20)
         await asyncio.sleep(3600)
         counts = Counter(name for _, name, _ in world.nodes.patches)
@@ -61,8 +62,8 @@ def test_unchanged_node_is_written_only_to_refresh(play):
     play(test)
 
 
-def test_relevant_change_is_written_within_a_cycle(play):
-    async def test(world):
+def test_relevant_change_is_written_within_a_cycle(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 1)
         await asyncio.sleep(CYCLE)
         count = len(world.nodes.patches)
@@ -76,13 +77,13 @@ def test_relevant_change_is_written_within_a_cycle(play):
     play(test)
 
 
-def test_one_patch_has_all_annotations_and_preconditions(play):
+def test_one_patch_has_all_annotations_and_preconditions(play: Any) -> None:
     bodies = []
 
-    async def test(world):
+    async def test(world: Any) -> None:
         original = world.nodes.patch
 
-        async def patch(ref, body, **flags):
+        async def patch(ref: Any, body: Any, **flags: Any) -> Any:
             bodies.append(body)
             return await original(ref, body, **flags)
 
@@ -97,12 +98,12 @@ def test_one_patch_has_all_annotations_and_preconditions(play):
     assert written == {*KEYS["own"], *KEYS["crane"], *KEYS["safe"]}
 
 
-def test_conflict_reads_the_node_again(play):
-    async def test(world):
+def test_conflict_reads_the_node_again(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 1)
         unseen = iter([True])
 
-        def change(name):
+        def change(name: Any) -> None:
             if next(unseen, False):
                 world.nodes.annotations(name)["other"] = "theirs"
                 world.nodes.touch(name, seen=False)
@@ -116,12 +117,12 @@ def test_conflict_reads_the_node_again(play):
     play(test)
 
 
-def test_constantly_changing_node_costs_two_patches_per_cycle(play):
-    async def test(world):
+def test_constantly_changing_node_costs_two_patches_per_cycle(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 1)
         asked = []
 
-        def change(name):
+        def change(name: Any) -> None:
             asked.append(name)
             world.nodes.touch(name, seen=False)
 
@@ -132,14 +133,14 @@ def test_constantly_changing_node_costs_two_patches_per_cycle(play):
     play(test)
 
 
-def test_newer_annotation_is_not_overwritten(play):
-    async def test(world):
+def test_newer_annotation_is_not_overwritten(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 1)
         await asyncio.sleep(CYCLE)
         fresh = world.nodes.annotations("n000")[LOAD_ANNOTATION]
         count = len(world.nodes.patches)
 
-        def other(name):
+        def other(name: Any) -> None:
             text = fresh.replace("0.3,", "0.89,", 1)
             world.nodes.annotations(name)[LOAD_ANNOTATION] = text.replace("0.3,", "0.9,")
             world.nodes.touch(name, seen=False)
@@ -154,8 +155,8 @@ def test_newer_annotation_is_not_overwritten(play):
     play(test)
 
 
-def test_removed_annotation_is_restored(play):
-    async def test(world):
+def test_removed_annotation_is_restored(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 1)
         await asyncio.sleep(CYCLE)
         del world.nodes.annotations("n000")[LOAD_ANNOTATION]
@@ -166,8 +167,8 @@ def test_removed_annotation_is_restored(play):
     play(test)
 
 
-def test_nodes_are_added_removed_and_recreated(play):
-    async def test(world):
+def test_nodes_are_added_removed_and_recreated(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 3)
         await asyncio.sleep(CYCLE)
         world.nodes.remove("n001")
@@ -186,8 +187,8 @@ def test_nodes_are_added_removed_and_recreated(play):
     play(test)
 
 
-def test_failing_nodes_back_off_without_delaying_others(play):
-    async def test(world):
+def test_failing_nodes_back_off_without_delaying_others(play: Any) -> None:
+    async def test(world: Any) -> None:
         names = fill(world, 600)
         sick = set(names[::2])  # more than there are places
         world.source.hanging = set(sick)
@@ -209,8 +210,8 @@ def test_failing_nodes_back_off_without_delaying_others(play):
     play(test)
 
 
-def test_bulk_source_is_requested_again_in_the_next_cycle(play):
-    async def test(world):
+def test_bulk_source_is_requested_again_in_the_next_cycle(play: Any) -> None:
+    async def test(world: Any) -> None:
         world.source.per_node = False
         names = fill(world, 10)
         world.source.broken = dict.fromkeys(names, "down")
@@ -223,8 +224,8 @@ def test_bulk_source_is_requested_again_in_the_next_cycle(play):
     play(test)
 
 
-def test_stale_nodes_are_reported(play):
-    async def test(world):
+def test_stale_nodes_are_reported(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 4)
         world.nodes.add("never")
         world.source.broken = {"never": "connection refused"}
@@ -241,10 +242,10 @@ def test_stale_nodes_are_reported(play):
     play(test)
 
 
-def test_api_outage_backs_off_and_logs_once(play, caplog):
+def test_api_outage_backs_off_and_logs_once(play: Any, caplog: pytest.LogCaptureFixture) -> None:
     request = ApiRequest("patch", "/api/v1/nodes/x")
 
-    async def test(world):
+    async def test(world: Any) -> None:
         fill(world, 200)
         await asyncio.sleep(CYCLE)
         world.nodes.errors = [Unavailable(request, status=503) for _ in range(100_000)]
@@ -263,8 +264,8 @@ def test_api_outage_backs_off_and_logs_once(play, caplog):
     assert len([r for r in caplog.records if "Writing nodes works again" in r.message]) == 1
 
 
-def test_changed_policy_applies_immediately(play):
-    async def test(world):
+def test_changed_policy_applies_immediately(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 5)
         world.source.usage = {"n001": 0.32}
         await asyncio.sleep(5 * CYCLE)
@@ -280,8 +281,8 @@ def test_changed_policy_applies_immediately(play):
     play(test)
 
 
-def test_shorter_cycle_and_other_source(play):
-    async def test(world):
+def test_shorter_cycle_and_other_source(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 5)
         await asyncio.sleep(CYCLE)
         other = type(world.source)()
@@ -294,8 +295,8 @@ def test_shorter_cycle_and_other_source(play):
     play(test)
 
 
-def test_unwanted_families_are_removed(play):
-    async def test(world):
+def test_unwanted_families_are_removed(play: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, 2)
         world.nodes.add("theirs", {"cpu_usage_avg_5m": "0.5,2026-11-23T00:00:00Z", "mine": "x"})
         assert world.annotator.removed() == ()
@@ -306,8 +307,8 @@ def test_unwanted_families_are_removed(play):
     play(test, LoadPolicy(remove=("crane",)))
 
 
-def test_unwanted_families_are_removed_from_a_node_that_is_down(play):
-    async def test(world):
+def test_unwanted_families_are_removed_from_a_node_that_is_down(play: Any) -> None:
+    async def test(world: Any) -> None:
         world.nodes.add("down", {"cpu_usage_avg_5m": "0.5,2026-11-23T00:00:00Z", "mine": "x"})
         world.source.broken = {"down": "no route to host"}
         await asyncio.sleep(CYCLE)
@@ -316,8 +317,8 @@ def test_unwanted_families_are_removed_from_a_node_that_is_down(play):
     play(test, LoadPolicy(remove=("crane",)))
 
 
-def test_changing_the_source_during_a_poll_loses_no_node(play):
-    async def test(world):
+def test_changing_the_source_during_a_poll_loses_no_node(play: Any) -> None:
+    async def test(world: Any) -> None:
         names = fill(world, 20)
         world.source.hanging = set(names)
         await asyncio.sleep(CYCLE / 2 + 1)
@@ -331,8 +332,8 @@ def test_changing_the_source_during_a_poll_loses_no_node(play):
     play(test)
 
 
-def test_families_not_listed_are_not_removed(play):
-    async def test(world):
+def test_families_not_listed_are_not_removed(play: Any) -> None:
+    async def test(world: Any) -> None:
         world.nodes.add("theirs", {"cpu_usage_avg_5m": "0.5,2026-11-23T00:00:00Z"})
         await asyncio.sleep(CYCLE)
         assert "cpu_usage_avg_5m" in world.nodes.annotations("theirs")
@@ -340,8 +341,8 @@ def test_families_not_listed_are_not_removed(play):
     play(test)
 
 
-def test_hot_values_are_written_early_and_decay(play):
-    async def test(world):
+def test_hot_values_are_written_early_and_decay(play: Any) -> None:
+    async def test(world: Any) -> None:
         bindings = world.annotator.bindings = PodBindings(Rules(), world.now)
         bindings.changed = world.annotator.pods_changed
         fill(world, 1)
@@ -361,8 +362,8 @@ def test_hot_values_are_written_early_and_decay(play):
     play(test, LoadPolicy(write=("crane",)))
 
 
-def test_requested_resources_are_written(play):
-    async def test(world):
+def test_requested_resources_are_written(play: Any) -> None:
+    async def test(world: Any) -> None:
         bindings = world.annotator.bindings = PodBindings(Rules(), world.now)
         fill(world, 1)
         await asyncio.sleep(CYCLE)
@@ -376,8 +377,8 @@ def test_requested_resources_are_written(play):
 
 
 @pytest.mark.parametrize("count", [1, 1000])
-def test_first_polls_take_half_a_cycle(play, count):
-    async def test(world):
+def test_first_polls_take_half_a_cycle(play: Any, count: Any) -> None:
+    async def test(world: Any) -> None:
         fill(world, count)
         await asyncio.sleep(CYCLE)
         assert world.annotator.counters.first_cycle <= CYCLE / 2 + 2
@@ -386,15 +387,15 @@ def test_first_polls_take_half_a_cycle(play, count):
     play(test)
 
 
-def test_restart_does_not_rewrite_fresh_annotations(play):
+def test_restart_does_not_rewrite_fresh_annotations(play: Any) -> None:
     kept = {}
 
-    async def before(world):
+    async def before(world: Any) -> None:
         fill(world, 50)
         await asyncio.sleep(CYCLE)
         kept.update({name: world.nodes.annotations(name) for name in world.nodes.objects})
 
-    async def after(world):
+    async def after(world: Any) -> None:
         for name, values in kept.items():
             world.nodes.add(name, values)
         world.annotator.listed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from kube_scheduler_operator.load.policy import METRICS, Predicate, Priority, Ru
 from kube_scheduler_operator.programs.annotator.annotation import own, read_own
 from kube_scheduler_operator.programs.annotator.measurement import (
     KEYS,
+    Load,
     Measurement,
     congestion,
     score,
@@ -21,12 +23,12 @@ RULES = Rules()
 AT = 1_700_000_000.0
 
 
-def take(history, at, cpu, mem=0.5):
+def take(history: Any, at: Any, cpu: Any, mem: float = 0.5) -> Any:
     measured = Measurement(at, {}, {"cpu": cpu, "mem": mem})
     return history.update(measured, "MetricsServer", CAPACITIES, 60.0, RULES)
 
 
-def test_source_without_history_gets_windows():
+def test_source_without_history_gets_windows() -> None:
     history = LoadHistory()
     for number in range(30):
         load = take(history, AT + 60 * number, 0.9 if 10 <= number < 15 else 0.2)
@@ -41,7 +43,7 @@ def test_source_without_history_gets_windows():
     assert not any(map(math.isnan, load.values))
 
 
-def test_same_sample_counts_once():
+def test_same_sample_counts_once() -> None:
     history, twice = LoadHistory(), LoadHistory()
     for number in range(20):
         at, usage = AT + 60 * number, 0.9 if number > 10 else 0.1
@@ -51,7 +53,7 @@ def test_same_sample_counts_once():
     assert load == again
 
 
-def test_values_of_a_complete_source_are_used():
+def test_values_of_a_complete_source_are_used() -> None:
     usage = {name: 0.1 * number for number, name in enumerate(METRICS)}
     measured = Measurement(
         AT, usage, {"cpu": 0.2, "mem": 0.3}, {"cpu": 0.25, "mem": 0.35}, {"cpu": 0.1, "mem": 0.01},
@@ -66,7 +68,7 @@ def test_values_of_a_complete_source_are_used():
     assert not history._windows
 
 
-def test_missing_values_are_computed_from_averages():
+def test_missing_values_are_computed_from_averages() -> None:
     measured = Measurement(AT, {"cpu_usage_avg_5m": 0.4, "cpu_usage_max_avg_1h": 0.6})
     load = LoadHistory().update(measured, "Prometheus", CAPACITIES, 60.0, RULES)
     assert load["cpu_usage_max_avg_1h"] == 0.6
@@ -76,7 +78,7 @@ def test_missing_values_are_computed_from_averages():
     assert math.isnan(load["free_memory_mean"])
 
 
-def test_node_without_capacity_has_no_amounts():
+def test_node_without_capacity_has_no_amounts() -> None:
     history = LoadHistory()
     measured = Measurement(AT, dict.fromkeys(METRICS, 0.5))
     load = history.update(measured, "Prometheus", (0.0, 0.0), 60.0, RULES)
@@ -84,7 +86,7 @@ def test_node_without_capacity_has_no_amounts():
     assert math.isnan(load["free_cpu_mean"])
 
 
-def test_rising_load_gives_a_rising_forecast():
+def test_rising_load_gives_a_rising_forecast() -> None:
     history = LoadHistory()
     for number in range(20):
         load = take(history, AT + 60 * number, 0.02 * number)
@@ -94,13 +96,19 @@ def test_rising_load_gives_a_rising_forecast():
     assert 0 <= load["free_cpu_forecast"] < 400
 
 
-def test_history_resumes_from_the_annotation():
+def written(text: str) -> Load:
+    found = read_own(text)
+    assert found is not None
+    return found
+
+
+def test_history_resumes_from_the_annotation() -> None:
     history = LoadHistory()
     for number in range(120):
         before = take(history, AT + 60 * number, 0.9 if number < 10 else 0.2)
     (text,) = own(before).values()
     resumed = LoadHistory()
-    resumed.resume(read_own(text))
+    resumed.resume(written(text))
     for number in range(120, 125):
         after = take(resumed, AT + 60 * number, 0.2)
     assert after["cpu_usage_max_avg_1d"] == pytest.approx(0.9)
@@ -110,16 +118,16 @@ def test_history_resumes_from_the_annotation():
     assert after["cpu_usage_avg_5m"] == pytest.approx(0.2)
 
 
-def test_unknown_values_stay_unknown_after_a_restart():
+def test_unknown_values_stay_unknown_after_a_restart() -> None:
     history = LoadHistory()
-    history.resume(read_own('{"at":"2023-11-14T00:00:00Z","source":"x","mem_usage_avg_5m":0.5}'))
+    history.resume(written('{"at":"2023-11-14T00:00:00Z","source":"x","mem_usage_avg_5m":0.5}'))
     measured = Measurement(AT, {}, {"mem": 0.4})
     load = history.update(measured, "MetricsServer", CAPACITIES, 60.0, RULES)
     assert math.isnan(load["cpu_usage_avg_5m"])
     assert load["mem_usage_avg_5m"] == pytest.approx(0.4)
 
 
-def test_clock_set_back_does_not_stop_updates():
+def test_clock_set_back_does_not_stop_updates() -> None:
     history = LoadHistory()
     take(history, AT + 100_000, 0.9)
     for number in range(10):
@@ -140,7 +148,7 @@ def test_clock_set_back_does_not_stop_updates():
         ({"cpu_usage_max_avg_1d": 1.0}, 0),  # nothing limits it
     ],
 )
-def test_congestion(usage, expected):
+def test_congestion(usage: Any, expected: Any) -> None:
     assert congestion(usage, RULES) == pytest.approx(expected)
     assert congestion(usage, Rules(predicates=(Predicate("cpu_usage_avg_5m", 1.0),))) == 0
 
@@ -154,15 +162,15 @@ def test_congestion(usage, expected):
         ((1.0,) * 6, 0),
     ],
 )
-def test_score_is_cranes(usage, expected):
+def test_score_is_cranes(usage: Any, expected: Any) -> None:
     assert int(score(dict(zip(METRICS, usage, strict=True)), RULES)) == expected
 
 
-def test_score_without_metrics_is_zero():
+def test_score_without_metrics_is_zero() -> None:
     assert score({}, RULES) == 0
     rules = Rules(priorities=(Priority("cpu_usage_avg_5m", 0.0),))
     assert score({"cpu_usage_avg_5m": 0.5}, rules) == 0
 
 
-def test_metrics_are_in_order():
+def test_metrics_are_in_order() -> None:
     assert KEYS[:6] == METRICS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +31,9 @@ CAPACITIES = (4000.0, 8e9)
 POLICY = LoadPolicy()
 
 
-def load(at=0.0, usage=0.3, *, source="NodeMetrics", **changed):
+def load(
+    at: float = 0.0, usage: float = 0.3, *, source: str = "NodeMetrics", **changed: Any
+) -> Load:
     values = dict.fromkeys(METRICS, usage)
     for amount, capacity in zip(("cpu", "memory"), CAPACITIES, strict=True):
         values |= {
@@ -64,21 +67,21 @@ def load(at=0.0, usage=0.3, *, source="NodeMetrics", **changed):
         (load(congestion=11.0), "congestion"),
     ],
 )
-def test_reason_for_a_patch(now, why):
+def test_reason_for_a_patch(now: Any, why: Any) -> None:
     assert why_write(load(), now, POLICY) == why
 
 
-def test_node_without_annotation_is_written():
+def test_node_without_annotation_is_written() -> None:
     assert why_write(None, load(), POLICY) == "new"
 
 
-def test_fluctuation_near_a_limit_is_tolerated():
+def test_fluctuation_near_a_limit_is_tolerated() -> None:
     just_below, just_above = load(cpu_usage_avg_5m=0.648), load(cpu_usage_avg_5m=0.652)
     assert why_write(just_below, just_above, POLICY) == ""
     assert why_write(just_below, load(cpu_usage_avg_5m=0.656), POLICY) == "limit"
 
 
-def test_small_change_with_high_weight_is_written():
+def test_small_change_with_high_weight_is_written() -> None:
     rules = Rules(predicates=(), priorities=(Priority("cpu_usage_avg_5m", 1.0),))
     wide = type(TOLERANCE)(usage=0.5)
     before, now = load(), load(cpu_usage_avg_5m=0.36)
@@ -97,7 +100,9 @@ def test_small_change_with_high_weight_is_written():
         ((), 300, 60, 240, 240),
     ],
 )
-def test_refresh_is_before_expiry(periods, grace, cycle, refresh, effective):
+def test_refresh_is_before_expiry(
+    periods: Any, grace: Any, cycle: Any, refresh: Any, effective: Any
+) -> None:
     sync = tuple(Sync("cpu_usage_avg_5m", period) for period in periods)
     policy = LoadPolicy(Rules(sync=sync, grace=grace), cycle=cycle, refresh=refresh)
     assert refresh_of(policy) == effective
@@ -107,17 +112,17 @@ USAGE = st.floats(0, 1, allow_nan=False)
 
 
 @st.composite
-def histories(draw):
+def histories(draw: Any) -> Any:
     """Loads of a node, one a cycle, that move in steps of all sizes."""
     rng = random.Random(draw(st.integers(0, 2**32)))
     step = draw(st.sampled_from([0.002, 0.01, 0.05, 0.3]))
-    values = {name: rng.random() for name in METRICS}
+    values: dict[str, Any] = {name: rng.random() for name in METRICS}
     found, at = [], 1e9
     for _ in range(draw(st.integers(1, 60))):
         at += 60 * rng.uniform(0.9, 1.1)
         for name in values:
             values[name] = min(max(values[name] + rng.gauss(0, step), 0.0), 1.0)
-        free = {
+        free: dict[str, Any] = {
             f"free_{amount}_{figure}": (1 - values["cpu_usage_avg_5m"]) * capacity
             for figure in ("mean", "forecast")
             for amount, capacity in zip(("cpu", "memory"), CAPACITIES, strict=True)
@@ -139,15 +144,18 @@ RULES = st.builds(
 
 @settings(deadline=None)
 @given(histories(), RULES, st.sampled_from([60.0, 240.0, 600.0]))
-def test_annotation_is_never_too_old_or_too_inaccurate(history, rules, refresh):
+def test_annotation_is_never_too_old_or_too_inaccurate(
+    history: Any, rules: Any, refresh: Any
+) -> None:
     policy = LoadPolicy(rules, refresh=refresh)
     stale_after = min(sync.period for sync in rules.sync) + rules.grace
     slack = 1e-5  # of rounding
-    written = None
+    written: Load | None = None
     for now in history:
         if why_write(written, now, policy):
             (text,) = own(now).values()
             written = read_own(text)  # what readers get, rounded to seconds
+        assert written is not None
         age = now.at - written.at
         assert age <= refresh + policy.cycle
         assert age + 1.2 * policy.cycle < stale_after  # also until after the next look
@@ -183,5 +191,5 @@ def test_annotation_is_never_too_old_or_too_inaccurate(history, rules, refresh):
         ({"gpu": 1.0}, {}, True),
     ],
 )
-def test_requested_changed(written, requested, changed):
+def test_requested_changed(written: Any, requested: Any, changed: Any) -> None:
     assert requested_changed(written, requested, CAPACITIES) is changed

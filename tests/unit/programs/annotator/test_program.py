@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +20,11 @@ from kube_scheduler_operator.load.policy_follower import PolicyFollower
 OPERATOR = Path(__file__).resolve().parents[4] / "operator"
 
 
-def follow(path):
+def follow(path: Any) -> PolicyFollower:
     return PolicyFollower(path, lambda: 0.0, interval=0.0, required=True)
 
 
-def test_changed_policy_is_used(tmp_path):
+def test_changed_policy_is_used(tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     path.write_text(LoadPolicy().text())
     file = follow(path)
@@ -36,7 +37,9 @@ def test_changed_policy_is_used(tmp_path):
     assert not file.changed()
 
 
-def test_invalid_policy_is_logged_once_and_the_previous_one_stays(tmp_path, caplog):
+def test_invalid_policy_is_logged_once_and_the_previous_one_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "policy.json"
     path.write_text(LoadPolicy().text())
     file = follow(path)
@@ -56,14 +59,14 @@ def test_invalid_policy_is_logged_once_and_the_previous_one_stays(tmp_path, capl
     assert not file.error
 
 
-def test_start_requires_a_valid_policy(tmp_path):
+def test_start_requires_a_valid_policy(tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     path.write_text("{")
     with pytest.raises(LoadPolicyError):
         follow(path)
 
 
-def test_cranes_file_is_accepted(tmp_path):
+def test_cranes_file_is_accepted(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text(
         "apiVersion: scheduler.policy.crane.io/v1alpha1\nkind: DynamicSchedulerPolicy\n"
@@ -84,7 +87,7 @@ def test_cranes_file_is_accepted(tmp_path):
         ("kube_scheduler_operator.cli.programs.annotator", {"numpy", "orjson", "aiohttp", "yaml"}),
     ],
 )
-def test_imports_only_what_it_needs(module, absent):
+def test_imports_only_what_it_needs(module: Any, absent: Any) -> None:
     code = f"import sys, {module}; print(sorted({absent!r} & set(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": str(OPERATOR)}
     done = subprocess.run(
@@ -102,7 +105,9 @@ def test_imports_only_what_it_needs(module, absent):
         ([], "--namespace is required"),
     ],
 )
-def test_invalid_flags_are_explained(flags, message, capsys, monkeypatch):
+def test_invalid_flags_are_explained(
+    flags: Any, message: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("POD_NAMESPACE", raising=False)
     with pytest.raises(SystemExit) as ended:
         main(["annotator", *flags])
@@ -110,6 +115,8 @@ def test_invalid_flags_are_explained(flags, message, capsys, monkeypatch):
     assert message in capsys.readouterr().err
 
 
-def test_missing_policy_file_is_reported(capsys, tmp_path, monkeypatch):
+def test_missing_policy_file_is_reported(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["annotator", f"--config={tmp_path / 'none'}", "--namespace=x"]) == 1
     assert "No such file" in capsys.readouterr().err

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Any, cast
 
 import pytest
 
+from kube_scheduler_operator.kube import api as kube
 from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound
 from kube_scheduler_operator.loadpolicy.load_state import read_report
 from kube_scheduler_operator.programs.annotator.reported_state import KEY, Publisher, ReportedState
@@ -17,10 +19,12 @@ REQUEST = ApiRequest("patch", "/api/v1/namespaces/x/configmaps/load-state")
 class Api:
     """One ConfigMap, or none."""
 
-    def __init__(self):
-        self.data, self.writes, self.error = {"written": "own"}, 0, None
+    def __init__(self) -> None:
+        self.data: Any = {"written": "own"}  # None: it does not exist
+        self.error: Exception | None = None
+        self.writes = 0
 
-    async def patch(self, ref, patch):
+    async def patch(self, ref: Any, patch: Any) -> None:
         assert (ref.namespace, ref.name) == ("x", "load-state")
         if self.error:
             raise self.error
@@ -29,28 +33,28 @@ class Api:
         self.writes += 1
         self.data.update(patch["data"])
 
-    async def create(self, resource, obj):
+    async def create(self, resource: Any, obj: Any) -> None:
         assert obj["metadata"] == {"name": "load-state", "namespace": "x"}
         self.data = dict(obj["data"])
 
 
 @pytest.fixture
-def api():
+def api() -> Api:
     return Api()
 
 
 @pytest.fixture
-def publisher(api):
+def publisher(api: Api) -> Publisher:
     clock = iter(range(0, 100_000, 60))
-    return Publisher(api, "x", lambda: float(next(clock)))
+    return Publisher(cast(kube.Api, api), "x", lambda: float(next(clock)))
 
 
-def state(**changed):
+def state(**changed: Any) -> ReportedState:
     values = {"at": "2026-11-23T00:00:00Z", "source": "NodeMetrics", "nodes": 3, "known": 3}
     return ReportedState(**{**values, **changed})
 
 
-async def test_report_is_written_on_change_and_periodically(api, publisher):
+async def test_report_is_written_on_change_and_periodically(api: Api, publisher: Publisher) -> None:
     await publisher.publish(state())
     await publisher.publish(state(at="2026-11-23T00:01:00Z", patches=7, cycleSeconds=54.0))
     assert api.writes == 1
@@ -62,7 +66,7 @@ async def test_report_is_written_on_change_and_periodically(api, publisher):
     assert api.data["written"] == "own"  # the operator's
 
 
-async def test_operator_reads_the_written_report(api, publisher):
+async def test_operator_reads_the_written_report(api: Api, publisher: Publisher) -> None:
     sent = state(staleCount=1, stale=["a"], missingCount=2, missing=["b", "c"], removed=["crane"],
                  policy="abc", error="a: refused")  # fmt: skip
     await publisher.publish(sent)
@@ -74,13 +78,15 @@ async def test_operator_reads_the_written_report(api, publisher):
     assert set(json.loads(api.data[KEY])) >= {"write", "source", "cycleSeconds", "patches"}
 
 
-async def test_missing_config_map_is_created(api, publisher):
+async def test_missing_config_map_is_created(api: Api, publisher: Publisher) -> None:
     api.data = None
     await publisher.publish(state())
     assert json.loads(api.data[KEY])["known"] == 3
 
 
-async def test_failure_is_logged_once_and_retried(api, publisher, caplog):
+async def test_failure_is_logged_once_and_retried(
+    api: Api, publisher: Publisher, caplog: pytest.LogCaptureFixture
+) -> None:
     api.error = Forbidden(REQUEST, status=403)
     with caplog.at_level(logging.INFO):
         for _ in range(3):

@@ -6,9 +6,12 @@ import asyncio
 import json
 import math
 import ssl
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -28,7 +31,13 @@ from kube_scheduler_operator.programs.exporter.usage_source import Reading
 NOW = 1_700_000_000.0
 
 
-def node(name="a", address="127.0.0.1", cpu="4", memory="1000", kubelet=0):
+def node(
+    name: str = "a",
+    address: str = "127.0.0.1",
+    cpu: str = "4",
+    memory: str = "1000",
+    kubelet: int = 0,
+) -> Any:
     found = AnnotatedNode(name, "uid")
     addresses = [{"type": "Hostname", "address": name}]
     if address:
@@ -41,7 +50,7 @@ def node(name="a", address="127.0.0.1", cpu="4", memory="1000", kubelet=0):
 
 
 @asynccontextmanager
-async def serving(handler, tls=None):
+async def serving(handler: Any, tls: Any = None) -> AsyncIterator[Any]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -55,7 +64,9 @@ async def serving(handler, tls=None):
 
 
 @asynccontextmanager
-async def source(kind, api=None, cycle=60.0, now=lambda: NOW, **fields):
+async def source(
+    kind: Any, api: Any = None, cycle: float = 60.0, now: Any = lambda: NOW, **fields: Any
+) -> AsyncIterator[Any]:
     policy = LoadPolicy(source=SourceSpec(type=kind, timeout=fields.pop("timeout", 5.0), **fields))
     made = make_source(replace(policy, cycle=cycle), api, "ns", now)
     try:
@@ -72,11 +83,11 @@ class Machine:
 
     now = 0.0
 
-    def read(self, now):
+    def read(self, now: Any) -> Reading:
         return Reading(now, now * 2, now * 4, 250.0, 1000.0, 4)
 
 
-def statistics():
+def statistics() -> Any:
     machine = Machine()
     recorder = UsageRecorder(machine, lambda: machine.now)
     for at in (15.0, 30.0):
@@ -86,8 +97,8 @@ def statistics():
     return recorder.statistics()
 
 
-async def test_our_exporter_provides_all_values():
-    async def answer(request):
+async def test_our_exporter_provides_all_values() -> None:
+    async def answer(request: web.Request) -> Any:
         assert request.path == "/statistics"
         return web.json_response(statistics())
 
@@ -100,11 +111,11 @@ async def test_our_exporter_provides_all_values():
     assert (found.cpu, found.memory) == (4000, 1000)
 
 
-def test_age_is_independent_of_the_nodes_clock():
+def test_age_is_independent_of_the_nodes_clock() -> None:
     assert read_statistics({**statistics(), "timestamp": 5.0}, NOW).at == NOW - 10
 
 
-def test_crane_scheduler_plus_exporter_provides_fewer_values():
+def test_crane_scheduler_plus_exporter_provides_fewer_values() -> None:
     response = {f"{p}_usage_{w}": 30.0 for p in ("cpu", "mem") for w in ("active", "avg_5m")}
     found = read_statistics(response, NOW)
     assert found.usage == {"cpu_usage_avg_5m": 0.3, "mem_usage_avg_5m": 0.3}
@@ -115,12 +126,12 @@ def test_crane_scheduler_plus_exporter_provides_fewer_values():
     "response", [None, [], {}, {"cpu_usage_avg_5m": "3"}, {"cpu_usage_avg_5m": -1.0},
              {"cpu_usage_avg_5m": math.nan}, {"cpu_usage_avg_5m": True}]
 )  # fmt: skip
-def test_statistics_without_usage_are_rejected(response):
+def test_statistics_without_usage_are_rejected(response: Any) -> None:
     with pytest.raises(MeasurementError):
         read_statistics(response, NOW)
 
 
-def test_usage_is_capped_at_capacity():
+def test_usage_is_capped_at_capacity() -> None:
     assert read_statistics({"cpu_usage_avg_5m": 101.0}, NOW).usage == {"cpu_usage_avg_5m": 1.0}
 
 
@@ -137,8 +148,8 @@ def test_usage_is_capped_at_capacity():
         (lambda: web.Response(text=""), "not JSON"),
     ],
 )
-async def test_invalid_responses_are_explained(answer, message):
-    async def handler(_):
+async def test_invalid_responses_are_explained(answer: Any, message: Any) -> None:
+    async def handler(_: Any) -> Any:
         made = answer()
         if isinstance(made, web.HTTPException):
             raise made
@@ -149,10 +160,10 @@ async def test_invalid_responses_are_explained(answer, message):
             await exporter.measure(node())
 
 
-async def test_silent_server_times_out():
+async def test_silent_server_times_out() -> None:
     gone = asyncio.Event()
 
-    async def handler(_):
+    async def handler(_: Any) -> Any:
         await gone.wait()
         return web.Response()
 
@@ -162,7 +173,7 @@ async def test_silent_server_times_out():
         gone.set()
 
 
-async def test_closed_port_and_missing_address():
+async def test_closed_port_and_missing_address() -> None:
     async with serving(prometheus({})) as port:
         pass  # the port is closed now
     async with source("NodeMetrics", port=port) as exporter:
@@ -173,7 +184,7 @@ async def test_closed_port_and_missing_address():
             await exporter.measure(nameless)
 
 
-def test_ipv6_address_is_bracketed():
+def test_ipv6_address_is_bracketed() -> None:
     from kube_scheduler_operator.programs.annotator.sources.http import at_host
 
     assert at_host("http", "fd00::1", 19101, "/x") == "http://[fd00::1]:19101/x"
@@ -185,12 +196,13 @@ def test_ipv6_address_is_bracketed():
 class Api:
     """`get_path` of an API server with metrics-server."""
 
-    def __init__(self, *items):
-        self.items, self.asked, self.error = items, 0, None
-        self.credentials = None
-        self.tokens = []
+    def __init__(self, *items: Any) -> None:
+        self.items, self.asked = items, 0
+        self.error: Exception | None = None
+        self.credentials: Credentials | None = None
+        self.tokens: list[Any] = []
 
-    async def create_in(self, ref, subresource, body):
+    async def create_in(self, ref: Any, subresource: Any, body: Any) -> dict[str, Any]:
         assert (subresource, body["kind"]) == ("token", "TokenRequest")
         await asyncio.sleep(0.01)
         if self.error:
@@ -198,7 +210,7 @@ class Api:
         self.tokens.append(str(ref))
         return {"status": {"token": "weak"}}
 
-    async def get_path(self, path, *, aggregated=False):
+    async def get_path(self, path: Any, *, aggregated: bool = False) -> dict[str, Any]:
         assert aggregated, "metrics-server has a clock of its own"
         assert path == "/apis/metrics.k8s.io/v1beta1/nodes"
         self.asked += 1
@@ -208,12 +220,14 @@ class Api:
         return {"items": list(self.items)}
 
 
-def item(name, cpu, memory, timestamp="2023-11-14T22:13:00Z"):
+def item(
+    name: Any, cpu: Any, memory: Any, timestamp: str = "2023-11-14T22:13:00Z"
+) -> dict[str, Any]:
     usage = {"cpu": cpu, "memory": memory}
     return {"metadata": {"name": name}, "timestamp": timestamp, "usage": usage}
 
 
-async def test_metrics_server_is_requested_once_for_all_nodes():
+async def test_metrics_server_is_requested_once_for_all_nodes() -> None:
     api = Api(item("a", "1000000000n", "250"), item("b", "500m", "1Ki"), item("c", "2", "1M"))
     async with source("MetricsServer", api) as metrics:
         a, b, c = await asyncio.gather(*(metrics.measure(node(name)) for name in "abc"))
@@ -229,7 +243,7 @@ async def test_metrics_server_is_requested_once_for_all_nodes():
             await metrics.measure(node("a", cpu="0", memory="0"))
 
 
-async def test_metrics_server_is_requested_each_cycle():
+async def test_metrics_server_is_requested_each_cycle() -> None:
     api = Api(item("a", "1", "1"))
     async with source("MetricsServer", api, cycle=0.05) as metrics:
         await metrics.measure(node())
@@ -238,7 +252,7 @@ async def test_metrics_server_is_requested_each_cycle():
     assert api.asked == 2
 
 
-async def test_missing_metrics_server_is_explained():
+async def test_missing_metrics_server_is_explained() -> None:
     api = Api()
     api.error = NotFound(ApiRequest("get", "/apis/metrics.k8s.io/v1beta1/nodes"), status=404)
     async with source("MetricsServer", api) as metrics:
@@ -248,7 +262,7 @@ async def test_missing_metrics_server_is_explained():
     assert api.asked == 1
 
 
-async def test_cancelled_waiter_does_not_cancel_the_request():
+async def test_cancelled_waiter_does_not_cancel_the_request() -> None:
     api = Api(item("a", "1", "1"))
     async with source("MetricsServer", api) as metrics:
         impatient = asyncio.create_task(metrics.measure(node()))
@@ -259,7 +273,7 @@ async def test_cancelled_waiter_does_not_cancel_the_request():
         assert (await patient).active["cpu"] == 0.25
 
 
-async def test_request_longer_than_a_cycle_fails():
+async def test_request_longer_than_a_cycle_fails() -> None:
     api = Api(item("a", "1", "1"))
     async with source("MetricsServer", api) as metrics:
         waiting = asyncio.create_task(metrics.measure(node()))
@@ -270,7 +284,7 @@ async def test_request_longer_than_a_cycle_fails():
             await waiting
 
 
-async def test_closed_source_fails():
+async def test_closed_source_fails() -> None:
     async with source("NodeMetrics", port=1) as exporter:
         await exporter.close()
         with pytest.raises(MeasurementError, match="closed"):
@@ -289,13 +303,13 @@ SUMMARY = {
 }
 
 
-def kubelet_tls(served):
+def kubelet_tls(served: Any) -> Any:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(served.certificate, served.key)
     return tls
 
 
-def annotators_api(ca=None):
+def annotators_api(ca: Any = None) -> Any:
     """An API server that knows the annotator, whose own token may patch nodes."""
     api = Api()
     access = Access("https://api.example", authorization="Bearer powerful", ca_file=ca)
@@ -303,10 +317,12 @@ def annotators_api(ca=None):
     return api
 
 
-async def test_kubelets_receive_a_token_for_nothing_else(served, first_certificate):
+async def test_kubelets_receive_a_token_for_nothing_else(
+    served: Any, first_certificate: Any
+) -> None:
     seen = []
 
-    async def handler(request):
+    async def handler(request: web.Request) -> Any:
         seen.append((request.path_qs, request.headers["Authorization"]))
         return web.json_response(SUMMARY)
 
@@ -330,10 +346,10 @@ async def test_kubelets_receive_a_token_for_nothing_else(served, first_certifica
 
 
 @pytest.mark.parametrize("known", [10250, 0], ids=["kubelet at 10250", "unknown"])
-async def test_no_other_port_of_a_node_receives_a_token(served, known):
+async def test_no_other_port_of_a_node_receives_a_token(served: Any, known: Any) -> None:
     seen = []
 
-    async def handler(request):
+    async def handler(request: web.Request) -> Any:
         seen.append(request.path)
         return web.json_response(SUMMARY)
 
@@ -347,7 +363,7 @@ async def test_no_other_port_of_a_node_receives_a_token(served, known):
     assert (seen, api.tokens) == ([], [])
 
 
-async def test_a_refused_token_for_kubelets_is_explained(served):
+async def test_a_refused_token_for_kubelets_is_explained(served: Any) -> None:
     api = annotators_api()
     api.error = NotFound(ApiRequest("create", "/token"), status=404)
     async with source("KubeletSummary", api, port=10250) as kubelet:
@@ -358,10 +374,10 @@ async def test_a_refused_token_for_kubelets_is_explained(served):
 SECRET_TEXT = "root:x:0:0"
 
 
-async def raw_server(answer):
+async def raw_server(answer: Any) -> Any:
     """A server that answers every connection with these bytes, HTTP or not."""
 
-    async def connected(_, writer):
+    async def connected(_: Any, writer: Any) -> None:
         writer.write(answer)
         await writer.drain()
         writer.close()
@@ -392,7 +408,7 @@ async def raw_server(answer):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["Prometheus", "NodeMetrics"])
-async def test_an_error_has_nothing_of_the_answer_but_its_status(kind, answer):
+async def test_an_error_has_nothing_of_the_answer_but_its_status(kind: Any, answer: Any) -> None:
     server, port = await raw_server(answer)
     fields = {"url": f"http://127.0.0.1:{port}"} if kind == "Prometheus" else {"port": port}
     async with server, source(kind, **fields) as found:
@@ -404,7 +420,7 @@ async def test_an_error_has_nothing_of_the_answer_but_its_status(kind, answer):
 @pytest.mark.parametrize(
     "response", [None, [], {}, {"node": {}}, {"node": {"cpu": {"usageNanoCores": "1"}}}]
 )
-def test_summary_without_node_is_rejected(response):
+def test_summary_without_node_is_rejected(response: Any) -> None:
     with pytest.raises(MeasurementError):
         read_summary(response, node(), NOW)
 
@@ -414,21 +430,21 @@ def test_summary_without_node_is_rejected(response):
 SKEWS = (-1200.0, -560.0, 0.0, 560.0, 1200.0)
 
 
-def written(wall):
+def written(wall: Any) -> Any:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def by_kubelet(machine, wall, now):
+async def by_kubelet(machine: Any, wall: Any, now: Any) -> Any:
     cpu = {"time": written(wall), "usageNanoCores": 1_000_000_000}
     return read_summary({"node": {"cpu": cpu}}, machine, now)
 
 
-async def by_metrics_server(machine, wall, now):
+async def by_metrics_server(machine: Any, wall: Any, now: Any) -> Any:
     async with source("MetricsServer", now=lambda: now) as found:
         return found.find({"a": item("a", "1", "1", written(wall))}, machine)
 
 
-async def by_prometheus(machine, wall, now):
+async def by_prometheus(machine: Any, wall: Any, now: Any) -> Any:
     async with source("Prometheus", url="http://127.0.0.1:1", now=lambda: now) as found:
         return found.find({"cpu_usage_avg_5m": {"a": (0.3, wall)}}, machine)
 
@@ -439,8 +455,8 @@ MEASURED = [by_kubelet, by_metrics_server, by_prometheus]
 @pytest.mark.parametrize("measured", MEASURED)
 @pytest.mark.parametrize("skew", SKEWS)
 async def test_new_values_are_fresh_and_old_ones_grow_old_whatever_the_sources_clock(
-    skew, measured
-):
+    skew: Any, measured: Any
+) -> None:
     machine = node()
     for after in (0.0, 60.0, 120.0):
         assert (await measured(machine, NOW + after + skew, NOW + after)).at == NOW + after
@@ -450,14 +466,14 @@ async def test_new_values_are_fresh_and_old_ones_grow_old_whatever_the_sources_c
 
 @pytest.mark.parametrize("measured", MEASURED)
 @pytest.mark.parametrize("jump", SKEWS)
-async def test_a_jump_of_the_sources_clock_changes_no_age(jump, measured):
+async def test_a_jump_of_the_sources_clock_changes_no_age(jump: Any, measured: Any) -> None:
     machine = node()
     assert (await measured(machine, NOW, NOW)).at == NOW
     assert (await measured(machine, NOW + 60.0 + jump, NOW + 60.0)).at == NOW + 60.0
     assert (await measured(machine, NOW + 60.0 + jump, NOW + 600.0)).at == NOW + 60.0
 
 
-def test_a_measurement_without_a_time_is_new():
+def test_a_measurement_without_a_time_is_new() -> None:
     summary = {"node": {"cpu": {"usageNanoCores": 1}}}
     machine = node()
     assert [read_summary(summary, machine, NOW + at).at for at in (0.0, 60.0)] == [NOW, NOW + 60.0]
@@ -466,29 +482,30 @@ def test_a_measurement_without_a_time_is_new():
 # --- Prometheus -----------------------------------------------------------------------------------
 
 
-def vector(*series, **more):
+def vector(*series: Any, **more: Any) -> dict[str, Any]:
     result = [
         {"metric": {"__name__": "m", **labels}, "value": [NOW, value]} for labels, value in series
     ]
     return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
 
 
-def prometheus(answers):
+def prometheus(answers: Any) -> Any:
     """A handler; answers by query, {} for the others."""
-    asked = []
+    asked: list[tuple[Any, Any]] = []
 
-    async def handler(request):
+    async def handler(request: web.Request) -> Any:
         assert (request.method, request.path) == ("POST", "/api/v1/query")
         query = (await request.post())["query"]
         asked.append((query, request.headers.get("Authorization")))
-        made = answers.get(query, vector())
-        return made() if callable(made) else web.json_response(made)
+        found = answers.get(query, vector())
+        return found() if callable(found) else web.json_response(found)
 
-    handler.asked = asked
-    return handler
+    made: Any = handler
+    made.asked = asked
+    return made
 
 
-async def test_prometheus_instances_by_address_port_or_name():
+async def test_prometheus_instances_by_address_port_or_name() -> None:
     handler = prometheus(
         {
             "cpu_usage_avg_5m": vector(
@@ -517,7 +534,7 @@ async def test_prometheus_instances_by_address_port_or_name():
     assert sorted(query for query, _ in handler.asked) == sorted(METRICS)
 
 
-async def test_nan_and_negative_values_are_unknown():
+async def test_nan_and_negative_values_are_unknown() -> None:
     handler = prometheus(
         {
             "cpu_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "NaN")),
@@ -534,7 +551,7 @@ async def test_nan_and_negative_values_are_unknown():
     assert a.usage == {"mem_usage_avg_5m": 1.0}
 
 
-async def test_fractions_queries_and_a_token(tmp_path):
+async def test_fractions_queries_and_a_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret\n")
     handler = prometheus({"my:cpu": vector(({"instance": "10.0.0.1"}, "0.5"))})
     async with (
@@ -551,7 +568,7 @@ async def test_fractions_queries_and_a_token(tmp_path):
     assert ("my:cpu", "Bearer secret") in handler.asked
 
 
-async def test_warning_is_reported_and_values_are_used():
+async def test_warning_is_reported_and_values_are_used() -> None:
     answer = vector(({"instance": "10.0.0.1"}, "50"), warnings=["remote read failed"])
     handler = prometheus(dict.fromkeys(METRICS, answer))
     async with (
@@ -562,7 +579,7 @@ async def test_warning_is_reported_and_values_are_used():
         assert found.warning.endswith("try the query in Prometheus, which shows them")
 
 
-async def test_failed_query_does_not_affect_the_others():
+async def test_failed_query_does_not_affect_the_others() -> None:
     handler = prometheus(
         {
             "cpu_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "50")),
@@ -577,7 +594,7 @@ async def test_failed_query_does_not_affect_the_others():
         assert found.warning
 
 
-async def test_missing_recording_rules_are_explained():
+async def test_missing_recording_rules_are_explained() -> None:
     async with (
         serving(prometheus({})) as port,
         source("Prometheus", url=f"http://127.0.0.1:{port}") as found,
@@ -586,13 +603,13 @@ async def test_missing_recording_rules_are_explained():
             await found.measure(node())
 
 
-async def test_missing_token_file_is_reported():
+async def test_missing_token_file_is_reported() -> None:
     async with source("Prometheus", url="http://127.0.0.1:1", token_file="/no/token") as found:
         with pytest.raises(MeasurementError, match="/no/token"):
             await found.measure(node())
 
 
-async def test_prometheus_over_https(served, first_certificate):
+async def test_prometheus_over_https(served: Any, first_certificate: Any) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(served.certificate, served.key)
     handler = prometheus({"cpu_usage_avg_5m": vector(({"instance": "10.0.0.1"}, "50"))})
@@ -618,12 +635,12 @@ async def test_prometheus_over_https(served, first_certificate):
         ({"status": "success"}, "not return an instant vector"),
     ],
 )
-def test_invalid_query_responses_are_explained(answer, message):
+def test_invalid_query_responses_are_explained(answer: Any, message: Any) -> None:
     with pytest.raises(MeasurementError, match=message):
         read_vector(answer)
 
 
-def test_invalid_sample_is_unknown():
+def test_invalid_sample_is_unknown() -> None:
     series = {"metric": {"instance": "a"}}
     answer = json.loads(json.dumps(vector()))
     answer["data"]["result"] = [{**series, "value": value} for value in (None, [], [1], ["x", "y"])]
@@ -631,6 +648,6 @@ def test_invalid_sample_is_unknown():
     assert math.isnan(found["a"][0])
 
 
-def test_last_series_of_an_instance_is_used():
+def test_last_series_of_an_instance_is_used() -> None:
     found, _ = read_vector(vector(({"instance": "a"}, "1"), ({"instance": "a"}, "2")))
     assert found["a"][0] == 2

@@ -11,7 +11,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +26,7 @@ RESIDENT_LIMIT_MIB = 30
 class Exporter:
     """A running `node-metrics`."""
 
-    def __init__(self, *flags):
+    def __init__(self, *flags: Any) -> None:
         self.process = subprocess.Popen(
             [
                 sys.executable, "-m", "kube_scheduler_operator", "node-metrics",
@@ -34,18 +36,19 @@ class Exporter:
             text=True,
             env={**os.environ, "PYTHONPATH": str(OPERATOR)},
         )  # fmt: skip
-        self.log = []
+        self.log: list[Any] = []
         while not (port := re.search(r"Listening on [\d.]+:(\d+)", "".join(self.log[-1:]))):
+            assert self.process.stderr is not None
             line = self.process.stderr.readline()
             assert line, self.log
             self.log.append(line)
         self.url = f"http://127.0.0.1:{port[1]}"
 
-    def get(self, path):
+    def get(self, path: Any) -> Any:
         with urllib.request.urlopen(self.url + path, timeout=20) as answer:
             return answer.read().decode()
 
-    def statistics(self):
+    def statistics(self) -> Any:
         for _ in range(200):
             try:
                 return json.loads(self.get("/statistics"))
@@ -54,17 +57,17 @@ class Exporter:
                 time.sleep(0.1)
         raise AssertionError("no sample was served")
 
-    def end(self, number=signal.SIGTERM):
+    def end(self, number: Any = signal.SIGTERM) -> Any:
         self.process.send_signal(number)
         self.log += self.process.communicate(timeout=30)[1].splitlines()
         return self.process.returncode
 
 
 @pytest.fixture
-def start():
+def start() -> Iterator[Any]:
     started = []
 
-    def begin(*flags):
+    def begin(*flags: Any) -> Any:
         started.append(Exporter(*flags))
         return started[-1]
 
@@ -75,7 +78,7 @@ def start():
             exporter.process.communicate()
 
 
-def test_memory_is_small_and_termination_is_immediate(start):
+def test_memory_is_small_and_termination_is_immediate(start: Any) -> None:
     exporter = start()
     statistics = exporter.statistics()
     assert 0 <= statistics["cpu_usage_avg_5m"] <= 100
@@ -83,13 +86,15 @@ def test_memory_is_small_and_termination_is_immediate(start):
     assert abs(statistics["timestamp"] - time.time()) < 30
     assert "node_cpu_usage_avg_5m" in exporter.get("/metrics")
     status = Path(f"/proc/{exporter.process.pid}/status").read_text()
-    resident = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
+    highest = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert highest is not None
+    resident = int(highest[1]) / 1024
     assert resident < RESIDENT_LIMIT_MIB
     assert exporter.end() == 0
     assert "Terminated" in exporter.log[-1]
 
 
-def test_restart_resumes_the_history(start, tmp_path):
+def test_restart_resumes_the_history(start: Any, tmp_path: Path) -> None:
     state = tmp_path / "state"
     first = start(f"--state-file={state}")
     first.statistics()
@@ -102,7 +107,7 @@ def test_restart_resumes_the_history(start, tmp_path):
     assert json.loads(state.read_bytes())["content"]["cpu"]["average"][:3] == saved[:3]
 
 
-def test_damaged_history_does_not_prevent_the_start(start, tmp_path):
+def test_damaged_history_does_not_prevent_the_start(start: Any, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("nonsense")
     exporter = start(f"--state-file={tmp_path / 'state'}")
     assert exporter.statistics()
@@ -111,14 +116,14 @@ def test_damaged_history_does_not_prevent_the_start(start, tmp_path):
     assert json.loads((tmp_path / "state").read_bytes())["version"] == 1
 
 
-def test_failure_to_save_the_history_is_logged(start, tmp_path):
+def test_failure_to_save_the_history_is_logged(start: Any, tmp_path: Path) -> None:
     exporter = start(f"--state-file={tmp_path / 'no' / 'state'}")
     assert exporter.statistics()
     assert exporter.end() == 0
     assert any("Failed to save the history" in line for line in exporter.log)
 
 
-def test_address_in_use_is_an_error(start):
+def test_address_in_use_is_an_error(start: Any) -> None:
     exporter = start()
     port = exporter.url.rpartition(":")[2]
     done = subprocess.run(
@@ -142,7 +147,9 @@ def test_address_in_use_is_an_error(start):
         (["--tls-private-key-file=k"], "require --tls-cert-file"),
     ],
 )
-def test_invalid_flags_are_explained(flags, message, capsys):
+def test_invalid_flags_are_explained(
+    flags: Any, message: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["node-metrics", *flags])
     assert ended.value.code == 2

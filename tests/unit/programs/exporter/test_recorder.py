@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Any
 
 import pytest
 
@@ -21,29 +22,29 @@ KEYS = [
 class Node:
     """Four CPUs, half of them busy, and three quarters of the memory."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now, self.trouble = 0.0, ""
         self.recorder = UsageRecorder(self, lambda: self.now)
 
-    def read(self, now):
+    def read(self, now: Any) -> Reading:
         if self.trouble:
             raise ReadingError(self.trouble)
         return Reading(now, now * 2, now * 4, 750.0, 1000.0, 4)
 
-    def sample(self, *, after=15.0):
+    def sample(self, *, after: float = 15.0) -> None:
         self.now += after
         self.recorder.sample()
 
-    def get(self, path):
+    def get(self, path: Any) -> Any:
         return answers(self.recorder, path)
 
 
 @pytest.fixture
-def node():
+def node() -> Node:
     return Node()
 
 
-def test_statistics_have_the_keys_and_the_unit_of_node_metrics(node):
+def test_statistics_have_the_keys_and_the_unit_of_node_metrics(node: Node) -> None:
     node.sample()
     node.sample()
     answer = node.get("/statistics")
@@ -56,7 +57,7 @@ def test_statistics_have_the_keys_and_the_unit_of_node_metrics(node):
     assert (found["capacity_cpu"], found["capacity_memory"]) == (4000, 1000)
 
 
-def test_metrics_are_gauges_of_the_same_names(node):
+def test_metrics_are_gauges_of_the_same_names(node: Node) -> None:
     node.sample()
     node.sample()
     lines = node.get("/metrics").body.decode().splitlines()
@@ -68,7 +69,7 @@ def test_metrics_are_gauges_of_the_same_names(node):
     assert len(set(families)) == len(families)
 
 
-def test_one_reading_gives_no_values(node):
+def test_one_reading_gives_no_values(node: Node) -> None:
     node.sample()
     assert node.get("/statistics").status == node.get("/healthz").status == 503
     assert node.get("/metrics").status == 200  # a scrape shows the trouble
@@ -76,7 +77,7 @@ def test_one_reading_gives_no_values(node):
     assert node.get("/statistics").status == node.get("/healthz").status == 200
 
 
-def test_stale_values_are_not_served(node, caplog):
+def test_stale_values_are_not_served(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     node.sample()
     node.sample()
     node.trouble = "/proc/stat: gone"
@@ -94,7 +95,7 @@ def test_stale_values_are_not_served(node, caplog):
     assert node.get("/statistics").status == 200
 
 
-def test_gap_is_excluded_from_the_average(node):
+def test_gap_is_excluded_from_the_average(node: Node) -> None:
     node.sample()
     node.sample()
     node.sample(after=3600.0)  # the machine slept
@@ -103,6 +104,6 @@ def test_gap_is_excluded_from_the_average(node):
     assert node.get("/statistics").status == 200
 
 
-def test_unknown_path_lists_the_known_ones(node):
+def test_unknown_path_lists_the_known_ones(node: Node) -> None:
     assert node.get("/").status == 404
     assert b"/statistics" in node.get("/nothing").body

@@ -8,6 +8,8 @@ import ssl
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -17,8 +19,27 @@ from kube_scheduler_operator.programs.exporter.server import HEAD_LIMIT, Answer,
 GET = b"GET /path HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
+class Connect:
+    """Connects to a server.
+
+    Attributes:
+        server: the server.
+        port: its port.
+        opened: the connections.
+    """
+
+    def __init__(self, server: ExporterServer) -> None:
+        self.server, self.port = server, server.port
+        self.opened: list[socket.socket] = []
+
+    def __call__(self) -> socket.socket:
+        made = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        self.opened.append(made)
+        return made
+
+
 @contextlib.contextmanager
-def serving(**options):
+def serving(**options: Any) -> Iterator[Any]:
     """A server in a thread; gives a function that connects."""
     body = options.pop("body", b"hello\n")
     server = ExporterServer(
@@ -28,14 +49,7 @@ def serving(**options):
     server.wake_by(near)
     thread = threading.Thread(target=server.serve, args=(60.0,), daemon=True)
     thread.start()
-    opened = []
-
-    def connect():
-        sock = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-        opened.append(sock)
-        return sock
-
-    connect.server, connect.port = server, server.port
+    connect = Connect(server)
     try:
         yield connect
     finally:
@@ -43,11 +57,11 @@ def serving(**options):
         thread.join(20)
         assert not thread.is_alive()
         server.close()
-        for sock in (near, far, *opened):
+        for sock in (near, far, *connect.opened):
             sock.close()
 
 
-def read_all(sock):
+def read_all(sock: Any) -> Any:
     data = b""
     with contextlib.suppress(ConnectionResetError):
         while more := sock.recv(65536):
@@ -55,13 +69,13 @@ def read_all(sock):
     return data
 
 
-def ask(connect, request=GET):
+def ask(connect: Any, request: bytes = GET) -> Any:
     sock = connect()
     sock.sendall(request)
     return read_all(sock)
 
 
-def test_answers_and_closes_the_connection():
+def test_answers_and_closes_the_connection() -> None:
     with serving() as connect:
         head, _, body = ask(connect).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -84,7 +98,7 @@ def test_answers_and_closes_the_connection():
         (b"GET /%00\xff HTTP/1.1\r\n\r\n", b"200", b"hello\n/%00"),
     ],
 )
-def test_every_request_is_answered(request_, status, body):
+def test_every_request_is_answered(request_: Any, status: Any, body: Any) -> None:
     with serving() as connect:
         answer = ask(connect, request_)
     assert answer.split(b" ")[1] == status
@@ -93,7 +107,7 @@ def test_every_request_is_answered(request_, status, body):
         assert answer.endswith(b"\r\n\r\n")
 
 
-def test_request_may_arrive_byte_by_byte():
+def test_request_may_arrive_byte_by_byte() -> None:
     with serving() as connect:
         sock = connect()
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -102,12 +116,12 @@ def test_request_may_arrive_byte_by_byte():
         assert b"hello" in read_all(sock)
 
 
-def test_long_response_arrives_completely():
+def test_long_response_arrives_completely() -> None:
     with serving(body=b"x" * 5_000_000) as connect:
         assert ask(connect).count(b"x") >= 5_000_000
 
 
-def test_silent_client_is_dropped():
+def test_silent_client_is_dropped() -> None:
     with serving(timeout=0.2) as connect:
         slow, half = connect(), connect()
         half.sendall(b"GET / HT")
@@ -115,7 +129,7 @@ def test_silent_client_is_dropped():
         assert b"hello" in ask(connect)
 
 
-def test_client_that_does_not_read_is_dropped():
+def test_client_that_does_not_read_is_dropped() -> None:
     with serving(timeout=0.3, body=b"x" * 20_000_000) as connect:
         deaf = connect()
         deaf.sendall(GET)
@@ -124,14 +138,14 @@ def test_client_that_does_not_read_is_dropped():
         assert len(read_all(deaf)) < 20_000_000
 
 
-def test_idle_clients_do_not_block_others():
+def test_idle_clients_do_not_block_others() -> None:
     with serving(connections=4, timeout=60.0) as connect:
         idlers = [connect() for _ in range(20)]
         assert b"hello" in ask(connect)
         assert read_all(idlers[0]) == b""  # the oldest went first
 
 
-def test_half_closed_and_reset_connections_are_dropped():
+def test_half_closed_and_reset_connections_are_dropped() -> None:
     with serving() as connect:
         for _ in range(50):
             sock = connect()
@@ -153,18 +167,18 @@ def test_half_closed_and_reset_connections_are_dropped():
 
 
 @pytest.fixture
-def client_context(first_certificate):
+def client_context(first_certificate: Any) -> Any:
     context = ssl.create_default_context(cafile=str(first_certificate.certificate))
     context.load_verify_locations(first_certificate.certificate)
     return context
 
 
-def _get(url, context):
+def _get(url: Any, context: Any) -> Any:
     with urllib.request.urlopen(url, context=context, timeout=20) as answer:
         return answer.read()
 
 
-def test_https(served, client_context):
+def test_https(served: Any, client_context: Any) -> None:
     certificates = _Certificates(served.certificate, served.key, None)
     with serving(tls=certificates.context, body=b"x" * 1_000_000) as connect:
         url = f"https://localhost:{connect.port}/"
@@ -175,7 +189,9 @@ def test_https(served, client_context):
         silent.close()
 
 
-def test_renewed_certificate_is_served(served, second_certificate, client_context):
+def test_renewed_certificate_is_served(
+    served: Any, second_certificate: Any, client_context: Any
+) -> None:
     certificates = _Certificates(served.certificate, served.key, None)
     with serving(tls=certificates.context) as connect:
         url = f"https://localhost:{connect.port}/"
@@ -189,7 +205,9 @@ def test_renewed_certificate_is_served(served, second_certificate, client_contex
         assert _get(url, renewed)
 
 
-def test_client_without_a_certificate_is_rejected(served, client_context, first_certificate):
+def test_client_without_a_certificate_is_rejected(
+    served: Any, client_context: Any, first_certificate: Any
+) -> None:
     certificates = _Certificates(served.certificate, served.key, first_certificate.certificate)
     with serving(tls=certificates.context) as connect:
         url = f"https://localhost:{connect.port}/"

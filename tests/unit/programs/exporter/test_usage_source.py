@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from kube_scheduler_operator.programs.exporter.usage_source import (
@@ -28,7 +31,16 @@ HugePages_Total:       0
 """
 
 
-def write_proc(path, *, user=100, idle=1000, iowait=0, steal=0, guest=0, meminfo=MEMINFO):
+def write_proc(
+    path: Any,
+    *,
+    user: int = 100,
+    idle: int = 1000,
+    iowait: int = 0,
+    steal: int = 0,
+    guest: int = 0,
+    meminfo: Any = MEMINFO,
+) -> HostSource:
     path.mkdir(exist_ok=True)
     stat = STAT.format(user=user, idle=idle, iowait=iowait, steal=steal, guest=guest)
     (path / "stat").write_text(stat)
@@ -50,33 +62,33 @@ def write_proc(path, *, user=100, idle=1000, iowait=0, steal=0, guest=0, meminfo
         ({}, None),
     ],
 )
-def test_fraction_of_cpu_time(tmp_path, change, usage):
+def test_fraction_of_cpu_time(tmp_path: Path, change: Any, usage: Any) -> None:
     source = write_proc(tmp_path)
     before = source.read(0.0)
     write_proc(tmp_path, **change)
     assert source.read(15.0).cpu_since(before) == usage
 
 
-def test_cpus_and_memory(tmp_path):
+def test_cpus_and_memory(tmp_path: Path) -> None:
     reading = write_proc(tmp_path).read(7.0)
     assert (reading.at, reading.cpus) == (7.0, 2)
     assert (reading.memory, reading.memory_usage) == (1000 * 1024, 0.4)
 
 
-def test_old_kernel_without_mem_available(tmp_path):
+def test_old_kernel_without_mem_available(tmp_path: Path) -> None:
     old = MEMINFO.replace("MemAvailable:     600 kB\n", "")
     assert write_proc(tmp_path, meminfo=old).read(0.0).memory_usage == pytest.approx(0.65)
 
 
 @pytest.mark.parametrize("stat", ["", "cpu\n", "cpu 1 2 x 4\n", "cpu 1 2 3\n", "\xff\xfe\n"])
-def test_invalid_stat_is_reported(tmp_path, stat):
+def test_invalid_stat_is_reported(tmp_path: Path, stat: Any) -> None:
     source = write_proc(tmp_path)
     (tmp_path / "stat").write_text(stat)
     with pytest.raises(ReadingError, match="stat does not start"):
         source.read(0.0)
 
 
-def test_missing_file_is_reported(tmp_path):
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ReadingError, match=r"stat: No such file"):
         HostSource(tmp_path).read(0.0)
     source = write_proc(tmp_path, meminfo="nothing here\n")
@@ -84,7 +96,7 @@ def test_missing_file_is_reported(tmp_path):
         source.read(0.0)
 
 
-def _v1(root, usage_seconds, memory, inactive):
+def _v1(root: Any, usage_seconds: Any, memory: Any, inactive: Any) -> None:
     for directory in ("cpuacct/nodes/one", "memory/nodes/one"):
         (root / directory).mkdir(parents=True, exist_ok=True)
     (root / "cpuacct/nodes/one/cpuacct.usage").write_text(f"{usage_seconds * 10**9}\n")
@@ -93,7 +105,7 @@ def _v1(root, usage_seconds, memory, inactive):
     (root / "memory/nodes/one/memory.stat").write_text(stat)
 
 
-def _v2(root, usage_seconds, memory, inactive):
+def _v2(root: Any, usage_seconds: Any, memory: Any, inactive: Any) -> None:
     group = root / "nodes/one"
     group.mkdir(parents=True, exist_ok=True)
     (group / "cpu.stat").write_text(f"usage_usec {usage_seconds * 10**6}\nuser_usec 1\n")
@@ -103,7 +115,7 @@ def _v2(root, usage_seconds, memory, inactive):
 
 @pytest.mark.parametrize("write", [_v1, _v2])
 @pytest.mark.parametrize("path", ["/nodes/one", "nodes/one/"])
-def test_cgroup_represents_a_node(tmp_path, write, path):
+def test_cgroup_represents_a_node(tmp_path: Path, write: Any, path: Any) -> None:
     host = write_proc(tmp_path / "proc")
     write(tmp_path, 100, 900, 100)
     source = CgroupSource(tmp_path, path, 4.0, 1600.0, host)
@@ -117,14 +129,14 @@ def test_cgroup_represents_a_node(tmp_path, write, path):
 
 
 @pytest.mark.parametrize("write", [_v1, _v2])
-def test_missing_cgroup_is_reported(tmp_path, write):
+def test_missing_cgroup_is_reported(tmp_path: Path, write: Any) -> None:
     host = write_proc(tmp_path / "proc")
     write(tmp_path, 1, 1, 0)
     with pytest.raises(ReadingError, match="nodes/two"):
         CgroupSource(tmp_path, "nodes/two", 1.0, 1.0, host).read(0.0)
 
 
-def test_quantities():
+def test_quantities() -> None:
     assert [quantity(text) for text in ("4", "3500m", "8Gi", "1.5k")] == [4, 3.5, 8 * 2**30, 1500]
     for wrong in ("", "0", "-1", "4x", "1 Gi", "nan"):
         with pytest.raises(ValueError, match="is not a quantity"):

@@ -208,9 +208,11 @@ def test_a_pod_without_scheduler_name_belongs_to_the_default_scheduler(
     assert agent.filter(ask("a", pod={"metadata": {"name": "p"}})) is not None
 
 
-def test_a_failed_explanation_does_not_affect_others(cluster: Cluster, ask: Any) -> None:
+def test_a_failed_explanation_does_not_affect_others(
+    cluster: Cluster, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     agent = agent_of(StubPolicy(cluster), StubPolicy(cluster))
-    agent.members[0].policy.explain = lambda *_: 1 / 0  # type: ignore[method-assign,assignment,return-value]
+    monkeypatch.setattr(agent.members[0].policy, "explain", lambda *_: 1 / 0)
     reported = agent.explain(ask("a", "b"))
     assert reported == {"p1": [{"node": "a"}, {"node": "b"}]}
     json.dumps(reported)

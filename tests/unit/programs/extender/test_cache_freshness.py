@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -162,7 +163,10 @@ class TestWaiting:
         assert clock.now == pytest.approx(LONGEST, abs=0.003)
         assert behind.waits == [1, 0]
         clock.due = [
-            (clock.now + 0.004 * number, lambda number=number: changed(cluster, str(number)))
+            (
+                clock.now + 0.004 * number,
+                partial(changed, cluster, str(number)),
+            )
             for number in range(100)
         ]
         began = clock.now
@@ -203,8 +207,8 @@ def ask(context: VerbContext, reported: StubPolicy, behind: CacheFreshness) -> A
     verb = Filter(context, agent_of(reported))
 
     async def asked(body: bytes) -> Any:
-        answer = verb(body)
-        return json.loads(answer if isinstance(answer, bytes) else await answer)  # type: ignore[arg-type]
+        answer: Any = verb(body)
+        return json.loads(answer if isinstance(answer, bytes) else await answer)
 
     return asked
 
@@ -265,9 +269,9 @@ class TestFilter:
             changed(cluster)
 
         clock.due = [(LATER + 0.01, broken)]
-        answer = verb(names_body("a"))
+        answer: Any = verb(names_body("a"))
         assert not isinstance(answer, bytes)
-        assert "no" in json.loads(await answer)["Error"]  # type: ignore[misc,arg-type]
+        assert "no" in json.loads(await answer)["Error"]
         assert verb.calls.errors == 1
 
     async def test_node_data_of_requests_is_never_stale(

@@ -93,7 +93,7 @@ def test_the_largest_supported_cluster_is_within_the_limits(cluster: Cluster) ->
         {"type": str(at), "status": "True", "reason": "x", "message": "a, b, c"} for at in range(8)
     ]
     images = [{"names": ["a@sha256:1", "a:1"], "sizeBytes": 12345} for _ in range(50)]
-    fields = {f"f:{at}": {} for at in range(120)}
+    fields: dict[str, Any] = {f"f:{at}": {} for at in range(120)}
     status = {"conditions": conditions, "images": images}
     more = {"managedFields": [{"fieldsV1": fields}]}
     item = node("x") | {"status": status}

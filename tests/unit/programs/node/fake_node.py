@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.programs.node import manifest
@@ -44,7 +46,7 @@ class Killed(BaseException):
     """A power cut."""
 
 
-def template() -> dict:
+def template() -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -100,7 +102,9 @@ class Pod:
 class FakeNode:
     """The kubelet, its pods, and `watch.Host`."""
 
-    def __init__(self, manifest_path, behaviour=None, on_step=lambda: None):
+    def __init__(
+        self, manifest_path: Any, behaviour: Any = None, on_step: Any = lambda: None
+    ) -> None:
         self.manifest_path = manifest_path
         self.shows_cgroups = True
         self.behaviour = behaviour or {}
@@ -117,20 +121,20 @@ class FakeNode:
         self.history: list[tuple[float, str]] = []
 
     # --- watch.Host -----------------------------------------------------------------------------
-    def now(self):
+    def now(self) -> Any:
         return self.time
 
-    def wall(self):
+    def wall(self) -> Any:
         return EPOCH + self.time
 
-    def boot_id(self):
+    def boot_id(self) -> str:
         return f"boot-{self.boot}"
 
-    def sleep(self, seconds):
+    def sleep(self, seconds: Any) -> None:
         self.on_step()
         self.advance(seconds)
 
-    def operands(self):
+    def operands(self) -> Any:
         self.look()
         return tuple(
             SchedulerProcess(
@@ -140,25 +144,25 @@ class FakeNode:
             if pod.process is not None
         )
 
-    def is_ready(self, probe):
+    def is_ready(self, probe: Any) -> Any:
         return any(self._answers(pod) for pod in self.pods)
 
-    def has_api_server(self):
+    def has_api_server(self) -> Any:
         return not self._is_without_api_server()
 
-    def _is_without_api_server(self):
+    def _is_without_api_server(self) -> Any:
         return any(begin <= self.time < end for begin, end in self.outages)
 
-    def is_port_free(self, probe):
+    def is_port_free(self, probe: Any) -> Any:
         return not any(pod.process is not None for pod in self.pods)
 
-    def kept_pods(self):
+    def kept_pods(self) -> Any:
         self.look()
         return frozenset(
             pod.uid for pod in self.pods if pod.log_directory_since is not None and not pod.tidied
         )
 
-    def has_worker(self):
+    def has_worker(self) -> Any:
         self.look()
         if not self.shows_cgroups:
             return None
@@ -167,7 +171,7 @@ class FakeNode:
             for pod in self.pods
         )
 
-    def activity(self, since):
+    def activity(self, since: Any) -> Activity:
         since -= EPOCH
         runs = frozenset(
             f"{pod.uid}/{number}"
@@ -181,13 +185,13 @@ class FakeNode:
         )
         return Activity(started, runs)
 
-    def last_error(self, since):
+    def last_error(self, since: Any) -> Any:
         crashed = [p for p in self.pods for run in p.runs
                    if run >= since - EPOCH and self._kind(p) == CRASHES]  # fmt: skip
         return "bad cipher" if crashed else ""
 
     # --- the kubelet ---------------------------------------------------------------------------
-    def advance(self, seconds):
+    def advance(self, seconds: Any) -> None:
         end = self.time + seconds
         while self.time < end - 1e-9:
             self.time = min(end, self.time + TICK)
@@ -198,22 +202,22 @@ class FakeNode:
                 self.next_pass += HOUSEKEEPING
                 self._housekeep()
 
-    def reboot(self):
+    def reboot(self) -> None:
         self.boot += 1
         self.time += 20
         self.next_pass = self.time + HOUSEKEEPING
         self.pods.clear()
         self.desired, self.desired_is_known = None, False
 
-    def settle(self, seconds=60.0):
+    def settle(self, seconds: float = 60.0) -> None:
         """Run until nothing changes any more."""
         self.advance(seconds)
 
-    def running(self):
+    def running(self) -> list[Any]:
         """Revisions (None: the stock manifest) of the schedulers that are ready now."""
         return [self._revision(pod) for pod in self.pods if self._answers(pod)]
 
-    def look(self):
+    def look(self) -> None:
         """Notice a change of the manifest, as inotify makes a kubelet do."""
         try:
             status = self.manifest_path.stat()
@@ -234,7 +238,7 @@ class FakeNode:
         if data is not None:
             self._create(data)
 
-    def _create(self, data):
+    def _create(self, data: Any) -> None:
         uid = hashlib.md5(data).hexdigest()
         known = next((pod for pod in self.pods if pod.uid == uid), None)
         if known is not None:
@@ -246,7 +250,7 @@ class FakeNode:
         self.desired = pod
         self._try_to_start(pod)
 
-    def _try_to_start(self, pod):
+    def _try_to_start(self, pod: Any) -> None:
         others = (other for other in self.pods if other is not pod)
         if any(other.started and other.finished_at is None for other in others):
             pod.waits_until = self.time + BACK_OFF
@@ -259,7 +263,7 @@ class FakeNode:
         pod.log_directory_since = self.time
         pod.next_start = self.time + 0.8
 
-    def _step(self, pod):
+    def _step(self, pod: Any) -> None:
         if pod.removed_at is not None:
             if pod.process is not None and self.time >= pod.removed_at + 0.15:
                 pod.process = None
@@ -289,7 +293,7 @@ class FakeNode:
                 waits = (0.5, 10.0, 20.0, 40.0, 80.0)[min(len(pod.runs), 5) - 1]
                 pod.next_start = self.time + waits
 
-    def _housekeep(self):
+    def _housekeep(self) -> None:
         for pod in self.pods:
             if pod.started and pod.ended_at is not None:
                 pod.tidied = True
@@ -301,10 +305,10 @@ class FakeNode:
                 self.desired = again
                 self._try_to_start(again)
 
-    def _kind(self, pod):
+    def _kind(self, pod: Any) -> Any:
         return self.behaviour.get(self._revision(pod), GOOD)
 
-    def _answers(self, pod):
+    def _answers(self, pod: Any) -> Any:
         if pod.process is None or pod.removed_at is not None:
             return False
         kind = self._kind(pod)
@@ -312,17 +316,17 @@ class FakeNode:
             20.0 if kind == SLOW else 0.3
         )
 
-    def _revision(self, pod):
+    def _revision(self, pod: Any) -> Any:
         return revision_of(pod.data)
 
 
 class FakeDisk(Disk):
     """The real disk without waiting for it, with a step before and after every operation."""
 
-    def __init__(self, on_step=lambda: None):
+    def __init__(self, on_step: Any = lambda: None) -> None:
         self.on_step = on_step
 
-    def write(self, path, file):
+    def write(self, path: Any, file: Any) -> None:
         self.on_step()
         path.unlink(missing_ok=True)
         half = len(file.data) // 2
@@ -334,12 +338,12 @@ class FakeDisk(Disk):
         path.chmod(file.mode)
         self.on_step()
 
-    def sync(self, directory):
+    def sync(self, directory: Any) -> None:
         self.on_step()
 
 
-def _stepping(name):
-    def operation(self, *arguments):
+def _stepping(name: Any) -> Callable[..., Any]:
+    def operation(self: FakeDisk, *arguments: Any) -> None:
         self.on_step()
         getattr(Disk, name)(self, *arguments)
         self.on_step()

@@ -11,7 +11,10 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.programs.node import activate, health_watch, manifest
@@ -19,27 +22,32 @@ from kube_scheduler_operator.programs.node.health_watch import Activity
 from kube_scheduler_operator.programs.node.installer import InstallerOptions, install
 from kube_scheduler_operator.programs.node.processes import SchedulerProcess
 
-activate.POLL = health_watch.ABSENCE = activate.RESUMED_WATCH = 0.002
-activate.MARGIN = activate.HOUSEKEEPING = 0.0  # the kubelet here forgets at once
-os.fsync = lambda descriptor: None  # SIGKILL does not lose the page cache, and fsync is slow
+_FASTER: dict[ModuleType, dict[str, Any]] = {
+    activate: {"POLL": 0.002, "RESUMED_WATCH": 0.002, "MARGIN": 0.0, "HOUSEKEEPING": 0.0},
+    health_watch: {"ABSENCE": 0.002},
+    os: {"fsync": lambda _: None},
+}
+"""The kubelet here forgets at once. SIGKILL does not lose the page cache, and fsync is slow."""
+for _module, _values in _FASTER.items():
+    vars(_module).update(_values)
 STOCK = b"apiVersion: v1\nkind: Pod\nspec:\n  containers: []\n"
 
 
 class KillingDisk(Disk):
     """Ends this process by SIGKILL before or after its n-th operation; n = 0 never."""
 
-    def __init__(self, kill_at):
+    def __init__(self, kill_at: Any) -> None:
         self.kill_at = kill_at
         self.steps = 0
 
-    def step(self):
+    def step(self) -> None:
         self.steps += 1
         if self.steps == self.kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _killing(name):
-    def operation(self, *arguments):
+def _killing(name: Any) -> Callable[..., Any]:
+    def operation(self: KillingDisk, *arguments: Any) -> None:
         self.step()
         getattr(Disk, name)(self, *arguments)
         self.step()
@@ -54,20 +62,25 @@ for _name in ("mkdir", "write", "sync", "rename", "exchange", "unlink", "symlink
 class DiskNode:
     """The smallest kubelet: the manifest that is there runs at once; bad revisions crash."""
 
-    def __init__(self, path, bad):
+    def __init__(self, path: Any, bad: Any) -> None:
         self.path, self.bad = path, bad
 
-    now = staticmethod(time.monotonic)
-    wall = staticmethod(time.time)
-    sleep = staticmethod(time.sleep)
+    def now(self) -> float:
+        return time.monotonic()
 
-    def boot_id(self):
+    def wall(self) -> float:
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def boot_id(self) -> str:
         return "boot"
 
-    def _revision(self):
+    def _revision(self) -> Any:
         return manifest.parse(self.path.read_bytes(), "kube-scheduler").revision
 
-    def operands(self):
+    def operands(self) -> Any:
         if not self.path.exists() or self._revision() in self.bad:
             return ()
         return (
@@ -76,27 +89,30 @@ class DiskNode:
             ),
         )
 
-    def is_ready(self, probe):
+    def is_ready(self, probe: Any) -> Any:
         return self.path.exists()
 
-    def is_port_free(self, probe):
+    def has_api_server(self) -> bool:
         return True
 
-    def kept_pods(self):
+    def is_port_free(self, probe: Any) -> bool:
+        return True
+
+    def kept_pods(self) -> Any:
         return frozenset()
 
-    def has_worker(self):
+    def has_worker(self) -> bool:
         return False
 
-    def activity(self, since):
+    def activity(self, since: Any) -> Activity:
         crashed = self.path.exists() and self._revision() in self.bad
         return Activity(True, frozenset("012"[: health_watch.EXITS] if crashed else ""))
 
-    def last_error(self, since):
+    def last_error(self, since: Any) -> str:
         return "bad cipher"
 
 
-def in_child(directory, revision, kill_at, bad):
+def in_child(directory: Any, revision: Any, kill_at: Any, bad: Any) -> Any:
     """Install in a child; its exit status as os.waitpid has it."""
     pid = os.fork()
     if pid:
@@ -109,7 +125,7 @@ def in_child(directory, revision, kill_at, bad):
         os._exit(status)
 
 
-def run(directory, revision, kill_at, bad):
+def run(directory: Any, revision: Any, kill_at: Any, bad: Any) -> Any:
     options = InstallerOptions(
         revision=revision,
         node="cp-1",
@@ -125,10 +141,10 @@ def run(directory, revision, kill_at, bad):
         settling_time=0.0,
         keep=frozenset(),
     )
-    return install(options, KillingDisk(kill_at), lambda pod: DiskNode(options.manifest_path, bad))
+    return install(options, KillingDisk(kill_at), lambda _: DiskNode(options.manifest_path, bad))
 
 
-def prepare(directory, pod):
+def prepare(directory: Any, pod: Any) -> None:
     for name in ("configmaps/config", "pod", "manifests"):
         (directory / name).mkdir(parents=True)
     (directory / "configmaps/config/config.yaml").write_text("{}\n")
@@ -136,7 +152,7 @@ def prepare(directory, pod):
     (directory / "manifests" / "kube-scheduler.yaml").write_bytes(STOCK)
 
 
-def look(directory):
+def look(directory: Any) -> Any:
     """What a kubelet would see now."""
     names = (path.name for path in (directory / "manifests").iterdir())
     files = sorted(name for name in names if not name.startswith("."))
@@ -149,7 +165,7 @@ def look(directory):
     return {"files": files, "revision": revision or 0, "whole": whole}
 
 
-def main():
+def main() -> None:
     base, pod, revision, bad = Path(sys.argv[1]), sys.argv[2], 2, set(json.loads(sys.argv[3]))
     step, status = 0, signal.SIGKILL
     while status == signal.SIGKILL:

@@ -7,6 +7,9 @@ import http.server
 import json
 import ssl
 import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,24 +25,24 @@ SERVING = SecretRef("target", "serving", optional=True)
 class Cluster:
     """A fake cluster: Secrets by name, or the error of reading one."""
 
-    def __init__(self, **secrets):
+    def __init__(self, **secrets: Any) -> None:
         self.secrets = secrets
-        self.recorded = []
+        self.recorded: list[Any] = []
 
-    def secret(self, namespace, name):
+    def secret(self, namespace: Any, name: Any) -> Any:
         assert namespace == {"client": "managed", "serving": "target"}[name]
         found = self.secrets.get(name)
         if isinstance(found, Exception):
             raise found
         return found
 
-    def record(self, event):
+    def record(self, event: Any) -> None:
         self.recorded.append((event.reason, event.bad))
 
 
 @pytest.fixture
-def pairs(first_certificate, second_certificate):
-    def read(files):
+def pairs(first_certificate: Any, second_certificate: Any) -> dict[str, Any]:
+    def read(files: Any) -> dict[str, Any]:
         return {"tls.crt": files.certificate.read_bytes(), "tls.key": files.key.read_bytes()}
 
     return {"old": read(first_certificate), "new": read(second_certificate)}
@@ -71,7 +74,15 @@ CASES = {
 @pytest.mark.parametrize(
     ("ref", "before", "found", "after", "events"), CASES.values(), ids=CASES.keys()
 )
-def test_sync_of_one_secret(tmp_path, pairs, ref, before, found, after, events):
+def test_sync_of_one_secret(
+    tmp_path: Path,
+    pairs: dict[str, Any],
+    ref: Any,
+    before: Any,
+    found: Any,
+    after: Any,
+    events: Any,
+) -> None:
     certificates = Certificates(tmp_path, Disk())
     if before:
         certificates.put(ref.name, pairs[before])
@@ -83,7 +94,7 @@ def test_sync_of_one_secret(tmp_path, pairs, ref, before, found, after, events):
     assert cluster.recorded == events
 
 
-def test_failure_is_recorded_once_until_it_ends(tmp_path, pairs):
+def test_failure_is_recorded_once_until_it_ends(tmp_path: Path, pairs: dict[str, Any]) -> None:
     cluster = Cluster(client=REFUSED)
     syncer = Syncer([CLIENT], cluster, Certificates(tmp_path, Disk()))
     for _ in range(3):
@@ -96,7 +107,9 @@ def test_failure_is_recorded_once_until_it_ends(tmp_path, pairs):
     assert cluster.recorded == [(FAILED, True), (UPDATED, False), (FAILED, True)]
 
 
-def test_failure_of_one_secret_does_not_block_the_others(tmp_path, pairs):
+def test_failure_of_one_secret_does_not_block_the_others(
+    tmp_path: Path, pairs: dict[str, Any]
+) -> None:
     cluster = Cluster(client=REFUSED, serving=pairs["old"])
     certificates = Certificates(tmp_path, Disk())
     Syncer([CLIENT, SERVING], cluster, certificates).sync()
@@ -104,12 +117,12 @@ def test_failure_of_one_secret_does_not_block_the_others(tmp_path, pairs):
 
 
 @pytest.mark.parametrize("text", ["", "name", "/name", "namespace/", "a/b/c", "?"])
-def test_a_secret_needs_a_namespace(text):
+def test_a_secret_needs_a_namespace(text: Any) -> None:
     with pytest.raises(ValueError, match="NAMESPACE/NAME"):
         SecretRef.parse(text)
 
 
-def test_string_of_a_secret_reference():
+def test_string_of_a_secret_reference() -> None:
     assert SecretRef.parse("managed/client") == CLIENT
     assert SecretRef.parse("target/serving?") == SERVING
 
@@ -119,7 +132,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     answers: dict[str, tuple[int, object]]
     asked: list[tuple[str, str, str, object]]
 
-    def _answer(self):
+    def _answer(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
         self.asked.append((self.command, self.path, self.headers["Authorization"], body))
@@ -132,14 +145,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     do_GET = do_POST = _answer  # noqa: N815 - the library calls them so
 
-    def log_message(self, *_):
+    def log_message(self, *_: Any) -> None:
         pass
 
 
 @pytest.fixture
-def server(first_certificate, tmp_path):
+def server(first_certificate: Any, tmp_path: Path) -> Iterator[Any]:
     """A TLS server, and the identity of a pod that trusts it."""
-    handler = type("Handler", (Handler,), {"answers": {}, "asked": []})
+    handler: Any = type("Handler", (Handler,), {"answers": {}, "asked": []})
     made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(first_certificate.certificate, first_certificate.key)
@@ -161,7 +174,7 @@ def server(first_certificate, tmp_path):
 PATH = "/api/v1/namespaces/managed/secrets/client"
 
 
-def test_a_secret_is_read_with_the_token_of_the_pod(server):
+def test_a_secret_is_read_with_the_token_of_the_pod(server: Any) -> None:
     server.answers[PATH] = (200, {"data": {"tls.crt": base64.b64encode(b"c").decode()}})
     api = ApiServer((server.url,), server.identity)
     assert api.secret("managed", "client") == {"tls.crt": b"c"}
@@ -171,7 +184,7 @@ def test_a_secret_is_read_with_the_token_of_the_pod(server):
     assert server.asked[-1][2] == "Bearer renewed"
 
 
-def test_missing_secret_is_none(server):
+def test_missing_secret_is_none(server: Any) -> None:
     assert ApiServer((server.url,), server.identity).secret("managed", "client") is None
 
 
@@ -185,31 +198,31 @@ def test_missing_secret_is_none(server):
         ((200, []), "not a Secret"),
     ],
 )
-def test_error_response_raises_with_its_message(server, answer, sentence):
+def test_error_response_raises_with_its_message(server: Any, answer: Any, sentence: Any) -> None:
     server.answers[PATH] = answer
     with pytest.raises(ApiServerError, match=sentence):
         ApiServer((server.url,), server.identity).secret("managed", "client")
 
 
-def test_next_server_is_used_when_one_does_not_answer(server):
+def test_next_server_is_used_when_one_does_not_answer(server: Any) -> None:
     server.answers[PATH] = (200, {"data": None})
     api = ApiServer(("https://127.0.0.1:1", server.url), server.identity)
     assert api.secret("managed", "client") == {}
 
 
-def test_no_server_answers(server):
+def test_no_server_answers(server: Any) -> None:
     with pytest.raises(ApiServerError, match=r"https://127\.0\.0\.1:1: .*refused"):
         ApiServer(("https://127.0.0.1:1",), server.identity).secret("managed", "client")
 
 
-def test_a_server_of_another_ca_is_not_trusted(server, second_certificate):
+def test_a_server_of_another_ca_is_not_trusted(server: Any, second_certificate: Any) -> None:
     (server.identity / "ca.crt").write_bytes(second_certificate.certificate.read_bytes())
     with pytest.raises(ApiServerError, match="certificate verify failed"):
         ApiServer((server.url,), server.identity).secret("managed", "client")
     assert server.asked == []
 
 
-def test_event_involves_the_syncers_pod(server):
+def test_event_involves_the_syncers_pod(server: Any) -> None:
     path = "/api/v1/namespaces/target/events"
     server.answers[path] = (201, {})
     ApiServer((server.url,), server.identity).event(
@@ -221,7 +234,7 @@ def test_event_involves_the_syncers_pod(server):
     assert (about["kind"], about["namespace"], about["name"]) == ("Pod", "target", "syncer-x")
 
 
-def test_rejected_event_raises(server):
+def test_rejected_event_raises(server: Any) -> None:
     api = ApiServer((server.url,), server.identity)
     with pytest.raises(ApiServerError, match="not found"):
         api.event("target", "syncer-x", UPDATED, "wrote it", bad=True)
@@ -235,7 +248,9 @@ def test_rejected_event_raises(server):
         ("", ("https://localhost:6443",)),
     ],
 )
-def test_the_nearest_server_comes_first(monkeypatch, host, servers):
+def test_the_nearest_server_comes_first(
+    monkeypatch: pytest.MonkeyPatch, host: Any, servers: Any
+) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     assert in_cluster(("https://localhost:6443",)).servers == servers

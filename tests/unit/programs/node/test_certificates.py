@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,30 +13,32 @@ from kube_scheduler_operator.programs.node.certificates import Certificates, Pai
 
 
 @pytest.fixture
-def first(first_certificate):
+def first(first_certificate: Any) -> Any:
     return pair(first_certificate, first_certificate)
 
 
 @pytest.fixture
-def second(second_certificate):
+def second(second_certificate: Any) -> Any:
     return pair(second_certificate, second_certificate)
 
 
-def pair(certificate, key):
+def pair(certificate: Any, key: Any) -> dict[str, Any]:
     return {"tls.crt": certificate.certificate.read_bytes(), "tls.key": key.key.read_bytes()}
 
 
 @pytest.fixture
-def certificates(tmp_path):
+def certificates(tmp_path: Path) -> Certificates:
     return Certificates(tmp_path / "kube-scheduler-certs", Disk())
 
 
-def on_disk(tmp_path):
+def on_disk(tmp_path: Path) -> Any:
     directory = tmp_path / "kube-scheduler-certs/secrets/client"
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_new_pair_is_readable_by_root_only(certificates, tmp_path, first):
+def test_new_pair_is_readable_by_root_only(
+    certificates: Certificates, tmp_path: Path, first: Any
+) -> None:
     assert not certificates.has("client")
     assert certificates.put("client", first)
     assert certificates.has("client")
@@ -43,14 +47,16 @@ def test_new_pair_is_readable_by_root_only(certificates, tmp_path, first):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_same_pair_changes_nothing(certificates, tmp_path, first):
+def test_same_pair_changes_nothing(certificates: Certificates, tmp_path: Path, first: Any) -> None:
     certificates.put("client", first)
     inode = (tmp_path / "kube-scheduler-certs/secrets/client").stat().st_ino
     assert not certificates.put("client", dict(first))
     assert (tmp_path / "kube-scheduler-certs/secrets/client").stat().st_ino == inode
 
 
-def test_renewed_pair_replaces_all_files(certificates, tmp_path, first, second):
+def test_renewed_pair_replaces_all_files(
+    certificates: Certificates, tmp_path: Path, first: Any, second: Any
+) -> None:
     certificates.put("client", {**first, "ca.crt": b"old"})
     assert certificates.put("client", second)
     assert on_disk(tmp_path) == second
@@ -58,14 +64,20 @@ def test_renewed_pair_replaces_all_files(certificates, tmp_path, first, second):
     assert left == ["secrets"]
 
 
-def test_a_reader_never_sees_half_a_pair(certificates, tmp_path, first, second, monkeypatch):
+def test_a_reader_never_sees_half_a_pair(
+    certificates: Certificates,
+    tmp_path: Path,
+    first: Any,
+    second: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Every step of the disk can be the last one."""
     certificates.put("client", first)
     seen = []
     for name in ("mkdir", "write", "sync", "rename", "exchange", "remove_tree"):
         real = getattr(Disk, name)
 
-        def watched(self, *args, real=real):
+        def watched(self: Disk, *args: Any, real: Any = real) -> Any:
             seen.append(on_disk(tmp_path))
             return real(self, *args)
 
@@ -76,7 +88,9 @@ def test_a_reader_never_sees_half_a_pair(certificates, tmp_path, first, second, 
 
 
 @pytest.mark.parametrize("missing", ["tls.crt", "tls.key"])
-def test_incomplete_pair_is_rejected(certificates, tmp_path, first, missing):
+def test_incomplete_pair_is_rejected(
+    certificates: Certificates, tmp_path: Path, first: Any, missing: Any
+) -> None:
     certificates.put("client", first)
     with pytest.raises(PairError, match=r"must have both tls\.crt and tls\.key"):
         certificates.put("client", {k: v for k, v in first.items() if k != missing})
@@ -84,28 +98,34 @@ def test_incomplete_pair_is_rejected(certificates, tmp_path, first, missing):
 
 
 def test_mismatched_key_is_rejected(
-    certificates, tmp_path, first, first_certificate, second_certificate
-):
+    certificates: Certificates,
+    tmp_path: Path,
+    first: Any,
+    first_certificate: Any,
+    second_certificate: Any,
+) -> None:
     certificates.put("client", first)
     with pytest.raises(PairError, match="do not form a valid pair"):
         certificates.put("client", pair(first_certificate, second_certificate))
     assert on_disk(tmp_path) == first
 
 
-def test_unsafe_file_name_is_rejected(certificates, tmp_path, first):
+def test_unsafe_file_name_is_rejected(
+    certificates: Certificates, tmp_path: Path, first: Any
+) -> None:
     with pytest.raises(UnsafeNameError):
         certificates.put("client", {**first, "../evil": b""})
     assert not certificates.has("client")
 
 
-def test_removing(certificates, first):
+def test_removing(certificates: Certificates, first: Any) -> None:
     certificates.put("client", first)
     assert certificates.remove("client")
     assert not certificates.has("client")
     assert not certificates.remove("client")
 
 
-def test_mounted_secrets_are_read_by_key(tmp_path):
+def test_mounted_secrets_are_read_by_key(tmp_path: Path) -> None:
     hidden = tmp_path / "client" / "..2026_11_22"
     hidden.mkdir(parents=True)
     (hidden / "tls.crt").write_bytes(b"c")

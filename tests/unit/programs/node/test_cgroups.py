@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from kube_scheduler_operator.programs.node.cgroups import pods
@@ -35,12 +38,12 @@ _SLICE = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod"
         ),
     ],
 )
-def test_finds_pods_in_every_layout(tmp_path, paths):
+def test_finds_pods_in_every_layout(tmp_path: Path, paths: Any) -> None:
     for path in (*paths, "system.slice/kubelet.service/x", "kubepods/burstable/podium"):
         (tmp_path / path).mkdir(parents=True)
     assert pods(tmp_path) == {STATIC, OTHER}
 
 
-def test_empty_without_visible_cgroups(tmp_path):
+def test_empty_without_visible_cgroups(tmp_path: Path) -> None:
     assert pods(tmp_path) == frozenset()
     assert pods(tmp_path / "missing") == frozenset()

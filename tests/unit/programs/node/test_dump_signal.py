@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ HANDLED = "SigCgt:\tffffffffffffffff\n"
 BARE = f"SigCgt:\t{0xFFFFFFFFFFFFFFFF & ~(1 << (signal.SIGUSR2 - 1)):016x}\n"
 
 
-def process(proc, pid, cmdline, uid=STATIC, status=HANDLED):
+def process(proc: Any, pid: Any, cmdline: Any, uid: Any = STATIC, status: Any = HANDLED) -> None:
     directory = proc / str(pid)
     directory.mkdir()
     (directory / "cmdline").write_bytes(cmdline.replace(" ", "\0").encode() + b"\0")
@@ -25,13 +27,13 @@ def process(proc, pid, cmdline, uid=STATIC, status=HANDLED):
     (directory / "status").write_text(f"Name:\tx\n{status}")
 
 
-def send(proc):
+def send(proc: Any) -> Any:
     sent = []
     problem = dump_signal.send(STATIC, proc, lambda pid, number: sent.append((pid, number)))
     return problem, sent
 
 
-def test_signals_only_the_scheduler_of_this_pod(tmp_path):
+def test_signals_only_the_scheduler_of_this_pod(tmp_path: Path) -> None:
     process(tmp_path, 10, "/usr/local/bin/kube-scheduler --config=x")
     process(tmp_path, 11, "kube-scheduler --config=x", uid=OTHER)
     process(tmp_path, 12, "kube-scheduler-operator cert-syncer --name=kube-scheduler")
@@ -39,20 +41,20 @@ def test_signals_only_the_scheduler_of_this_pod(tmp_path):
     assert send(tmp_path) == ("", [(10, signal.SIGUSR2)])
 
 
-def test_hyperkube_is_recognized(tmp_path):
+def test_hyperkube_is_recognized(tmp_path: Path) -> None:
     process(tmp_path, 10, "hyperkube kube-scheduler --config=x")
     assert send(tmp_path)[1] == [(10, signal.SIGUSR2)]
 
 
 @pytest.mark.parametrize("status", [BARE, ""])
-def test_process_without_a_handler_is_not_signalled(tmp_path, status):
+def test_process_without_a_handler_is_not_signalled(tmp_path: Path, status: Any) -> None:
     process(tmp_path, 10, "kube-scheduler --config=x", status=status)
     problem, sent = send(tmp_path)
     assert sent == []
     assert "no process" in problem
 
 
-def test_ambiguous_processes_are_not_signalled(tmp_path):
+def test_ambiguous_processes_are_not_signalled(tmp_path: Path) -> None:
     process(tmp_path, 10, "kube-scheduler --config=x")
     process(tmp_path, 11, "kube-scheduler --config=x")
     problem, sent = send(tmp_path)
@@ -60,8 +62,8 @@ def test_ambiguous_processes_are_not_signalled(tmp_path):
     assert "found 2 processes [10, 11] of static pod" in problem
 
 
-def test_permission_error_is_reported(tmp_path):
-    def refuse(pid, number):
+def test_permission_error_is_reported(tmp_path: Path) -> None:
+    def refuse(pid: Any, number: Any) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     process(tmp_path, 10, "kube-scheduler --config=x")
@@ -70,7 +72,7 @@ def test_permission_error_is_reported(tmp_path):
     )
 
 
-def test_error_becomes_the_termination_message(tmp_path):
+def test_error_becomes_the_termination_message(tmp_path: Path) -> None:
     options = dump_signal.DumpSignalOptions("no such pod", tmp_path / "log")
     assert dump_signal.main(options) == 1
     assert "static pod no such pod" in (tmp_path / "log").read_text()

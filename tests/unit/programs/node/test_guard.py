@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +38,7 @@ def conf(tmp_path: Path) -> Path:
     return path
 
 
-def play(monkeypatch, script) -> None:
+def play(monkeypatch: pytest.MonkeyPatch, script: Any) -> None:
     """Do one thing during each of the guard's pauses."""
     steps = iter(script)
 
@@ -46,14 +48,14 @@ def play(monkeypatch, script) -> None:
         except StopIteration:
             raise StoppedError from None
 
-    monkeypatch.setattr(guard.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
 
 
 def nothing() -> None:
     pass
 
 
-def test_fingerprint_is_short_and_differs_by_content(conf):
+def test_fingerprint_is_short_and_differs_by_content(conf: Path) -> None:
     first = fingerprint(conf)
     assert len(first) == 16
     assert fingerprint(conf) == first
@@ -62,22 +64,24 @@ def test_fingerprint_is_short_and_differs_by_content(conf):
 
 
 @pytest.mark.parametrize("content", [None, ""])
-def test_missing_or_empty_file_has_no_fingerprint(conf, content):
+def test_missing_or_empty_file_has_no_fingerprint(conf: Path, content: Any) -> None:
     conf.unlink() if content is None else conf.write_text(content)
     assert fingerprint(conf) == ""
 
 
-def wait(conf: Path | None, known: str = "", **options: object) -> DiskReport:
+def wait(conf: Path | None, known: str = "", **options: Any) -> DiskReport:
     return guard.wait_for_change(GuardOptions(conf, known, **options))
 
 
-def test_unchanged_file_is_not_reported(monkeypatch, conf):
+def test_unchanged_file_is_not_reported(monkeypatch: pytest.MonkeyPatch, conf: Path) -> None:
     play(monkeypatch, [nothing] * 5)
     with pytest.raises(StoppedError):
         wait(conf, fingerprint(conf))
 
 
-def test_changed_file_is_reported_after_two_equal_reads(monkeypatch, conf):
+def test_changed_file_is_reported_after_two_equal_reads(
+    monkeypatch: pytest.MonkeyPatch, conf: Path
+) -> None:
     half = iter(["sec", "second", "second"])
     play(
         monkeypatch,
@@ -88,7 +92,7 @@ def test_changed_file_is_reported_after_two_equal_reads(monkeypatch, conf):
     assert next(half, "") == "", "not before it is complete"
 
 
-def test_replaced_file_is_reported(monkeypatch, conf):
+def test_replaced_file_is_reported(monkeypatch: pytest.MonkeyPatch, conf: Path) -> None:
     known = fingerprint(conf)
 
     def replace() -> None:
@@ -100,14 +104,18 @@ def test_replaced_file_is_reported(monkeypatch, conf):
     assert wait(conf, known).kubeconfig == fingerprint(conf)
 
 
-def test_temporarily_missing_file_is_not_reported(monkeypatch, conf):
+def test_temporarily_missing_file_is_not_reported(
+    monkeypatch: pytest.MonkeyPatch, conf: Path
+) -> None:
     known = fingerprint(conf)
     play(monkeypatch, [conf.unlink, nothing, lambda: conf.write_text("first"), nothing, nothing])
     with pytest.raises(StoppedError):
         wait(conf, known)
 
 
-def test_without_known_fingerprint_the_first_one_is_the_baseline(monkeypatch, conf):
+def test_without_known_fingerprint_the_first_one_is_the_baseline(
+    monkeypatch: pytest.MonkeyPatch, conf: Path
+) -> None:
     conf.unlink()
     play(
         monkeypatch,
@@ -124,13 +132,15 @@ def test_without_known_fingerprint_the_first_one_is_the_baseline(monkeypatch, co
     assert conf.read_text() == "second"
 
 
-def test_change_before_the_start_is_reported(monkeypatch, conf):
+def test_change_before_the_start_is_reported(monkeypatch: pytest.MonkeyPatch, conf: Path) -> None:
     play(monkeypatch, [nothing] * 3)
     assert wait(conf, "another").kubeconfig == fingerprint(conf)
 
 
-def test_the_report_is_the_termination_message(monkeypatch, conf, tmp_path):
-    monkeypatch.setattr(guard.signal, "signal", lambda *_: None)
+def test_the_report_is_the_termination_message(
+    monkeypatch: pytest.MonkeyPatch, conf: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     play(monkeypatch, [nothing] * 3)
     log = tmp_path / "log"
     assert guard.main(GuardOptions(conf, known="another", termination_log=log)) == EXIT_CHANGED
@@ -149,19 +159,25 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def watched(world: World, **options: object) -> GuardOptions:
+def reported(text: str) -> DiskReport:
+    found = DiskReport.parse(text)
+    assert found is not None
+    return found
+
+
+def watched(world: World, **options: Any) -> GuardOptions:
     return GuardOptions(resource_dir=world.resources, manifest_path=world.path, **options)
 
 
 def file_of(world: World, revision: int = 2) -> Path:
-    return world.resources / f"kube-scheduler-pod-{revision}/configmaps/config/config.yaml"
+    return Path(world.resources, f"kube-scheduler-pod-{revision}/configmaps/config/config.yaml")
 
 
 def edit_manifest(world: World) -> None:
     world.path.write_bytes(world.path.read_bytes().replace(b"/readyz", b"/healthz"))
 
 
-def test_the_disk_of_a_node_as_it_was_installed(world):
+def test_the_disk_of_a_node_as_it_was_installed(world: World) -> None:
     assert look(watched(world).watched) == DiskReport(
         revision=2, content="content-2", newest=2, labelled=2
     )
@@ -199,7 +215,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize(("edit", "name", "label"), EDITS.values(), ids=EDITS)
-def test_every_hand_edit_is_found(world, edit, name, label):
+def test_every_hand_edit_is_found(world: World, edit: Any, name: Any, label: Any) -> None:
     edit(world)
     found = look(watched(world).watched)
     assert [path.rpartition("/")[2] for path in found.edits] == [name]
@@ -208,7 +224,9 @@ def test_every_hand_edit_is_found(world, edit, name, label):
 
 
 @pytest.mark.parametrize(("edit", "name", "label"), EDITS.values(), ids=EDITS)
-def test_every_hand_edit_is_put_back_by_an_installer(world, edit, name, label):
+def test_every_hand_edit_is_put_back_by_an_installer(
+    world: World, edit: Any, name: Any, label: Any
+) -> None:
     process = [pod.process for pod in world.node.pods]
     edit(world)
     if world.path.exists():
@@ -220,34 +238,38 @@ def test_every_hand_edit_is_put_back_by_an_installer(world, edit, name, label):
     world.check_is_tidy()
 
 
-def test_an_installer_that_only_looks_restarts_nothing(world):
+def test_an_installer_that_only_looks_restarts_nothing(world: World) -> None:
     process = [pod.process for pod in world.node.pods]
     result = world.install(2, content_hash="content-2")
     assert (result.result, result.restarted) == (InstallerOutcome.INSTALLED, False)
     assert [pod.process for pod in world.node.pods] == process
 
 
-def test_a_hand_edit_that_is_known_to_stay_is_not_reported_again(monkeypatch, world, tmp_path):
-    monkeypatch.setattr(guard.signal, "signal", lambda *_: None)
+def test_a_hand_edit_that_is_known_to_stay_is_not_reported_again(
+    monkeypatch: pytest.MonkeyPatch, world: World, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     known, log = tmp_path / "known", tmp_path / "log"
     options = watched(world, known_edit=known, termination_log=log)
     assert guard.main(dataclasses.replace(options, look=True)) == EXIT_DEFINITIVE
-    assert DiskReport.parse(log.read_text()).edits == ()
+    assert reported(log.read_text()).edits == ()
     play(monkeypatch, [nothing, lambda: edit_manifest(world), nothing])
     assert guard.main(options) == EXIT_CHANGED
-    assert DiskReport.parse(log.read_text()).edits == (str(world.path),)
+    assert reported(log.read_text()).edits == (str(world.path),)
     play(monkeypatch, [nothing] * 5)
     assert guard.main(options) == EXIT_CHANGED, "until the operator knows that it stays"
-    known.write_text(DiskReport.parse(log.read_text()).edit)
+    known.write_text(reported(log.read_text()).edit)
     play(monkeypatch, [nothing] * 5)
     with pytest.raises(StoppedError):  # the kubelet has started it again
         guard.main(options)
     play(monkeypatch, [nothing, lambda: file_of(world).unlink(), nothing])
     assert guard.main(options) == EXIT_CHANGED
-    assert len(DiskReport.parse(log.read_text()).edits) == 2
+    assert len(reported(log.read_text()).edits) == 2
 
 
-def test_an_edit_is_not_reported_while_no_api_server_answers(monkeypatch, world, tmp_path):
+def test_an_edit_is_not_reported_while_no_api_server_answers(
+    monkeypatch: pytest.MonkeyPatch, world: World, tmp_path: Path
+) -> None:
     conf = tmp_path / "scheduler.conf"
     conf.write_text("first")
     answers = [False, False, True]
@@ -260,7 +282,9 @@ def test_an_edit_is_not_reported_while_no_api_server_answers(monkeypatch, world,
     assert answers == []
 
 
-def test_a_new_kubeconfig_is_reported_although_its_api_server_does_not_answer(monkeypatch, conf):
+def test_a_new_kubeconfig_is_reported_although_its_api_server_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, conf: Path
+) -> None:
     monkeypatch.setattr(guard, "_has_api_server", lambda _: False)
     known = fingerprint(conf)
     conf.write_text("of no API server")
@@ -269,8 +293,8 @@ def test_a_new_kubeconfig_is_reported_although_its_api_server_does_not_answer(mo
 
 
 def test_an_edit_found_at_the_start_is_reported_after_the_operator_could_know_it(
-    monkeypatch, world, tmp_path
-):
+    monkeypatch: pytest.MonkeyPatch, world: World, tmp_path: Path
+) -> None:
     edit_manifest(world)
     looks = [0]
 
@@ -282,13 +306,13 @@ def test_an_edit_found_at_the_start_is_reported_after_the_operator_could_know_it
     assert looks[0] == guard.KNOWN_SOON
 
 
-def test_a_swap_in_progress_is_not_an_edit(world):
+def test_a_swap_in_progress_is_not_an_edit(world: World) -> None:
     world.path.unlink()
     world.layout.write_journal(Journal(3, 0))
     assert look(watched(world).watched).edits == ()
 
 
-def test_a_kubeconfig_that_waits_for_its_restart_is_not_an_edit(world):
+def test_a_kubeconfig_that_waits_for_its_restart_is_not_an_edit(world: World) -> None:
     """The manifest is staged with the new fingerprint, and the old one is in place."""
     staged = world.path.read_bytes().replace(b'"labels"', b'"annotations": {"k": "new"}, "labels"')
     target = manifest.parse(staged, "kube-scheduler")
@@ -300,7 +324,7 @@ def test_a_kubeconfig_that_waits_for_its_restart_is_not_an_edit(world):
     assert look(watched(world).watched).edits == (str(world.path),)
 
 
-def test_without_hashes_the_copy_of_the_manifest_is_compared(world):
+def test_without_hashes_the_copy_of_the_manifest_is_compared(world: World) -> None:
     """An older operator installed the revision."""
     (world.resources / "kube-scheduler-pod-2/hashes.json").unlink()
     assert look(watched(world).watched) == DiskReport(revision=2, newest=1, labelled=2)
@@ -308,7 +332,9 @@ def test_without_hashes_the_copy_of_the_manifest_is_compared(world):
     assert look(watched(world).watched).edits == (str(world.path),)
 
 
-def test_hashes_are_added_to_a_revision_of_an_older_operator_without_a_restart(world):
+def test_hashes_are_added_to_a_revision_of_an_older_operator_without_a_restart(
+    world: World,
+) -> None:
     (world.resources / "kube-scheduler-pod-2/hashes.json").unlink()
     assert world.install(2, content_hash="content-2").restarted is False
     assert look(watched(world).watched).newest == 2
@@ -324,48 +350,48 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("make", NUMBERS.values(), ids=NUMBERS)
-def test_a_number_counts_only_with_the_hashes_of_its_files(world, make):
+def test_a_number_counts_only_with_the_hashes_of_its_files(world: World, make: Any) -> None:
     make(world.resources)
     assert look(watched(world).watched).newest in (1, 2)
 
 
-def test_the_report_fits_into_a_termination_message():
+def test_the_report_fits_into_a_termination_message() -> None:
     report = DiskReport(edits=tuple(f"/{'é' * 300}/{n}" for n in range(1000)), edit="e")
     assert len(report.serialise().encode()) <= 4096
-    assert DiskReport.parse(report.serialise()).edit == "e"
+    assert reported(report.serialise()).edit == "e"
 
 
 OTHER = ["", "x", "[]", "{}", "null", '{"revision": Infinity}', "[" * 100_000]
 
 
 @pytest.mark.parametrize("text", OTHER, ids=range(len(OTHER)))
-def test_other_text_is_not_a_report(text):
+def test_other_text_is_not_a_report(text: Any) -> None:
     assert DiskReport.parse(text) is None
 
 
-def test_an_implausible_number_in_a_report_does_not_count():
+def test_an_implausible_number_in_a_report_does_not_count() -> None:
     text = DiskReport(revision=2**63 - 1, newest=2**31, labelled=-1).serialise()
-    found = DiskReport.parse(text)
+    found = reported(text)
     assert (found.revision, found.newest, found.labelled) == (0, 0, 0)
 
 
-def test_a_report_has_the_time_since_boot_before_its_look(world, tmp_path):
+def test_a_report_has_the_time_since_boot_before_its_look(world: World, tmp_path: Path) -> None:
     log = tmp_path / "log"
     before = boot_clock.now()
     assert guard.main(watched(world, look=True, termination_log=log)) == EXIT_DEFINITIVE
-    read = DiskReport.parse(log.read_text()).read
+    read = reported(log.read_text()).read
     assert read.boot == before.boot != ""
     assert round(before.seconds, 3) <= read.seconds <= boot_clock.seconds()
 
 
-def test_reports_of_the_same_state_at_different_times_are_equal(world):
+def test_reports_of_the_same_state_at_different_times_are_equal(world: World) -> None:
     found = look(watched(world).watched)
     later = dataclasses.replace(found, read=BootTime("another", 1e9))
     assert later == found
-    assert DiskReport.parse(later.serialise()).read == later.read
+    assert reported(later.serialise()).read == later.read
 
 
-def test_sigterm_ends_the_guard(conf, tmp_path):
+def test_sigterm_ends_the_guard(conf: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-u", "-m", "kube_scheduler_operator", "guard"]
     process = subprocess.Popen(
         [
@@ -384,5 +410,5 @@ def test_sigterm_ends_the_guard(conf, tmp_path):
     assert not (tmp_path / "log").exists()
 
 
-def test_an_unknown_boot_is_reported_as_unknown(tmp_path):
+def test_an_unknown_boot_is_reported_as_unknown(tmp_path: Path) -> None:
     assert boot_clock.now(tmp_path / "absent") == UNKNOWN

@@ -11,7 +11,9 @@ import logging
 import os
 import signal
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.cli.programs import node as command
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.programs.node import installer, program, rollout_permission
+from kube_scheduler_operator.programs.node.exit_codes import EXIT_RETRY
 from kube_scheduler_operator.programs.node.installer import InstallerOptions, install, main
 from kube_scheduler_operator.programs.node.layout import Journal
 from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
@@ -27,7 +30,7 @@ from .fake_node import CRASHES, STOCK, FakeDisk, FakeNode, pod_json, revision_ma
 
 
 @pytest.fixture
-def options(tmp_path):
+def options(tmp_path: Path) -> InstallerOptions:
     for name in ("configmaps/config", "pod", "manifests", "logs"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "configmaps/config/config.yaml").write_text("{}\n")
@@ -49,7 +52,7 @@ def options(tmp_path):
 
 
 @pytest.fixture
-def node(options, monkeypatch):
+def node(options: InstallerOptions, monkeypatch: pytest.MonkeyPatch) -> Any:
     node = FakeNode(options.manifest_path)
     node.on_step = node.look
     node.settle(10)
@@ -58,24 +61,24 @@ def node(options, monkeypatch):
     return node
 
 
-def message(options):
+def message(options: InstallerOptions) -> Any:
     return Result.parse(options.termination_log.read_bytes())
 
 
-def test_success_exits_with_0_and_a_message(options, node):
+def test_success_exits_with_0_and_a_message(options: InstallerOptions, node: Any) -> None:
     assert main(options) == 0
     assert message(options).result is InstallerOutcome.INSTALLED
     assert message(options).node == "cp-1"
 
 
-def test_rollback_exits_with_0_and_a_message(options, node):
+def test_rollback_exits_with_0_and_a_message(options: InstallerOptions, node: Any) -> None:
     node.behaviour[1] = CRASHES
     assert main(options) == 0
     assert message(options).result is InstallerOutcome.ROLLED_BACK
     assert message(options).last_error == "bad cipher"
 
 
-def test_revision_is_written_to_disk(options, node, tmp_path):
+def test_revision_is_written_to_disk(options: InstallerOptions, node: Any, tmp_path: Path) -> None:
     (tmp_path / "effective.yaml").write_text("effective\n")
     changed = dataclasses.replace(options, effective_config=tmp_path / "effective.yaml")
     assert main(changed) == 0
@@ -105,25 +108,29 @@ def test_revision_is_written_to_disk(options, node, tmp_path):
         ),
     ],
 )
-def test_invalid_pod_changes_nothing(options, node, pod, why):
+def test_invalid_pod_changes_nothing(
+    options: InstallerOptions, node: Any, pod: Any, why: Any
+) -> None:
     (options.pod_dir / "pod.yaml").write_bytes(pod)
-    assert main(options) == program.EXIT_RETRY
+    assert main(options) == EXIT_RETRY
     assert options.manifest_path.read_bytes() == STOCK
     assert why in options.termination_log.read_text()
 
 
-def test_unwritten_message_is_written_after_a_restart(options, node, tmp_path):
+def test_unwritten_message_is_written_after_a_restart(
+    options: InstallerOptions, node: Any, tmp_path: Path
+) -> None:
     elsewhere = dataclasses.replace(options, termination_log=tmp_path / "absent" / "log")
-    assert main(elsewhere) == program.EXIT_RETRY
+    assert main(elsewhere) == EXIT_RETRY
     assert main(options) == 0
     assert message(options).result is InstallerOutcome.INSTALLED
 
 
-def test_disk_failure_during_a_swap_leaves_a_manifest(options, node):
+def test_disk_failure_during_a_swap_leaves_a_manifest(options: InstallerOptions, node: Any) -> None:
     removed = []
 
     class Failing(FakeDisk):
-        def unlink(self, path):
+        def unlink(self, path: Any) -> None:
             super().unlink(path)
             if path == options.manifest_path:
                 removed.append(path)
@@ -136,8 +143,10 @@ def test_disk_failure_during_a_swap_leaves_a_manifest(options, node):
 
 
 @pytest.mark.parametrize("when", ["absent", "present"])
-def test_sigterm_leaves_a_manifest_and_exits_with_143(options, node, when):
-    def terminate():
+def test_sigterm_leaves_a_manifest_and_exits_with_143(
+    options: InstallerOptions, node: Any, when: Any
+) -> None:
+    def terminate() -> None:
         node.look()
         if options.manifest_path.exists() is (when == "present"):
             os.kill(os.getpid(), signal.SIGTERM)
@@ -154,11 +163,13 @@ def test_sigterm_leaves_a_manifest_and_exits_with_143(options, node, when):
     assert message(options).result is InstallerOutcome.INSTALLED
 
 
-def test_second_installer_waits_for_the_first(options, node, caplog):
+def test_second_installer_waits_for_the_first(
+    options: InstallerOptions, node: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     waiting = threading.Event()
 
     class Listener(logging.Handler):
-        def emit(self, record):
+        def emit(self, record: Any) -> None:
             if "Waiting" in record.getMessage():
                 waiting.set()
 
@@ -183,25 +194,29 @@ def test_second_installer_waits_for_the_first(options, node, caplog):
 
 
 @pytest.fixture
-def waiting_for_permission(options, node, tmp_path, monkeypatch):
+def waiting_for_permission(
+    options: InstallerOptions, node: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Any:
     """Options without permission to roll out; each poll calls `node.on_poll`."""
     file = tmp_path / "permission"
     file.write_text("")
     polls = []
 
-    def poll(_seconds):
+    def poll(_seconds: Any) -> None:
         polls.append(1)
         assert len(polls) < 100, "it waits indefinitely"
         node.on_poll(len(polls))
 
-    monkeypatch.setattr(rollout_permission.time, "sleep", poll)
+    monkeypatch.setattr(time, "sleep", poll)
     return dataclasses.replace(options, permission=file, staged=tmp_path / "staged")
 
 
-def test_without_permission_the_revision_is_staged_only(waiting_for_permission, node):
+def test_without_permission_the_revision_is_staged_only(
+    waiting_for_permission: Any, node: Any
+) -> None:
     options = waiting_for_permission
 
-    def poll(count):
+    def poll(count: Any) -> None:
         assert (options.resource_dir / "kube-scheduler-pod-1/kube-scheduler-pod.yaml").exists()
         assert options.manifest_path.read_bytes() == STOCK
         assert options.staged.exists()
@@ -217,14 +232,14 @@ def test_without_permission_the_revision_is_staged_only(waiting_for_permission, 
 
 
 def test_after_a_power_cut_a_scheduler_runs_while_waiting_for_permission(
-    waiting_for_permission, node
-):
+    waiting_for_permission: Any, node: Any
+) -> None:
     options = waiting_for_permission
     options.manifest_path.unlink()
     options.resource_dir.mkdir()
     options.layout(Disk()).write_journal(Journal(revision=1, retry=0))
 
-    def poll(_count):
+    def poll(_count: Any) -> None:
         assert options.manifest_path.read_bytes() == revision_manifest(1)
         options.permission.write_text("true")
 
@@ -234,14 +249,14 @@ def test_after_a_power_cut_a_scheduler_runs_while_waiting_for_permission(
 
 
 def test_port_in_use_is_reported_before_any_change(
-    waiting_for_permission, node, tmp_path, monkeypatch
-):
+    waiting_for_permission: Any, node: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pod = json.loads((tmp_path / "pod" / "pod.yaml").read_bytes())
     pod["spec"]["containers"][0]["readinessProbe"]["httpGet"]["port"] = 10261
     (tmp_path / "pod" / "pod.yaml").write_text(json.dumps(pod))
     monkeypatch.setattr(node, "is_port_free", lambda probe: probe.port != 10261)
     waiting_for_permission.staged.touch()  # by an earlier run, when it was free
-    assert main(waiting_for_permission) == program.EXIT_RETRY
+    assert main(waiting_for_permission) == EXIT_RETRY
     assert not waiting_for_permission.staged.exists()
     assert waiting_for_permission.manifest_path.read_bytes() == STOCK
     assert waiting_for_permission.termination_log.read_text() == (
@@ -250,7 +265,7 @@ def test_port_in_use_is_reported_before_any_change(
     assert not (waiting_for_permission.resource_dir / "kube-scheduler-pod-1").exists()
 
 
-def test_sigterm_without_permission_changes_nothing(waiting_for_permission, node):
+def test_sigterm_without_permission_changes_nothing(waiting_for_permission: Any, node: Any) -> None:
     options = waiting_for_permission
     node.on_poll = lambda _count: os.kill(os.getpid(), signal.SIGTERM)
     assert main(options) == 143
@@ -258,13 +273,15 @@ def test_sigterm_without_permission_changes_nothing(waiting_for_permission, node
     assert not options.termination_log.exists()
 
 
-def test_full_disk_is_reported_before_permission(waiting_for_permission, monkeypatch):
+def test_full_disk_is_reported_before_permission(
+    waiting_for_permission: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Full(Disk):
-        def write(self, *_args, **_kwargs):
+        def write(self, *_args: Any, **_kwargs: Any) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(installer, "Disk", Full)
-    assert main(waiting_for_permission) == program.EXIT_RETRY
+    assert main(waiting_for_permission) == EXIT_RETRY
     assert "No space left on device" in waiting_for_permission.termination_log.read_text()
     assert waiting_for_permission.manifest_path.read_bytes() == STOCK
 
@@ -272,16 +289,16 @@ def test_full_disk_is_reported_before_permission(waiting_for_permission, monkeyp
 @pytest.mark.parametrize(
     ("content", "expected"), [("true", True), ("true\n", True), ("", False), ("false", False)]
 )
-def test_permission_requires_the_exact_value(tmp_path, content, expected):
+def test_permission_requires_the_exact_value(tmp_path: Path, content: Any, expected: Any) -> None:
     (tmp_path / "permission").write_text(content)
     assert rollout_permission.is_granted(tmp_path / "permission") is expected
 
 
-def test_missing_file_grants_no_permission(tmp_path):
+def test_missing_file_grants_no_permission(tmp_path: Path) -> None:
     assert rollout_permission.is_granted(tmp_path / "permission") is False
 
 
-def test_flags_of_the_template_are_parsed(monkeypatch):
+def test_flags_of_the_template_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     from kube_scheduler_operator.base.platform import KUBEADM
     from kube_scheduler_operator.controlplane.node_pods import (
         InstallerSettings,
@@ -296,8 +313,13 @@ def test_flags_of_the_template_are_parsed(monkeypatch):
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())
     args = parser.parse_args([*container["command"][1:], *container["args"]])
-    seen = []
-    monkeypatch.setattr(installer, "main", lambda options: seen.append(options) or 0)
+    seen: list[Any] = []
+
+    def main(options: Any) -> int:
+        seen.append(options)
+        return 0
+
+    monkeypatch.setattr(installer, "main", main)
     monkeypatch.setattr(program, "configure_logging", lambda verbosity: None)
     assert args.run(args) == 0
     (options,) = seen
@@ -309,7 +331,7 @@ def test_flags_of_the_template_are_parsed(monkeypatch):
 
 
 @pytest.mark.parametrize("revision", ["0", "-1", "x"])
-def test_revision_must_be_positive(revision, capsys):
+def test_revision_must_be_positive(revision: Any, capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())
     with pytest.raises(SystemExit):
@@ -317,7 +339,7 @@ def test_revision_must_be_positive(revision, capsys):
     assert "--revision" in capsys.readouterr().err
 
 
-def test_node_programs_import_only_the_standard_library():
+def test_node_programs_import_only_the_standard_library() -> None:
     import subprocess
     import sys
     from pathlib import Path
@@ -336,7 +358,7 @@ def test_node_programs_import_only_the_standard_library():
     assert set(done.stdout.split()) <= {"kube_scheduler_operator", "__main__"}
 
 
-def content_of(options):
+def content_of(options: InstallerOptions) -> Any:
     parts = {
         "config": {"config.yaml": (options.configmaps_dir / "config/config.yaml").read_text()},
         "kube-scheduler-pod": {"pod.yaml": (options.pod_dir / "pod.yaml").read_text()},
@@ -344,12 +366,16 @@ def content_of(options):
     return RevisionContent(parts).hash
 
 
-def test_configmaps_with_the_recorded_content_are_installed(options, node):
+def test_configmaps_with_the_recorded_content_are_installed(
+    options: InstallerOptions, node: Any
+) -> None:
     assert main(dataclasses.replace(options, content_hash=content_of(options))) == 0
 
 
 @pytest.mark.parametrize("part", ["configmaps/config/config.yaml", "pod/pod.yaml", "pod/more"])
-def test_configmaps_that_were_forged_are_never_installed(options, node, tmp_path, part):
+def test_configmaps_that_were_forged_are_never_installed(
+    options: InstallerOptions, node: Any, tmp_path: Path, part: Any
+) -> None:
     changed = dataclasses.replace(options, content_hash=content_of(options))
     with (tmp_path / part).open("a") as file:
         file.write(" ")
@@ -360,7 +386,9 @@ def test_configmaps_that_were_forged_are_never_installed(options, node, tmp_path
 
 
 @pytest.mark.parametrize("target", ["elsewhere", "nothing"])
-def test_a_planted_lock_creates_no_file_elsewhere(options, node, tmp_path, target):
+def test_a_planted_lock_creates_no_file_elsewhere(
+    options: InstallerOptions, node: Any, tmp_path: Path, target: Any
+) -> None:
     (tmp_path / "elsewhere").write_text("of another program")
     options.resource_dir.mkdir()
     (options.resource_dir / ".kube-scheduler.lock").symlink_to(tmp_path / target)
@@ -370,8 +398,8 @@ def test_a_planted_lock_creates_no_file_elsewhere(options, node, tmp_path, targe
 
 
 def test_a_lock_that_is_planted_at_the_last_moment_creates_no_file_elsewhere(
-    options, node, tmp_path, monkeypatch
-):
+    options: InstallerOptions, node: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options.resource_dir.mkdir()
     lock = options.resource_dir / ".kube-scheduler.lock"
     real = Path.is_symlink

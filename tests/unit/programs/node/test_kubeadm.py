@@ -189,7 +189,7 @@ def test_another_version_is_replaced_if_an_image_is_configured(world: World) -> 
 
 
 def test_an_upgrade_during_a_swap_is_noticed_before_it_is_overwritten(
-    world: World, tmp_path: Path
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swap = world.swap(2, image=OLD, follows_kubeadm=True)
     withdraw = world.layout.withdraw
@@ -198,10 +198,10 @@ def test_an_upgrade_during_a_swap_is_noticed_before_it_is_overwritten(
         withdraw()
         world.path.write_bytes(stock())
 
-    world.layout.withdraw = withdraw_and_lose
-    with pytest.raises(ManifestAppearedError):
-        swap.run()
-    world.layout.withdraw = withdraw
+    with monkeypatch.context() as patch:
+        patch.setattr(world.layout, "withdraw", withdraw_and_lose)
+        with pytest.raises(ManifestAppearedError):
+            swap.run()
     assert world.path.read_bytes() == stock()
     result = world.install(2, image=OLD, follows_kubeadm=True)
     assert result.result is InstallerOutcome.OVERTAKEN

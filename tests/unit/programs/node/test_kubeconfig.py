@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,7 +16,7 @@ from kube_scheduler_operator.programs.node.kubeconfig import api_server, expires
 from kube_scheduler_operator.programs.node.manifest import Probe
 
 
-def config(*servers):
+def config(*servers: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -41,13 +43,15 @@ def config(*servers):
     ],
 )
 @pytest.mark.parametrize("write", [json.dumps, partial(json.dumps, indent=2), yaml.safe_dump])
-def test_the_api_server_of_a_kubeconfig(tmp_path, write, server, expected):
+def test_the_api_server_of_a_kubeconfig(
+    tmp_path: Path, write: Any, server: Any, expected: Any
+) -> None:
     path = tmp_path / "scheduler.conf"
     path.write_text(write(config(server)))
     assert api_server(path) == expected
 
 
-def test_several_api_servers_give_no_probe(tmp_path):
+def test_several_api_servers_give_no_probe(tmp_path: Path) -> None:
     path = tmp_path / "scheduler.conf"
     path.write_text(json.dumps(config("https://a:1", "https://b:1")))
     assert api_server(path) is None
@@ -56,7 +60,7 @@ def test_several_api_servers_give_no_probe(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "not: [a", "[]", json.dumps(config())])
-def test_no_api_server_gives_no_probe(tmp_path, text):
+def test_no_api_server_gives_no_probe(tmp_path: Path, text: Any) -> None:
     path = tmp_path / "scheduler.conf"
     path.write_text(text)
     assert api_server(path) is None
@@ -64,7 +68,9 @@ def test_no_api_server_gives_no_probe(tmp_path, text):
 
 
 @pytest.mark.parametrize("write", [json.dumps, partial(json.dumps, indent=2), yaml.safe_dump])
-def test_expiry_of_the_embedded_certificate(tmp_path, first_certificate, write):
+def test_expiry_of_the_embedded_certificate(
+    tmp_path: Path, first_certificate: Any, write: Any
+) -> None:
     path = tmp_path / "scheduler.conf"
     pem = first_certificate.certificate.read_bytes()
     user = {"client-certificate-data": base64.b64encode(pem).decode(), "client-key-data": "a2V5"}
@@ -83,7 +89,7 @@ def test_expiry_of_the_embedded_certificate(tmp_path, first_certificate, write):
         {"client-certificate-data": "bm8="},
     ],
 )
-def test_no_expiry_without_an_embedded_certificate(tmp_path, user):
+def test_no_expiry_without_an_embedded_certificate(tmp_path: Path, user: Any) -> None:
     path = tmp_path / "scheduler.conf"
     path.write_text(json.dumps({**config(), "users": [{"name": "scheduler", "user": user}]}))
     assert expires(path) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from kube_scheduler_operator.programs.node.manifest import (
     static_pod_for_revision,
 )
 
-POD = {
+POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {
@@ -57,10 +58,10 @@ spec:
 """
 
 
-def changed(path, value):
+def changed(path: Any, value: Any) -> Any:
     pod = copy.deepcopy(POD)
     *parents, last = path
-    place = pod
+    place: Any = pod
     for key in parents:
         place = place[key]
     if value is None:
@@ -70,7 +71,7 @@ def changed(path, value):
     return pod
 
 
-def test_revision_is_inserted_into_label_and_volume_only():
+def test_revision_is_inserted_into_label_and_volume_only() -> None:
     pod = static_pod_for_revision(POD, 12)
     expected = copy.deepcopy(POD)
     expected["metadata"]["labels"]["revision"] = "12"
@@ -78,13 +79,13 @@ def test_revision_is_inserted_into_label_and_volume_only():
     assert pod == expected
 
 
-def test_input_pod_is_not_modified():
+def test_input_pod_is_not_modified() -> None:
     before = copy.deepcopy(POD)
     static_pod_for_revision(POD, 12, "sha256:x")
     assert before == POD
 
 
-def test_kubeconfig_and_its_expiry_become_annotations():
+def test_kubeconfig_and_its_expiry_become_annotations() -> None:
     pod = static_pod_for_revision(POD, 1, "", "abc", "2027-01-02T03:04:05Z")
     assert pod["metadata"]["annotations"] == {
         "kube-scheduler-operator.dev/kubeconfig": "abc",
@@ -92,7 +93,7 @@ def test_kubeconfig_and_its_expiry_become_annotations():
     }
 
 
-def test_content_hash_becomes_an_annotation():
+def test_content_hash_becomes_an_annotation() -> None:
     pod = static_pod_for_revision(POD, 1, "sha256:x")
     assert pod["metadata"]["annotations"] == {
         "kube-scheduler-operator.dev/content-hash": "sha256:x"
@@ -124,16 +125,16 @@ def test_content_hash_becomes_an_annotation():
         pytest.param({"kind": "Pod"}, "metadata", id="no metadata"),
     ],
 )
-def test_missing_placeholder_is_reported_with_its_field(pod, field):
+def test_missing_placeholder_is_reported_with_its_field(pod: Any, field: Any) -> None:
     with pytest.raises(ManifestError, match=field):
         static_pod_for_revision(pod, 1)
 
 
-def parsed(pod):
+def parsed(pod: Any) -> Any:
     return manifest.parse(manifest.serialise(pod), "kube-scheduler")
 
 
-def test_own_manifest_is_recognized():
+def test_own_manifest_is_recognized() -> None:
     found = parsed(static_pod_for_revision(POD, 12))
     assert found.revision == 12
     assert found.probe == Probe("127.0.0.1", 10259, "/readyz")
@@ -149,11 +150,11 @@ def test_own_manifest_is_recognized():
         pytest.param({"kind": "Deployment"}, id="another kind"),
     ],
 )
-def test_other_json_has_no_revision(pod):
+def test_other_json_has_no_revision(pod: Any) -> None:
     assert parsed(pod).revision is None
 
 
-def test_kubeadms_manifest_has_a_probe_but_no_revision():
+def test_kubeadms_manifest_has_a_probe_but_no_revision() -> None:
     found = manifest.parse(KUBEADM, "kube-scheduler")
     assert found.revision is None
     assert found.probe == Probe("127.0.0.1", 10259, "/healthz")
@@ -171,12 +172,12 @@ def test_kubeadms_manifest_has_a_probe_but_no_revision():
         ("", Probe("127.0.0.1", 10259, "/healthz")),
     ],
 )
-def test_probe_of_another_manifest_comes_from_its_flags(flags, probe):
+def test_probe_of_another_manifest_comes_from_its_flags(flags: Any, probe: Any) -> None:
     data = KUBEADM.replace(b"--bind-address=127.0.0.1", flags.encode())
     assert manifest.parse(data, "kube-scheduler").probe == probe
 
 
-def test_named_probe_port_is_resolved():
+def test_named_probe_port_is_resolved() -> None:
     pod = static_pod_for_revision(POD, 1)
     container = pod["spec"]["containers"][0]
     container["ports"] = [{"name": "probe-port", "containerPort": 4711}]
@@ -195,14 +196,14 @@ def test_named_probe_port_is_resolved():
         pytest.param(b"\xff\x00", False, id="not text"),
     ],
 )
-def test_only_a_pod_is_plausible(data, plausible):
+def test_only_a_pod_is_plausible(data: Any, plausible: Any) -> None:
     assert manifest.is_plausible(data) is plausible
 
 
-def test_serialised_manifests_are_byte_stable():
+def test_serialised_manifests_are_byte_stable() -> None:
     shuffled = dict(reversed(list(POD.items())))
     assert manifest.serialise(POD) == manifest.serialise(shuffled)
 
 
-def test_log_directory_prefix():
+def test_log_directory_prefix() -> None:
     assert manifest.log_directory_prefix(POD, "cp-1") == "kube-system_kube-scheduler-cp-1_"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ CHECK = "kube-scheduler --config=x --write-config-to=/preflight/effective-config
 
 
 @pytest.fixture
-def proc(tmp_path):
+def proc(tmp_path: Path) -> Any:
     directory = tmp_path / "proc"
     (directory / "self").mkdir(parents=True)
     (directory / "self" / "mountinfo").write_text(mountinfo(STATIC))
@@ -24,20 +26,20 @@ def proc(tmp_path):
 class Waiting:
     """An installer that waits, in a thread."""
 
-    def __init__(self, effective, proc):
+    def __init__(self, effective: Any, proc: Any) -> None:
         self.found = b""
         self.thread = threading.Thread(target=self._wait, args=(effective, proc), daemon=True)
         self.thread.start()
 
-    def _wait(self, effective, proc):
+    def _wait(self, effective: Any, proc: Any) -> None:
         self.found = preflight.wait(effective, proc)
 
-    def is_over(self, seconds):
+    def is_over(self, seconds: Any) -> Any:
         self.thread.join(seconds)
         return not self.thread.is_alive()
 
 
-def test_waits_for_the_result(tmp_path, proc):
+def test_waits_for_the_result(tmp_path: Path, proc: Any) -> None:
     effective = tmp_path / "effective.yaml"
     waiting = Waiting(effective, proc)
     assert not waiting.is_over(0.2)
@@ -48,7 +50,7 @@ def test_waits_for_the_result(tmp_path, proc):
     assert waiting.found == b"a: 1\n"
 
 
-def test_waits_until_the_writer_has_exited(tmp_path, proc):
+def test_waits_until_the_writer_has_exited(tmp_path: Path, proc: Any) -> None:
     effective = tmp_path / "effective.yaml"
     effective.write_bytes(b"a:")
     process(proc, 77, CHECK, mountinfo(STATIC))
@@ -60,7 +62,7 @@ def test_waits_until_the_writer_has_exited(tmp_path, proc):
     assert waiting.found == b"a: 1\n"
 
 
-def test_preflights_of_other_pods_are_ignored(tmp_path, proc):
+def test_preflights_of_other_pods_are_ignored(tmp_path: Path, proc: Any) -> None:
     effective = tmp_path / "effective.yaml"
     effective.write_bytes(b"a: 1\n")
     process(proc, 77, CHECK, mountinfo(OTHER))

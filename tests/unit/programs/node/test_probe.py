@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import pytest
 
@@ -15,32 +17,32 @@ from kube_scheduler_operator.programs.node.manifest import Probe
 
 
 @pytest.fixture
-def listener():
+def listener() -> Iterator[Any]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 
 
-def probe(server):
+def probe(server: Any) -> Probe:
     return Probe("127.0.0.1", server.getsockname()[1], "/readyz")
 
 
-def test_unused_port_is_free(listener):
+def test_unused_port_is_free(listener: Any) -> None:
     where = probe(listener)
     listener.close()
     assert is_port_free(where)
     assert not is_ready(where)
 
 
-def test_port_in_use_is_not_free(listener):
+def test_port_in_use_is_not_free(listener: Any) -> None:
     assert not is_port_free(probe(listener))
 
 
-def test_port_in_use_on_all_addresses_is_not_free():
+def test_port_in_use_on_all_addresses_is_not_free() -> None:
     with socket.create_server(("0.0.0.0", 0)) as server:
         assert not is_port_free(probe(server))
 
 
-def test_closed_connection_does_not_block_the_port(listener):
+def test_closed_connection_does_not_block_the_port(listener: Any) -> None:
     where = probe(listener)
     with socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()
@@ -50,12 +52,12 @@ def test_closed_connection_does_not_block_the_port(listener):
 
 
 @pytest.mark.parametrize("host", ["203.0.113.77", "2001:db8::77", "no.such.host.invalid"])
-def test_address_of_another_host_counts_as_free(host):
+def test_address_of_another_host_counts_as_free(host: Any) -> None:
     assert is_port_free(Probe(host, 10259, "/readyz"))
 
 
-def test_server_without_tls_is_not_ready(listener):
-    def answer():
+def test_server_without_tls_is_not_ready(listener: Any) -> None:
+    def answer() -> None:
         connection, _ = listener.accept()
         with connection:
             connection.recv(1000)
@@ -68,19 +70,19 @@ def test_server_without_tls_is_not_ready(listener):
 
 
 @pytest.fixture
-def server(first_certificate):
+def server(first_certificate: Any) -> Iterator[Any]:
     """A function that makes a TLS server, which answers everything with a status."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(first_certificate.certificate, first_certificate.key)
     with ExitStack() as stack:
 
-        def start(status):
+        def start(status: Any) -> Probe:
             class Handler(BaseHTTPRequestHandler):
-                def do_GET(self):
+                def do_GET(self) -> None:
                     self.send_response(status)
                     self.end_headers()
 
-                def log_message(self, *_):
+                def log_message(self, *_: Any) -> None:
                     pass
 
             httpd = HTTPServer(("127.0.0.1", 0), Handler)
@@ -99,12 +101,14 @@ def server(first_certificate):
     ("status", "ready", "there"),
     [(200, True, True), (401, False, True), (403, False, True), (500, False, False)],
 )
-def test_client_errors_count_as_an_answer_and_server_errors_do_not(server, status, ready, there):
+def test_client_errors_count_as_an_answer_and_server_errors_do_not(
+    server: Any, status: Any, ready: Any, there: Any
+) -> None:
     where = server(status)
     assert (is_ready(where), answers(where)) == (ready, there)
 
 
-def test_closed_port_does_not_answer(listener):
+def test_closed_port_does_not_answer(listener: Any) -> None:
     where = probe(listener)
     listener.close()
     assert not answers(where)

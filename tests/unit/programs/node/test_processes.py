@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from kube_scheduler_operator.programs.node.processes import (
@@ -15,7 +18,7 @@ STATIC = "0123456789abcdef0123456789abcdef"
 OTHER = "11111111-2222-3333-4444-555555555555"
 
 
-def mountinfo(uid, revision=None, suffix=""):
+def mountinfo(uid: Any, revision: Any = None, suffix: str = "") -> Any:
     lines = [
         "1 0 0:1 / / rw - overlay overlay rw",
         f"2 1 8:1 /var/lib/kubelet/pods/{uid}/containers/kube-scheduler/1a2b /dev/termination-log"
@@ -29,7 +32,7 @@ def mountinfo(uid, revision=None, suffix=""):
     return "\n".join(lines) + "\n"
 
 
-def process(proc, pid, cmdline, mounts, start=1000):
+def process(proc: Any, pid: Any, cmdline: Any, mounts: Any, start: int = 1000) -> None:
     directory = proc / str(pid)
     directory.mkdir(parents=True)
     (directory / "cmdline").write_bytes(cmdline.replace(" ", "\0").encode())
@@ -37,7 +40,7 @@ def process(proc, pid, cmdline, mounts, start=1000):
     (directory / "stat").write_text(f"{pid} (a (b) c) S " + " ".join(["0"] * 18) + f" {start} 0\n")
 
 
-def test_finds_only_schedulers_of_the_static_pod(tmp_path):
+def test_finds_only_schedulers_of_the_static_pod(tmp_path: Path) -> None:
     process(tmp_path, 10, "kube-scheduler --config=x", mountinfo(STATIC, 7), start=77)
     process(tmp_path, 11, "kube-scheduler --config=x", mountinfo(OTHER, 7))
     process(tmp_path, 12, "/pause", mountinfo(STATIC))
@@ -63,9 +66,9 @@ def test_finds_only_schedulers_of_the_static_pod(tmp_path):
         ),
     ],
 )
-def test_parse_mounts(text, expected):
+def test_parse_mounts(text: Any, expected: Any) -> None:
     assert parse_mounts(text) == expected
 
 
-def test_start_time_with_spaces_and_parentheses_in_the_command():
+def test_start_time_with_spaces_and_parentheses_in_the_command() -> None:
     assert parse_start_time("5 (x) y) z) R " + " ".join(str(n) for n in range(4, 30))) == 22

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from .world import World, make_world
 UPGRADED = STOCK.replace(b"127.0.0.1", b"0.0.0.0")
 
 
-def restored(world, retry=0):
+def restored(world: Any, retry: int = 0) -> Any:
     options = RestoreOptions(
         node="cp-1",
         static_pod_name="kube-scheduler",
@@ -35,13 +36,15 @@ def restored(world, retry=0):
     return Restore(options, world.layout, world.node).run()
 
 
-def upgrade(world):
+def upgrade(world: Any) -> None:
     world.foreign.append(UPGRADED)
     world.path.write_bytes(UPGRADED)
 
 
 @pytest.mark.parametrize("label", [b"2", b"99"])
-def test_an_edited_manifest_of_the_operator_is_not_the_scheduler_before_the_operator(world, label):
+def test_an_edited_manifest_of_the_operator_is_not_the_scheduler_before_the_operator(
+    world: Any, label: Any
+) -> None:
     edited = world.path.read_bytes().replace(b'"revision": "2"', b'"revision": "%s"' % label)
     world.foreign.append(edited + b" ")
     world.path.write_bytes(edited + b" ")
@@ -49,8 +52,8 @@ def test_an_edited_manifest_of_the_operator_is_not_the_scheduler_before_the_oper
     assert world.path.read_bytes() == STOCK
 
 
-def test_early_exit_leaves_a_scheduler(world):
-    def interrupted():
+def test_early_exit_leaves_a_scheduler(world: Any) -> None:
+    def interrupted() -> None:
         with program.alone(world.layout):
             world.kill_if = lambda: not world.path.exists()
             try:
@@ -64,14 +67,14 @@ def test_early_exit_leaves_a_scheduler(world):
 
 
 @pytest.fixture
-def world(tmp_path):
+def world(tmp_path: Path) -> Any:
     found = World(tmp_path)
     found.install(1)
     found.install(2)
     return found
 
 
-def test_stock_manifest_is_restored_and_all_files_removed(world):
+def test_stock_manifest_is_restored_and_all_files_removed(world: Any) -> None:
     result = restored(world)
     assert (result.result, result.revision, result.last_good_revision) == (
         InstallerOutcome.RESTORED,
@@ -84,7 +87,7 @@ def test_stock_manifest_is_restored_and_all_files_removed(world):
     assert not world.resources.exists()
 
 
-def test_other_files_stay_and_are_reported(world):
+def test_other_files_stay_and_are_reported(world: Any) -> None:
     (world.resources / "kube-scheduler-pod-old").mkdir()
     (world.resources / "etcd").mkdir()
     assert restored(world).strangers == ("kube-scheduler-pod-old",)
@@ -94,7 +97,7 @@ def test_other_files_stay_and_are_reported(world):
     ]
 
 
-def test_newest_adopted_manifest_is_restored(world):
+def test_newest_adopted_manifest_is_restored(world: Any) -> None:
     upgrade(world)
     world.node.settle(30)
     world.install(3)
@@ -102,7 +105,7 @@ def test_newest_adopted_manifest_is_restored(world):
     assert world.path.read_bytes() == UPGRADED
 
 
-def test_active_manifest_of_another_owner_stays(world):
+def test_active_manifest_of_another_owner_stays(world: Any) -> None:
     upgrade(world)
     world.node.settle(30)
     before = world.path.stat().st_ino
@@ -111,7 +114,7 @@ def test_active_manifest_of_another_owner_stays(world):
     assert not world.resources.exists()
 
 
-def test_restore_is_idempotent(world):
+def test_restore_is_idempotent(world: Any) -> None:
     restored(world)
     begin = world.node.time
     assert restored(world).result is InstallerOutcome.RESTORED
@@ -119,7 +122,7 @@ def test_restore_is_idempotent(world):
     assert not world.resources.exists()
 
 
-def test_without_adopted_manifest_the_operators_scheduler_stays(tmp_path):
+def test_without_adopted_manifest_the_operators_scheduler_stays(tmp_path: Path) -> None:
     world = World(tmp_path, stock=None)
     world.install(1)
     result = restored(world)
@@ -130,7 +133,7 @@ def test_without_adopted_manifest_the_operators_scheduler_stays(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [CRASHES, NEVER_READY])
-def test_failing_stock_scheduler_is_rolled_back(tmp_path, kind):
+def test_failing_stock_scheduler_is_rolled_back(tmp_path: Path, kind: Any) -> None:
     world = make_world(tmp_path)
     world.install(1)
     world.node.behaviour[None] = kind
@@ -143,7 +146,7 @@ def test_failing_stock_scheduler_is_rolled_back(tmp_path, kind):
     assert restored(world, retry=1).result is InstallerOutcome.RESTORED
 
 
-def test_failed_rollback_is_reported_and_removes_nothing(tmp_path):
+def test_failed_rollback_is_reported_and_removes_nothing(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     world.install(1)
     world.node.behaviour.update({None: NEVER_READY, 1: NEVER_READY})
@@ -154,7 +157,7 @@ def test_failed_rollback_is_reported_and_removes_nothing(tmp_path):
     assert world.layout.stock.exists()
 
 
-def test_kill_at_every_step_leads_to_the_same_result(tmp_path):
+def test_kill_at_every_step_leads_to_the_same_result(tmp_path: Path) -> None:
     killed, step = True, 0
     while killed:
         step += 1
@@ -177,7 +180,7 @@ def test_kill_at_every_step_leads_to_the_same_result(tmp_path):
     assert step > 15
 
 
-def test_installer_works_after_a_killed_restore(world):
+def test_installer_works_after_a_killed_restore(world: Any) -> None:
     world.kill_if = lambda: not world.path.exists()
     with pytest.raises(Killed):
         restored(world)
@@ -186,7 +189,7 @@ def test_installer_works_after_a_killed_restore(world):
     world.check_is_tidy()
 
 
-def test_flags_of_the_template_are_parsed(monkeypatch):
+def test_flags_of_the_template_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     from kube_scheduler_operator.base.platform import KUBEADM
     from kube_scheduler_operator.controlplane.node_pods import render_restore_pod
 
@@ -195,8 +198,13 @@ def test_flags_of_the_template_are_parsed(monkeypatch):
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())
     args = parser.parse_args([*container["command"][1:], *container["args"]])
-    seen = []
-    monkeypatch.setattr(restore, "main", lambda options: seen.append(options) or 0)
+    seen: list[Any] = []
+
+    def main(options: Any) -> int:
+        seen.append(options)
+        return 0
+
+    monkeypatch.setattr(restore, "main", main)
     monkeypatch.setattr(program, "configure_logging", lambda verbosity: None)
     assert args.run(args) == 0
     (options,) = seen

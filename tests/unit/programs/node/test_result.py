@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ results = st.builds(
 
 
 @given(results)
-def test_result_fits_and_keeps_machine_readable_fields(result):
+def test_result_fits_and_keeps_machine_readable_fields(result: Any) -> None:
     text = result.serialise()
     assert len(text.encode()) <= MESSAGE_LIMIT
     parsed = Result.parse(text)
@@ -41,11 +43,11 @@ def test_result_fits_and_keeps_machine_readable_fields(result):
         lambda r: len(r.reason) + len(r.last_error) < 600 and sum(map(len, r.strangers)) < 300
     )
 )
-def test_short_result_round_trips(result):
+def test_short_result_round_trips(result: Any) -> None:
     assert Result.parse(result.serialise()) == result
 
 
-def test_shortening_keeps_both_ends():
+def test_shortening_keeps_both_ends() -> None:
     text = Result(
         InstallerOutcome.ROLLED_BACK, 3, "n", 2, reason="begin " + "x" * 5000 + " end"
     ).serialise()
@@ -74,7 +76,7 @@ def test_shortening_keeps_both_ends():
         "[" * 100_000,
     ],
 )
-def test_other_text_is_not_a_result(text):
+def test_other_text_is_not_a_result(text: Any) -> None:
     assert Result.parse(text) is None
 
 
@@ -87,5 +89,5 @@ def test_other_text_is_not_a_result(text):
         (InstallerOutcome.SUPERSEDED, False),
     ],
 )
-def test_failed_outcomes(outcome, failed):
+def test_failed_outcomes(outcome: Any, failed: Any) -> None:
     assert Result(outcome, 1, "n", 0).failed is failed

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ PACKAGE = Path(kube_scheduler_operator.__file__).parents[1]
     ("bad", "result", "left"),
     [pytest.param([], "Installed", 2, id="good"), pytest.param([2], "RolledBack", 1, id="bad")],
 )
-def test_sigkill_at_every_operation(tmp_path, bad, result, left):
+def test_sigkill_at_every_operation(tmp_path: Path, bad: Any, result: Any, left: Any) -> None:
     done = subprocess.run(
         [sys.executable, str(DRIVER), str(tmp_path), pod_json().decode(), json.dumps(bad)],
         env={"PYTHONPATH": str(PACKAGE)},

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 from kube_scheduler_operator.programs.node import manifest
 from kube_scheduler_operator.programs.node.layout import Layout
 from kube_scheduler_operator.programs.node.swap import Swap, SwapRequest
@@ -14,7 +18,7 @@ CONTENT = {"configmaps/config/config.yaml": b"{}\n"}
 class World:
     """A node with its disk, on which installers run."""
 
-    def __init__(self, directory, behaviour=None, stock=STOCK):
+    def __init__(self, directory: Any, behaviour: Any = None, stock: Any = STOCK) -> None:
         self.manifests = directory / "manifests"
         self.manifests.mkdir()
         self.path = self.manifests / "kube-scheduler.yaml"
@@ -23,22 +27,23 @@ class World:
         self.foreign = [STOCK]
         self.steps = 0
         self.checked = 0
-        self.kill_at = None
-        self.kill_if = lambda: False
+        self.kill_at: int | None = None
+        self.kill_if: Callable[[], bool] = lambda: False
         self.node = FakeNode(self.path, behaviour, self.step)
-        self.layout = Layout(self.resources, self.path, "kube-scheduler", FakeDisk(self.step))
+        self.disk = FakeDisk(self.step)
+        self.layout = Layout(self.resources, self.path, "kube-scheduler", self.disk)
         if stock is not None:
             self.path.write_bytes(stock)
         self.node.settle(10)
 
-    def step(self):
+    def step(self) -> None:
         self.steps += 1
         self.check_manifest_is_whole()
         self.node.look()  # inotify: the kubelet sees every change
         if self.steps == self.kill_at or self.kill_if():
             raise Killed
 
-    def check_manifest_is_whole(self):
+    def check_manifest_is_whole(self) -> None:
         status = self.manifests.stat()
         if status.st_mtime_ns == self.checked:
             return  # no name has changed, and no file is written in place
@@ -53,16 +58,16 @@ class World:
             whole = [*self.foreign, *ours]
             assert data in whole
 
-    def swap(self, revision, **changes):
+    def swap(self, revision: Any, **changes: Any) -> Swap:
         data = manifest.parse(revision_manifest(revision), "kube-scheduler")
         values = {"retry": 0, "node": "cp-1", "content": CONTENT, "health_timeout": 30.0}
         request = SwapRequest(revision=revision, target=data, **{**values, **changes})
         return Swap(request, self.layout, self.node)
 
-    def install(self, revision, **changes):
+    def install(self, revision: Any, **changes: Any) -> Any:
         return self.swap(revision, **changes).run()
 
-    def install_killed_at(self, step, revision, **changes):
+    def install_killed_at(self, step: Any, revision: Any, **changes: Any) -> bool:
         """Whether the installer was killed before its end."""
         self.steps, self.kill_at = 0, step
         try:
@@ -74,16 +79,16 @@ class World:
         return False
 
     @property
-    def current(self):
+    def current(self) -> Any:
         found = self.layout.current()
         return "nothing" if found is None else found.revision
 
-    def check_is_tidy(self):
+    def check_is_tidy(self) -> None:
         self.check_manifest_is_whole()
         assert self.layout.journal() is None
         assert not (self.resources / ".kube-scheduler-staging").exists()
         assert (self.resources / "kube-scheduler-stock/kube-scheduler.yaml").read_bytes() == STOCK
 
 
-def make_world(tmp_path, **behaviour):
+def make_world(tmp_path: Path, **behaviour: Any) -> World:
     return World(tmp_path, {int(name[1:]): kind for name, kind in behaviour.items()})
