@@ -57,7 +57,14 @@ def test_checksums_are_signed_and_verified_without_a_network(
     assert run("generate-key-pair").returncode == 0
     sums = shutil.copy(dist / signatures.SUMS, tmp_path)
     (bundle,) = signatures.sign([Path(sums)])
-    verify = ["verify-blob", "--key", "cosign.pub", "--insecure-ignore-tlog", "--bundle", bundle]
+    verify: list[str | Path] = [
+        "verify-blob",
+        "--key",
+        "cosign.pub",
+        "--insecure-ignore-tlog",
+        "--bundle",
+        bundle,
+    ]
     assert "Verified OK" in run(*verify, sums).stderr
     Path(sums).write_text("changed\n")
     assert run(*verify, sums).returncode != 0
