@@ -112,6 +112,7 @@ GOOD: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 BAD: dict[str, dict[str, Any]] = {
+    "arguments that end like their type": args("NodeResourcesFitArgs", scoringStrategy={}),
     "unknown field": {"paralellism": 1},
     "wrong case": {"Parallelism": 1},
     "serving": {"servingInfo": {"minTLSVersion": "VersionTLS12"}},

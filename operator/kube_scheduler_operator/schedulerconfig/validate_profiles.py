@@ -36,12 +36,17 @@ from .validate_known_plugins import (
     of_known_scheduler,
     validate_known_plugin,
 )
+from .validate_plugin_args import REASON as INVALID_ARGS
 from .validate_plugin_args import validate_args
 
 DUPLICATE: Final = "Duplicate"
 INVALID_PROFILE: Final = "InvalidProfile"
 
 FIT: Final = "NodeResourcesFit"
+_NEVER_MATCHING: Final = f"{FIT}Args"
+"""A key of kube-scheduler's map of validations (validatePluginConfig), which should be the plugin's
+name: it compares the type of the arguments with one that they never have.
+"""
 
 
 def validate_percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
@@ -296,6 +301,9 @@ def _plugin_config(
         seen.add(name)
         if name in INVALID_PLUGINS and target.minor >= INVALID_PLUGINS_SINCE:
             yield Problem(UNKNOWN_PLUGIN, (*where, "name"), _unknown_plugin(name, target))
+        if name == _NEVER_MATCHING:
+            message = f'kube-scheduler accepts no arguments of this name; did you mean "{FIT}"?'
+            yield Problem(INVALID_ARGS, (*where, "name"), message)
         args = entry.get("args") or {}
         if name == FIT:
             # kube-scheduler validates these arguments only when it builds the plugin, after it

@@ -67,6 +67,13 @@ def file_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
 def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
     """Only for the default scheduler: others usually run in Pods with a ServiceAccount."""
     connection = config.get("clientConnection") or {}
+    if str(connection.get("kubeconfig") or "").startswith("~"):
+        yield _warning(
+            NO_KUBECONFIG,
+            ("clientConnection", "kubeconfig"),
+            "kube-scheduler does not start: ~ is a directory of that name to it, not a home",
+            "write the whole path, for example /etc/kubernetes/scheduler.conf",
+        )
     if not connection.get("kubeconfig") and DEFAULT_SCHEDULER in scheduler_names(config):
         yield _warning(
             NO_KUBECONFIG,

@@ -14,7 +14,8 @@ RULES: Final = (
         "The default scheduler's file names no kubeconfig",
         "With --config, kube-scheduler ignores --kubeconfig. Without "
         "clientConnection.kubeconfig it starts only in a Pod with a ServiceAccount, which a "
-        "static Pod does not have.",
+        "static Pod does not have. A path that begins with ~ does not exist: only shells replace "
+        "it.",
         "Set clientConnection.kubeconfig, on kubeadm to /etc/kubernetes/scheduler.conf.",
         WARNINGS,
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
