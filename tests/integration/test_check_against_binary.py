@@ -60,6 +60,15 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "boolean": ("--profiling=yes",),
     "integer": ("--kube-api-burst=1.5",),
     "lease by flag": ("--leader-elect-lease-duration=5s",),
+    "quoted boolean": ("--profiling='false'",),
+    "levels of files": ("--vmodule=schedule_one=5,cache*=4",),
+    "a file without its level": ("--vmodule=scheduler",),
+    "format of logs": ("--logging-format=json",),
+    "unknown format of logs": ("--logging-format=xml",),
+    "labels of a metric": ("--allow-metric-labels=scheduler_pods,result=ok",),
+    "labels without values": ("--allow-metric-labels=x",),
+    "a certificate for names, without a key": ("--tls-sni-cert-key=/a",),
+    "metrics that a much older minor hid": ("--show-hidden-metrics-for-version=1.20",),
 }
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -332,10 +332,11 @@ def _hidden_metrics(flags: Mapping[str, Sequence[str]], version: Version) -> Ite
 
 
 def _certificates(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    """A certificate without its key, or the other way round."""
+    """A certificate without its key, or the other way round; they are read to serve a port."""
     names = ("tls-cert-file", "tls-private-key-file")
     given = [name for name in names if _last(flags, name)]
-    if len(given) == 1 and _last(flags, given[0]).startswith("/"):
+    serves = _last(flags, "secure-port") != "0"
+    if serves and len(given) == 1 and _last(flags, given[0]).startswith("/"):
         other = next(name for name in names if name not in given)
         message = (
             f"--{given[0]}: kube-scheduler does not start without --{other}; set both, or none"
