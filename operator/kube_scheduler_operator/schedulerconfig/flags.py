@@ -10,6 +10,7 @@ import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from ..base.cipher_suites import IANA
 from ..base.findings import WARNING, Problem, did_you_mean, listing
 from .feature_gates import has_gate, known_gates, parse_gates
 from .go_values import boolean, duration_text, integer, nanoseconds, seconds
@@ -154,7 +155,10 @@ def _tls_version(text: str) -> None:
 def _cipher_suites(text: str) -> None:
     for name in text.split(",") if text else ():
         if name not in CIPHER_SUITES:
-            hint = did_you_mean(name, CIPHER_SUITES) or "; use an IANA name that Go supports"
+            hint = (
+                did_you_mean(IANA.get(name, name), CIPHER_SUITES)
+                or "; use an IANA name that Go supports"
+            )
             raise ValueError(f'"{name}" is not a cipher suite{hint}')
 
 

@@ -143,3 +143,20 @@ def test_a_mount_without_its_volume_is_an_error() -> None:
     (found,) = checked(command=["kube-scheduler"], volumeMounts=[mount]).findings
     assert (found.reason, found.path) == ("InvalidValue", "spec.containers[0].volumeMounts[0].name")
     assert found.fix == "add it to volumes, or use k"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_kubeconfig"),
+    [
+        ([f"--config={KUBECONFIG}"], True),
+        (["--config=/etc/kubernetes/own", "--kubeconfig=/etc/kubernetes/own"], True),
+        (["--config=/etc/kubernetes/s.yaml", f"--kubeconfig={KUBECONFIG}"], False),
+    ],
+)
+def test_a_kubeconfig_is_not_a_configuration(words: list[str], is_kubeconfig: bool) -> None:
+    found = checked(command=["kube-scheduler", *words]).findings
+    assert [each.fix for each in found if "is a kubeconfig" in each.message] == (
+        ["name a file with a KubeSchedulerConfiguration, or remove --config"]
+        if is_kubeconfig
+        else []
+    )

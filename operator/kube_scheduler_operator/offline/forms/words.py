@@ -16,6 +16,7 @@ from ...schedulerconfig.command_line import flag_text, normalized_name
 from ...schedulerconfig.flags import BOOLEANS, INVALID_ARGUMENT, UNKNOWN_ARGUMENT
 from ...schedulerconfig.literal_fixes import type_fix
 from .flags import DASHES, flags_in
+from .form import CONFIG_FLAG, CommandLineFlag
 
 INVALID_TYPE: Final = "InvalidType"
 
@@ -24,6 +25,10 @@ _WITHOUT_VALUE: Final = frozenset({*BOOLEANS, "version"})
 _SHORT: Final = "hv"
 """The flags of one letter."""
 _QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d"
+_KUBECONFIGS: Final = tuple(
+    f"/etc/kubernetes/{name}.conf" for name in ("admin", "kubelet", "scheduler", "super-admin")
+)
+"""The kubeconfigs that kubeadm writes."""
 _COMMAND: Final = re.compile(r"(?:^|/)(?:kube-scheduler|koord-scheduler)\s+-")
 
 
@@ -136,3 +141,18 @@ def _argument(word: str, path: Path, previous: str) -> Problem:
         meant = f"--{word.lstrip(DASHES)}"
         return Problem(INVALID_ARGUMENT, path, f"{message}not with hyphens", f"write {meant}")
     return Problem(INVALID_ARGUMENT, path, message, "remove it")
+
+
+def config_problems(flags: Sequence[CommandLineFlag]) -> Iterator[Problem]:
+    """That --config names a kubeconfig."""
+    last = {flag.name: flag for flag in flags}
+    config = last.get(CONFIG_FLAG)
+    if config is None:
+        return
+    others = [name for name, flag in last.items() if name.endswith("kubeconfig")]
+    same = next((name for name in others if last[name].value == config.value), "")
+    if same or config.value in _KUBECONFIGS:
+        as_named = f", as in --{same}" if same else ""
+        message = f"kube-scheduler does not start: {config.value} is a kubeconfig{as_named}"
+        fix = "name a file with a KubeSchedulerConfiguration, or remove --config"
+        yield Problem(INVALID_ARGUMENT, config.path, message, fix)

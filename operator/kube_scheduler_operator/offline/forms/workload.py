@@ -25,7 +25,7 @@ from .objects import (
     version_of_image,
 )
 from .probes import probe_problems
-from .words import is_command, type_problems, word_problems
+from .words import config_problems, is_command, type_problems, word_problems
 
 _PROGRAM: Final = re.compile(
     r"(^|/)(kube-scheduler|koord-scheduler|scheduler-plugins|vc-scheduler)$"
@@ -181,6 +181,7 @@ def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Pro
     paths = {each.path for each in rejected}
     yield from (each for each in type_problems(container, path) if each.path not in paths)
     yield from rejected
+    yield from config_problems(tuple(of_words(words)))
     image = text(container.get("image"))
     if is_stock(image):
         version = version_of_image(image)
