@@ -17,6 +17,7 @@ import yaml
 from ..base.objects import mapping
 from ..base.quantities import quantity
 from ..schedulerconfig.schema import KIND as CONFIGURATION
+from .kinds import BY_KIND
 from .world import World
 
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
@@ -45,6 +46,7 @@ _UNUSED: Final = re.compile(
     re.MULTILINE,
 )
 """Keys of long values that no world has."""
+_KINDS: Final = frozenset(kind for _, kind in BY_KIND)
 _GZIP: Final = b"\x1f\x8b"
 _QUANTITIES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "Node": (("status", "allocatable"), ("status", "capacity")),
@@ -117,7 +119,7 @@ class Input:
             return
         name = str(mapping(obj.get("metadata")).get("name") or "")
         label = f"{kind} {name}".rstrip()
-        if not obj.get("apiVersion"):
+        if not obj.get("apiVersion") and kind in _KINDS:
             raise WorldFileError(f"{file}: {label} has no apiVersion; add it")
         try:
             check_quantities(obj)
@@ -192,11 +194,13 @@ def read_files(paths: list[Path]) -> Input:
         WorldFileError: a file cannot be read, or there is no object of a world.
     """
     found = Input()
-    for path in _files(paths):
+    for path, is_named in _files(paths):
         text = _text(path)
         try:
             for obj in documents(text):
-                found.take(obj, str(path))
+                # A must-gather has other files, too: lists, and objects without kind.
+                if is_named or (isinstance(obj, Mapping) and "kind" in obj):
+                    found.take(obj, str(path))
         except (ValueError, RecursionError, yaml.YAMLError) as error:
             if _is_cut_off(error, text):
                 raise WorldFileError(f"{path}: the file is cut off; write it again") from None
@@ -206,13 +210,14 @@ def read_files(paths: list[Path]) -> Input:
     return found
 
 
-def _files(paths: list[Path]) -> Iterator[Path]:
+def _files(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
+    """The files, and whether they were named rather than found in a directory."""
     for path in paths:
         if path.is_dir():
             inside = (each for each in sorted(path.rglob("*")) if each.suffix in _SUFFIXES)
-            yield from (each for each in inside if each.is_file())
+            yield from ((each, False) for each in inside if each.is_file())
         else:
-            yield path
+            yield path, True
 
 
 def documents(text: str) -> Iterator[Any]:

@@ -137,6 +137,9 @@ def test_directories_are_read_with_all_that_is_below(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er" / "nodes.json").write_text(json.dumps(NODE))
     (tmp_path / "pods.yml").write_text(yaml.safe_dump(POD))
     (tmp_path / "notes.txt").write_text("{")
+    (tmp_path / "health.json").write_text('[{"endpoint": "a", "health": true}]')
+    (tmp_path / "rules.json").write_text('{"status": "success"}')
+    (tmp_path / "empty.yaml").write_text("")
     world = read_files([tmp_path]).world
     assert len(world.objects[NODES]) == len(world.objects[PODS]) == 1
 
