@@ -16,7 +16,7 @@ from ...schedulerconfig.command_line import flag_text, normalized_name
 from ...schedulerconfig.flags import BOOLEANS, INVALID_ARGUMENT, UNKNOWN_ARGUMENT
 from ...schedulerconfig.literal_fixes import type_fix
 from .flags import DASHES, flags_in
-from .form import CONFIG_FLAG, CommandLineFlag
+from .form import CONFIG_FLAGS, KUBE_SCHEDULER, CommandLineFlag
 
 INVALID_TYPE: Final = "InvalidType"
 
@@ -146,7 +146,7 @@ def _argument(word: str, path: Path, previous: str) -> Problem:
 def config_problems(flags: Sequence[CommandLineFlag]) -> Iterator[Problem]:
     """That --config names a kubeconfig."""
     last = {flag.name: flag for flag in flags}
-    config = last.get(CONFIG_FLAG)
+    config = last.get(CONFIG_FLAGS[KUBE_SCHEDULER])
     if config is None:
         return
     others = [name for name, flag in last.items() if name.endswith("kubeconfig")]
