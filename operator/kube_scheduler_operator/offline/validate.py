@@ -295,6 +295,8 @@ def validate(
         if not source.items and source.problems:
             broken = Item(source.file, source.first or _EMPTY, {})
             documents.append((broken, ""))
+    held = _containers(sources)
+    documents = [(item, kind) for item, kind in documents if id(item) not in held]
     if not (documents or findings):  # nothing else was to be checked
         findings += [_diagnosis(item, problem) for item, problem in others]
     findings += [
@@ -302,10 +304,9 @@ def validate(
     ]
     order = {name: index for index, (name, _) in enumerate(files)}
     findings.sort(key=lambda each: (order[each.file], each.position, each.path))
-    held = _containers(sources)
     return ValidationReport(
         tuple(dict.fromkeys(findings)),
-        tuple((item.file, kind) for item, kind in documents if id(item) not in held),
+        tuple((item.file, kind) for item, kind in documents),
         tuple((item.file, item.kind) for item, _ in others),
         tuple(item for item, _ in known),
         _remarks(passed_over, templates),

@@ -98,3 +98,9 @@ def test_a_text_with_profiles_or_extenders_lacks_its_kind(text: str) -> None:
 def test_profiles_of_other_programs_are_left_alone(text: str) -> None:
     (found,) = checked(config_map(config=text)).findings
     assert "it is a ConfigMap" in found.message
+
+
+def test_a_config_map_with_nothing_that_can_be_checked_is_never_silent() -> None:
+    (found,) = checked(config_map(config="kind: Policy\napiVersion: example.com/v1\n")).findings
+    assert found.reason == "NothingToCheck"
+    assert "it is a Policy" in found.message

@@ -122,6 +122,12 @@ def test_only_the_scheduler_of_a_shells_text_is_checked(script: str, fix: str | 
     assert [each.fix for each in found] == ([fix] if fix else [])
 
 
+def test_of_several_rejected_words_in_a_text_the_first_is_reported() -> None:
+    text = "kube-scheduler a b c"
+    rejected = [each for each in checked(command=text).findings if "arguments" in each.message]
+    assert [each.message.rpartition(" ")[2] for each in rejected] == ["a"]
+
+
 def test_another_program_may_take_arguments() -> None:
     report = checked(image="example.com/mine:1", command=["/bin/mine", "start", "--leader-elect"])
     assert report.documents == ()

@@ -170,17 +170,19 @@ def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str,
 def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     """What is wrong with the words and the probes of a container with a kube-scheduler.
 
-    Other schedulers ignore words that are not their flags.
+    Of several rejected words in one text, the first one. Other schedulers ignore words that are
+    not their flags.
     """
     words = container_words(container, path)
     if words is None or _program(words, text(container.get("image"))) != KUBE_SCHEDULER:
         return
     if _is_a_shell(_listed_words(container, path)):
         words = [(word, at) for word, at in words if not _EXPANDED.search(word)]
-    rejected = list(word_problems(words))
-    paths = {each.path for each in rejected}
-    yield from (each for each in type_problems(container, path) if each.path not in paths)
-    yield from rejected
+    rejected: dict[Path, Problem] = {}
+    for each in word_problems(words):
+        rejected.setdefault(each.path, each)
+    yield from (each for each in type_problems(container, path) if each.path not in rejected)
+    yield from rejected.values()
     yield from config_problems(tuple(of_words(words)))
     image = text(container.get("image"))
     if is_stock(image):
