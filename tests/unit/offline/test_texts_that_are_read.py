@@ -24,6 +24,7 @@ spec:
       containers:
       - name: second
         image: registry.k8s.io/kube-scheduler:v1.35.1
+        command: [kube-scheduler]
         args: [--config=/etc/s/config.yaml, --leader-elect=false]
         volumeMounts: [{name: c, mountPath: /etc/s}]
       volumes: [{name: c, configMap: {name: mine}}]

@@ -128,6 +128,25 @@ def test_of_several_rejected_words_in_a_text_the_first_is_reported() -> None:
     assert [each.message.rpartition(" ")[2] for each in rejected] == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("image", "container", "is_reported"),
+    [
+        ("registry.k8s.io/kube-scheduler:v1.35.4", {"args": ["--v=2"]}, True),
+        ("k8s.gcr.io/kube-scheduler:v1.22.0", {"args": ["--v=2"]}, True),
+        ("registry.aliyuncs.com/google_containers/kube-scheduler:v1.30.1", {"args": ["-v2"]}, True),
+        ("registry.k8s.io/kube-scheduler:v1.35.4", {"args": ["kube-scheduler", "--v=2"]}, False),
+        ("registry.k8s.io/kube-scheduler:v1.35.4", {"command": ["kube-scheduler"]}, False),
+        ("registry.example.com/kube-scheduler:v1.35.4", {"args": ["--v=2"]}, False),
+        ("registry.k8s.io/scheduler-plugins/kube-scheduler:v0.34.7", {"args": ["--v=2"]}, False),
+    ],
+)
+def test_kubernetes_image_needs_the_programs_name(
+    image: str, container: dict[str, Any], is_reported: bool
+) -> None:
+    reasons = [each.reason for each in checked(image=image, **container).findings]
+    assert ("NoCommand" in reasons) == is_reported
+
+
 def test_another_program_may_take_arguments() -> None:
     report = checked(image="example.com/mine:1", command=["/bin/mine", "start", "--leader-elect"])
     assert report.documents == ()

@@ -41,6 +41,12 @@ _VOLCANOS_BOOLEANS: Final = frozenset(
     }
 )  # fmt: skip
 """volcano-sh/volcano v1.15.1, cmd/scheduler/app/options/options.go, and klog's flags."""
+_STARTS_GO_RUNNER: Final = re.compile(
+    r"(registry\.k8s\.io|k8s\.gcr\.io|[^/]+/google[-_]containers)/kube-scheduler[:@]"
+)
+"""The images of Kubernetes and their mirrors. Source: build/server-image/Dockerfile of Kubernetes
+1.36, which sets no entrypoint, and images/build/go-runner/Dockerfile of kubernetes/release."""
+NO_COMMAND: Final = "NoCommand"
 _OWN_FLAGS: Final = ("policy-config-file", "policy-configmap", "algorithm-provider")
 """Flags that only kube-scheduler has had."""
 _EXPANDED: Final = re.compile(r"[$`*?]")
@@ -185,9 +191,21 @@ def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Pro
     yield from rejected.values()
     yield from config_problems(tuple(of_words(words)))
     image = text(container.get("image"))
+    if _STARTS_GO_RUNNER.match(image) and not container.get("command"):
+        yield from _command_problems(words, (*path, "args"))
     if is_stock(image):
         version = version_of_image(image)
         yield from probe_problems(container, path, tuple(of_words(words)), version)
+
+
+def _command_problems(words: Sequence[tuple[str, Path]], args: Path) -> Iterator[Problem]:
+    """That the first argument of a container without a command is not the program's name."""
+    if words and words[0][0].startswith("-"):
+        message = (
+            "the image starts /go-runner with these arguments, which rejects flags of "
+            "kube-scheduler: the container does not start"
+        )
+        yield Problem(NO_COMMAND, args, message, "write command: [kube-scheduler] above args")
 
 
 def _listed_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]]:

@@ -85,6 +85,16 @@ RULES: Final = (
         + "\n        livenessProbe: {httpGet: {path: /healthz, port: 10251}}\n",
     ),
     Rule(
+        "NoCommand",
+        "The container of Kubernetes' image has flags and no command",
+        "registry.k8s.io/kube-scheduler and its mirrors start /go-runner, which runs the program "
+        "that its arguments name. It rejects flags of kube-scheduler, and the container exits with "
+        '"flag provided but not defined".',
+        "Set command to [kube-scheduler].",
+        ERRORS,
+        _deployment("").replace("command: [kube-scheduler]", "args: [--v=2]"),
+    ),
+    Rule(
         "NoConfigFlag",
         "A configuration is mounted, and no flag names it",
         "kube-scheduler runs with its defaults and does not read the mounted file.",
