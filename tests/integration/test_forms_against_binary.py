@@ -78,7 +78,8 @@ def start(kube_scheduler_binary: Path, tmp_path: Path) -> Start:
     def run(config: Any, flags: list[str]) -> subprocess.CompletedProcess[str]:
         kubeconfig = tmp_path / "scheduler.conf"
         kubeconfig.write_text(stub_kubeconfig(), encoding="utf-8")
-        connection = config.get("clientConnection") or {}
+        connection = config.get("clientConnection")
+        connection = {} if connection is None else connection
         of_file = connection.get("kubeconfig") if isinstance(connection, dict) else 0
         if isinstance(of_file, str | None):  # else it is damaged
             connection = {**connection, "kubeconfig": str(kubeconfig)}
