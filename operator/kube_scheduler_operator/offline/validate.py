@@ -46,8 +46,6 @@ from .forms.form import Contents
 from .forms.kubeadm import GROUP as KUBEADM_GROUP
 from .leader_election import check_elections
 from .linking import Readers
-from .load_policies import check_load_policies
-from .operator_settings import check_operator_settings
 from .other_files import (
     CONFIGURATION_FIELDS,
     has_no_type,
@@ -83,26 +81,39 @@ UNKNOWN_KIND: Final = "UnknownKind"
 
 Kinds = Mapping[tuple[str, str], Kind]
 
+
+# Few files have objects of these kinds, and loading what checks them takes a part of the start.
+def _check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked:
+    from .load_policies import check_load_policies
+
+    return check_load_policies(items, options)
+
+
+def _check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Checked:
+    from .operator_settings import check_operator_settings
+
+    return check_operator_settings(items, options)
+
+
+def _check_volcano(items: Sequence[Item], options: CheckOptions) -> Checked:
+    from .volcano.configuration import check_volcano
+
+    return check_volcano(items, options)
+
+
 KINDS: Final[Kinds] = {
     ("kubescheduler.config.k8s.io", KIND): Kind("v1", check_configurations),
     **{
         (each.group, each.kind): Kind(each.version, check_objects, f"{each.name}.yaml")
         for each in CONFIGURED.values()
     },
-    (LOAD_POLICIES.group, LOAD_POLICIES.kind): Kind(LOAD_POLICIES.version, check_load_policies),
+    (LOAD_POLICIES.group, LOAD_POLICIES.kind): Kind(LOAD_POLICIES.version, _check_load_policies),
     (OPERATOR_SETTINGS.group, OPERATOR_SETTINGS.kind): Kind(
-        OPERATOR_SETTINGS.version, check_operator_settings
+        OPERATOR_SETTINGS.version, _check_operator_settings
     ),
-    (CRANE_GROUP, CRANE_KIND): Kind("v1alpha1", check_load_policies),
+    (CRANE_GROUP, CRANE_KIND): Kind("v1alpha1", _check_load_policies),
 }
 """The kinds that can be checked, by API group and kind."""
-
-
-def _check_volcano(items: Sequence[Item], options: CheckOptions) -> Checked:
-    # Loaded here because few files need it.
-    from .volcano.configuration import check_volcano
-
-    return check_volcano(items, options)
 
 
 _VOLCANO: Final = Kind("", _check_volcano)
