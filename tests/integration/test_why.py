@@ -313,5 +313,5 @@ def test_the_time_is_bounded(kube_scheduler_binary: Path) -> None:
         async with Run(_world(), options) as one:
             await one.schedule([pod("p")])
 
-    with pytest.raises(SimulationError, match="has not decided about 1 pods within 0 s"):
+    with pytest.raises(SimulationError, match="has not decided about 1 pod within 0 s"):
         asyncio.run(run())
