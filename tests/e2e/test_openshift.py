@@ -391,7 +391,7 @@ def test_a_hand_edit_that_keeps_the_label_stays_reported_until_the_next_revision
     ocp.on_node("sed", "-i", 's/"enableProfiling":false/"enableProfiling":true/', config)
     ocp.on_node("sh", "-c", f"echo ' ' >> {manifest}")
     edited = ocp.on_node("cat", manifest)
-    until(lambda: config in ocp.condition("HandEdits")[1], 60, "the file is not reported")
+    until(lambda: config in ocp.condition("HandEdits")[1], 120, "the file is not reported")
     until(lambda: manifest in ocp.condition("HandEdits")[1], 60, "the manifest is not reported")
     time.sleep(60)
     status, message = ocp.condition("HandEdits")
