@@ -158,7 +158,7 @@ def test_a_field_with_an_error_delays_no_edit_of_another_object(
             condition = world.condition_at(KUBESCHEDULER, type_)
             if name == "observedConfig":  # the operator owns it and has written it again
                 return bool(condition["status"] == "False")
-            message = str(condition.get("message"))  # there is none while it is False
+            message = str(condition.get("message"))  # a False condition has no message
             return bool(condition["status"] == "True") and message.startswith(f"spec.{name}")
 
         # The status is written after the configuration.
