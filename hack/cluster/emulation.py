@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,17 +35,16 @@ def running(architecture: str) -> Iterator[None]:
             yield
             return
         name = f"qemu-{binaries.machine(architecture)}"
-        try:
-            if not (_FORMATS / "register").exists():
-                run("mount", "-t", "binfmt_misc", "binfmt_misc", _FORMATS)
-            (_FORMATS / "register").write_text((_RULES / f"{name}.conf").read_text())
-        except (CommandError, OSError) as error:
-            raise SandboxError(
-                f"this machine cannot run programs of {architecture}: {error}. It needs root and "
-                f"the kernel's binfmt_misc; or leave {architecture} out with --architecture"
-            ) from error
-        try:
+        with ExitStack() as undo:
+            try:
+                if not (_FORMATS / "register").exists():
+                    run("mount", "-t", "binfmt_misc", "binfmt_misc", _FORMATS)
+                    undo.callback(succeeds, "umount", _FORMATS)
+                (_FORMATS / "register").write_text((_RULES / f"{name}.conf").read_text())
+                undo.callback((_FORMATS / name).write_text, "-1")  # the kernel's word for "remove"
+            except (CommandError, OSError) as error:
+                raise SandboxError(
+                    f"this machine cannot run programs of {architecture}: {error}. It needs root "
+                    f"and the kernel's binfmt_misc; or leave {architecture} out with --architecture"
+                ) from error
             yield
-        finally:
-            with suppress(OSError):
-                (_FORMATS / name).write_text("-1")  # the kernel's word for "remove"
