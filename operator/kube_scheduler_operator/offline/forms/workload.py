@@ -179,8 +179,8 @@ def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Pro
     Of several rejected words in one text, the first one. Other schedulers ignore words that are
     not their flags.
     """
-    words = container_words(container, path)
-    if words is None or _program(words, text(container.get("image"))) != KUBE_SCHEDULER:
+    words, image = container_words(container, path), text(container.get("image"))
+    if words is None or _program(words, image) != KUBE_SCHEDULER:
         return
     if _is_a_shell(_listed_words(container, path)):
         words = [(word, at) for word, at in words if not _EXPANDED.search(word)]
@@ -189,13 +189,12 @@ def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Pro
         rejected.setdefault(each.path, each)
     yield from (each for each in type_problems(container, path) if each.path not in rejected)
     yield from rejected.values()
-    yield from config_problems(tuple(of_words(words)))
-    image = text(container.get("image"))
+    flags = tuple(of_words(words))
+    yield from config_problems(flags)
     if _STARTS_GO_RUNNER.match(image) and not container.get("command"):
         yield from _command_problems(words, (*path, "args"))
     if is_stock(image):
-        version = version_of_image(image)
-        yield from probe_problems(container, path, tuple(of_words(words)), version)
+        yield from probe_problems(container, path, flags, version_of_image(image))
 
 
 def _command_problems(words: Sequence[tuple[str, Path]], args: Path) -> Iterator[Problem]:
