@@ -292,8 +292,7 @@ def _repeating(
     question = None
     if _awaits(record):
         wait = settings.seconds + GRACE_SECONDS
-        if _identity(record) == _identity(recorded):
-            question = _question(snapshot, edit, settings, record)
+        question = _question(snapshot, edit, settings, record, recorded)
     check = _held(edit, settings, record, recorded)
     return replace(check, question=question, requeue_after=_left(snapshot, record, wait))
 
@@ -310,11 +309,18 @@ def _repeat_wait(settings: PlacementSettings, record: Mapping[str, Any]) -> floa
 
 
 def _question(
-    snapshot: Snapshot, edit: _Edit, settings: PlacementSettings, record: Mapping[str, Any]
-) -> PlacementQuestion:
-    """The simulation of the edit that is on record."""
+    snapshot: Snapshot,
+    edit: _Edit,
+    settings: PlacementSettings,
+    record: Mapping[str, Any],
+    recorded: Mapping[str, Any],
+) -> PlacementQuestion | None:
+    """The simulation of the edit, once its identity is on record, so that it stays the same."""
+    identity = _identity(record)
+    if identity != _identity(recorded):
+        return None
     return PlacementQuestion(
-        _identity(record),
+        identity,
         edit.before,
         edit.after,
         image_of(edit.content),
@@ -334,10 +340,7 @@ def _simulating(
     recorded: Mapping[str, Any],
 ) -> PlacementCheck:
     """Wait for the answer, with the rules in use."""
-    question = None
-    # Asked for once its identity is on record, so that it stays the same.
-    if _identity(record) == _identity(recorded):
-        question = _question(snapshot, edit, settings, record)
+    question = _question(snapshot, edit, settings, record, recorded)
     limit = settings.seconds + GRACE_SECONDS
     if snapshot.operator_settings is None:
         effect = "the API does not serve OperatorSettings, where its result would be kept"
