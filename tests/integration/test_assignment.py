@@ -43,6 +43,7 @@ BATCH = {"namespaceSelector": {"matchLabels": {"team": "batch"}}}
 NEVER = {names.ASSIGN_LABEL: "never"}
 SPEC: dict[str, Any] = {"containers": [{"name": "c", "image": "example.com/c:1"}]}
 TEAM, OTHER, OUT = "team-batch", "team-web", "team-out"
+WITNESS = "witness"
 
 # The tests of one way share one cluster and must run in one process, in order.
 pytestmark = pytest.mark.timeout(600, func_only=True)
@@ -314,8 +315,10 @@ def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
     """200 assignments, each of which is tried with a Pod that it selects or nearly does."""
     assert world.operator.stop() == 0
     world.operator.process = None
+    world.namespace(WITNESS, {})
+    world.put(WITNESS)
     draw = random.Random(29)
-    for _ in range(200):
+    for number in range(200):
         namespace_labels = {key: draw.choice("123") for key in "ab" if draw.random() < 0.6}
         labels = {key: draw.choice("123") for key in "ab" if draw.random() < 0.6}
         priority = draw.choice(("low", "usual"))
@@ -335,17 +338,29 @@ def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
         scheduler = {"metadata": {"name": NAME}, "status": {"assignment": assignment}}
         expected = chosen([scheduler], seen, labels, priority) or DEFAULT
 
-        def decided(
-            labels: dict[str, str] = labels, priority: str = priority, expected: str = expected
-        ) -> bool:
-            spec = {"priorityClassName": priority}
-            return world.pod(OTHER, spec, labels=labels) == expected
+        _until_seen(world, number)
+        given = world.pod(OTHER, {"priorityClassName": priority}, labels=labels)
+        assert given == expected, (assignment, namespace_labels, labels, priority)
 
-        # The API server's own watches see the two writes a moment later.
-        deadline = time.monotonic() + 5
-        while not decided() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert decided(), (assignment, namespace_labels, labels, priority, expected)
+
+def _until_seen(world: AssigningWorld, number: int) -> None:
+    """Wait until the API server's policy has seen all earlier writes.
+
+    It reads namespaces and SecondarySchedulers from two watches, each of which keeps the order of
+    writes. So the last write of each kind selects a Pod only when both watches have passed the
+    earlier ones.
+    """
+    label = {"number": str(number)}
+    world.api.request("PATCH", f"/api/v1/namespaces/{WITNESS}", {"metadata": {"labels": label}})
+    current = world.get(f"{KIND}/{WITNESS}")
+    current["status"] = {
+        "assignment": {
+            "schedulerName": f"seen-{number}",
+            "pods": {"namespaceSelector": {"matchLabels": label}},
+        }
+    }
+    world.api.request("PUT", f"{KIND}/{WITNESS}/status", current)
+    world.wait(lambda: world.pod(WITNESS) == f"seen-{number}", 60)
 
 
 def _drawn(draw: random.Random) -> dict[str, Any]:
