@@ -402,7 +402,7 @@ def test_a_hand_edit_that_keeps_the_label_stays_reported_until_the_next_revision
     assert ocp.condition("StaticPodsDegraded")[0] == "False"
     assert ocp.scheduler()[0]
     assert ocp.current == number
-    line = ocp.edit(SCHEDULER, {"profile": ""})
+    line = ocp.edit(SCHEDULER, {"profile": ocp.another_profile()})
     assert line.outcome == "installed", line.message
     until(lambda: ocp.condition("HandEdits")[0] == "False", 60, "still reported")
 
