@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...base import names
-from ...base.findings import ERROR, Finding, format_path
+from ...base.findings import ERROR, Finding, format_path, listing
 from ...base.objects import mapping
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...controlplane.compose import compose
@@ -74,6 +74,10 @@ _EMPTY: Final = {
     _SECONDARY: "spec: {namespace: NAME}",
     _LOAD: "spec: {} for crane's default policy",
 }
+_TAKES: Final = (
+    "use a Scheduler, a KubeScheduler, SchedulerProfiles, SchedulerExtenders, SecondarySchedulers "
+    "and LoadPolicies"
+)
 _INSTEAD: Final = {
     "APIServer": "set spec.tlsSecurityProfile of the KubeScheduler instead",
     "FeatureGate": "set spec.featureGates of the KubeScheduler instead",
@@ -303,6 +307,8 @@ def _read(
     many: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in _MANY}
     for name, was_found, documents in read_files(files):
         shown = "standard input" if name == display_name("-") else name
+        if not documents and not was_found:
+            raise UsageError(f"{shown}: no object in it; {_TAKES}")
         for document in documents:
             if was_found and mapping(document).get("kind") not in _KINDS:
                 continue
@@ -321,6 +327,8 @@ def _read(
             if kind in objects:
                 raise UsageError(f"{shown}: a {kind} is already defined, and a cluster has one")
             objects[kind] = document
+    if files and not objects and not any(many.values()):
+        raise UsageError(f"no object in {listing(list(files))}; {_TAKES}")
     return objects, many
 
 
@@ -334,10 +342,7 @@ def _kind(document: Any, platform: Platform) -> str:
     if not isinstance(kind, str) or kind not in _KINDS:
         what = f"unsupported kind {kind}" if kind else "not a Kubernetes object"
         more = f" (also {', '.join(_INSTEAD)})" if platform.cluster_config else ""
-        raise UsageError(
-            f"{what}; use a Scheduler, a KubeScheduler, SchedulerProfiles, SchedulerExtenders, "
-            f"SecondarySchedulers and LoadPolicies{more}"
-        )
+        raise UsageError(f"{what}; {_TAKES}{more}")
     if kind in _INSTEAD and not platform.cluster_config:
         raise UsageError(
             f"platform {platform.name} does not have the kind {kind}; {_INSTEAD[kind]}"

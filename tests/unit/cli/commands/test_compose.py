@@ -71,6 +71,12 @@ def test_a_directory_is_read_and_other_kinds_in_it_are_passed_over(
     assert "error: no file" in capsys.readouterr().err
 
 
+def test_a_directory_without_an_object_is_refused(file: Any, tmp_path: Path, capsys: Any) -> None:
+    file("apiVersion: v1\nkind: Service\n")
+    assert run(str(tmp_path)) == 2
+    assert f"no object in {tmp_path}; use a Scheduler" in capsys.readouterr().err
+
+
 def test_a_newer_operand_is_composed_for_by_the_rules_of_the_newest_one(
     file: Any, capsys: Any
 ) -> None:
@@ -129,6 +135,9 @@ def test_the_version_decides(file: Any, capsys: Any) -> None:
         ("- a\n", "not a Kubernetes object"),
         ("kind: Scheduler\napiVersion: v1\n", "use config.openshift.io/v1"),
         (f"{SCHEDULER % 'a'}---\n{SCHEDULER % 'b'}", "a Scheduler is already defined"),
+        ("", "no object in it; use a Scheduler"),
+        ("# nothing\n---\n", "no object in it; use a Scheduler"),
+        ("apiVersion: v1\nkind: List\nitems: []\n", "no object in it; use a Scheduler"),
         ("a: [", ":1:5: expected a value"),
         ("a: 1\na: 2\n", ':2:1: duplicate key "a", first in line 1; remove one'),
     ],
