@@ -206,7 +206,7 @@ class SimulationAnswer:
         if column.fits == runs:
             return f"{what} {fit}{under}, in {runs} of {counted(runs, 'run')}."
         if not column.fits:
-            return f"{what} {fit_not}{under}, in none of {counted(runs, 'run')}."
+            return f"{what} {fit_not}{under} in any of {counted(runs, 'run')}."
         return (
             f"{what} {fit}{under} in only {column.fits} of {runs} runs: it depends on ties, which "
             "chance decides."
