@@ -15,7 +15,7 @@ from ..schedulerconfig.validation import Target
 from ..schedulerconfig.warnings import config_warnings
 from .checks import CheckOptions, Item
 from .forms.form import KUBE_SCHEDULER, CommandLine
-from .leader_election import election_of
+from .leader_election import election_of, has_unknown_election
 from .linking import Readers
 from .mounted_files import check_files
 from .reader_target import known_scheduler, stock_of
@@ -41,10 +41,11 @@ def check_command(
     known = known_scheduler(command)
     own = known.own_flags if known else frozenset()
     flags = {name: values for name, values in command.flags.items() if name not in own}
-    for problem in validate_flags(flags, gates.version, stock=stock):
+    unknown = command.unknown - own
+    for problem in validate_flags(flags, gates.version, stock=stock, unknown=unknown):
         yield _at_its_flag(problem, command)
-    if command.config and flags:
-        for problem in void_flags(flags, "in the file that --config names"):
+    if command.config:
+        for problem in void_flags((*flags, *sorted(unknown)), "in the file that --config names"):
             yield _at_its_flag(replace(problem, fix=_void_fix(problem)), command)
     yield from check_files(item, command, readers, stock=stock)
     if not command.config and stock:
@@ -94,6 +95,8 @@ def _without_a_file(command: CommandLine, gates: Gates) -> Iterator[Problem]:
     with suppress(ValueError):
         explicit = parse_gates(command.flags.get(FLAG, ()))
     target = Target(replace(gates, explicit={**gates.explicit, **explicit}))
+    if has_unknown_election(command):
+        return
     election = election_of({}, command)
     if election.get("leaderElect") is False:
         for problem in config_warnings({}, target, election):

@@ -30,7 +30,7 @@ from .checks import (
     problem_of,
     problems_of,
 )
-from .leader_election import election_of
+from .leader_election import election_of, has_unknown_election
 from .reader_target import is_for_volcano, target_of
 
 PROFILE: Final = SCHEDULER_PROFILES.kind
@@ -47,12 +47,17 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
             checked.problems.append((item, _not_volcanos()))
             continue
         target = target_of(item, options)
-        election = election_of(item.value, item.reader)
+        unknown = has_unknown_election(item.reader)
+        election = {} if unknown else election_of(item.value, item.reader)
         # With its nulls: kube-scheduler refuses an unknown field also if it has no value.
         problems = validate_config(item.document.root.data, target, election)
         if not problems:
             config = {**item.value, "leaderElection": election} if election else item.value
-            problems = list(_warnings(item, config, target, options))
+            problems = [
+                each
+                for each in _warnings(item, config, target, options)
+                if not unknown or each.path[:1] != ("leaderElection",)
+            ]
             process = ConfiguredScheduler(item.label, config, target)
             checked.processes.append((item, process))
         checked.problems += [(item, problem) for problem in problems]

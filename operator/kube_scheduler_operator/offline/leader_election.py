@@ -43,6 +43,11 @@ def election_of(config: Mapping[str, Any], reader: CommandLine | None) -> dict[s
     return election
 
 
+def has_unknown_election(reader: CommandLine | None) -> bool:
+    """Whether only the cluster knows the value of a flag of leader election."""
+    return reader is not None and not reader.unknown.isdisjoint(_ELECTION)
+
+
 _KNOWN_ROLES: Final[Mapping[str, frozenset[str]]] = {
     "system:kube-scheduler": frozenset({"kube-scheduler"}),
     "system:volume-scheduler": frozenset(),
@@ -64,7 +69,7 @@ def check_elections(
     """
     for item, config in configured:
         reader = item.reader
-        if reader is None or not reader.account:
+        if reader is None or not reader.account or has_unknown_election(reader):
             continue
         lease = lease_of(election_of(config, reader))
         if lease is None and reader.replicas > 1:

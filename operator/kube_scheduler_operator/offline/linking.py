@@ -62,6 +62,12 @@ class Readers:
                 return [str(key) for key in _keys(value)]
         return None
 
+    def namespaces_of(self, mount: Mount) -> list[str]:
+        """The namespaces in which the files have an object of a mount's kind and name."""
+        wanted = (mount.kind, mount.name)
+        found = (item.value for item in self.items if (item.kind, name_of(item.value)) == wanted)
+        return sorted({namespace_of(value) for value in found})
+
 
 def _keys(value: Any) -> list[str]:
     sections = {CONFIG_MAP: ("data", "binaryData"), SECRET: ("stringData", "data")}

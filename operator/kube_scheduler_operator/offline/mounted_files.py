@@ -11,6 +11,7 @@ from .forms.form import CommandLine
 from .linking import Readers, mount_of
 
 FILE_NOT_MOUNTED: Final = "FileNotMounted"
+OTHER_NAMESPACE: Final = "OtherNamespace"
 MISSING_KEY: Final = "MissingKey"
 
 
@@ -19,7 +20,7 @@ def check_files(
 ) -> Iterator[Problem]:
     """Whether the container has the file that --config, or the program's own flag, names."""
     argument = command.last(command.config_flag)
-    if argument is None or not argument.value or "$(" in argument.value:
+    if argument is None or not argument.value or not argument.is_known:
         return
     if command.mounts is None:
         return
@@ -46,6 +47,16 @@ def check_files(
         return
     if mount.kind:
         keys = readers.keys_of(mount, command.namespace)
+        others = readers.namespaces_of(mount) if keys is None else []
+        if others:
+            yield Problem(
+                OTHER_NAMESPACE,
+                mount.at or argument.path,
+                f"{mount.kind} {mount.name} of these files is in namespace {listing(others)}, the "
+                f"Pod in {command.namespace}: without one there, the Pod does not start",
+                f"set metadata.namespace of the {mount.kind} to {command.namespace}",
+                WARNING,
+            )
         key = mount.key_of(argument.value)
         if keys is not None and key not in keys:
             has = f"; it has {listing(keys)}" if mount.kind == "ConfigMap" and keys else ""

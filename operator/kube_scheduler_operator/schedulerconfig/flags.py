@@ -253,15 +253,20 @@ def flag_names(minor: int) -> frozenset[str]:
 
 
 def validate_flags(
-    flags: Mapping[str, Sequence[str]], version: Version, *, stock: bool = True
+    flags: Mapping[str, Sequence[str]],
+    version: Version,
+    *,
+    stock: bool = True,
+    unknown: frozenset[str] = frozenset(),
 ) -> Iterator[Problem]:
     """Problems of flags (name without dashes -> values); a path is the flag's name.
 
-    For `feature-gates` the path may continue with the gate.
+    For `feature-gates` the path may continue with the gate. Flags in `unknown` are set as well, to
+    values that are not known.
     """
     recorded = stock and version.major == 1 and version.minor in ON_RECORD
     known = flag_names(version.minor)
-    for name, values in flags.items():
+    for name, values in (*flags.items(), *((name, ()) for name in sorted(unknown))):
         if recorded and name not in known:
             fix = _unknown_flag(name, known)
             message = f"kube-scheduler {version.short} has no flag --{name}; {fix}"
@@ -282,11 +287,24 @@ def validate_flags(
             except ValueError as error:
                 fix = "" if "; " in str(error) else f"; {_value_fix(name, value)}"
                 yield Problem(INVALID_ARGUMENT, (name,), f"--{name}: {error}{fix}")
-    yield from _http2(flags)
+    for check_together, names in (
+        (_http2, {"tls-cipher-suites", "tls-min-version", "disable-http2-serving"}),
+        (_election, {"config", "leader-elect", "leader-elect-resource-lock", *_TIMINGS}),
+        (_certificates, {"tls-cert-file", "tls-private-key-file", "secure-port"}),
+    ):
+        if unknown.isdisjoint(names):
+            yield from check_together(flags)
     yield from _hidden_metrics(flags, version)
-    yield from _election(flags)
-    yield from _certificates(flags)
     yield from _feature_gates(flags.get("feature-gates", ()), version, stock=stock)
+
+
+def has_type(name: str, value: str) -> bool:
+    """Whether a value has the type of a flag; unknown flags take any text."""
+    try:
+        _TYPES.get(name, _anything)(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _value_fix(name: str, value: str) -> str:

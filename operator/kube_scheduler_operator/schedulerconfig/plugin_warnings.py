@@ -34,6 +34,7 @@ UNNAMED_ARGUMENTS: Final = "UnnamedArguments"
 OUTVOTED_STRATEGY: Final = "OutvotedStrategy"
 REMOVED_LATER: Final = "RemovedLater"
 IMAGES_ALONE: Final = "ImagesAlone"
+NO_NODE_MATCHES: Final = "NoNodeMatches"
 
 SAFETY_FILTERS: Final[Mapping[str, str]] = {
     "NodeUnschedulable": "only the taint that is added a moment later keeps pods off cordoned "
@@ -65,6 +66,7 @@ NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 }  # fmt: skip
 """Point -> (preparing point, plugins whose pods fail with an error if they skip that point)."""
 
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _IMAGES: Final = "ImageLocality"  # its thresholds: 23 MiB, and 1000 MiB for each container
 
 _REACHES: Final = {"filter": "has a candidate node", "score": "fits on more than one node"}
@@ -129,6 +131,7 @@ def plugin_warnings(
     yield from _strategy(profile)
     yield from _disabled(profile)
     yield from _arguments(profile)
+    yield from _added_affinity(profile)
     yield from _removed_later(profile)
 
 
@@ -348,6 +351,28 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
         elif name in known and not known[name].points_at(target.minor):
             continue
         yield _warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+
+
+def _added_affinity(profile: ExpandedProfile) -> Iterator[Problem]:
+    """Required terms that match no node: without a term, or with empty ones only."""
+    if "NodeAffinity" not in profile.running("filter"):
+        return
+    for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
+        if entry.get("name") != "NodeAffinity":
+            continue
+        added = (entry.get("args") or {}).get("addedAffinity") or {}
+        required = added.get(_REQUIRED)
+        terms = (required or {}).get("nodeSelectorTerms") or ()
+        if required is None or any(
+            term.get("matchExpressions") or term.get("matchFields") for term in terms
+        ):
+            continue
+        yield _warning(
+            NO_NODE_MATCHES,
+            (*profile.path, "pluginConfig", index, "args", "addedAffinity", _REQUIRED),
+            "no term selects a node, so every Pod of this profile stays Pending",
+            f"add a term with matchExpressions to nodeSelectorTerms, or remove {_REQUIRED}",
+        )
 
 
 def _takes_none(name: str, target: Target) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -155,3 +156,51 @@ def test_a_configuration_that_is_not_the_text_of_a_key_is_an_error(
     found = validate([("f", config_map)], OPTIONS).findings
     assert [each.path for each in found if each.severity == "error"] == [path]
     assert found[0].fix.endswith(fix)
+
+
+def test_a_config_map_of_another_namespace_is_not_that_of_the_pod() -> None:
+    image = "registry.k8s.io/kube-scheduler:v1.35.4"
+    report = checked(config_map(OWN) + workload(image, namespace="batch"))
+    (one,) = report.findings
+    assert (one.reason, one.severity) == ("OtherNamespace", "warning")
+    assert "is in namespace kube-system, the Pod in batch" in one.message
+    both = config_map(OWN) + "---\n" + config_map(OWN).replace("kube-system", "batch")
+    found = reported(both + workload(image, namespace="batch"))
+    assert "OtherNamespace" not in {reason for *_, reason in found}
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "section", "content", "fix"),
+    [
+        ("Secret", "data", OWN, "move it to stringData"),
+        ("Secret", "stringData", encoded(OWN), "move it to data"),
+        ("Secret", "data", encoded(encoded(OWN)), "encode the configuration once"),
+        ("ConfigMap", "binaryData", OWN, "move it to data"),
+        ("ConfigMap", "data", encoded(OWN), "move it to binaryData"),
+    ],
+)
+def test_a_configuration_in_the_wrong_encoding_is_an_error(
+    kind: str, section: str, content: str, fix: str
+) -> None:
+    document = {
+        "apiVersion": "v1",
+        "kind": kind,
+        "metadata": {"name": "mine"},
+        section: {"config.yaml": content},
+    }
+    found = [(one.path, one.severity, one.fix) for one in checked(json.dumps(document)).findings]
+    assert found == [(f"{section}['config.yaml']", "error", fix)]
+
+
+def test_base64_with_line_breaks_is_read_as_the_api_server_does() -> None:
+    text = encoded(f"{OWN}paralelism: 5\n")
+    broken = "\n".join(text[at : at + 60] for at in range(0, len(text), 60))
+    secret = {
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine"},
+        "data": {"config.yaml": broken},
+    }  # fmt: skip
+    assert [one.path for one in checked(json.dumps(secret)).findings] == ["paralelism"]

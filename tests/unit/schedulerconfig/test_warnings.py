@@ -490,3 +490,32 @@ def test_a_file_of_the_default_scheduler_needs_a_kubeconfig(
     document: dict[str, Any], reasons: list[str]
 ) -> None:
     assert [problem.reason for problem in file_warnings(document, target())] == reasons
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@pytest.mark.parametrize("selector", [{}, {"nodeSelectorTerms": []}, {"nodeSelectorTerms": [{}]}])
+def test_added_affinity_that_matches_no_node_is_reported(selector: dict[str, Any]) -> None:
+    document = profile(**args("NodeAffinity", addedAffinity={REQUIRED: selector}))
+    where = f"profiles[0].pluginConfig[0].args.addedAffinity.{REQUIRED}"
+    assert found_in(document) == [(plug.NO_NODE_MATCHES, where)]
+    off = {"filter": {"disabled": [{"name": "NodeAffinity"}]}}
+    document["profiles"][0]["plugins"] = off
+    assert plug.NO_NODE_MATCHES not in {reason for reason, _ in found_in(document)}
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        {},
+        {REQUIRED: {"nodeSelectorTerms": [{}, {"matchExpressions": [
+            {"key": "a", "operator": "Exists"},
+        ]}]}},
+        {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": ["a"]},
+        ]}]}},
+    ],
+)  # fmt: skip
+def test_added_affinity_with_a_term_has_no_warning(added: dict[str, Any]) -> None:
+    assert found_in(profile(**args("NodeAffinity", addedAffinity=added))) == []

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ...base.findings import Problem
+from ...base.findings import Path, Problem
 from ...base.objects import mapping
 from ...schedulerconfig.decode import INVALID_TYPE, INVALID_VALUE
 from ...schedulerconfig.schema import KIND
@@ -48,9 +48,29 @@ def _problems(value: Mapping[str, Any], kind: str) -> Iterator[Problem]:
             if isinstance(one, Mapping) and one.get("kind") == KIND:
                 message = "must be a text, not an object: the API server rejects it"
                 yield Problem(INVALID_TYPE, path, message, f"write a | after the colon: {key}: |")
+            elif isinstance(one, str) and (problem := _wrong_encoding(one, path, kind)):
+                yield problem
             elif isinstance(one, str) and _FOLDED.match(one) and section in _PLAIN[kind]:
                 message = "the lines of this text are one, because it is folded (>)"
                 yield Problem(INVALID_VALUE, path, message, f"write a | after the colon: {key}: |")
+
+
+def _wrong_encoding(content: str, path: Path, kind: str) -> Problem | None:
+    """That a configuration is text where base64 has to be, or base64 once too often."""
+    section = path[0]
+    plain, encoded = _PLAIN[kind][0], _ENCODED[kind][0]
+    if section == encoded and (file := _decoded(content)) is None:
+        if CONFIGURATION.search(content) is None:
+            return None
+        message = f"must be base64: the API server rejects the {kind}"
+        return Problem(INVALID_VALUE, path, message, f"move it to {plain}")
+    if section == plain:
+        file = content
+    if file is None or CONFIGURATION.search(_decoded(file) or "") is None:
+        return None
+    message = "the file is base64, which kube-scheduler does not decode"
+    fix = f"move it to {encoded}" if section == plain else "encode the configuration once"
+    return Problem(INVALID_VALUE, path, message, fix)
 
 
 def _texts(document: Document, kind: str) -> Iterator[Text]:
@@ -66,8 +86,13 @@ def _texts(document: Document, kind: str) -> Iterator[Text]:
 
 
 def _decoded(content: str) -> str | None:
+    """The file that a value is; None if the API server would reject it, or if it is not text.
+
+    Go's decoder, which the API server has, ignores line breaks.
+    """
     try:
-        return base64.b64decode(content, validate=True).decode("utf-8")
+        joined = content.replace("\n", "").replace("\r", "")
+        return base64.b64decode(joined, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         return None
 

@@ -28,11 +28,13 @@ class CommandLineFlag:
         name: the flag without dashes, with `-` for `_`.
         value: its value.
         path: of its entry in the document.
+        is_known: whether the document has the value; otherwise `value` has $(NAME) in it.
     """
 
     name: str
     value: str
     path: Path
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +138,18 @@ class CommandLine:
 
     @property
     def flags(self) -> dict[str, list[str]]:
-        """Flag -> its values."""
+        """Flag -> its values, without flags that have an unknown one."""
         flags: dict[str, list[str]] = {}
+        unknown = self.unknown
         for each in self.arguments:
-            flags.setdefault(each.name, []).append(each.value)
+            if each.name not in unknown:
+                flags.setdefault(each.name, []).append(each.value)
         return flags
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """The flags with a value that only the cluster knows."""
+        return frozenset(each.name for each in self.arguments if not each.is_known)
 
 
 @dataclass(frozen=True, slots=True)

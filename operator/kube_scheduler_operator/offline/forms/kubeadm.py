@@ -16,7 +16,7 @@ from ...schedulerconfig.versions import Version
 from .flags import of_map, of_names, of_words
 from .form import CommandLine, CommandLineFlag, Contents, Form, Mount, Text
 from .objects import at, group_kind, label_of, objects, text, value_of, version_of
-from .workload import container_mounts, container_problems, container_words
+from .workload import container_flags, container_mounts, container_problems, container_words
 
 GROUP: Final = "kubeadm.k8s.io"
 KINDS: Final = ("ClusterConfiguration", "InitConfiguration", "JoinConfiguration")
@@ -139,7 +139,7 @@ def read_patch(document: Document) -> Contents | None:
             mounts = (OWN_MOUNT, *container_mounts(container, volumes, where))
             command = CommandLine(
                 "patch of kube-scheduler",
-                tuple(of_words(words)),
+                container_flags(container, words),
                 where,
                 mounts,
                 namespace="kube-system",

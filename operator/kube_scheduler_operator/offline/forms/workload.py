@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from ...base.findings import Path, Problem, listing
+from ...base.findings import ERROR, WARNING, Path, Problem, Severity, listing
 from ...schedulerconfig.command_line import flag_text
 from ...schedulerconfig.decode import INVALID_VALUE
-from ...schedulerconfig.flags import BOOLEANS
+from ...schedulerconfig.flags import BOOLEANS, INVALID_ARGUMENT, has_type
 from ...schedulerconfig.source import Document
 from ..volcano.catalogue import is_volcano_image
 from .flags import first_command, of_words, split
-from .form import KUBE_SCHEDULER, VC_SCHEDULER, CommandLine, Contents, Form, Mount
+from .form import (
+    KUBE_SCHEDULER,
+    VC_SCHEDULER,
+    CommandLine,
+    CommandLineFlag,
+    Contents,
+    Form,
+    Mount,
+)
 from .objects import (
     at,
     group_kind,
@@ -25,6 +34,7 @@ from .objects import (
     version_of_image,
 )
 from .probes import probe_problems
+from .variables import Variables, variables_of
 from .words import config_problems, is_command, type_problems, word_problems
 
 _PROGRAM: Final = re.compile(
@@ -116,10 +126,9 @@ def _commands(
             continue
         image = text(container.get("image"))
         program = _program(words, image)
-        booleans = BOOLEANS if program == KUBE_SCHEDULER else _VOLCANOS_BOOLEANS
         yield CommandLine(
             label=label_of(value),
-            arguments=tuple(of_words(words, booleans)),
+            arguments=container_flags(container, words, program),
             at=words[0][1] if words else where,
             mounts=(
                 *container_mounts(container, volumes, where),
@@ -173,6 +182,20 @@ def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str,
     return None
 
 
+def container_flags(
+    container: Mapping[str, Any], words: Sequence[tuple[str, Path]], program: str = KUBE_SCHEDULER
+) -> tuple[CommandLineFlag, ...]:
+    """The flags in the words of a container, of which some values may be unknown."""
+    booleans = BOOLEANS if program == KUBE_SCHEDULER else _VOLCANOS_BOOLEANS
+    variables = variables_of(container)
+    return tuple(
+        replace(
+            flag, is_known=not (variables.is_unknown(flag.value) or variables.undefined(flag.value))
+        )
+        for flag in of_words(words, booleans)
+    )
+
+
 def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     """What is wrong with the words and the probes of a container with a kube-scheduler.
 
@@ -184,17 +207,34 @@ def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Pro
         return
     if _is_a_shell(_listed_words(container, path)):
         words = [(word, at) for word, at in words if not _EXPANDED.search(word)]
-    rejected: dict[Path, Problem] = {}
+    flags, variables = container_flags(container, words), variables_of(container)
+    unknown = {at for word, at in words if variables.is_unknown(word)}
+    rejected = {each.path: each for each in _undefined_variables(flags, variables)}
     for each in word_problems(words):
-        rejected.setdefault(each.path, each)
+        if each.path not in unknown:
+            rejected.setdefault(each.path, each)
     yield from (each for each in type_problems(container, path) if each.path not in rejected)
     yield from rejected.values()
-    flags = tuple(of_words(words))
     yield from config_problems(flags)
     if _STARTS_GO_RUNNER.match(image) and not container.get("command"):
         yield from _command_problems(words, (*path, "args"))
     if is_stock(image):
         yield from probe_problems(container, path, flags, version_of_image(image))
+
+
+def _undefined_variables(
+    flags: Iterable[CommandLineFlag], variables: Variables
+) -> Iterator[Problem]:
+    """The flags with a variable that the container does not have."""
+    for flag in flags:
+        if name := variables.undefined(flag.value):
+            message = (
+                f"--{flag.name}: the container has no variable {name}, so kube-scheduler gets "
+                f'"{flag.value}"'
+            )
+            fix = f"add {name} to env of the container, or write the value"
+            severity: Severity = WARNING if has_type(flag.name, flag.value) else ERROR
+            yield Problem(INVALID_ARGUMENT, flag.path, message, fix, severity)
 
 
 def _command_problems(words: Sequence[tuple[str, Path]], args: Path) -> Iterator[Problem]:
@@ -210,8 +250,10 @@ def _command_problems(words: Sequence[tuple[str, Path]], args: Path) -> Iterator
 def _listed_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]]:
     """The words of `command` and `args`; those of a string, which should be a list, by its spaces.
 
-    Numbers and booleans count as what they look like; `type_problems` reports them.
+    Variables are replaced by their values. Numbers and booleans count as what they look like;
+    `type_problems` reports them.
     """
+    variables = variables_of(container)
     words: list[tuple[str, Path]] = []
     for key in ("command", "args"):
         listed, where = container.get(key), (*path, key)
@@ -220,7 +262,7 @@ def _listed_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, P
         for index, word in enumerate(listed if isinstance(listed, list) else ()):
             shown = flag_text(word)
             if shown is not None:
-                words.append((shown, (*where, index)))
+                words.append((variables.expanded(shown), (*where, index)))
     return words
 
 

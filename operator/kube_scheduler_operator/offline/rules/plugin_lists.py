@@ -107,6 +107,18 @@ RULES: Final = (
         ),
     ),
     Rule(
+        "NoNodeMatches",
+        "addedAffinity of NodeAffinity selects no node",
+        "A required node affinity without a term, or whose terms are empty, matches no node. "
+        "kube-scheduler accepts it, and no Pod of the profile gets a node.",
+        "Add a term with matchExpressions or matchFields, or remove the required affinity.",
+        WARNINGS,
+        profile(
+            "pluginConfig:\n- name: NodeAffinity\n  args:\n    addedAffinity:\n"
+            "      requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}"
+        ),
+    ),
+    Rule(
         "UnnamedArguments",
         "Arguments have no plugin name",
         "kube-scheduler ignores an entry of pluginConfig without name.",

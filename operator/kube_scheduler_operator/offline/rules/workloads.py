@@ -31,10 +31,10 @@ def _deployment(flag: str, volume: str = "", *, replicas: int = 1) -> str:
     )
 
 
-def _config_map(body: str) -> str:
+def _config_map(body: str, namespace: str = "kube-system") -> str:
     lines = "".join(f"    {line}\n" for line in configuration(body).splitlines())
     return (
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, namespace: kube-system}\n"
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: mine, namespace: {namespace}}}\n"
         f"data:\n  config.yaml: |\n{lines}"
     )
 
@@ -71,6 +71,16 @@ RULES: Final = (
         ERRORS,
         _deployment(", --config=/etc/scheduler/scheduler.yaml", _VOLUME),
         _config_map(_OWN),
+    ),
+    Rule(
+        "OtherNamespace",
+        "The ConfigMap is in another namespace than the Pod that mounts it",
+        "A Pod mounts ConfigMaps and Secrets of its own namespace. Without one of that name "
+        "there, the kubelet does not start the container.",
+        "Create the ConfigMap in the namespace of the Pod.",
+        WARNINGS,
+        _MOUNTED,
+        _config_map(_OWN, "default"),
     ),
     Rule(
         "ProbeFails",

@@ -1,0 +1,85 @@
+"""The variables of a container in the words of its command line, which the kubelet replaces.
+
+Sources: k8s.io/kubernetes v1.35.4, third_party/forked/golang/expansion/expand.go and
+pkg/kubelet/kubelet_pods.go, `makeEnvironmentVariables`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...schedulerconfig.command_line import flag_text
+from .objects import objects, text
+
+_REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
+_OF_A_SERVICE: Final = re.compile(r"[A-Z0-9_]+_(?:SERVICE_HOST|(?:SERVICE_)?PORT(?:_\w+)?)")
+"""Variables that the kubelet adds for each Service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The variables of a container.
+
+    Attributes:
+        values: of those whose value is in the file; None: the cluster has the value.
+        has_others: whether ConfigMaps or Secrets add variables by names that are not in the file.
+    """
+
+    values: Mapping[str, str | None]
+    has_others: bool = False
+
+    def expanded(self, word: str) -> str:
+        """A word with the values in it; a variable without a known value stays as $(NAME)."""
+
+        def replaced(match: re.Match[str]) -> str:
+            name = match[1]
+            if name is None:
+                return "$"
+            value = self.values.get(name)
+            return match[0] if value is None else value
+
+        return _REFERENCE.sub(replaced, word)
+
+    def is_unknown(self, word: str) -> bool:
+        """Whether only the cluster knows the value of a variable in an expanded word."""
+        return any(self._is_elsewhere(name) for name in _references(word))
+
+    def undefined(self, word: str) -> str:
+        """The first variable of an expanded word that the container does not have, or ""."""
+        return next(
+            (
+                name
+                for name in _references(word)
+                if name not in self.values and not self._is_elsewhere(name)
+            ),
+            "",
+        )
+
+    def _is_elsewhere(self, name: str) -> bool:
+        if name in self.values:
+            return self.values[name] is None
+        return self.has_others or bool(_OF_A_SERVICE.fullmatch(name))
+
+
+def variables_of(container: Mapping[str, Any]) -> Variables:
+    """The variables of a container, the last one of a name; each may use those before it."""
+    values: dict[str, str | None] = {}
+    has_others = bool(container.get("envFrom"))
+    for _, each in objects(container.get("env")):
+        name = text(each.get("name"))
+        if not name:
+            continue
+        if each.get("valueFrom") is not None:
+            values[name] = None
+            continue
+        before = Variables(values, has_others)
+        value = before.expanded(flag_text(each.get("value")) or "")
+        values[name] = None if before.is_unknown(value) else value
+    return Variables(values, has_others)
+
+
+def _references(word: str) -> Iterator[str]:
+    return (match[1] for match in _REFERENCE.finditer(word) if match[1])
