@@ -81,9 +81,12 @@ class PlacementCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """An edit of the rules.
+    """An edit of the rules, and what is known when it is checked.
 
     Attributes:
+        snapshot: of the cluster.
+        settings: of the check.
+        recorded: `status.placementCheck` as it was before.
         content: what was composed.
         running: the revision in use.
         before: its rules.
@@ -92,6 +95,9 @@ class _Edit:
         in_use: hash of `before`.
     """
 
+    snapshot: Snapshot
+    settings: PlacementSettings
+    recorded: Mapping[str, Any]
     content: RevisionContent
     running: Revision
     before: PlacementRules
@@ -125,14 +131,24 @@ def check_placements(
     if running is None or before is None or after is None:
         message = "no revision is in use whose placements could be compared"
         return PlacementCheck(content, {}, _condition("False", NOT_COMPARABLE, message))
-    edit = _Edit(content, running, before, after, rules_hash(after), rules_hash(before))
+    edit = _Edit(
+        snapshot,
+        settings,
+        recorded,
+        content,
+        running,
+        before,
+        after,
+        configuration=rules_hash(after),
+        in_use=rules_hash(before),
+    )
     if _is_unchanged(edit):
-        return _unchanged(edit, recorded)
+        return _unchanged(edit)
     reason, message = _exemption(edit, revisions.history)
     if reason:
         passed = replace(content, placements=f"not simulated: {message}")
         return PlacementCheck(passed, {}, _condition("False", reason, message))
-    return _checked(snapshot, edit, settings, recorded)
+    return _checked(edit)
 
 
 def recorded_check(snapshot: Snapshot) -> Mapping[str, Any]:
@@ -149,8 +165,9 @@ def _is_unchanged(edit: _Edit) -> bool:
     return other_image and edit.before.config == edit.after.config
 
 
-def _unchanged(edit: _Edit, recorded: Mapping[str, Any]) -> PlacementCheck:
+def _unchanged(edit: _Edit) -> PlacementCheck:
     """After a rollout, what was found before it stays visible."""
+    recorded = edit.recorded
     if recorded.get("configuration") != edit.configuration or recorded.get("state") == SIMULATING:
         message = "the configuration in use places Pods as the desired one"
         return PlacementCheck(edit.content, {}, _condition("False", UNCHANGED, message))
@@ -187,57 +204,55 @@ def _settings(inputs: RecordedInputs) -> RecordedInputs:
     return replace(inputs, operator_settings=None)
 
 
-def _checked(
-    snapshot: Snapshot, edit: _Edit, settings: PlacementSettings, recorded: Mapping[str, Any]
-) -> PlacementCheck:
+def _checked(edit: _Edit) -> PlacementCheck:
     """The decision about rules that are new."""
+    recorded, settings = edit.recorded, edit.settings
     same = recorded.get("configuration") == edit.configuration
     if same and recorded.get("running") == edit.in_use:
         record = dict(recorded)
     else:
         again = {"state": HELD} if same and recorded.get("state") == HELD else {}
-        record = _begun(snapshot, edit) | again
+        record = _begun(edit) | again
     if settings.approved == edit.configuration:
-        return _decided(edit, record, recorded, APPROVED)
-    record = _answered(snapshot, settings, record)
+        return _decided(edit, record, APPROVED)
+    record = _answered(edit, record)
     result, gate = record["result"], settings.mode == GATE
-    if result == FAILED and gate and not _retry_after(snapshot, settings, record):
-        record |= {"result": SIMULATING, "started": rfc3339(snapshot.now), "state": HELD}
+    if result == FAILED and gate and not _retry_after(edit, record):
+        now = rfc3339(edit.snapshot.now)
+        record |= {"result": SIMULATING, "started": now, "state": HELD}
         result = SIMULATING
     if result == SIMULATING:
-        return _simulating(snapshot, edit, settings, record, recorded)
+        return _simulating(edit, record)
     if result == NOTHING_WORSE or not gate:
-        return _decided(edit, record, recorded, result)
+        return _decided(edit, record, result)
     if result == WORSE:
-        return _repeating(snapshot, edit, settings, record, recorded)
-    check = _held(edit, settings, record, recorded)
-    wait = _retry_after(snapshot, settings, record) if result == FAILED else None
+        return _repeating(edit, record)
+    check = _held(edit, record)
+    wait = _retry_after(edit, record) if result == FAILED else None
     return replace(check, requeue_after=wait)
 
 
-def _begun(snapshot: Snapshot, edit: _Edit) -> dict[str, Any]:
+def _begun(edit: _Edit) -> dict[str, Any]:
     return {
         "configuration": edit.configuration,
         "running": edit.in_use,
-        "started": rfc3339(snapshot.now),
+        "started": rfc3339(edit.snapshot.now),
         "result": SIMULATING,
         "state": SIMULATING,
     }
 
 
-def _answered(
-    snapshot: Snapshot, settings: PlacementSettings, record: dict[str, Any]
-) -> dict[str, Any]:
+def _answered(edit: _Edit, record: dict[str, Any]) -> dict[str, Any]:
     """The record with the answer, if there is one by now, or if it is overdue."""
+    limit = edit.settings.seconds
     if not _awaits(record):
         return record
-    answer = snapshot.placement_answer
+    answer = edit.snapshot.placement_answer
     if answer is None or answer.identity != _identity(record):
-        if _left(snapshot, record, settings.seconds + GRACE_SECONDS):
+        if _left(edit, record, limit + GRACE_SECONDS):
             return record
-        answer = PlacementAnswer(
-            _identity(record), error=f"there was no answer within {settings.seconds} s"
-        )
+        overdue = f"there was no answer within {limit} s"
+        answer = PlacementAnswer(_identity(record), error=overdue)
     repetition = mapping(record.get("repetition"))
     if repetition:
         record = {**record, "repetition": {**repetition, "answered": True}}
@@ -266,35 +281,27 @@ def _requested(record: Mapping[str, Any]) -> str:
     return str(source.get("started") or "")
 
 
-def _left(snapshot: Snapshot, record: Mapping[str, Any], period: float) -> float:
+def _left(edit: _Edit, record: Mapping[str, Any], period: float) -> float:
     started = timestamp(_requested(record)) or ALWAYS
-    return seconds_left(snapshot.now, started, period)
+    return seconds_left(edit.snapshot.now, started, period)
 
 
-def _retry_after(
-    snapshot: Snapshot, settings: PlacementSettings, record: Mapping[str, Any]
-) -> float:
-    return _left(snapshot, record, max(RETRY_SECONDS, 2.0 * settings.seconds))
+def _retry_after(edit: _Edit, record: Mapping[str, Any]) -> float:
+    return _left(edit, record, max(RETRY_SECONDS, 2.0 * edit.settings.seconds))
 
 
-def _repeating(
-    snapshot: Snapshot,
-    edit: _Edit,
-    settings: PlacementSettings,
-    record: dict[str, Any],
-    recorded: Mapping[str, Any],
-) -> PlacementCheck:
+def _repeating(edit: _Edit, record: dict[str, Any]) -> PlacementCheck:
     """Hold the edit, and simulate it again when it is time: its Pods may no longer exist."""
-    wait = _repeat_wait(settings, record)
-    if not _awaits(record) and not _left(snapshot, record, wait):
-        repetition = {"number": _repetitions(record) + 1, "started": rfc3339(snapshot.now)}
+    wait = _repeat_wait(edit.settings, record)
+    if not _awaits(record) and not _left(edit, record, wait):
+        repetition = {"number": _repetitions(record) + 1, "started": rfc3339(edit.snapshot.now)}
         record["repetition"] = {**repetition, "answered": False}
     question = None
     if _awaits(record):
-        wait = settings.seconds + GRACE_SECONDS
-        question = _question(snapshot, edit, settings, record, recorded)
-    check = _held(edit, settings, record, recorded)
-    return replace(check, question=question, requeue_after=_left(snapshot, record, wait))
+        wait = edit.settings.seconds + GRACE_SECONDS
+        question = _question(edit, record)
+    check = _held(edit, record)
+    return replace(check, question=question, requeue_after=_left(edit, record, wait))
 
 
 def _repetitions(record: Mapping[str, Any]) -> int:
@@ -308,49 +315,38 @@ def _repeat_wait(settings: PlacementSettings, record: Mapping[str, Any]) -> floa
     return max(wait, 2.0 * settings.seconds)
 
 
-def _question(
-    snapshot: Snapshot,
-    edit: _Edit,
-    settings: PlacementSettings,
-    record: Mapping[str, Any],
-    recorded: Mapping[str, Any],
-) -> PlacementQuestion | None:
+def _question(edit: _Edit, record: Mapping[str, Any]) -> PlacementQuestion | None:
     """The simulation of the edit, once its identity is on record, so that it stays the same."""
     identity = _identity(record)
-    if identity != _identity(recorded):
+    if identity != _identity(edit.recorded):
         return None
+    snapshot = edit.snapshot
     return PlacementQuestion(
         identity,
         edit.before,
         edit.after,
         image_of(edit.content),
         tuple(command_of(edit.content) or snapshot.platform.operand_command),
-        settings.seconds,
+        edit.settings.seconds,
         tuple((snapshot.scheduler_extenders or {}).values()),
         tuple((snapshot.loads.policies or {}).values()),
         str(record.get("situation") or ""),
     )
 
 
-def _simulating(
-    snapshot: Snapshot,
-    edit: _Edit,
-    settings: PlacementSettings,
-    record: dict[str, Any],
-    recorded: Mapping[str, Any],
-) -> PlacementCheck:
+def _simulating(edit: _Edit, record: dict[str, Any]) -> PlacementCheck:
     """Wait for the answer, with the rules in use."""
-    question = _question(snapshot, edit, settings, record, recorded)
+    question, settings = _question(edit, record), edit.settings
     limit = settings.seconds + GRACE_SECONDS
-    if snapshot.operator_settings is None:
+    if edit.snapshot.operator_settings is None:
         effect = "the API does not serve OperatorSettings, where its result would be kept"
         failed = {**record, "result": FAILED, "effect": effect}
         if settings.mode == GATE:
-            return _held(edit, settings, failed, recorded)
-        return _decided(edit, failed, recorded, FAILED)
+            return _held(edit, failed)
+        return _decided(edit, failed, FAILED)
     if record["state"] == HELD:
-        check = _held(edit, settings, record, recorded)
-        return replace(check, question=question, requeue_after=_left(snapshot, record, limit))
+        check = _held(edit, record)
+        return replace(check, question=question, requeue_after=_left(edit, record, limit))
     message = (
         f"the edit waits while its effect on the cluster's Pods is simulated, at most "
         f"{settings.seconds} s from {record['started']}"
@@ -361,16 +357,11 @@ def _simulating(
         record,
         _condition("True", SIMULATING, message),
         question,
-        requeue_after=_left(snapshot, record, limit),
+        requeue_after=_left(edit, record, limit),
     )
 
 
-def _decided(
-    edit: _Edit,
-    record: Mapping[str, Any],
-    recorded: Mapping[str, Any],
-    reason: str,
-) -> PlacementCheck:
+def _decided(edit: _Edit, record: Mapping[str, Any], reason: str) -> PlacementCheck:
     """Roll the edit out, and say why it may be."""
     effect = str(record.get("effect") or "")
     unknown = record["result"] == SIMULATING
@@ -383,7 +374,7 @@ def _decided(
     state = APPROVED if reason == APPROVED else PASSED
     kept = {**record, "state": state, "message": message}
     events: tuple[Event, ...] = ()
-    if _state(kept) != _state(recorded):
+    if _state(kept) != _state(edit.recorded):
         worrying = reason in (WORSE, FAILED)
         event = Event("PlacementCheckPassed", message, "Warning" if worrying else "Normal")
         events = (event,)
@@ -391,13 +382,9 @@ def _decided(
     return PlacementCheck(content, kept, _condition("False", reason, message), events=events)
 
 
-def _held(
-    edit: _Edit,
-    settings: PlacementSettings,
-    record: Mapping[str, Any],
-    recorded: Mapping[str, Any],
-) -> PlacementCheck:
+def _held(edit: _Edit, record: Mapping[str, Any]) -> PlacementCheck:
     """Keep the rules in use until the edit is approved or reverted."""
+    recorded, settings = edit.recorded, edit.settings
     what = _described(record)
     message = f"the edit is held: {what}; approve it with `{APPROVE}`, or revert it"
     if settings.approved:
