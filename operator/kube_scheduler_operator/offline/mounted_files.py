@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ..base.findings import WARNING, Problem, did_you_mean, listing
+from ..base.findings import ERROR, WARNING, Problem, did_you_mean, listing
 from .checks import Item
 from .forms.form import CommandLine
 from .linking import Readers, mount_of
@@ -28,22 +28,14 @@ def check_files(
     if mount is None:
         where = "the Pod" if command.account or command.image else f"{command.program}'s Pod"
         message = f"no volume of {where} has {argument.value}, which --{command.config_flag} names"
-        if stock:
-            yield Problem(
-                FILE_NOT_MOUNTED,
-                argument.path,
-                f"{message}: kube-scheduler does not start",
-                command.mount_fix.replace("FILE", argument.value),
-            )
-        else:
-            message += "; the image may have it"
-            yield Problem(
-                FILE_NOT_MOUNTED,
-                argument.path,
-                message,
-                command.mount_fix.replace("FILE", argument.value),
-                WARNING,
-            )
+        effect = ": kube-scheduler does not start" if stock else "; the image may have it"
+        yield Problem(
+            FILE_NOT_MOUNTED,
+            argument.path,
+            f"{message}{effect}",
+            command.mount_fix.replace("FILE", argument.value),
+            ERROR if stock else WARNING,
+        )
         return
     if mount.kind:
         keys = readers.keys_of(mount, command.namespace)
