@@ -1,9 +1,9 @@
-"""Real clusters for the end-to-end tests: one node, three nodes, an installation, OpenShift.
+"""Real clusters for the end-to-end tests: one node, with workers, three nodes, OpenShift and more.
 
 The files of a folder share a cluster; other files have their own. They are one group, which runs in
 one process; each test starts from a settled cluster and leaves one. The profile stays as the
 previous test set it, because a reset would be another rollout. Files that must be the first or the
-last on their cluster are marked.
+last on their cluster are marked. `shared_cluster` of a folder is its cluster.
 
 `make e2e` runs the groups in two processes, which mostly wait, and then the tests that are marked
 `audit`: they examine what all clusters of the run requested and left behind.
@@ -48,6 +48,7 @@ from .ledger import Ledger
 FOLDER = Path(__file__).parent
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = f"e2e-{hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]}"
+NAME_WITH_WORKERS = f"{NAME}-w"
 NAME_OF_THREE = f"{NAME}-3"
 NAME_OF_OPENSHIFT = f"{NAME}-o"
 NAME_TO_LEAVE = f"{NAME}-i"
@@ -55,8 +56,8 @@ NAME_OF_ASSIGNED = f"{NAME}-a"
 NAME_OF_KUBEADM = f"{NAME}-k"
 NAME_TO_UPGRADE = f"{NAME}-u"
 NAMES = (
-    NAME, NAME_OF_THREE, NAME_OF_OPENSHIFT, NAME_TO_LEAVE, NAME_OF_ASSIGNED, NAME_OF_KUBEADM,
-    NAME_TO_UPGRADE,
+    NAME, NAME_WITH_WORKERS, NAME_OF_THREE, NAME_OF_OPENSHIFT, NAME_TO_LEAVE, NAME_OF_ASSIGNED,
+    NAME_OF_KUBEADM, NAME_TO_UPGRADE,
 )  # fmt: skip
 STARTED: list[str] = []
 LEDGER = Ledger()
@@ -400,38 +401,19 @@ def _nothing_is_left_of_a_run_that_was_killed(request: pytest.FixtureRequest) ->
         _nothing_is_left()
 
 
-@pytest.fixture(scope="session")
-def one_node_cluster() -> Iterator[Cluster]:
-    with up(NAME, 1, 2, with_operator=True) as sandbox:
-        for worker in sandbox.nodes[1:]:
-            nodes.power_off(sandbox, worker)  # few tests need them, and they slow the others down
-        yield Cluster(sandbox)
-
-
-@pytest.fixture(scope="module")
-def workers(one_node_cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Two running workers."""
-    first, second = one_node_cluster.sandbox.nodes[1:]
-    for node in (first, second):
-        lifecycle.start_node(one_node_cluster.sandbox, node)
-    yield first.name, second.name
-    for node in (first, second):
-        nodes.power_off(one_node_cluster.sandbox, node)
-
-
 @pytest.fixture
-def no_pods_left(one_node_cluster: Cluster) -> Iterator[None]:
+def no_pods_left(shared_cluster: Cluster) -> Iterator[None]:
     """Deletes a test's pods, also if it failed: the next test may use the same names."""
     yield
-    one_node_cluster.without_pods()
+    shared_cluster.without_pods()
 
 
 @pytest.fixture
-def cluster(one_node_cluster: Cluster) -> Cluster:
+def cluster(shared_cluster: Cluster) -> Cluster:
     """The settled cluster, without overrides, and without pods of a failed test."""
-    one_node_cluster.without_pods()
-    one_node_cluster.rest()
-    return one_node_cluster
+    shared_cluster.without_pods()
+    shared_cluster.rest()
+    return shared_cluster
 
 
 @pytest.fixture(scope="session")

@@ -37,9 +37,9 @@ TOGETHER = tuple(name for name in CUSTOMISED if name != "references")
 
 
 @pytest.fixture(scope="module")
-def original(one_node_cluster: Cluster) -> Iterator[str]:
+def original(shared_cluster: Cluster) -> Iterator[str]:
     """The node's original manifest; it is put back and adopted at the end."""
-    cluster = one_node_cluster
+    cluster = shared_cluster
     cluster.without_pods()
     cluster.rest()
     remove(cluster)
@@ -51,12 +51,12 @@ def original(one_node_cluster: Cluster) -> Iterator[str]:
 
 
 @pytest.fixture
-def cluster(one_node_cluster: Cluster, original: str) -> Cluster:
+def cluster(shared_cluster: Cluster, original: str) -> Cluster:
     """The cluster without the operator's schedulers, whatever the previous test left."""
     del original
-    one_node_cluster.without_pods()
-    remove(one_node_cluster)
-    return one_node_cluster
+    shared_cluster.without_pods()
+    remove(shared_cluster)
+    return shared_cluster
 
 
 @pytest.fixture

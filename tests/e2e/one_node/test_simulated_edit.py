@@ -135,9 +135,9 @@ def used_nodes(cluster: Cluster) -> int:
 
 
 def test_the_simulated_median_lies_within_the_range_of_the_edits_that_are_made(
-    one_node_cluster: Cluster, tmp_path: Path
+    shared_cluster: Cluster, tmp_path: Path
 ) -> None:
-    cluster = one_node_cluster
+    cluster = shared_cluster
     cluster.rest_with_default_profile()
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     file = tmp_path / "workloads.yaml"

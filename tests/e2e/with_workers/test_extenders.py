@@ -73,20 +73,18 @@ SYNCED = 3.0
 
 
 @pytest.fixture(scope="module")
-def safe(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+def safe(shared_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with my-scheduler and its extenders safe and congestion."""
-    one_node_cluster.rest()
-    apply(one_node_cluster, (EXAMPLES / "safe-congestion.yaml").read_text())
-    _is_well(one_node_cluster)
+    shared_cluster.rest()
+    apply(shared_cluster, (EXAMPLES / "safe-congestion.yaml").read_text())
+    _is_well(shared_cluster)
     for name in ("safe", "congestion"):
-        wait_for(
-            one_node_cluster, f"{SCHEDULER_EXTENDERS}/{name}", Accepted="True", Available="True"
-        )
-    yield one_node_cluster
+        wait_for(shared_cluster, f"{SCHEDULER_EXTENDERS}/{name}", Accepted="True", Available="True")
+    yield shared_cluster
     for name in workers:
-        _used(one_node_cluster, name, None)
+        _used(shared_cluster, name, None)
     for path in (SECONDARY_SCHEDULERS, SCHEDULER_EXTENDERS):
-        one_node_cluster.api.request("DELETE", path)
+        shared_cluster.api.request("DELETE", path)
 
 
 def _is_well(cluster: Cluster) -> None:
@@ -302,22 +300,22 @@ def _pods_of_monitor(cluster: Cluster) -> str:
 
 
 @pytest.fixture
-def learning(one_node_cluster: Cluster) -> Iterator[Cluster]:
+def learning(shared_cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with docs/examples/rl-priority.yaml."""
-    one_node_cluster.rest()
+    shared_cluster.rest()
     manifests = (EXAMPLES / "rl-priority.yaml").read_text()
-    apply(one_node_cluster, manifests)
-    wait_for(one_node_cluster, f"{SECONDARY_SCHEDULERS}/learning", timeout=120, **WELL)
+    apply(shared_cluster, manifests)
+    wait_for(shared_cluster, f"{SECONDARY_SCHEDULERS}/learning", timeout=120, **WELL)
     wait_for(
-        one_node_cluster, f"{SCHEDULER_EXTENDERS}/rl-priority", Accepted="True", Available="True"
+        shared_cluster, f"{SCHEDULER_EXTENDERS}/rl-priority", Accepted="True", Available="True"
     )
-    yield one_node_cluster
+    yield shared_cluster
     # It writes down what it knows when it ends, for which it needs its rights.
     scale = ("scale", "deployment/rl-monitor", "--replicas=0")
-    one_node_cluster.kubectl("-n", OPERATOR_NAMESPACE, *scale)
-    until(lambda: not _pods_of_monitor(one_node_cluster), 60, "rl-monitor does not end")
-    one_node_cluster.kubectl("delete", "--wait=false", "-f", "-", stdin=manifests)
-    one_node_cluster.api.request("DELETE", STATE)
+    shared_cluster.kubectl("-n", OPERATOR_NAMESPACE, *scale)
+    until(lambda: not _pods_of_monitor(shared_cluster), 60, "rl-monitor does not end")
+    shared_cluster.kubectl("delete", "--wait=false", "-f", "-", stdin=manifests)
+    shared_cluster.api.request("DELETE", STATE)
 
 
 def _flaky(name: str, code: str, **spec: Any) -> dict[str, Any]:
@@ -383,20 +381,20 @@ DEFAULT = {"schedulerName": "default-scheduler"}
 
 
 @pytest.fixture(scope="module")
-def guided(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+def guided(shared_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The control plane's scheduler with an agent on its node."""
-    one_node_cluster.rest_with_default_profile()
-    before = {"status": one_node_cluster.status}
+    shared_cluster.rest_with_default_profile()
+    before = {"status": shared_cluster.status}
     start = time.monotonic()
-    _extender(one_node_cluster, GUIDE, {"agent": AGENT, "weight": 10})
-    line = follow(one_node_cluster.api, before, start)
+    _extender(shared_cluster, GUIDE, {"agent": AGENT, "weight": 10})
+    line = follow(shared_cluster.api, before, start)
     assert line.outcome == "installed", line.message
-    wait_for(one_node_cluster, f"{SCHEDULER_EXTENDERS}/{GUIDE}", Accepted="True", Available="True")
-    yield one_node_cluster
+    wait_for(shared_cluster, f"{SCHEDULER_EXTENDERS}/{GUIDE}", Accepted="True", Available="True")
+    yield shared_cluster
     for name in workers:
-        _used(one_node_cluster, name, None)
+        _used(shared_cluster, name, None)
     with contextlib.suppress(ApiError):
-        one_node_cluster.api.request("DELETE", f"{SCHEDULER_EXTENDERS}/{GUIDE}")
+        shared_cluster.api.request("DELETE", f"{SCHEDULER_EXTENDERS}/{GUIDE}")
 
 
 def _bound_by_agents(cluster: Cluster) -> int:

@@ -136,7 +136,6 @@ def own_image(cluster: Cluster) -> Iterator[str]:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
-@pytest.mark.usefixtures("workers")  # a single node gets no scores
 def test_a_plugin_of_the_users_own_image_is_among_the_scores(
     cluster: Cluster, own_image: str
 ) -> None:

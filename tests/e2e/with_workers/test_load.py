@@ -88,9 +88,9 @@ def _spec(cluster: Cluster, text: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def load(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+def load(shared_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with one worker that is busy and requests little, and crane-scheduler."""
-    one_node_cluster.rest_with_default_profile()
+    shared_cluster.rest_with_default_profile()
     busy, idle = workers
     container = {
         "name": "main",
@@ -99,27 +99,24 @@ def load(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluste
         "command": ["python3", "-c", "while True: pass"],
         "resources": {"requests": {"cpu": "10m"}, "limits": {"cpu": f"{CAPACITY * 9 // 10}m"}},
     }
-    create(one_node_cluster, pod(STRESS, nodeName=busy, containers=[container]))
-    for node in (idle, one_node_cluster.node.name):
+    create(shared_cluster, pod(STRESS, nodeName=busy, containers=[container]))
+    for node in (idle, shared_cluster.node.name):
         create(
-            one_node_cluster,
+            shared_cluster,
             pod(f"{FILLER}{node}", requests={"cpu": "1"}, nodeName=node, tolerations=ANYWHERE),
         )
     objects = _objects(EXAMPLE.read_text())
-    objects["LoadPolicy"]["spec"] = _spec(one_node_cluster, EXAMPLE.read_text())
+    objects["LoadPolicy"]["spec"] = _spec(shared_cluster, EXAMPLE.read_text())
     objects["SchedulerExtender"]["spec"]["weight"] = 10  # so that nothing else decides
-    apply(one_node_cluster, *objects.values())
-    wait_for(one_node_cluster, POLICY, timeout=120, Accepted="True", Available="True")
-    wait_for(one_node_cluster, f"{SECONDARY_SCHEDULERS}/{NAME}", timeout=120, **WELL)
-    yield one_node_cluster
+    apply(shared_cluster, *objects.values())
+    wait_for(shared_cluster, POLICY, timeout=120, Accepted="True", Available="True")
+    wait_for(shared_cluster, f"{SECONDARY_SCHEDULERS}/{NAME}", timeout=120, **WELL)
+    yield shared_cluster
     for path in (SECONDARY_SCHEDULERS, SCHEDULER_EXTENDERS, LOAD_POLICIES):
         with contextlib.suppress(ApiError):
-            one_node_cluster.api.request("DELETE", path)
-    one_node_cluster.without_pods()
-    # Before the workers are powered off: nothing would delete the pods on them.
-    until(
-        lambda: not _pods_on(one_node_cluster, workers), 120, "pods of the operator on the workers"
-    )
+            shared_cluster.api.request("DELETE", path)
+    shared_cluster.without_pods()
+    until(lambda: not _pods_on(shared_cluster, workers), 120, "pods of the operator on the workers")
 
 
 def _pods_on(cluster: Cluster, names: tuple[str, str]) -> list[str]:

@@ -52,14 +52,14 @@ SLOT = "example.com/slot"
 
 
 @pytest.fixture(scope="module")
-def second(one_node_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
+def second(shared_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]:
     """The cluster with three replicas of my-scheduler, one of them active."""
-    one_node_cluster.rest_with_default_profile()  # it spreads the replicas
-    apply(one_node_cluster, (EXAMPLES / "my-scheduler.yaml").read_text())
-    until(lambda: _is_well(one_node_cluster), 120, lambda: f"not well: {_status(one_node_cluster)}")
-    yield one_node_cluster
+    shared_cluster.rest_with_default_profile()  # it spreads the replicas
+    apply(shared_cluster, (EXAMPLES / "my-scheduler.yaml").read_text())
+    until(lambda: _is_well(shared_cluster), 120, lambda: f"not well: {_status(shared_cluster)}")
+    yield shared_cluster
     with contextlib.suppress(ApiError):
-        one_node_cluster.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
+        shared_cluster.api.request("DELETE", f"{SECONDARY_SCHEDULERS}/{NAME}")
 
 
 def _status(cluster: Cluster) -> dict[str, Any]:
