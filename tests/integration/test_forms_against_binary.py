@@ -17,9 +17,9 @@ from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 from kube_scheduler_operator.offline.checks import Item
 from kube_scheduler_operator.offline.documents import read_sources
 from kube_scheduler_operator.offline.forms.form import CommandLine
+from kube_scheduler_operator.offline.known_kinds import KINDS
 from kube_scheduler_operator.offline.leader_election import election_of
 from kube_scheduler_operator.offline.reader_target import stock_of
-from kube_scheduler_operator.offline.validate import KINDS
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates, parse_gates
 from kube_scheduler_operator.schedulerconfig.flags import validate_flags

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..base.objects import mapping
-from .validate import Diagnosis
+from .report import Diagnosis
 
 VERSION: Final = 1
 _DIGITS: Final = 32

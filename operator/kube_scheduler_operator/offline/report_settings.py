@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from .report import Diagnosis, ValidationReport
 from .severities import Severities
 from .suppressions import Suppression, comments_of, ignore
-from .validate import Diagnosis, ValidationReport
 
 
 @dataclass(frozen=True, slots=True)

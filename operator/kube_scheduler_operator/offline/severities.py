@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from ..base.findings import ERROR, WARNING, did_you_mean, listing
-from .validate import Diagnosis
+from .report import Diagnosis
 
 Chosen = Literal["error", "warning", "off"]
 CHOICES: Final[tuple[Chosen, ...]] = ("error", "warning", "off")

@@ -19,7 +19,7 @@ from typing import Final
 from ..base.findings import ERROR, WARNING, did_you_mean
 from ..schedulerconfig.source import Position, is_json
 from ..schedulerconfig.source_encoding import LINE_BREAK, characters
-from .validate import Diagnosis, IgnoredFinding
+from .report import Diagnosis, IgnoredFinding
 
 INVALID_SUPPRESSION: Final = "InvalidSuppression"
 UNUSED_SUPPRESSION: Final = "UnusedSuppression"

@@ -11,7 +11,8 @@ import pytest
 
 from kube_scheduler_operator.offline.checks import CheckOptions
 from kube_scheduler_operator.offline.forms.table import FORMS
-from kube_scheduler_operator.offline.validate import ValidationReport, validate
+from kube_scheduler_operator.offline.report import ValidationReport
+from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kube_scheduler_operator.offline.checks import CheckOptions
-from kube_scheduler_operator.offline.validate import Diagnosis, validate
+from kube_scheduler_operator.offline.report import Diagnosis
+from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 

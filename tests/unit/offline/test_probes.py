@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.offline.checks import CheckOptions
-from kube_scheduler_operator.offline.validate import Diagnosis, validate
+from kube_scheduler_operator.offline.report import Diagnosis
+from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 

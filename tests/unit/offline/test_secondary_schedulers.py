@@ -11,7 +11,9 @@ import yaml
 from kube_scheduler_operator.base import assets
 from kube_scheduler_operator.base.images import ALLOWED_BY_DEFAULT
 from kube_scheduler_operator.offline.checks import CheckOptions
-from kube_scheduler_operator.offline.validate import KINDS, Diagnosis, ValidationReport, validate
+from kube_scheduler_operator.offline.known_kinds import KINDS
+from kube_scheduler_operator.offline.report import Diagnosis, ValidationReport
+from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 

@@ -10,12 +10,9 @@ import pytest
 from kube_scheduler_operator.base.findings import format_path
 from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.offline.checks import CheckOptions, parse_path
-from kube_scheduler_operator.offline.validate import (
-    KINDS,
-    Diagnosis,
-    ValidationReport,
-    validate,
-)
+from kube_scheduler_operator.offline.known_kinds import KINDS
+from kube_scheduler_operator.offline.report import Diagnosis, ValidationReport
+from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.schema import KIND
 from kube_scheduler_operator.schedulerconfig.versions import Version

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.offline.forms.variables import variables_of
-from kube_scheduler_operator.offline.validate import Diagnosis
+from kube_scheduler_operator.offline.report import Diagnosis
 
 from .test_words import KUBECONFIG, checked
 

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from kube_scheduler_operator.offline.checks import CheckOptions
-from kube_scheduler_operator.offline.validate import ValidationReport, validate
+from kube_scheduler_operator.offline.report import ValidationReport
+from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.plugin_warnings import SAFETY_FILTERS
 from kube_scheduler_operator.schedulerconfig.schema import POINTS, POINTS_SINCE

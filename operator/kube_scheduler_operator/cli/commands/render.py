@@ -243,7 +243,7 @@ def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
     from ...base.findings import format_path
     from ...base.objects import mapping
     from ...controlplane.bootstrap import ManifestFile
-    from ...offline.validate import wrong_types
+    from ...offline.known_kinds import wrong_types
 
     try:
         documents = read_documents(str(path))

@@ -20,7 +20,7 @@ from ..lib.report_flags import add_report_flags, with_flags
 
 if TYPE_CHECKING:
     from ...offline.checks import CheckOptions
-    from ...offline.validate import ValidationReport
+    from ...offline.report import ValidationReport
 
 FORMATS: Final = ("text", "json", "github", "gitlab", "junit", "sarif")
 WRONG_USAGE: Final = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from ...offline.validate import Diagnosis
+from ...offline.report import Diagnosis
 
 
 def sentence(each: Diagnosis) -> str:

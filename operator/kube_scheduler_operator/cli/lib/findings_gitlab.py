@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...offline.baseline import fingerprints
-from ...offline.validate import ValidationReport
+from ...offline.report import ValidationReport
 from .finding_text import file_path, sentence
 from .output import json_text
 

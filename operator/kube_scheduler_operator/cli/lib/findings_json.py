@@ -6,7 +6,7 @@ from typing import Any
 
 from ...base.findings import ERROR, WARNING
 from ...offline.baseline import fingerprints
-from ...offline.validate import Diagnosis, ValidationReport
+from ...offline.report import Diagnosis, ValidationReport
 from .output import json_text
 
 

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from ...base import names
 from ...base.findings import ERROR
-from ...offline.validate import Diagnosis, ValidationReport
+from ...offline.report import Diagnosis, ValidationReport
 from .finding_text import place, sentence
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

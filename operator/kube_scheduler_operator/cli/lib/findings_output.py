@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Final
 
 from ...base.findings import ERROR, WARNING
-from ...offline.validate import Diagnosis, ValidationReport
+from ...offline.report import Diagnosis, ValidationReport
 from .finding_text import file_path, place, sentence
 from .output import counted
 

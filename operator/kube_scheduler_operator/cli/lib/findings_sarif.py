@@ -7,8 +7,8 @@ from typing import Any, Final
 from ... import __version__
 from ...base import names
 from ...offline.baseline import fingerprints
+from ...offline.report import Diagnosis, ValidationReport
 from ...offline.rules import HOME, RULES, Rule
-from ...offline.validate import Diagnosis, ValidationReport
 from ...schedulerconfig.source_tree import Position
 from .finding_text import file_uri, sentence
 from .output import json_text

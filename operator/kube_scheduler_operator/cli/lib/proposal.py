@@ -47,8 +47,8 @@ from ...model.inputs import Inputs
 from ...model.redirect import redirected
 from ...model.snapshot import Snapshot
 from ...offline.checks import CheckOptions
+from ...offline.known_kinds import wrong_types
 from ...offline.secondary_schedulers import DEFINITION, compose_secondary
-from ...offline.validate import wrong_types
 from ...operatorsettings.validate import PodDefaults, SettingsResult, validate_settings
 from ...schedulerconfig.crd_schema import validate_object
 from ...schedulerconfig.feature_gates import Gates

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from .errors import UsageError
 
 if TYPE_CHECKING:
+    from ...offline.report import ValidationReport
     from ...offline.report_settings import ReportSettings
     from ...offline.suppressions import Suppression
-    from ...offline.validate import ValidationReport
 
 WRONG_USAGE: Final = 2
 

@@ -1,0 +1,219 @@
+"""The kinds that can be checked, and why a document of another kind cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ..base import names
+from ..base.findings import Problem, did_you_mean, listing
+from ..kube.resource import CONFIGURED, LOAD_POLICIES, OPERATOR_SETTINGS
+from ..load.policy_files import CRANE_GROUP, CRANE_KIND
+from ..schedulerconfig.crd_schema import validate_object
+from ..schedulerconfig.decode import INVALID_TYPE
+from ..schedulerconfig.schema import API_VERSION, ARGS, KIND
+from ..schedulerconfig.source_culprit import first_culprit
+from .checks import Checked, CheckOptions, Item, Kind
+from .control_plane import check_configurations
+from .forms.config_map import CONFIG_MAP
+from .other_files import CONFIGURATION_FIELDS
+from .secondary_schedulers import check_objects
+from .volcano.recognition import is_volcano
+
+OLD_API_VERSION: Final = "OldAPIVersion"
+UNKNOWN_KIND: Final = "UnknownKind"
+
+Kinds = Mapping[tuple[str, str], Kind]
+
+
+# Few files have objects of these kinds, and loading what checks them takes a part of the start.
+def _check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked:
+    from .load_policies import check_load_policies
+
+    return check_load_policies(items, options)
+
+
+def _check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Checked:
+    from .operator_settings import check_operator_settings
+
+    return check_operator_settings(items, options)
+
+
+def _check_volcano(items: Sequence[Item], options: CheckOptions) -> Checked:
+    from .volcano.configuration import check_volcano
+
+    return check_volcano(items, options)
+
+
+KINDS: Final[Kinds] = {
+    ("kubescheduler.config.k8s.io", KIND): Kind("v1", check_configurations),
+    **{
+        (each.group, each.kind): Kind(each.version, check_objects, f"{each.name}.yaml")
+        for each in CONFIGURED.values()
+    },
+    (LOAD_POLICIES.group, LOAD_POLICIES.kind): Kind(LOAD_POLICIES.version, _check_load_policies),
+    (OPERATOR_SETTINGS.group, OPERATOR_SETTINGS.kind): Kind(
+        OPERATOR_SETTINGS.version, _check_operator_settings
+    ),
+    (CRANE_GROUP, CRANE_KIND): Kind("v1alpha1", _check_load_policies),
+}
+"""The kinds that can be checked, by API group and kind."""
+
+
+VOLCANO: Final = Kind("", _check_volcano)
+"""Volcano's configuration, which has neither an API group nor a kind."""
+_GROUP: Final = API_VERSION.partition("/")[0]
+_OURS: Final = frozenset((_GROUP, names.PREFIX, CRANE_GROUP))
+"""API groups whose kinds are all known here; the others belong to OpenShift."""
+_ARGUMENTS: Final = frozenset(f"{plugin}Args" for plugin in ARGS)
+_OLD_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    _GROUP: ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3"),
+    "componentconfig": ("v1alpha1",),
+}
+"""API group -> the versions of KubeSchedulerConfiguration before v1."""
+
+
+def group_of(item: Item) -> str:
+    """The API group of a document."""
+    return str(item.value.get("apiVersion") or "").rpartition("/")[0]
+
+
+def is_of_another_api(item: Item, kinds: Kinds) -> bool:
+    """Whether it is an object of another API, and not a misspelt kind of this operator.
+
+    Other products have kinds of the same names: Kyverno a Policy, Volcano a Scheduler.
+    """
+    api_version = str(item.value.get("apiVersion") or "")
+    group = api_version.rpartition("/")[0]
+    ours = {group for group, _ in kinds} | {_GROUP}
+    if not item.kind or "apiVersion" not in item.value or item.kind == KIND:
+        return False
+    if (group, item.kind) in kinds or is_policy(item):
+        return False
+    if group in ours:
+        of_group = {name for other, name in kinds if other == group}
+        return group not in _OURS and not did_you_mean(item.kind, of_group)
+    return not (item.kind in {name for _, name in kinds} and did_you_mean(group, ours))
+
+
+def is_for_kube_scheduler(item: Item) -> bool:
+    """Whether it is a configuration, or not an object that the API server would accept."""
+    api_version = str(item.value.get("apiVersion") or "")
+    if not api_version or item.kind in (KIND, "") or is_policy(item):
+        return True
+    return api_version.rpartition("/")[0] in _OLD_VERSIONS
+
+
+def is_policy(item: Item) -> bool:
+    """Whether it is a Policy of kube-scheduler; other products have a Policy in their own group."""
+    return item.kind == "Policy" and item.value.get("apiVersion") in ("v1", "", None)
+
+
+def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
+    """How to check a document, or why it cannot be checked."""
+    if is_volcano(item.value):
+        return VOLCANO
+    api_version = str(item.value.get("apiVersion") or "")
+    for key, text in (("apiVersion", api_version), ("kind", item.kind)):
+        if culprit := first_culprit(text):
+            what, _, fix = culprit.partition("; ")
+            return Problem(UNKNOWN_KIND, (key,), f"{key} contains {what}", fix)
+    group, _, version = api_version.rpartition("/")
+    kind = kinds.get((group, item.kind))
+    if kind is not None and kind.version == version:
+        return kind
+    old = item.kind == KIND and group in _OLD_VERSIONS
+    if (old and version in _OLD_VERSIONS[group]) or is_policy(item):
+        return Problem(
+            OLD_API_VERSION,
+            ("apiVersion",),
+            f"kube-scheduler no longer supports {item.kind} of {api_version}, only {API_VERSION}",
+            _convert(item),
+        )
+    if kind is not None:
+        supported = f"{group}/{kind.version}"
+        message = f"the apiVersion of {item.kind} is {supported}, not {api_version}"
+        return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
+    known = listing(sorted(name for _, name in kinds))
+    if group and is_of_another_api(item, kinds):
+        message = f"{item.kind} of {api_version} belongs to another API and is not checked here"
+        return Problem(UNKNOWN_KIND, ("kind",), message, f"use {known}")
+    for other, name in kinds:
+        if name == item.kind:
+            supported = f"{other}/{kinds[other, name].version}"
+            if not api_version:
+                return _missing(item, "apiVersion", f"write apiVersion: {supported}")
+            message = f'{item.kind} of "{api_version}" is not the kind that is checked here'
+            return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
+    of_group = sorted(name for other, name in kinds if other == group)
+    if not item.kind:
+        if set(item.value) & CONFIGURATION_FIELDS:
+            fix = f"write apiVersion: {API_VERSION} and kind: {KIND}"
+            return _missing(item, "kind", fix)
+        return _missing(item, "kind", f"set it to {listing(of_group) or known}")
+    if group == _GROUP and item.kind in _ARGUMENTS:
+        message = f"{item.kind} is part of a {KIND}"
+        fix = (
+            f"write it as args in pluginConfig: {{name: {item.kind.removesuffix('Args')}, args: …}}"
+        )
+        return Problem(UNKNOWN_KIND, ("kind",), message, fix)
+    hint = did_you_mean(item.kind, of_group or (name for _, name in kinds)).removeprefix("; ")
+    message = f"{item.kind} of {api_version or 'no apiVersion'} is not a kind that can be checked"
+    return Problem(UNKNOWN_KIND, ("kind",), message, hint or f"use {listing(of_group) or known}")
+
+
+def _convert(item: Item) -> str:
+    """How to convert an old configuration; `convert` reads files and ConfigMaps."""
+    text = item.place.text if item.place else None
+    if item.place is None or (text is not None and text.kind == CONFIG_MAP):
+        return f"kube-scheduler-operator convert -f {item.file}"
+    return "copy it to a file of its own, and run kube-scheduler-operator convert -f FILE"
+
+
+def _missing(item: Item, key: str, fix: str) -> Problem:
+    """That a field is missing, or which one only looks like it."""
+    for name in map(str, item.value):
+        if key in name and (culprit := first_culprit(name)):
+            what, _, correct = culprit.partition("; ")
+            message = f"{key} is missing: the name of this field contains {what}"
+            return Problem(UNKNOWN_KIND, (name,), message, correct)
+    for name in map(str, item.value):
+        if correct := _meant(name, key, list(map(str, item.value))):
+            message = f'{key} is missing: this field is "{name}"'
+            return Problem(UNKNOWN_KIND, (name,), message, correct)
+    return Problem(UNKNOWN_KIND, (), f"{key} is missing", fix)
+
+
+def _meant(name: str, key: str, names: Sequence[str]) -> str:
+    """How to make the field `key` of one that is written otherwise; empty: it is another field."""
+    word = name.lstrip("+-> ")
+    mark = name.removesuffix(word).strip()
+    if mark and word == key:
+        if mark.startswith("---"):
+            return "write --- in a line of its own"
+        each = all(other.startswith((mark, " ")) for other in names)
+        return f"remove the {mark} at the beginning of {'every' if each else 'the'} line"
+    if word.lower() == key.lower() or (
+        name not in CONFIGURATION_FIELDS and did_you_mean(name, [key])
+    ):
+        return f"rename it to {key}"
+    return ""
+
+
+def check_definitions(items: Sequence[tuple[Item, Kind]]) -> Iterator[tuple[Item, Problem]]:
+    """The violations of CustomResourceDefinitions."""
+    for item, kind in items:
+        if kind.definition:
+            # With its nulls: the API server also rejects an unknown field that has no value.
+            for problem in validate_object(item.document.root.data, kind.definition, kind.version):
+                yield item, problem
+
+
+def wrong_types(value: Mapping[str, Any]) -> Iterator[Problem]:
+    """The fields of an object of a known kind that have another type than its definition."""
+    group, _, version = str(value.get("apiVersion") or "").rpartition("/")
+    kind = KINDS.get((group, str(value.get("kind"))))
+    if kind is not None and kind.definition and kind.version == version:
+        for problem in validate_object(value, kind.definition, version):
+            if problem.reason == INVALID_TYPE:
+                yield problem

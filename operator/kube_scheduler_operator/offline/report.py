@@ -1,0 +1,119 @@
+"""What a check of files has found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..base.findings import ERROR, Severity
+from ..schedulerconfig.source import Position
+from .checks import Item
+from .reader_target import known_scheduler
+from .volcano.catalogue import volcano_of_image
+from .volcano.recognition import is_volcano
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One finding in a file.
+
+    Attributes:
+        file: the display name of the file.
+        position: line and column.
+        kind: the kind of the document; empty if it has none.
+        path: the field; empty for the document as a whole.
+        reason: a CamelCase identifier, for programs.
+        message: what is wrong, or what will happen.
+        fix: the remedy.
+        severity: an error keeps the scheduler from starting.
+        subject: the object and the field, with names in place of list indices, so that it stays
+            the same when lines and entries move.
+        raised: whether it is an error only by the user's settings, so that the scheduler starts.
+    """
+
+    file: str
+    position: Position
+    kind: str
+    path: str
+    reason: str
+    message: str
+    fix: str
+    severity: Severity
+    subject: str = field(default="", compare=False)
+    raised: bool = False
+
+    @property
+    def prevents_start(self) -> bool:
+        """Whether the scheduler would not start because of it."""
+        return self.severity == ERROR and not self.raised
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredFinding:
+    """A warning that the user ignores, and why."""
+
+    finding: Diagnosis
+    justification: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """All findings of some files.
+
+    Attributes:
+        findings: errors and warnings, by file and position.
+        documents: (file, kind) of every checked document, in order.
+        others: (file, kind) of objects that do not configure a scheduler.
+        items: the checked documents that configure a scheduler.
+        remarks: about files that were not checked.
+        ignored: warnings that a comment or a flag ignores; not in `findings`.
+        accepted: findings that are in the baseline; not in `findings`.
+        scheduler: another scheduler, which reads all configurations; empty: kube-scheduler.
+    """
+
+    findings: tuple[Diagnosis, ...]
+    documents: tuple[tuple[str, str], ...]
+    others: tuple[tuple[str, str], ...] = ()
+    items: tuple[Item, ...] = ()
+    remarks: tuple[str, ...] = ()
+    ignored: tuple[IgnoredFinding, ...] = ()
+    accepted: tuple[Diagnosis, ...] = ()
+    scheduler: str = ""
+
+    def count(self, severity: Severity) -> int:
+        """The number of findings of this severity."""
+        return sum(finding.severity == severity for finding in self.findings)
+
+    @property
+    def starts(self) -> bool:
+        """Whether the scheduler would start."""
+        return not any(each.prevents_start for each in (*self.findings, *self.accepted))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the files have nothing to check."""
+        return not self.documents
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """For which version configurations in other documents were checked."""
+        found = {}
+        for item in self.items:
+            third = known_scheduler(item.reader)
+            shown = item.version or third
+            volcano = volcano_of_image(item.reader.image) if item.reader else None
+            if volcano is not None and item.place is not None and is_volcano(item.value):
+                owner = item.place.owner
+                label = item.reader.label if item.reader else owner
+                source = f", as in the image of {label}" if label != owner else ""
+                found[owner] = f"{owner} was checked for Volcano {volcano.version}{source}"
+            elif item.place is not None and shown is not None and not is_volcano(item.value):
+                owner = item.place.owner
+                version = item.version.short if item.version else ""
+                reader = item.reader
+                image = reader is not None and reader.image and reader.label != owner
+                source = f", as in the image of {reader.label}" if reader and image else ""
+                what = f"kube-scheduler {version}"
+                if third is not None:
+                    what = f"{third.name} {third.version} (kube-scheduler {third.kubernetes.short})"
+                found[owner] = f"{owner} was checked for {what}{source}"
+        return (*found.values(), *self.remarks)
