@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.offline.forms.variables import variables_of
+from kube_scheduler_operator.offline.forms.variables import LONGEST, variables_of
 from kube_scheduler_operator.offline.report import Diagnosis
 
 from .test_words import KUBECONFIG, checked
@@ -99,3 +99,10 @@ def test_a_variable_that_the_container_does_not_have_is_named(word: str, severit
     assert (one.severity, one.path) == (severity, "spec.containers[0].command[2]")
     assert "the container has no variable LEVEL" in one.message
     assert one.fix == "add LEVEL to env of the container, or write the value"
+
+
+def test_variables_that_double_each_other_cost_nothing() -> None:
+    env = [{"name": "V0", "value": "0123456789"}]
+    env += [{"name": f"V{n}", "value": f"$(V{n - 1})" * 100} for n in range(1, 40)]
+    assert found("--v=$(V39)", env=env) == []
+    assert len(variables_of({"env": env}).expanded("$(V2)" * 100)) <= LONGEST + 1

@@ -15,6 +15,8 @@ from ...schedulerconfig.command_line import flag_text
 from .objects import objects, text
 
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
+LONGEST: Final = 128 * 1024
+"""The longest argument or variable of a program on Linux, in bytes (MAX_ARG_STRLEN, execve(2))."""
 _OF_A_SERVICE: Final = re.compile(r"[A-Z0-9_]+_(?:SERVICE_HOST|(?:SERVICE_)?PORT(?:_\w+)?)")
 """Variables that the kubelet adds for each Service."""
 
@@ -32,16 +34,21 @@ class Variables:
     has_others: bool = False
 
     def expanded(self, word: str) -> str:
-        """A word with the values in it; a variable without a known value stays as $(NAME)."""
+        """A word with the values in it; a variable without a known value stays as $(NAME).
 
-        def replaced(match: re.Match[str]) -> str:
+        No program starts with a longer word than LONGEST: the rest of one is cut off.
+        """
+        parts: list[str] = []
+        length = end = 0
+        for match in _REFERENCE.finditer(word):
             name = match[1]
-            if name is None:
-                return "$"
-            value = self.values.get(name)
-            return match[0] if value is None else value
-
-        return _REFERENCE.sub(replaced, word)
+            value = "$" if name is None else self.values.get(name)
+            parts += (word[end : match.start()], match[0] if value is None else value)
+            length += len(parts[-2]) + len(parts[-1])
+            end = match.end()
+            if length > LONGEST:
+                break
+        return "".join((*parts, word[end:]))[: LONGEST + 1]
 
     def is_unknown(self, word: str) -> bool:
         """Whether only the cluster knows the value of a variable in an expanded word."""
@@ -77,7 +84,7 @@ def variables_of(container: Mapping[str, Any]) -> Variables:
             continue
         before = Variables(values, has_others)
         value = before.expanded(flag_text(each.get("value")) or "")
-        values[name] = None if before.is_unknown(value) else value
+        values[name] = None if before.is_unknown(value) or len(value) > LONGEST else value
     return Variables(values, has_others)
 
 
