@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from posixpath import dirname, join, normpath
 from typing import Any, Final
 
 from ..base.findings import ERROR, WARNING, Path, Severity, format_path
@@ -98,8 +99,7 @@ def read_sources(
         own: whether an item has a kind that is checked as it is.
     """
     sources = [_read(file, content, minor, own) for file, content in files]
-    commands = [pair for source in sources for pair in source.commands]
-    readers = Readers([command for _, command in commands], sources_items(sources))
+    readers = readers_of(sources)
     found: list[Source] = []
     for (_, content), source in zip(files, sources, strict=True):
         found.append(source)
@@ -110,14 +110,25 @@ def read_sources(
 
 def _find_readers(sources: Sequence[Source]) -> None:
     """Set the readers of configurations that are files themselves."""
-    commands = [command for source in sources for _, command in source.commands]
-    if not commands:
+    readers = readers_of(sources)
+    if not readers.commands:
         return
-    readers = Readers(commands, ())
     for source in sources:
         for index, item in enumerate(source.items):
             if item.kind == KIND and item.place is None:
                 source.items[index] = replace(item, reader=readers.of_file(item.file))
+
+
+def readers_of(sources: Sequence[Source]) -> Readers:
+    """The kube-schedulers that sources start."""
+    commands = [command for source in sources for _, command in source.commands]
+    generated = [
+        (normpath(join(dirname(source.file), key.file)), key)
+        for source in sources
+        for contents in source.contents.values()
+        for key in contents.generated
+    ]
+    return Readers(commands, sources_items(sources), generated)
 
 
 def sources_items(sources: Sequence[Source]) -> list[Item]:

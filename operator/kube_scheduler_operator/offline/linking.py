@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from posixpath import normpath
 from typing import Any
 
 from ..base.objects import mapping
 from .checks import Item
 from .forms.config_map import CONFIG_MAP, SECRET
-from .forms.form import CommandLine, Mount, Text
+from .forms.form import CommandLine, GeneratedKey, Mount, Text
 from .forms.objects import name_of, namespace_of
 
 
@@ -21,13 +22,15 @@ class Readers:
     Attributes:
         commands: their command lines.
         items: all documents of the files.
+        generated: (file, key) of the ConfigMaps and Secrets that are made of files of the run.
     """
 
     commands: Sequence[CommandLine]
     items: Sequence[Item]
+    generated: Sequence[tuple[str, GeneratedKey]] = ()
 
-    def of_text(self, text: Text) -> CommandLine | None:
-        """The scheduler that reads a text in a document; None if the files show none.
+    def of_text(self, text: Text | GeneratedKey) -> CommandLine | None:
+        """The scheduler that reads a text in a document, or a key; None if the files show none.
 
         That is one whose flag names it, else one that mounts it.
         """
@@ -37,18 +40,47 @@ class Readers:
                 return command
             if text.kind and _in_namespace(command.namespace, text.namespace):
                 mount = mount_of(command, command.config)
-                named = mount is not None and (mount.kind, mount.name) == (text.kind, text.name)
-                if not named and _mounts(command, text):
+                if not self._has_another(command, mount, text) and _mounts(command, text):
                     mounting = mounting or command
-            elif text.node_path and node_file_of(command) == text.node_path:
+            elif (
+                isinstance(text, Text)
+                and text.node_path
+                and node_file_of(command) == text.node_path
+            ):
                 return command
         return mounting
 
+    def _has_another(
+        self, command: CommandLine, mount: Mount | None, text: Text | GeneratedKey
+    ) -> bool:
+        """Whether --config names another key, which exists, of the object that has a text."""
+        if mount is None or (mount.kind, mount.name) != (text.kind, text.name):
+            return False
+        return mount.key_of(command.config) in (self.keys_of(mount, command.namespace) or ())
+
     def of_file(self, file: str) -> CommandLine | None:
-        """The kube-scheduler that reads a file of the user, by the file's name."""
+        """The kube-scheduler that reads a file of the user; None if the files show none or several.
+
+        That is one with a ConfigMap that is generated from the file, or whose flag names a file of
+        that name on the node, or a key of that name in a ConfigMap that the files do not have.
+        """
+        for made_of, key in self.generated:
+            if made_of == normpath(file):
+                found = self.of_text(key)
+                if found is not None:
+                    return found
         name = PurePosixPath(file.replace("\\", "/")).name
-        reading = [each for each in self.commands if _names(each, name)]
+        reading = [each for each in self.commands if self._names(each, name)]
         return reading[0] if len(reading) == 1 else None
+
+    def _names(self, command: CommandLine, name: str) -> bool:
+        file = node_file_of(command)
+        if file:
+            return PurePosixPath(file).name == name
+        mount = mount_of(command, command.config)
+        if mount is None or not mount.kind or self.keys_of(mount, command.namespace) is not None:
+            return False
+        return mount.key_of(command.config) == name
 
     def keys_of(self, mount: Mount, namespace: str) -> list[str] | None:
         """The keys of a mounted ConfigMap or Secret; None if the files do not have it."""
@@ -60,7 +92,9 @@ class Readers:
                 and _in_namespace(namespace, namespace_of(value))
             ):
                 return [str(key) for key in _keys(value)]
-        return None
+        wanted = (mount.kind, mount.name)
+        made = [key.key for _, key in self.generated if (key.kind, key.name) == wanted]
+        return made or None
 
     def namespaces_of(self, mount: Mount) -> list[str]:
         """The namespaces in which the files have an object of a mount's kind and name."""
@@ -80,8 +114,8 @@ def _in_namespace(one: str, other: str) -> bool:
     return one == other or "" in (one, other)
 
 
-def names_text(command: CommandLine, text: Text) -> bool:
-    """Whether a scheduler's flag names a text: its configuration, or up to 1.22 its Policy."""
+def names_text(command: CommandLine, text: Text | GeneratedKey) -> bool:
+    """Whether a scheduler's flag names it: its configuration, or up to 1.22 its Policy."""
     policy = command.policy_map
     if text.kind == CONFIG_MAP and policy is not None:
         namespace, *names = policy
@@ -112,10 +146,5 @@ def node_file_of(command: CommandLine) -> str:
     return mount.node_file(command.config) if mount and not mount.kind and mount.name else ""
 
 
-def _mounts(command: CommandLine, text: Text) -> bool:
+def _mounts(command: CommandLine, text: Text | GeneratedKey) -> bool:
     return any((each.kind, each.name) == (text.kind, text.name) for each in command.mounts or ())
-
-
-def _names(command: CommandLine, name: str) -> bool:
-    file = node_file_of(command)
-    return bool(file) and PurePosixPath(file).name == name

@@ -95,7 +95,7 @@ class ValidationReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """For which version configurations in other documents were checked."""
+        """For which version configurations were checked whose kube-scheduler the files show."""
         found = {}
         for item in self.items:
             third = known_scheduler(item.reader)
@@ -106,8 +106,8 @@ class ValidationReport:
                 label = item.reader.label if item.reader else owner
                 source = f", as in the image of {label}" if label != owner else ""
                 found[owner] = f"{owner} was checked for Volcano {volcano.version}{source}"
-            elif item.place is not None and shown is not None and not is_volcano(item.value):
-                owner = item.place.owner
+            elif (item.place or item.reader) and shown is not None and not is_volcano(item.value):
+                owner = item.place.owner if item.place else item.file
                 version = item.version.short if item.version else ""
                 reader = item.reader
                 image = reader is not None and reader.image and reader.label != owner

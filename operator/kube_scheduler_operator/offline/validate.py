@@ -16,7 +16,15 @@ from ..schedulerconfig.warnings import ConfiguredScheduler, warnings_between
 from .checks import Checked, Checker, CheckOptions, Item, Kind
 from .command_lines import check_command
 from .control_plane import is_run_by_provider
-from .documents import SYNTAX, Source, TextProblem, is_read, read_sources, sources_items
+from .documents import (
+    SYNTAX,
+    Source,
+    TextProblem,
+    is_read,
+    read_sources,
+    readers_of,
+    sources_items,
+)
 from .forms.form import Contents
 from .known_kinds import (
     KINDS,
@@ -30,7 +38,6 @@ from .known_kinds import (
     kind_of,
 )
 from .leader_election import check_elections
-from .linking import Readers
 from .other_files import has_no_type, may_concern, no_configuration, nothing_to_check
 from .pods_schedulers import check_scheduler_names
 from .reader_target import is_for_volcano, other_scheduler
@@ -257,7 +264,7 @@ def _check(
     yield from _between(processes, found, options)
     started = [pair for source in sources for pair in source.commands]
     every = sources_items(sources)
-    readers = Readers([command for _, command in started], every)
+    readers = readers_of(sources)
     for item, command in started:
         for problem in check_command(item, command, readers, options):
             yield item, problem

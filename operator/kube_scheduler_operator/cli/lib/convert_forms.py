@@ -159,12 +159,10 @@ class ConfigMapReaders:
 
     def __init__(self, files: InputFiles, version: Version) -> None:
         # Loaded here because the forms are slow to import, and most files need none of them.
-        from ...offline.documents import read_sources, sources_items
-        from ...offline.linking import Readers
+        from ...offline.documents import read_sources, readers_of
 
         sources = read_sources(files.contents, version.minor, lambda _: False)
-        commands = [command for source in sources for _, command in source.commands]
-        self._linked = Readers(commands, sources_items(sources))
+        self._linked = readers_of(sources)
 
     def missing(self) -> Iterator[str]:
         """What the schedulers read and no file has."""

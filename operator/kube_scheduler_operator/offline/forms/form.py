@@ -187,6 +187,25 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedKey:
+    """A key of a ConfigMap or Secret that is made of a file beside the document.
+
+    Attributes:
+        kind, name, key: the object and its key, by which a Pod mounts it.
+        file: relative to the document's file.
+        at: of the file's name in the document.
+        namespace: empty, because the tool sets that of all objects.
+    """
+
+    kind: str
+    name: str
+    key: str
+    file: str
+    at: Path
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A configuration whose fields are a part of a document.
 
@@ -223,12 +242,14 @@ class Contents:
         parts: configurations that are a part of it.
         commands: kube-schedulers that it starts.
         problems: what is wrong with the form itself.
+        generated: keys of ConfigMaps and Secrets that it makes of other files.
     """
 
     texts: tuple[Text, ...] = ()
     parts: tuple[Part, ...] = ()
     commands: tuple[CommandLine, ...] = ()
     problems: tuple[Problem, ...] = ()
+    generated: tuple[GeneratedKey, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.texts or self.parts or self.commands or self.problems)

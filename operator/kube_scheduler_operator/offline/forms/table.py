@@ -13,6 +13,7 @@ from .helm_values import KOORDINATOR, SCHEDULER_PLUGINS, VOLCANO
 from .kind import K3D, KIND
 from .kubeadm import CLUSTER_API, KUBEADM, KUBEADM_PATCHES
 from .kubespray import KUBESPRAY
+from .kustomize import KUSTOMIZATIONS
 from .openshift import SECONDARY_SCHEDULERS
 from .products import GARDENER, K0S, KOPS, KWOK
 from .rancher import RANCHER_CLUSTER, RANCHER_CONFIG, RKE1
@@ -21,6 +22,7 @@ from .workload import WORKLOADS
 
 FORMS: Final[tuple[Form, ...]] = (
     CONFIG_MAPS,
+    KUSTOMIZATIONS,
     WORKLOADS,
     AKS,
     KUBEADM,
