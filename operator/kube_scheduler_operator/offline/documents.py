@@ -20,6 +20,7 @@ from .embedding import Embedding
 from .foreign_files import foreign_file
 from .forms.embedded import CONFIGURATION
 from .forms.form import CommandLine, Contents, Part
+from .forms.plain_commands import read_plain
 from .forms.table import read_form
 from .linking import Readers, names_text
 from .other_files import lacks_its_kind
@@ -237,6 +238,8 @@ def _read(
     shown = (place.version if place else None) or (reader.version if reader else None)
     minor = shown.minor if shown else minor
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    if place is None and (plain := _plain_command(file, data)):
+        return plain
     documents, error = read(content)
     if error is not None and is_json(data) and looks_like_volcano(characters(data).text):
         documents, error = read_yaml(data)
@@ -325,6 +328,17 @@ def _read(
         if item.kind == KIND:
             source.problems += _of_a_template(item)
     return source
+
+
+def _plain_command(file: str, data: bytes) -> Source | None:
+    """A file that is a command line of kube-scheduler, and not YAML."""
+    if b"--" not in data or KIND.encode() in data:
+        return None
+    found = read_plain(file, characters(data).text)
+    if found is None:
+        return None
+    document, contents = found
+    return Source(file, items=[Item(file, document, {})], contents={0: contents})
 
 
 def _with_lines(message: str, place: Embedding) -> str:
