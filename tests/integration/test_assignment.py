@@ -316,7 +316,7 @@ def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
     assert world.operator.stop() == 0
     world.operator.process = None
     world.namespace(WITNESS, {})
-    world.put(WITNESS)
+    world.put(WITNESS, namespace=WITNESS)
     draw = random.Random(29)
     for number in range(200):
         namespace_labels = {key: draw.choice("123") for key in "ab" if draw.random() < 0.6}
