@@ -60,6 +60,15 @@ def test_a_file_of_a_generator_is_that_of_the_scheduler_that_mounts_it(
     assert reasons(files) == []
 
 
+def test_a_kustomization_that_is_found_in_a_directory_is_read_without_the_word_scheduler() -> None:
+    files = {
+        "kustomization.yaml": kustomization("config.yaml=gang.yaml"),
+        "deployment.yaml": deployment(),
+        "gang.yaml": CONFIG,
+    }
+    assert validate(list(files.items()), OPTIONS, found=list(files)).findings == ()
+
+
 def test_a_generator_names_files_relative_to_its_own() -> None:
     files = {
         "a/overlay/kustomization.yaml": kustomization("config.yaml=../base/gang.yaml"),

@@ -95,7 +95,7 @@ def test_the_file_that_a_unit_names_is_that_of_its_scheduler() -> None:
         ("kube-scheduler.conf", "KUBE_SCHEDULER=yes\n"),
     ],
 )
-def test_other_files_are_no_command_lines(name: str, text: str) -> None:
+def test_other_files_are_not_command_lines(name: str, text: str) -> None:
     assert validate([(name, text)], OPTIONS).count("error") > 0
     assert {each.reason for each in findings((name, text))} <= {
         "Syntax", "NoDocument", "NothingToCheck", "UnknownKind",
