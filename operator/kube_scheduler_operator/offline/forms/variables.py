@@ -17,8 +17,8 @@ from .objects import objects, text
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
 LONGEST: Final = 128 * 1024
 """The longest argument or variable of a program on Linux, in bytes (MAX_ARG_STRLEN, execve(2))."""
-_OF_A_SERVICE: Final = re.compile(r"[A-Z0-9_]+_(?:SERVICE_HOST|(?:SERVICE_)?PORT(?:_\w+)?)")
-"""Variables that the kubelet adds for each Service."""
+_OF_SERVICES: Final = ("_SERVICE_HOST", "_SERVICE_PORT", "_PORT")
+"""What the names of variables have that the kubelet adds for each Service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Variables:
     def _is_elsewhere(self, name: str) -> bool:
         if name in self.values:
             return self.values[name] is None
-        return self.has_others or bool(_OF_A_SERVICE.fullmatch(name))
+        return self.has_others or any(part in name for part in _OF_SERVICES)
 
 
 def variables_of(container: Mapping[str, Any]) -> Variables:
