@@ -41,7 +41,8 @@ CHECKED: Final = "name a KubeSchedulerConfiguration, or a file of docs/validatin
 
 
 _CONCERNING: Final = re.compile(
-    rb"scheduler|policy|operatorsettings|secret|tiers|configmapgenerator|\A\xff\xfe|\A\xfe\xff",
+    rb"scheduler|policy|operatorsettings|secret|tiers|configmapgenerator|write_files|ignition"
+    rb"|\A\xff\xfe|\A\xfe\xff",
     re.IGNORECASE,
 )
 

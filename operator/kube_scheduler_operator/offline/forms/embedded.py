@@ -2,20 +2,22 @@
 
 Helm values of any chart, HelmRelease, HelmChart, Application, cloud-config and MachineConfig, for
 example. A KubeSchedulerConfiguration is a text, or a part of the document with its own `kind`;
-Volcano's configuration is a text.
+Volcano's configuration is a text. A text may be encoded, as files of cloud-init and Ignition are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from ...base.findings import Path
+from ...base.objects import mapping
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import SourceNode
 from ..volcano.recognition import looks_like_volcano
+from .encodings import decoded
 from .form import Contents, Form, Part, Text
 from .objects import label_of, text, value_of
 
@@ -33,17 +35,15 @@ def read(document: Document) -> Contents | None:
     owner = label_of(value) or "file"
     texts: list[Text] = []
     parts: list[Part] = []
-    for path, node in _walk(document.root, (), 0):
+    for path, node in _walk(document.root, (), 0, {}):
         if isinstance(node.data, str):
-            target = text(_sibling(document, path, "path"))
-            texts.append(Text(path, node.data, owner, node_path=target))
+            siblings = mapping(document.data(path[:-1]))
+            # Ignition has the path beside `contents`, which has the text.
+            target = text(siblings.get("path")) or text(document.data((*path[:-2], "path")))
+            texts.append(Text(path, decoded(node.data, siblings), owner, node_path=target))
         else:
             parts.append(Part(node, owner, (((), path),)))
     return Contents(tuple(texts), tuple(parts)) if texts or parts else None
-
-
-def _sibling(document: Document, path: Path, key: str) -> object:
-    return document.data((*path[:-1], key))
 
 
 def _is_configuration(text: str) -> bool:
@@ -52,19 +52,21 @@ def _is_configuration(text: str) -> bool:
     return "tiers" in text and looks_like_volcano(text)
 
 
-def _walk(node: SourceNode, path: Path, depth: int) -> Iterator[tuple[Path, SourceNode]]:
+def _walk(
+    node: SourceNode, path: Path, depth: int, parent: Mapping[str, Any]
+) -> Iterator[tuple[Path, SourceNode]]:
     if depth > DEEPEST:
         return
     if isinstance(node.data, str):
-        if _is_configuration(node.data):
+        if _is_configuration(decoded(node.data, parent)):
             yield path, node
     elif isinstance(node.data, dict) and path and node.data.get("kind") == KIND:
         yield path, node
     else:
         for key, (_, child) in node.fields.items():
-            yield from _walk(child, (*path, key), depth + 1)
+            yield from _walk(child, (*path, key), depth + 1, mapping(node.data))
         for index, child in enumerate(node.items):
-            yield from _walk(child, (*path, index), depth + 1)
+            yield from _walk(child, (*path, index), depth + 1, {})
 
 
 EMBEDDED: Final = Form(
