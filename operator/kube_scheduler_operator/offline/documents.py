@@ -100,11 +100,17 @@ def read_sources(
         own: whether an item has a kind that is checked as it is.
     """
     sources = [_read(file, content, minor, own) for file, content in files]
-    readers = readers_of(sources)
-    found: list[Source] = []
-    for (_, content), source in zip(files, sources, strict=True):
-        found.append(source)
-        found += _inside(source, content, minor, own, readers, 0)
+    contents = [dict(source.contents) for source in sources]
+    readers, found = readers_of(sources), sources
+    for _ in range(_DEEPEST):
+        found = []
+        for (_, content), source, whole in zip(files, sources, contents, strict=True):
+            source.contents = dict(whole)
+            found += (source, *_inside(source, content, minor, own, readers, 0))
+        complete = readers_of(found)
+        if len(complete.commands) == len(readers.commands):
+            break
+        readers = complete  # schedulers that texts start read other texts
     _find_readers(found)
     return found
 

@@ -205,3 +205,51 @@ def test_base64_with_line_breaks_is_read_as_the_api_server_does() -> None:
         "data": {"config.yaml": broken},
     }  # fmt: skip
     assert [one.path for one in checked(json.dumps(secret)).findings] == ["paralelism"]
+
+
+def cloud_config(*files: tuple[str, str]) -> str:
+    """A file of cloud-init that writes files, given by path and content."""
+    return json.dumps({"write_files": [{"path": path, "content": text} for path, text in files]})
+
+
+def static_pod(*flags: str) -> str:
+    container = {
+        "name": "kube-scheduler",
+        "image": "registry.k8s.io/kube-scheduler:v1.34.1",
+        "command": ["kube-scheduler", *flags],
+        "volumeMounts": [{"name": "etc", "mountPath": "/etc/kubernetes"}],
+    }
+    volume = {"name": "etc", "hostPath": {"path": "/etc/kubernetes"}}
+    spec = {"hostNetwork": True, "containers": [container], "volumes": [volume]}
+    metadata = {"name": "kube-scheduler"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return json.dumps(pod, indent=1)
+
+
+def test_a_static_pod_in_a_file_that_cloud_init_writes_reads_another_such_file() -> None:
+    files = (
+        ("/etc/kubernetes/manifests/s.yaml", static_pod("--config=/etc/kubernetes/s.yaml")),
+        ("/etc/kubernetes/s.yaml", f"{OWN}paralelism: 5\n"),
+        ("/etc/motd", "kind: Pod, it says\n"),
+    )
+    report = checked(cloud_config(*files))
+    assert [(one.path, one.reason) for one in report.findings] == [("paralelism", "UnknownField")]
+    assert report.notes == (
+        "/etc/kubernetes/s.yaml was checked for kube-scheduler 1.34, as in the image of "
+        "Pod kube-scheduler",
+    )
+
+
+def test_the_flags_of_a_static_pod_in_a_file_that_cloud_init_writes_are_checked() -> None:
+    pod = static_pod("--policy-config-file=/etc/kubernetes/policy.json")
+    found = reported(cloud_config(("/etc/kubernetes/manifests/s.yaml", pod)))
+    assert [reason for *_, reason in found] == ["UnknownArgument"]
+
+
+def test_a_cluster_configuration_in_a_file_that_cloud_init_writes_is_that_of_kubeadm() -> None:
+    text = (
+        "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n"
+        "scheduler: {extraArgs: [{name: leader-elekt, value: 'true'}]}\n"
+    )
+    found = reported(cloud_config(("/etc/kubeadm.yaml", text)))
+    assert [reason for *_, reason in found] == ["UnknownArgument"]

@@ -23,6 +23,11 @@ from .objects import label_of, text, value_of
 
 CONFIGURATION: Final = re.compile(rf"""^[\s{{,]*["']?kind["']?\s*:\s*["']?{KIND}\b""", re.MULTILINE)
 """The line that makes a text a configuration, even if it is broken."""
+_STARTS: Final = re.compile(
+    r"""^[\s{,]*["']?kind["']?\s*:\s*["']?(?:Pod|DaemonSet|Deployment|ClusterConfiguration)\b""",
+    re.MULTILINE,
+)
+"""The line of an object that starts a kube-scheduler, or lets kubeadm start one."""
 DEEPEST: Final = 12
 """Levels below which no chart keeps a configuration."""
 
@@ -40,15 +45,19 @@ def read(document: Document) -> Contents | None:
             siblings = mapping(document.data(path[:-1]))
             # Ignition has the path beside `contents`, which has the text.
             target = text(siblings.get("path")) or text(document.data((*path[:-2], "path")))
-            texts.append(Text(path, decoded(node.data, siblings), owner, node_path=target))
+            content = decoded(node.data, siblings)
+            texts.append(Text(path, content, target or owner, node_path=target))
         else:
             parts.append(Part(node, owner, (((), path),)))
     return Contents(tuple(texts), tuple(parts)) if texts or parts else None
 
 
-def _is_configuration(text: str) -> bool:
-    if KIND in text:
-        return CONFIGURATION.search(text) is not None
+def _is_kube_schedulers(text: str) -> bool:
+    """Whether a text is a configuration, or an object that may start a kube-scheduler."""
+    if KIND in text and CONFIGURATION.search(text) is not None:
+        return True
+    if "scheduler" in text and _STARTS.search(text) is not None:
+        return True
     return "tiers" in text and looks_like_volcano(text)
 
 
@@ -58,7 +67,7 @@ def _walk(
     if depth > DEEPEST:
         return
     if isinstance(node.data, str):
-        if _is_configuration(decoded(node.data, parent)):
+        if _is_kube_schedulers(decoded(node.data, parent)):
             yield path, node
     elif isinstance(node.data, dict) and path and node.data.get("kind") == KIND:
         yield path, node
