@@ -37,6 +37,10 @@ _DUPLICATE_KEY: Final = "duplicate key "
 _POLICY: Final = re.compile(r"""\bkind["']?\s*:\s*["']?Policy\b""")
 _WITHOUT_KIND: Final = re.compile(r"\b(profiles|urlPrefix)\b")
 """What a configuration has that `lacks_its_kind`."""
+_COMMAND_LINE: Final = re.compile(
+    rb"^(?:ExecStart\b|[ \t]*--[A-Za-z]|[^\n:]{0,80}SCHEDULER\w{0,64}=)", re.MULTILINE
+)
+"""A line of a file that `read_plain` may read; YAML has hardly any."""
 _LINE: Final = re.compile(r"\bline (\d+)\b")
 _DEEPEST: Final = 4
 """Texts in texts below which nothing is searched: a ConfigMap in Helm values has 3."""
@@ -244,7 +248,7 @@ def _read(
     shown = (place.version if place else None) or (reader.version if reader else None)
     minor = shown.minor if shown else minor
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-    if place is None and (plain := _plain_command(file, data)):
+    if plain := _plain_command(file, data, place):
         return plain
     documents, error = read(content)
     if error is not None and is_json(data) and looks_like_volcano(characters(data).text):
@@ -336,15 +340,16 @@ def _read(
     return source
 
 
-def _plain_command(file: str, data: bytes) -> Source | None:
+def _plain_command(file: str, data: bytes, place: Embedding | None) -> Source | None:
     """A file that is a command line of kube-scheduler, and not YAML."""
-    if b"--" not in data or KIND.encode() in data:
+    if KIND.encode() in data or _COMMAND_LINE.search(data) is None:
         return None
-    found = read_plain(file, characters(data).text)
+    name = place.text.node_path if place and place.text else ""
+    found = read_plain(name or file, characters(data).text)
     if found is None:
         return None
     document, contents = found
-    return Source(file, items=[Item(file, document, {})], contents={0: contents})
+    return Source(file, place, [Item(file, document, {}, place)], contents={0: contents})
 
 
 def _with_lines(message: str, place: Embedding) -> str:

@@ -230,7 +230,7 @@ def test_a_static_pod_in_a_file_that_cloud_init_writes_reads_another_such_file()
     files = (
         ("/etc/kubernetes/manifests/s.yaml", static_pod("--config=/etc/kubernetes/s.yaml")),
         ("/etc/kubernetes/s.yaml", f"{OWN}paralelism: 5\n"),
-        ("/etc/motd", "kind: Pod, it says\n"),
+        ("/etc/motd", "kind: Pod, not a manifest\n"),
     )
     report = checked(cloud_config(*files))
     assert [(one.path, one.reason) for one in report.findings] == [("paralelism", "UnknownField")]

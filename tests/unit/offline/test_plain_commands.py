@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+import yaml
 
 from kube_scheduler_operator.offline.checks import CheckOptions
 from kube_scheduler_operator.offline.report import Diagnosis
@@ -84,6 +85,16 @@ def test_the_file_that_a_unit_names_is_that_of_its_scheduler() -> None:
     shared = findings(("kube-scheduler.yaml", CONFIG))
     assert [each.reason for each in shared] == ["SharedLease"]
     assert findings(("kube-scheduler.service", unit), ("kube-scheduler.yaml", CONFIG)) == []
+
+
+def test_a_unit_in_another_file_is_checked() -> None:
+    text = UNIT.replace("FLAGS", "--policy-config-file=/etc/policy.json")
+    units = {"systemd": {"units": [{"name": "kube-scheduler.service", "contents": text}]}}
+    files = {"write_files": [{"path": "/etc/systemd/system/s.service", "content": text}]}
+    for document in (units, files):
+        (one,) = findings(("node.yaml", yaml.safe_dump(document, default_style="|")))
+        assert (one.path, one.reason) == ("ExecStart[3]", "UnknownArgument")
+        assert one.position.line > 9
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,11 @@ from .objects import label_of, text, value_of
 CONFIGURATION: Final = re.compile(rf"""^[\s{{,]*["']?kind["']?\s*:\s*["']?{KIND}\b""", re.MULTILINE)
 """The line that makes a text a configuration, even if it is broken."""
 _STARTS: Final = re.compile(
-    r"""^[\s{,]*["']?kind["']?\s*:\s*["']?(?:Pod|DaemonSet|Deployment|ClusterConfiguration)\b""",
+    r"""^[\s{,]*["']?kind["']?\s*:\s*["']?(?:Pod|DaemonSet|Deployment|ClusterConfiguration)\b"""
+    r"""|^ExecStart[ \t]*=[^\n]*kube-scheduler\b""",
     re.MULTILINE,
 )
-"""The line of an object that starts a kube-scheduler, or lets kubeadm start one."""
+"""The line of an object or a unit that starts a kube-scheduler, or lets kubeadm start one."""
 DEEPEST: Final = 12
 """Levels below which no chart keeps a configuration."""
 
