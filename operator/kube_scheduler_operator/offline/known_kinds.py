@@ -15,7 +15,6 @@ from ..schedulerconfig.schema import API_VERSION, ARGS, KIND
 from ..schedulerconfig.source_culprit import first_culprit
 from .checks import Checked, CheckOptions, Item, Kind
 from .control_plane import check_configurations
-from .forms.config_map import CONFIG_MAP
 from .other_files import CONFIGURATION_FIELDS
 from .secondary_schedulers import check_objects
 from .volcano.recognition import is_volcano
@@ -128,7 +127,7 @@ def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
             OLD_API_VERSION,
             ("apiVersion",),
             f"kube-scheduler no longer supports {item.kind} of {api_version}, only {API_VERSION}",
-            _convert(item),
+            f"kube-scheduler-operator convert -f {item.file}",
         )
     if kind is not None:
         supported = f"{group}/{kind.version}"
@@ -160,14 +159,6 @@ def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
     hint = did_you_mean(item.kind, of_group or (name for _, name in kinds)).removeprefix("; ")
     message = f"{item.kind} of {api_version or 'no apiVersion'} is not a kind that can be checked"
     return Problem(UNKNOWN_KIND, ("kind",), message, hint or f"use {listing(of_group) or known}")
-
-
-def _convert(item: Item) -> str:
-    """How to convert an old configuration; `convert` reads files and ConfigMaps."""
-    text = item.place.text if item.place else None
-    if item.place is None or (text is not None and text.kind == CONFIG_MAP):
-        return f"kube-scheduler-operator convert -f {item.file}"
-    return "copy it to a file of its own, and run kube-scheduler-operator convert -f FILE"
 
 
 def _missing(item: Item, key: str, fix: str) -> Problem:
