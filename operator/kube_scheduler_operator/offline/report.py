@@ -68,6 +68,8 @@ class ValidationReport:
         ignored: warnings that a comment or a flag ignores; not in `findings`.
         accepted: findings that are in the baseline; not in `findings`.
         scheduler: another scheduler, which reads all configurations; empty: kube-scheduler.
+        readers: the programs that the files show as readers, `kube-scheduler 1.35` for example;
+            empty: of a document they show none, and it was checked for the version of the run.
     """
 
     findings: tuple[Diagnosis, ...]
@@ -78,6 +80,7 @@ class ValidationReport:
     ignored: tuple[IgnoredFinding, ...] = ()
     accepted: tuple[Diagnosis, ...] = ()
     scheduler: str = ""
+    readers: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """The number of findings of this severity."""

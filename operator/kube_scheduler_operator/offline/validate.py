@@ -12,6 +12,7 @@ from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
 from ..schedulerconfig.schema import KIND
 from ..schedulerconfig.source import Document, Position
 from ..schedulerconfig.source_tree import SourceNode
+from ..schedulerconfig.versions import Version
 from ..schedulerconfig.warnings import ConfiguredScheduler, warnings_between
 from .checks import Checked, Checker, CheckOptions, Item, Kind
 from .command_lines import check_command
@@ -25,7 +26,7 @@ from .documents import (
     readers_of,
     sources_items,
 )
-from .forms.form import Contents
+from .forms.form import CommandLine, Contents
 from .known_kinds import (
     KINDS,
     VOLCANO,
@@ -40,7 +41,7 @@ from .known_kinds import (
 from .leader_election import check_elections
 from .other_files import has_no_type, may_concern, no_configuration, nothing_to_check
 from .pods_schedulers import check_scheduler_names
-from .reader_target import is_for_volcano, other_scheduler
+from .reader_target import is_for_volcano, known_scheduler, other_scheduler
 from .report import Diagnosis, ValidationReport
 from .templates import RENDERED
 from .unread_documents import unread_documents
@@ -89,6 +90,7 @@ def validate(
         items,
         _remarks(passed_over, sorted_.templates),
         scheduler="Volcano" if _is_all_volcanos(items, options) else "",
+        readers=_readers(items, [command for source in sources for _, command in source.commands]),
     )
 
 
@@ -180,6 +182,20 @@ class _Sorted:
         return any(
             self.is_checked(item) or item.kind == KIND or is_policy(item) for item in source.items
         )
+
+
+def _readers(items: Sequence[Item], commands: Sequence[CommandLine]) -> tuple[str, ...]:
+    """The programs of all documents, each once; empty if the files do not show one of them."""
+    found = [_program(item.reader, item.version) for item in items]
+    found += [_program(command, command.version) for command in commands]
+    return tuple(dict.fromkeys(found)) if all(found) else ()
+
+
+def _program(reader: CommandLine | None, version: Version | None) -> str:
+    third = known_scheduler(reader)
+    if third is not None:
+        return f"{third.name} {third.version}"
+    return f"kube-scheduler {version.short}" if version else ""
 
 
 def _is_all_volcanos(items: Sequence[Item], options: CheckOptions) -> bool:

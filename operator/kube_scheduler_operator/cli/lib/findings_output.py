@@ -26,9 +26,12 @@ def as_text(result: ValidationReport, version: str) -> str:
         for number, what in ((result.count(ERROR), "error"), (warnings, "warning"))
         if number
     ]
-    who, would = f"kube-scheduler {version}", ("would start with", "would not start with")
+    who = " and ".join(result.readers) if result.readers else f"kube-scheduler {version}"
+    would, would_not = f"{who} would start with", f"{who} would not start with"
+    if len(result.readers) > 1:
+        would_not = f"not all of {who} would start with"
     if result.scheduler:
-        who, would = result.scheduler, ("accepts", "does not accept")
+        would, would_not = f"{result.scheduler} accepts", f"{result.scheduler} does not accept"
     documents = counted(len(result.documents), "document")
     if result.documents and result.others:
         documents += f" ({counted(len(result.others), 'other')} not checked)"
@@ -37,7 +40,7 @@ def as_text(result: ValidationReport, version: str) -> str:
     if result.accepted:
         counts.append(f"{counted(len(result.accepted), 'finding')} in the baseline")
     summary = f": {', '.join(counts)}" if counts else ""
-    lines.append(f"{who} {would[not result.starts]} {documents}{summary}")
+    lines.append(f"{would if result.starts else would_not} {documents}{summary}")
     return "\n".join(lines) + "\n"
 
 

@@ -146,6 +146,40 @@ def test_an_empty_match_is_an_error_that_names_what_was_searched(
     assert "none of the 3 files has a scheduler configuration" in capsys.readouterr().err
 
 
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  template:
+    spec:
+      containers:
+      - {name: s, image: "IMAGE", command: [kube-scheduler, FLAG]}
+"""
+THIRD_PARTY = "registry.k8s.io/scheduler-plugins/kube-scheduler:v0.31.8"
+
+
+def test_the_summary_names_the_schedulers_of_the_images(write_file: WriteFile, capsys: Any) -> None:
+    def of(image: str, flag: str = "--v=2") -> str:
+        text = DEPLOYMENT.replace("IMAGE", image).replace("FLAG", flag)
+        return write_file(text, f"{image.rpartition('/')[2]}{flag}.yaml".replace(":", "-"))
+
+    def summary(*files: str) -> str:
+        return printed(capsys, *files).splitlines()[-1]
+
+    old = of("registry.k8s.io/kube-scheduler:v1.34.2")
+    assert summary(old) == "kube-scheduler 1.34 would start with 1 document"
+    third = of(THIRD_PARTY)
+    assert summary(third) == "scheduler-plugins v0.31.8 would start with 1 document"
+    both = "scheduler-plugins v0.31.8 and kube-scheduler 1.34"
+    assert summary(third, old) == f"{both} would start with 2 documents"
+    wrong = of("registry.k8s.io/kube-scheduler:v1.34.2", "--paralelism=2")
+    expected = f"not all of {both} would start with 2 documents: 1 error"
+    assert summary(third, wrong) == expected
+    unknown = of("example.com/mine:1")
+    assert summary(old, unknown).startswith("kube-scheduler 1.35 would start with 2 documents")
+
+
 def test_text(write_file: WriteFile, capsys: Any) -> None:
     assert printed(capsys, "-f", write_file(WARNED)).splitlines()[-2:] == [
         "    fix: set 0, an adaptive default of 5 to 50 % by cluster size",
