@@ -16,13 +16,8 @@ demo: ## Watch a real scheduler move to another profile (root; a minute once eve
 	@hack/demo
 
 .PHONY: test
-# Integration and end to end wait for much of their time, and simulation only computes.
-test: setup lint unit alerts ## All tests, as CI runs them
-	@hack/beside "$(MAKE) --no-print-directory simulation" $(MAKE) --no-print-directory clusters
-
-.PHONY: clusters
-clusters: integration
-	@hack/beside "$(MAKE) --no-print-directory comparison" $(MAKE) --no-print-directory e2e
+test: setup lint unit alerts integration ## All tests, as CI runs them
+	@hack/beside "$(MAKE) --no-print-directory simulation comparison" $(MAKE) --no-print-directory e2e
 
 .PHONY: setup
 setup: ## Create the virtual environment with locked tools

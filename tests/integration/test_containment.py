@@ -212,8 +212,12 @@ def test_operator_settings_with_an_error_delay_no_edit_and_keep_what_was_accepte
             lambda: f"{world.condition_at(own, 'Accepted')}",
         )
         assert environment() == ["GOGC"]
-        degraded = world.condition_at(KUBESCHEDULER, names.OPERATOR_SETTINGS_DEGRADED)
-        assert degraded["status"] == "True"
+        condition = names.OPERATOR_SETTINGS_DEGRADED
+        until(  # KubeScheduler gets its conditions after the object
+            lambda: world.condition_at(KUBESCHEDULER, condition)["status"] == "True",
+            15,
+            lambda: f"{world.condition_at(KUBESCHEDULER, condition)}",
+        )
     finally:
         world.api.request("DELETE", own)
     arrives()
