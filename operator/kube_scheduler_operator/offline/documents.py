@@ -20,7 +20,7 @@ from .embedding import Embedding
 from .foreign_files import foreign_file
 from .forms.embedded import CONFIGURATION
 from .forms.form import CommandLine, Contents, Part
-from .forms.plain_commands import read_plain
+from .forms.plain_commands import may_be_plain, read_plain
 from .forms.table import read_form
 from .linking import Readers, names_text
 from .other_files import lacks_its_kind
@@ -37,10 +37,6 @@ _DUPLICATE_KEY: Final = "duplicate key "
 _POLICY: Final = re.compile(r"""\bkind["']?\s*:\s*["']?Policy\b""")
 _WITHOUT_KIND: Final = re.compile(r"\b(profiles|urlPrefix)\b")
 """What a configuration has that `lacks_its_kind`."""
-_COMMAND_LINE: Final = re.compile(
-    rb"^(?:ExecStart\b|[ \t]*--[A-Za-z]|[^\n:]{0,80}SCHEDULER\w{0,64}=)", re.MULTILINE
-)
-"""A line of a file that `read_plain` may read; YAML has hardly any."""
 _LINE: Final = re.compile(r"\bline (\d+)\b")
 _DEEPEST: Final = 4
 """Texts in texts below which nothing is searched: a ConfigMap in Helm values has 3."""
@@ -111,17 +107,15 @@ def read_sources(
         for (_, content), source, whole in zip(files, sources, contents, strict=True):
             source.contents = dict(whole)
             found += (source, *_inside(source, content, minor, own, readers, 0))
-        complete = readers_of(found)
-        if len(complete.commands) == len(readers.commands):
-            break
-        readers = complete  # schedulers that texts start read other texts
-    _find_readers(found)
+        known, readers = len(readers.commands), readers_of(found)
+        if len(readers.commands) == known:
+            break  # otherwise schedulers that texts start may read other texts
+    _find_readers(found, readers)
     return found
 
 
-def _find_readers(sources: Sequence[Source]) -> None:
+def _find_readers(sources: Sequence[Source], readers: Readers) -> None:
     """Set the readers of configurations that are files themselves."""
-    readers = readers_of(sources)
     if not readers.commands:
         return
     for source in sources:
@@ -342,7 +336,7 @@ def _read(
 
 def _plain_command(file: str, data: bytes, place: Embedding | None) -> Source | None:
     """A file that is a command line of kube-scheduler, and not YAML."""
-    if KIND.encode() in data or _COMMAND_LINE.search(data) is None:
+    if KIND.encode() in data or not may_be_plain(data):
         return None
     name = place.text.node_path if place and place.text else ""
     found = read_plain(name or file, characters(data).text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from posixpath import normpath
@@ -84,13 +84,8 @@ class Readers:
 
     def keys_of(self, mount: Mount, namespace: str) -> list[str] | None:
         """The keys of a mounted ConfigMap or Secret; None if the files do not have it."""
-        for item in self.items:
-            value = item.value
-            if (
-                item.kind == mount.kind
-                and name_of(value) == mount.name
-                and _in_namespace(namespace, namespace_of(value))
-            ):
+        for value in self._objects_of(mount):
+            if _in_namespace(namespace, namespace_of(value)):
                 return [str(key) for key in _keys(value)]
         wanted = (mount.kind, mount.name)
         made = [key.key for _, key in self.generated if (key.kind, key.name) == wanted]
@@ -98,9 +93,11 @@ class Readers:
 
     def namespaces_of(self, mount: Mount) -> list[str]:
         """The namespaces in which the files have an object of a mount's kind and name."""
+        return sorted({namespace_of(value) for value in self._objects_of(mount)})
+
+    def _objects_of(self, mount: Mount) -> Iterator[Mapping[str, Any]]:
         wanted = (mount.kind, mount.name)
-        found = (item.value for item in self.items if (item.kind, name_of(item.value)) == wanted)
-        return sorted({namespace_of(value) for value in found})
+        return (item.value for item in self.items if (item.kind, name_of(item.value)) == wanted)
 
 
 def _keys(value: Any) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from ...base.findings import Path
@@ -52,6 +53,16 @@ def of_words(
                 yield CommandLineFlag(name, "true", path)
             else:
                 pending = CommandLineFlag(name, "", path)
+
+
+def with_unknown_values(
+    words: Sequence[tuple[str, Path]],
+    is_unknown: Callable[[str], bool],
+    booleans: Collection[str] = BOOLEANS,
+) -> tuple[CommandLineFlag, ...]:
+    """`of_words`, where a function recognizes the values that the document does not have."""
+    flags = of_words(words, booleans)
+    return tuple(replace(flag, is_known=not is_unknown(flag.value)) for flag in flags)
 
 
 def flags_in(word: str) -> list[str]:

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from ...base.findings import Path
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import Position, SourceNode
-from .flags import of_words
+from .flags import with_unknown_values
 from .form import CommandLine, Contents
 from .words import config_problems, word_problems
 
+_COMMAND_LINE: Final = re.compile(
+    rb"^(?:ExecStart\b|[ \t]*--[A-Za-z]|[^\n:]{0,80}SCHEDULER\w{0,64}=)", re.MULTILINE
+)
 _UNIT: Final = re.compile(r"^\[(?:Unit|Service|Install)\][ \t]*$", re.MULTILINE)
 _EXEC_START: Final = re.compile(r"^ExecStart[ \t]*=[ \t]*[-@:+!]*((?:[^\n]*\\\n)*[^\n]*)", re.M)
 _VARIABLE: Final = re.compile(
@@ -33,6 +35,11 @@ _WORD: Final = re.compile(r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\[^\n]|[^\s\"'\\])+
 _UNQUOTED: Final = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|\\(.)|([^\"'\\]+)")
 _KEY: Final = "ExecStart"
 _ARGUMENTS: Final = "arguments"
+
+
+def may_be_plain(data: bytes) -> bool:
+    """Whether a file has a line that `read_plain` may read; YAML has hardly any."""
+    return _COMMAND_LINE.search(data) is not None
 
 
 def read_plain(file: str, text: str) -> tuple[Document, Contents] | None:
@@ -97,7 +104,7 @@ def _contents(label: str, words: Sequence[tuple[str, Path]], at: Path) -> Conten
         words = [("kube-scheduler", at), *words]
     # systemd, a shell or a snap replaces variables.
     unknown = {path for word, path in words if "$" in word}
-    flags = tuple(replace(flag, is_known="$" not in flag.value) for flag in of_words(words))
+    flags = with_unknown_values(words, lambda value: "$" in value)
     problems = [each for each in word_problems(words) if each.path not in unknown]
     return Contents(
         commands=(CommandLine(label=label, arguments=flags, at=at, namespace="kube-system"),),

@@ -54,6 +54,10 @@ class Variables:
         """Whether only the cluster knows the value of a variable in an expanded word."""
         return any(self._is_elsewhere(name) for name in _references(word))
 
+    def is_unresolved(self, word: str) -> bool:
+        """Whether an expanded word has a variable without a value in the file."""
+        return self.is_unknown(word) or bool(self.undefined(word))
+
     def undefined(self, word: str) -> str:
         """The first variable of an expanded word that the container does not have, or ""."""
         return next(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from ...base.findings import ERROR, WARNING, Path, Problem, Severity, listing
@@ -13,7 +12,7 @@ from ...schedulerconfig.decode import INVALID_VALUE
 from ...schedulerconfig.flags import BOOLEANS, INVALID_ARGUMENT, has_type
 from ...schedulerconfig.source import Document
 from ..volcano.catalogue import is_volcano_image
-from .flags import first_command, of_words, split
+from .flags import first_command, split, with_unknown_values
 from .form import (
     KUBE_SCHEDULER,
     VC_SCHEDULER,
@@ -187,13 +186,7 @@ def container_flags(
 ) -> tuple[CommandLineFlag, ...]:
     """The flags in the words of a container, of which some values may be unknown."""
     booleans = BOOLEANS if program == KUBE_SCHEDULER else _VOLCANOS_BOOLEANS
-    variables = variables_of(container)
-    return tuple(
-        replace(
-            flag, is_known=not (variables.is_unknown(flag.value) or variables.undefined(flag.value))
-        )
-        for flag in of_words(words, booleans)
-    )
+    return with_unknown_values(words, variables_of(container).is_unresolved, booleans)
 
 
 def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
@@ -207,7 +200,8 @@ def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Pro
         return
     if _is_a_shell(_listed_words(container, path)):
         words = [(word, at) for word, at in words if not _EXPANDED.search(word)]
-    flags, variables = container_flags(container, words), variables_of(container)
+    variables = variables_of(container)
+    flags = with_unknown_values(words, variables.is_unresolved)
     unknown = {at for word, at in words if variables.is_unknown(word)}
     rejected = {each.path: each for each in _undefined_variables(flags, variables)}
     for each in word_problems(words):
