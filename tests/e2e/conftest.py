@@ -414,18 +414,3 @@ def cluster(shared_cluster: Cluster) -> Cluster:
     shared_cluster.without_pods()
     shared_cluster.rest()
     return shared_cluster
-
-
-@pytest.fixture(scope="session")
-def three_node_cluster() -> Iterator[Cluster]:
-    with up(NAME_OF_THREE, 3, 0, with_operator=True) as sandbox:
-        cluster = Cluster(sandbox)
-        cluster.rest(400)
-        yield cluster
-
-
-@pytest.fixture
-def three_nodes(three_node_cluster: Cluster) -> Cluster:
-    """Three settled control-plane nodes, without overrides."""
-    three_node_cluster.rest(400)
-    return three_node_cluster
