@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -70,19 +71,33 @@ def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods
     """The pods of a namespace, or of all (None), that are not created; most of them first.
 
     ReplicaSets, and so Deployments, and ReplicationControllers report this in their status; other
-    workloads do so only in events.
+    workloads do so only in events. The pods themselves are counted, because a status is written
+    later than its pods are created.
     """
+    existing = Counter(_active_pods(world))
     found: list[MissingPods] = []
     for resource in (REPLICA_SETS, CONTROLLERS):
         for obj in world.all(resource):
-            if namespace in (None, obj["metadata"]["namespace"]):
-                found += _missing(obj)
+            where, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+            if namespace in (None, where):
+                found += _missing(obj, existing[where, f"{resource.kind}/{name}"])
     return sorted(found, key=lambda each: (-each.count, each.namespace, each.owner))
 
 
-def _missing(obj: Mapping[str, Any]) -> Iterator[MissingPods]:
+def _active_pods(world: World) -> Iterator[tuple[str, str]]:
+    """Namespace and controller of the pods that a ReplicaSet counts.
+
+    It counts neither deleted ones nor ended ones; a world holds none that have ended.
+    """
+    for (where, _), entry in world.objects[PODS].items():
+        pod = entry.object()
+        if not pod["metadata"].get("deletionTimestamp"):
+            yield where, owner_of(pod)
+
+
+def _missing(obj: Mapping[str, Any], existing: int) -> Iterator[MissingPods]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    count = int(spec.get("replicas", 1)) - int(status.get("replicas") or 0)
+    count = int(spec.get("replicas", 1)) - existing
     for condition in status.get("conditions") or ():
         if condition.get("type") == REPLICA_FAILURE and condition.get("status") == "True":
             cause = _FORBIDDEN.sub("", str(condition.get("message") or condition.get("reason")))

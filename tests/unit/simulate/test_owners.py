@@ -65,7 +65,13 @@ def test_a_quota_is_named_with_the_deployment_whose_pods_it_keeps_away() -> None
         "ReplicaSet", "web-5d9", "Deployment/web", spec={"replicas": 5},
         status=refused(QUOTA, replicas=2),
     )  # fmt: skip
-    (found,) = missing_pods(world(replica_set))
+    cluster = world(
+        replica_set,
+        owned("Pod", "one", "ReplicaSet/web-5d9"),
+        owned("Pod", "two", "ReplicaSet/web-5d9"),
+        owned("Pod", "another", "ReplicaSet/other"),
+    )
+    (found,) = missing_pods(cluster)
     assert found == MissingPods(
         "Deployment/web",
         "shop",
@@ -74,7 +80,22 @@ def test_a_quota_is_named_with_the_deployment_whose_pods_it_keeps_away() -> None
         "limited: requests.cpu=2",
         "raise ResourceQuota shop/compute, or request less",
     )
-    assert missing_pods(world(replica_set), "other") == []
+    assert missing_pods(cluster, "other") == []
+
+
+def test_missing_pods_are_counted_from_the_pods_because_a_status_is_written_later() -> None:
+    def pods_missing(*pods: dict[str, Any], replicas: int) -> int:
+        status = refused(QUOTA, replicas=replicas)
+        replica_set = owned("ReplicaSet", "web", spec={"replicas": 3}, status=status)
+        (found,) = missing_pods(world(replica_set, *pods))
+        return found.count
+
+    created = owned("Pod", "created", "ReplicaSet/web")
+    deletion = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    deleted = owned("Pod", "deleted", "ReplicaSet/web", metadata=deletion)
+    assert pods_missing(created, replicas=0) == 2
+    assert pods_missing(created, replicas=2) == 2
+    assert pods_missing(created, deleted, replicas=3) == 2
 
 
 @pytest.mark.parametrize(
@@ -123,6 +144,8 @@ def test_a_workload_that_has_all_its_pods_or_no_failure_misses_none() -> None:
     assert missing_pods(
         world(
             owned("ReplicaSet", "complete", spec={"replicas": 2}, status=message),
+            owned("Pod", "one", "ReplicaSet/complete"),
+            owned("Pod", "two", "ReplicaSet/complete"),
             owned("ReplicaSet", "starting", spec={"replicas": 2}, status={"replicas": 0}),
             owned("ReplicaSet", "resolved", spec={"replicas": 2}, status={
                 "conditions": [{"type": "ReplicaFailure", "status": "False"}]
