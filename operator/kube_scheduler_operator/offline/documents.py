@@ -20,8 +20,10 @@ from .embedding import Embedding
 from .foreign_files import foreign_file
 from .forms.embedded import CONFIGURATION
 from .forms.form import CommandLine, Contents, Part
+from .forms.image_changes import ChangedImages
 from .forms.plain_commands import may_be_plain, read_plain
 from .forms.table import read_form
+from .forms.workload import with_image
 from .linking import Readers, names_text
 from .other_files import lacks_its_kind
 from .templates import NOT_RENDERED, template_of
@@ -100,6 +102,7 @@ def read_sources(
         own: whether an item has a kind that is checked as it is.
     """
     sources = [_read(file, content, minor, own) for file, content in files]
+    _change_images(sources)
     contents = [dict(source.contents) for source in sources]
     readers, found = readers_of(sources), sources
     for _ in range(_DEEPEST):
@@ -112,6 +115,23 @@ def read_sources(
             break  # otherwise schedulers that texts start may read other texts
     _find_readers(found, readers)
     return found
+
+
+def _change_images(sources: Sequence[Source]) -> None:
+    """Give the schedulers of workloads the images that Kustomizations of the run give them."""
+    changed = ChangedImages.of([
+        (source.file, contents.kustomization)
+        for source in sources
+        for contents in source.contents.values()
+        if contents.kustomization is not None
+    ])  # fmt: skip
+    for source in sources:
+        for index, contents in source.contents.items():
+            commands = tuple(
+                with_image(each, changed.applied(source.file, each.image))
+                for each in contents.commands
+            )
+            source.contents[index] = replace(contents, commands=commands)
 
 
 def _find_readers(sources: Sequence[Source], readers: Readers) -> None:

@@ -41,9 +41,9 @@ CHECKED: Final = "name a KubeSchedulerConfiguration, or a file of docs/validatin
 
 
 _CONCERNING: Final = re.compile(
-    rb"scheduler|policy|operatorsettings|secret|tiers|configmapgenerator|write_files|ignition"
-    rb"|\A\xff\xfe|\A\xfe\xff",
-    re.IGNORECASE,
+    rb"scheduler|policy|operatorsettings|secret|tiers|kustomiz|configmapgenerator|write_files|ignition"
+    rb"|^resources:|\A\xff\xfe|\A\xfe\xff",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from kube_scheduler_operator.offline.checks import CheckOptions
 from kube_scheduler_operator.offline.validate import validate
@@ -100,3 +101,68 @@ def test_a_file_with_the_name_of_a_key_is_that_of_a_config_map_that_the_files_do
 def test_generators_of_other_shapes_generate_nothing(fields: dict[str, Any]) -> None:
     files = {"kustomization.yaml": kustomization(**{"files": [], **fields}), "c.yaml": CONFIG}
     assert reasons(files) == [("c.yaml", "UnknownPlugin")]
+
+
+def with_images(*resources: str, **change: str) -> str:
+    images = [{"name": "registry.k8s.io/kube-scheduler", **change}] if change else []
+    return yaml.safe_dump({"resources": list(resources), "images": images})
+
+
+def pod(image: str = "registry.k8s.io/kube-scheduler:v1.31.0") -> str:
+    container = {"name": "s", "image": image, "command": ["kube-scheduler"]}
+    metadata = {"name": "own", "namespace": "scheduling"}
+    kind: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    return json.dumps({**kind, "spec": {"containers": [container]}})
+
+
+def readers(files: dict[str, str], found: bool = False) -> tuple[str, ...]:
+    names = list(files) if found else []
+    return validate(list(files.items()), OPTIONS, found=names).readers
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_the_image_that_a_kustomization_sets_decides_the_version(found: bool) -> None:
+    files = {"d/pod.yaml": pod(), "d/kustomization.yaml": with_images("pod.yaml", newTag="v1.36.2")}
+    assert readers(files, found) == ("kube-scheduler 1.36",)
+    assert readers({"d/pod.yaml": pod()}, found) == ("kube-scheduler 1.31",)
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_an_overlay_changes_the_image_after_its_bases(found: bool) -> None:
+    files = {
+        "overlays/new/kustomization.yaml": with_images("../../base", newTag="v1.36.2"),
+        "base/kustomization.yaml": with_images("pods", newTag="v1.33.0"),
+        "base/pods/kustomization.yaml": with_images("pod.yaml"),
+        "base/pods/pod.yaml": pod(),
+    }
+    assert readers(files, found) == ("kube-scheduler 1.36",)
+    del files["overlays/new/kustomization.yaml"]
+    assert readers(files, found) == ("kube-scheduler 1.33",)
+
+
+def test_an_image_that_overlays_change_to_several_versions_stays_as_it_is() -> None:
+    files = {
+        "old/kustomization.yaml": with_images("../base", newTag="v1.33.0"),
+        "new/kustomization.yaml": with_images("../base", newTag="v1.36.2"),
+        "base/kustomization.yaml": with_images("pod.yaml"),
+        "base/pod.yaml": pod(),
+    }
+    assert readers(files) == ("kube-scheduler 1.31",)
+
+
+def test_kustomizations_that_are_resources_of_each_other_change_nothing() -> None:
+    files = {
+        "a/kustomization.yaml": with_images("../b", "pod.yaml", newTag="v1.33.0"),
+        "b/kustomization.yaml": with_images("../a", newTag="v1.33.0"),
+        "a/pod.yaml": pod(),
+    }
+    assert readers(files) == ("kube-scheduler 1.31",)
+
+
+@pytest.mark.parametrize("images", [None, {}, ["a"], [{"name": 1, "newTag": []}], [{}]])
+@pytest.mark.parametrize("resources", [None, "pod.yaml", [1, None], [""]])
+def test_images_and_resources_of_other_shapes_change_nothing(images: Any, resources: Any) -> None:
+    value = {"kind": "Kustomization", "apiVersion": "kustomize.config.k8s.io/v1beta1"}
+    value |= {"images": images, "resources": resources}
+    files = {"kustomization.yaml": json.dumps(value), "pod.yaml": pod()}
+    assert readers(files) == ("kube-scheduler 1.31",)

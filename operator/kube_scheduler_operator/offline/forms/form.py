@@ -12,6 +12,7 @@ from ...schedulerconfig.schema import API_VERSION, KIND
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import Position, SourceNode
 from ...schedulerconfig.versions import Version
+from .image_changes import Kustomization
 
 KUBE_SCHEDULER: Final = "kube-scheduler"
 VC_SCHEDULER: Final = "vc-scheduler"
@@ -243,6 +244,7 @@ class Contents:
         commands: kube-schedulers that it starts.
         problems: what is wrong with the form itself.
         generated: keys of ConfigMaps and Secrets that it makes of other files.
+        kustomization: what it changes in other files; None: it is no Kustomization.
     """
 
     texts: tuple[Text, ...] = ()
@@ -250,6 +252,7 @@ class Contents:
     commands: tuple[CommandLine, ...] = ()
     problems: tuple[Problem, ...] = ()
     generated: tuple[GeneratedKey, ...] = ()
+    kustomization: Kustomization | None = None
 
     def __bool__(self) -> bool:
         return bool(self.texts or self.parts or self.commands or self.problems)

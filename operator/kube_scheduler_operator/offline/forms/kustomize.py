@@ -1,7 +1,7 @@
-"""Kustomize: ConfigMaps and Secrets that a Kustomization generates from files and literals.
+"""Kustomize: what a Kustomization generates from files and literals, and the images it changes.
 
-Source: kubernetes-sigs/kustomize v5, api/types/kvpairsources.go, and `parseFileSource` and
-`parseLiteralSource` of api/kv/kv.go.
+Source: kubernetes-sigs/kustomize v5, api/types/kustomization.go, api/types/kvpairsources.go, and
+`parseFileSource` and `parseLiteralSource` of api/kv/kv.go.
 """
 
 from __future__ import annotations
@@ -13,20 +13,48 @@ from ...base.findings import Path
 from ...schedulerconfig.source import Document
 from .config_map import CONFIG_MAP, SECRET
 from .form import Contents, Form, GeneratedKey, Text
+from .image_changes import ImageChange, Kustomization
 from .objects import group_kind, objects, text, value_of
 
 _GENERATORS: Final = {"configMapGenerator": CONFIG_MAP, "secretGenerator": SECRET}
 _KINDS: Final = ("Kustomization", "Component")
+_RESOURCES: Final = ("resources", "bases", "components")
 
 
 def read(document: Document) -> Contents | None:
-    """The files and literals of the generators."""
+    """The files and literals of the generators, the resources, and the changes of images."""
     value = value_of(document)
     group, kind = group_kind(value)
     typed = group == "kustomize.config.k8s.io" and kind in _KINDS
-    if not typed and (kind or value.get("apiVersion") or not _GENERATORS.keys() & value.keys()):
+    untyped = not (kind or value.get("apiVersion")) and _has_its_fields(value)
+    if not (typed or untyped):
         return None
-    return Contents(texts=tuple(_literals(value)), generated=tuple(_files(value)))
+    return Contents(
+        texts=tuple(_literals(value)),
+        generated=tuple(_files(value)),
+        kustomization=Kustomization(tuple(_resources(value)), tuple(_images(value))),
+    )
+
+
+def _has_its_fields(value: Mapping[str, Any]) -> bool:
+    """Whether a document without kind is a Kustomization, which may leave it out."""
+    if _GENERATORS.keys() & value.keys():
+        return True
+    return any(True for _ in _resources(value)) or any(
+        "newTag" in each or "newName" in each for _, each in objects(value.get("images"))
+    )
+
+
+def _resources(value: Mapping[str, Any]) -> Iterator[str]:
+    for field in _RESOURCES:
+        entries = value.get(field)
+        yield from filter(None, map(text, entries if isinstance(entries, list) else ()))
+
+
+def _images(value: Mapping[str, Any]) -> Iterator[ImageChange]:
+    for _, each in objects(value.get("images")):
+        fields = ("name", "newName", "newTag", "digest", "tagSuffix")
+        yield ImageChange(*(text(each.get(field)) for field in fields))
 
 
 def _generators(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Path]]:
@@ -62,7 +90,8 @@ def _literals(value: Mapping[str, Any]) -> Iterator[Text]:
 
 
 KUSTOMIZATIONS: Final = Form(
-    "Kustomization (`configMapGenerator`, `secretGenerator`), with the files that it names",
-    "kubernetes-sigs/kustomize v5, api/types/kvpairsources.go",
+    "Kustomization (`configMapGenerator`, `secretGenerator`, `images`), with the files that it "
+    "names",
+    "kubernetes-sigs/kustomize v5, api/types/kustomization.go",
     read,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from ...base.findings import ERROR, WARNING, Path, Problem, Severity, listing
@@ -11,6 +12,7 @@ from ...schedulerconfig.command_line import flag_text
 from ...schedulerconfig.decode import INVALID_VALUE
 from ...schedulerconfig.flags import BOOLEANS, INVALID_ARGUMENT, has_type
 from ...schedulerconfig.source import Document
+from ...schedulerconfig.versions import Version
 from ..volcano.catalogue import is_volcano_image
 from .flags import first_command, split, with_unknown_values
 from .form import (
@@ -135,7 +137,7 @@ def _commands(
             ),
             image=image,
             image_at=(*where, "image"),
-            version=version_of_image(image) if is_stock(image) else None,
+            version=_version(image),
             namespace=namespace_of(value),
             account=_account(value, spec),
             replicas=_replicas(value),
@@ -314,6 +316,17 @@ def _sources(volume: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
         if isinstance(secret, Mapping):
             named = "secretName" if each is volume else "name"
             yield "Secret", secret, named, secret.get("items")
+
+
+def with_image(command: CommandLine, image: str) -> CommandLine:
+    """The scheduler of a workload in another image; those of other documents stay."""
+    if image == command.image or not {"containers", "initContainers"} & set(command.image_at):
+        return command
+    return replace(command, image=image, version=_version(image))
+
+
+def _version(image: str) -> Version | None:
+    return version_of_image(image) if is_stock(image) else None
 
 
 def is_stock(image: str) -> bool:
