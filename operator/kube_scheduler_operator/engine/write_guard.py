@@ -48,7 +48,7 @@ REFILL: Final = 60.0
 """Seconds until one more of them is allowed."""
 
 _REMEMBERED: Final = 2048
-_COMPARED: Final = 4
+_COMPARED: Final = 8
 _KEYS: Final = ("type", "nodeName", "name")
 _METADATA: Final = ("annotations", "finalizers", "labels", "ownerReferences")
 
@@ -212,7 +212,7 @@ class WriteGuard:
         return frozenset(lasting or changed)
 
     def _fields(self, obj: Object, subresource: str | None) -> Mapping[str, Any]:
-        """The fields of an object; a write compares the same three objects several times."""
+        """The fields of an object; a write compares the same four objects several times."""
         key = id(obj), subresource
         known = self._flat.get(key)
         if known is not None and known[0] is obj:
@@ -246,10 +246,10 @@ class WriteGuard:
         fields |= old.fields
         self._disputes[ref, why] = _Dispute(fields, failures, until, manager=old.manager)
 
-    def _before(self, ref: ObjectRef, subresource: str | None) -> dict[str, Any] | None:
+    def _before(self, ref: ObjectRef, subresource: str | None) -> Mapping[str, Any] | None:
         """The fields that were written last; None if that is not known."""
         written = self._written.get((ref, subresource))
-        return None if written is None else _fields(written, subresource)
+        return None if written is None else self._fields(written, subresource)
 
     def _remember(self, ref: ObjectRef, subresource: str | None, answer: Object) -> None:
         """Remember an answer; its values are those of the object in the store, not copies."""

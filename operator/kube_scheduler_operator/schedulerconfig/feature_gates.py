@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import Final
 
 from ..base import assets
@@ -53,6 +54,7 @@ def parse_gates(values: Iterable[str]) -> dict[str, bool]:
     return gates
 
 
+@cache
 def known_gates(minor: int) -> Mapping[str, bool | None] | None:
     """The gates of kube-scheduler 1.`minor`; None if that version is not recorded.
 
@@ -61,7 +63,9 @@ def known_gates(minor: int) -> Mapping[str, bool | None] | None:
     if minor not in _record().patches:
         return None
     states = _states(minor).items()
-    return {name: state.default if state.locked else None for name, state in states}
+    return MappingProxyType(
+        {name: state.default if state.locked else None for name, state in states}
+    )
 
 
 def has_gate(version: Version, name: str) -> bool | None:
