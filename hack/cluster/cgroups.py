@@ -29,9 +29,14 @@ _LET_GO_SECONDS = 10.0
 """How long a cgroup whose processes have ended is waited for."""
 
 
+def sandbox_path(sandbox: str) -> str:
+    """The cgroup of all nodes of a sandbox."""
+    return f"/{ROOT}/{sandbox}"
+
+
 def node_path(sandbox: str, node: str) -> str:
     """A node's cgroup, as the kubelet's cgroupRoot wants it."""
-    return f"/{ROOT}/{sandbox}/{node}"
+    return f"{sandbox_path(sandbox)}/{node}"
 
 
 def create(sandbox: str, node: str) -> list[Path]:

@@ -53,7 +53,7 @@ _OF_NAMESPACES = (
 _COMMANDS = (("status", "--verbose", "-o", "json"), ("status", "--verbose"))
 _READER = "secret-search"
 _SCRAPE = """
-import ssl, sys, time, urllib.error, urllib.request
+import ssl, sys, time, urllib.request
 header = {"Authorization": "Bearer " + sys.stdin.read()}
 request = urllib.request.Request(sys.argv[1], headers=header)
 context = ssl._create_unverified_context()
@@ -61,7 +61,7 @@ for _ in range(30):
     try:
         print(urllib.request.urlopen(request, context=context, timeout=5).read().decode())
         break
-    except urllib.error.URLError:
+    except OSError:
         # The right is new, and a refusal is remembered for ten seconds; or the process is.
         time.sleep(1)
 else:

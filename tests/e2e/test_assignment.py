@@ -184,11 +184,11 @@ def test_the_three_commands_of_the_readme_pack_the_pods_of_a_labelled_namespace(
     began = time.monotonic()
     until(assigned.assigning, 120, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
     print(f"{assigned.way}: Pods are assigned {time.monotonic() - began:.1f} s after the commands")
-    for namespace in (SELECTED, OTHER):
+    nodes, schedulers = {}, {}
+    # One after the other, because Pods of the other one would change which node is the fullest.
+    for namespace in (OTHER, SELECTED):
         path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
         assigned.api.request("POST", path, _deployment())
-    nodes, schedulers = {}, {}
-    for namespace in (SELECTED, OTHER):
 
         def placed(namespace: str = namespace) -> bool:
             pods = assigned.pods_in(namespace)

@@ -301,8 +301,11 @@ def test_a_renewed_certificate_arrives_and_no_scheduler_is_disturbed(ocp: Cluste
     seconds = arrives(ocp, renew(ocp, "renewed"))
     print(f"on the node after {seconds:.0f} s")
     assert (ocp.scheduler(), ocp.latest) == (before, latest)
-    reasons = {e["reason"] for e in ocp.api.request("GET", f"{TARGET}/events")["items"]}
-    assert "CertificateUpdated" in reasons
+
+    def reasons() -> set[str]:
+        return {e["reason"] for e in ocp.api.request("GET", f"{TARGET}/events")["items"]}
+
+    until(lambda: "CertificateUpdated" in reasons(), 30, lambda: f"no event: {reasons()}")
 
 
 def test_a_renewed_certificate_arrives_while_no_operator_runs(ocp: Cluster) -> None:
@@ -454,7 +457,9 @@ class Agnhost:
     def address(self, namespace: str, name: str) -> str:
         """The address of a pod, once it is Ready."""
         target = f"pod/{name}"
-        self._cluster.kubectl("-n", namespace, "wait", "--for=condition=Ready", target)
+        self._cluster.kubectl(
+            "-n", namespace, "wait", "--for=condition=Ready", "--timeout=120s", target
+        )
         return self._cluster.kubectl(
             "-n", namespace, "get", target, "-o", "jsonpath={.status.podIP}"
         )

@@ -33,6 +33,8 @@ from cluster.observe import until
 
 NAMESPACE = "kube-scheduler-operator"
 NODE = "played"
+LOST = "lost leadership"
+"""The last log message of an operator that ends because of its Lease."""
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _MIRROR = f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{NODE}"
 
@@ -225,13 +227,15 @@ class Operator:
         )
         self.program: tuple[str, ...] = ("-m", "kube_scheduler_operator")
         self.process: subprocess.Popen[bytes] | None = None
+        self._arguments: tuple[str, ...] = ()
+        self._before = 0  # the log up to its latest start
 
     def start(self, *arguments: str, wait: bool = True) -> None:
         """Start it and wait for its first pass; its identity stays, so it leads at once.
 
         A standby is not waited for.
         """
-        seen = len(self.text())
+        self._arguments, self._before = arguments, len(self.text())
         command = [sys.executable, *self.program, "operator"]
         options = [f"--kubeconfig={self.kubeconfig}", "--listen=127.0.0.1:0", *arguments]
         with self.log.open("ab") as log:
@@ -242,7 +246,13 @@ class Operator:
                 env={**os.environ, "POD_UID": self.identity, "POD_NAME": "operator"},
             )
         if wait:
-            until(lambda: "First reconcile complete" in self.text()[seen:], 60, "no pass")
+            until(lambda: "First reconcile complete" in self.latest_text(), 60, "no pass")
+
+    def revive(self) -> None:
+        """Start it again if a busy machine kept it from renewing its Lease, as a kubelet does."""
+        ended = self.process is not None and self.process.poll() == 1
+        if ended and LOST in self.latest_text():
+            self.start(*self._arguments, wait=False)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is dead."""
@@ -272,8 +282,12 @@ class Operator:
                 context.wrap_socket(connection) as secure,
             ):
                 return secure.version() is not None
-        except ssl.SSLError:
+        except (ssl.SSLError, ConnectionError):
             return False
+
+    def latest_text(self) -> str:
+        """Its log since its latest start."""
+        return self.text()[self._before :]
 
     def text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""

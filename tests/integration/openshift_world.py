@@ -50,6 +50,7 @@ class World:
     @property
     def latest(self) -> int:
         """The newest revision that is complete."""
+        self.operator.revive()
         status = self.api.request("GET", KUBESCHEDULER).get("status", {})
         return int(status.get("latestAvailableRevision", 0))
 
@@ -71,6 +72,7 @@ class World:
 
     def condition(self, kind: str) -> str:
         """The message of a condition of the KubeScheduler; empty if it is False."""
+        self.operator.revive()
         conditions = self.api.request("GET", KUBESCHEDULER).get("status", {}).get("conditions", [])
         found: dict[str, Any] = next((c for c in conditions if c["type"] == kind), {})
         return str(found.get("message", "")) if found.get("status") == "True" else ""
@@ -79,7 +81,7 @@ class World:
         """Make an edit and wait for the revision that it leads to."""
         before = self.latest
         self.api.request(method, path, body)
-        until(lambda: self.latest > before, 30, f"no revision after {method} {path}")
+        until(lambda: self.latest > before, 60, f"no revision after {method} {path}")
 
     def oc(self, *words: str, **environment: str) -> str:
         """Run kubectl, which takes the same words as oc, and return its output."""
@@ -125,5 +127,5 @@ def opened(name: str, folder: Path) -> Iterator[World]:
         undone.callback(operator.kill)
         operator.start(*FLAGS)
         found = World(sandbox, Api(sandbox), operator)
-        until(lambda: found.latest == 1, 30, lambda: f"no revision: {operator.text()[-3000:]}")
+        until(lambda: found.latest == 1, 60, lambda: f"no revision: {operator.text()[-3000:]}")
         yield found

@@ -25,7 +25,7 @@ from cluster.model import Sandbox
 from cluster.observe import KUBESCHEDULER, until
 
 from .conftest import REPOSITORY
-from .harness import NAMESPACE, Operator, Proxy, container_status
+from .harness import LOST, NAMESPACE, Operator, Proxy, container_status
 
 GROUP = "/apis/kube-scheduler-operator.dev/v1alpha1"
 CORE, APPS = f"/api/v1/namespaces/{NAMESPACE}", f"/apis/apps/v1/namespaces/{NAMESPACE}"
@@ -34,7 +34,6 @@ _OPERATOR = (
     ("Impersonate-User", f"system:serviceaccount:{NAMESPACE}:kube-scheduler-operator"),
     ("Impersonate-Group", "system:authenticated"),
 )
-_LOST = "lost leadership"  # the last log message when it ends because of its Lease
 
 
 class PlayedCluster:
@@ -69,7 +68,6 @@ class PlayedCluster:
         self.api = Api(sandbox)
         self.proxy = proxy
         self.operator = operator
-        self._before = 0  # the operator's log up to its latest start
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._play, daemon=True)
 
@@ -131,10 +129,9 @@ class PlayedCluster:
             code = process.poll()
             if code is None:
                 return
-            text = self.operator.text()[self._before :]
+            text = self.operator.latest_text()
             self.operator.process = None  # one failure for one end: the next test has a new one
-            assert code == -signal.SIGKILL or _LOST in text, f"it ended with {code}: {text[-3000:]}"
-        self._before = len(self.operator.text())
+            assert code == -signal.SIGKILL or LOST in text, f"it ended with {code}: {text[-3000:]}"
         image = f"--operand-image={images.scheduler_name(self.sandbox.kubernetes)}"
         self.operator.start(*([image] if self.named_image else []), *self.flags)
 
@@ -144,22 +141,29 @@ class PlayedCluster:
         seconds: float = 60,
         otherwise: str | Callable[[], object] = "",
     ) -> None:
-        """Wait until something is so; `otherwise` describes the state at the timeout."""
+        """Wait until something is so; `otherwise` describes the state at the timeout.
+
+        A restart of the operator starts the time again.
+        """
+        revived = True
 
         def met() -> bool:
-            self._revive()
-            return bool(condition())
+            nonlocal revived
+            revived = self._revive()
+            return revived or bool(condition())
 
         def failed() -> str:
             text = otherwise if isinstance(otherwise, str) else otherwise()
             return f"{text}\n{self.log()}".lstrip()
 
-        until(met, seconds, failed)
+        while revived:
+            until(met, seconds, failed)
 
-    def _revive(self) -> None:
+    def _revive(self) -> bool:
+        """Start an operator that lost its Lease; whether there was one."""
         process = self.operator.process
         if process is None or process.poll() in (None, -signal.SIGKILL):
-            return
+            return False
         try:
             self.start()
         except SandboxError:
@@ -167,6 +171,8 @@ class PlayedCluster:
             process = self.operator.process
             if process is None or process.poll() != -signal.SIGKILL:
                 raise
+            return False
+        return True
 
     def writes_within(self, seconds: float) -> list[str]:
         """What the operator writes from now on, ClusterOperator aside."""

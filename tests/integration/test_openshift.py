@@ -202,15 +202,15 @@ def test_the_policy_config_map_follows_its_source(world: World) -> None:
     world.api.create(users, {"metadata": {"name": "my-policy"}, "data": {"policy.cfg": "1"}})
     policy = {"spec": {"policy": {"name": "my-policy"}}}
     world.api.request("PATCH", f"{CLUSTER}/schedulers/cluster", policy)
-    until(lambda: mirrored() == {"policy.cfg": "1"}, 10, "no copy")
+    until(lambda: mirrored() == {"policy.cfg": "1"}, 60, "no copy")
     world.api.request("PATCH", f"{users}/my-policy", {"data": {"policy.cfg": "2"}})
-    until(lambda: mirrored() == {"policy.cfg": "2"}, 10, "the copy does not follow")
+    until(lambda: mirrored() == {"policy.cfg": "2"}, 60, "the copy does not follow")
     world.api.request("DELETE", f"{users}/my-policy")
-    until(lambda: mirrored() is None, 10, "the copy stays without its source")
+    until(lambda: mirrored() is None, 60, "the copy stays without its source")
     world.api.create(users, {"metadata": {"name": "my-policy"}, "data": {"policy.cfg": "3"}})
-    until(lambda: mirrored() == {"policy.cfg": "3"}, 10, "no copy of the new source")
+    until(lambda: mirrored() == {"policy.cfg": "3"}, 60, "no copy of the new source")
     world.api.request("PATCH", f"{CLUSTER}/schedulers/cluster", {"spec": {"policy": {"name": ""}}})
-    until(lambda: mirrored() is None, 10, "the copy stays without the reference")
+    until(lambda: mirrored() is None, 60, "the copy stays without the reference")
     assert world.latest == before, "kube-scheduler does not read it, so nothing is rolled out"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 
 import pytest
 
+from cluster import cgroups
 from cluster.observe import KUBESCHEDULER, SCHEDULER, scheduler_processes, until
 from cluster.releases import minor
 
@@ -71,15 +73,17 @@ def _swapping(cluster: Cluster, revision: int) -> bool:
 @pytest.mark.parametrize("delay", [0.05, 0.6, pytest.param(2.0, marks=pytest.mark.core), 4.0, 6.0])
 def test_a_killed_installer_continues(cluster: Cluster, delay: float) -> None:
     latest = cluster.latest
+    own = f"{cgroups.sandbox_path(cluster.sandbox.name)}/".replace("-", "_")  # other tests run too
+
+    def installers() -> list[int]:
+        return pids("kube-scheduler-operator", "installer", cgroup=own)
+
     cluster.api.request("PATCH", SCHEDULER, {"spec": {"profile": cluster.another_profile()}})
-    until(
-        lambda: cluster.latest > latest and bool(pids("kube-scheduler-operator", "installer")),
-        60,
-        "no installer",
-    )
+    until(lambda: cluster.latest > latest and bool(installers()), 60, "no installer")
     time.sleep(delay)
-    for pid in pids("kube-scheduler-operator", "installer"):
-        os.kill(pid, signal.SIGKILL)
+    for pid in installers():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     until(lambda: cluster.current == cluster.latest, 180, "the rollout did not end")
     assert cluster.on_node("ls", "-A", "/etc/kubernetes/manifests").split() == [
         "kube-scheduler.yaml"

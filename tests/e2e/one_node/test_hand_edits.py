@@ -23,6 +23,7 @@ def guarded(cluster: Cluster) -> bool:
     return any(
         status.get("ready")
         for pod in cluster.api.request("GET", path)["items"]
+        if "deletionTimestamp" not in pod["metadata"]
         for status in pod["status"].get("containerStatuses", ())
     )
 
@@ -64,7 +65,7 @@ def test_a_manifest_edited_by_hand_that_keeps_its_label_is_noticed_and_put_back(
     latest, before = cluster.latest, content(cluster, MANIFEST)
     cluster.on_node("sed", "-i", "s/-v=2/-v=4/", MANIFEST)
     begun = time.monotonic()
-    until(lambda: edits(cluster)[0] == "True", 30, "not reported")
+    until(lambda: edits(cluster)[0] == "True", 120, "not reported")
     reported = time.monotonic() - begun
     assert f"{MANIFEST} changed since revision {latest} was installed" in edits(cluster)[1]
     until(lambda: content(cluster, MANIFEST) == before, 60, "not put back")
@@ -87,7 +88,7 @@ def test_an_edited_file_of_the_revision_is_put_back_and_the_scheduler_restarted(
     )
     before = content(cluster, path)
     cluster.on_node("sh", "-c", f"echo '# edited' >> {path}")
-    until(lambda: edits(cluster)[0] == "True", 60, "not reported")
+    until(lambda: edits(cluster)[0] == "True", 120, "not reported")
     until(lambda: content(cluster, path) == before, 60, "not put back")
     until(lambda: cluster.scheduler()[0] not in (0, pid), 60, "the scheduler was not restarted")
     until(cluster.calm, 60, lambda: f"not calm: {cluster.status}")

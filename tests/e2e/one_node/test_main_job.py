@@ -49,9 +49,9 @@ def test_a_profile_edit_reaches_the_running_process(cluster: Cluster) -> None:
         {"name": "NodeResourcesFit", "weight": 5}
     ]
     assert cluster.current == cluster.latest == line.revision
-    assert (
-        cluster.revision_status(line.revision)["kube-scheduler-operator.dev/outcome"] == "installed"
-    )
+    status = cluster.revision_status
+    outcome = "kube-scheduler-operator.dev/outcome"  # it is written after nodeStatuses
+    until(lambda: status(line.revision).get(outcome) == "installed", 30, "no outcome")
     cluster.schedules()
 
 

@@ -126,8 +126,10 @@ def test_old_revisions_are_pruned_in_the_api_and_on_the_disk(cluster: Cluster) -
 
 def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> None:
     # A new operator, because the rate of events of one operator is limited.
-    for pod in cluster.operators:
+    old = set(cluster.operators)
+    for pod in old:
         cluster.api.request("DELETE", f"{PODS}/{pod}")
+    until(lambda: not old & set(cluster.operators), 60, "the operator does not end")
     cluster.rest()
     line = cluster.profile(cluster.another_profile())
     reasons = ("StartingNewRevision", "NodeTargetRevisionChanged", "NodeCurrentRevisionChanged")
@@ -175,6 +177,7 @@ def test_an_edit_can_be_listed_compared_and_undone(cluster: Cluster) -> None:
 
     undone = cluster.plugin("rollout", "undo", "--yes")
     assert undone.returncode == 0, undone.stderr
+    until(lambda: cluster.latest > second, 60, "no revision")
     watched = cluster.plugin("rollout", "watch", "--timeout", "120")
     assert watched.returncode == 0, watched.stdout + watched.stderr
     assert cluster.current == second + 1
@@ -203,8 +206,12 @@ def test_a_heap_profile_is_fetched_and_profiling_is_disabled_again(
     done = cluster.plugin("pprof", "heap", "-o", str(file))
     assert done.returncode == 0, done.stderr
     assert file.read_bytes()[:2] == b"\x1f\x8b", "pprof's format is gzip"
+
+    def profiling() -> Any:
+        return json.loads(cluster.plugin("status", "-o", "json").stdout)["profilingSince"]
+
+    until(lambda: profiling() == 0, 120, "profiling stays enabled")
     assert cluster.plugin("rollout", "watch", "--timeout", "120").returncode == 0
-    assert json.loads(cluster.plugin("status", "-o", "json").stdout)["profilingSince"] == 0
     left = cluster.kubectl("get", "clusterrole,clusterrolebinding", "-o", "name")
     assert "kube-scheduler-pprof" not in left
 

@@ -164,7 +164,11 @@ def test_a_rollout_survives_a_fault_at_any_stage(
             three_nodes.schedules(timeout=60)
         time.sleep(DOWN_FOR)
     begun = time.monotonic()
-    until(lambda: moved(three_nodes) == 3, 400, f"the rollout did not end: {three_nodes.status}")
+    until(
+        lambda: moved(three_nodes) == 3,
+        400,
+        lambda: f"the rollout did not end: {three_nodes.status}",
+    )
     print(f"{fault} while {stage}: done {time.monotonic() - begun:.0f} s after it was back")
     assert three_nodes.latest == latest + 1
     three_nodes.rest(400)

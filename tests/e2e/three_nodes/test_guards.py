@@ -132,8 +132,13 @@ def test_an_invalid_kubeconfig_affects_one_scheduler_only(
 
 def test_guards_use_little_memory(three_nodes: Cluster) -> None:
     until(lambda: len(guards(three_nodes)) == 3, 120, "not every node has a guard")
-    pods = three_nodes.api.request("GET", f"{PODS}?labelSelector=app%3Dguard")["items"]
-    sizes = [_resident(three_nodes, pod) for pod in pods]
+
+    def resident() -> list[float]:
+        pods = three_nodes.api.request("GET", f"{PODS}?labelSelector=app%3Dguard")["items"]
+        return [_resident(three_nodes, pod) for pod in pods]
+
+    until(lambda: len(resident()) == 3 and all(resident()), 60, lambda: f"{resident()}")
+    sizes = resident()
     print(f"resident: {', '.join(f'{size:.0f}' for size in sizes)} MiB")
     assert all(0 < size < 45 for size in sizes)
 

@@ -108,6 +108,7 @@ def load(shared_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]
     objects = _objects(EXAMPLE.read_text())
     objects["LoadPolicy"]["spec"] = _spec(shared_cluster, EXAMPLE.read_text())
     objects["SchedulerExtender"]["spec"]["weight"] = 10  # so that nothing else decides
+    objects["SchedulerExtender"]["spec"]["timeout"] = "5s"  # one that is late is left out
     apply(shared_cluster, *objects.values())
     wait_for(shared_cluster, POLICY, timeout=120, Accepted="True", Available="True")
     wait_for(shared_cluster, f"{SECONDARY_SCHEDULERS}/{NAME}", timeout=120, **WELL)
@@ -366,6 +367,7 @@ def _convert(cluster: Cluster, *arguments: str) -> set[str]:
     text = run(*program, "-f", CRANE / "scheduler-config.yaml", *arguments)
     objects = _objects(text)
     objects["LoadPolicy"]["spec"] = _spec(cluster, text)
+    objects["SchedulerExtender"]["spec"]["timeout"] = "5s"
     apply(cluster, *objects.values())
     wait_for(cluster, POLICY, timeout=120, Accepted="True", Available="True")
     return set(objects)

@@ -239,9 +239,11 @@ def test_a_profile_that_cannot_run_delays_nothing(cluster: Cluster) -> None:
         30,
         lambda: f"not reported: {cluster.condition('SchedulerProfilesDegraded')}",
     )
-    reason = "jsonpath={.status.conditions[0].reason}"
-    assert (
-        cluster.kubectl("get", "sprof", "image-locality-only", "-o", reason) == "LastAcceptedInUse"
+    name, path = "image-locality-only", "jsonpath={.status.conditions[0].reason}"
+    until(
+        lambda: cluster.kubectl("get", "sprof", name, "-o", path) == "LastAcceptedInUse",
+        30,
+        "the SchedulerProfile does not report it",
     )
     line = cluster.profile(cluster.another_profile())
     assert line.outcome == "installed", line.message

@@ -67,8 +67,15 @@ def test_gate_holds_an_edit_until_it_is_approved(
     assert status == "True"
     assert "running pods could no longer be placed: " in message
     assert "affinity" in message
-    status, message = cluster.cluster_operator("Progressing")
-    assert (status, "the edit is held" in message) == ("True", True)
+
+    def progressing() -> tuple[str, str]:
+        return cluster.cluster_operator("Progressing")
+
+    until(
+        lambda: progressing()[0] == "True" and "the edit is held" in progressing()[1],
+        30,
+        lambda: f"not in the ClusterOperator: {progressing()}",
+    )
     assert (cluster.latest, cluster.scheduler()) == (before, running)
     all_gone(cluster, 30)
 

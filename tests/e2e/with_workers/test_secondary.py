@@ -109,10 +109,12 @@ def _kill(cluster: Cluster, pod: str) -> None:
 def _have_led(cluster: Cluster) -> list[str]:
     """The pods whose logs say that they hold, or held, the Lease."""
     folders = cluster.sandbox.state.glob(f"nodes/*/var/log/pods/{OPERATOR_NAMESPACE}_{NAME}-*")
+    names = {pod["metadata"]["name"] for pod in _own_pods(cluster)}
     return [
         folder.name.split("_")[1]
         for folder in folders
-        if any(b"uccessfully acquired lease" in log.read_bytes() for log in folder.rglob("*.log"))
+        if folder.name.split("_")[1] in names
+        and any(b"uccessfully acquired lease" in log.read_bytes() for log in folder.rglob("*.log"))
     ]
 
 

@@ -244,7 +244,7 @@ class Contents:
         commands: kube-schedulers that it starts.
         problems: what is wrong with the form itself.
         generated: keys of ConfigMaps and Secrets that it makes of other files.
-        kustomization: what it changes in other files; None: it is no Kustomization.
+        kustomization: what it changes in other files; None for other kinds.
     """
 
     texts: tuple[Text, ...] = ()

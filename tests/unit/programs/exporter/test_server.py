@@ -122,7 +122,7 @@ def test_long_response_arrives_completely() -> None:
 
 
 def test_silent_client_is_dropped() -> None:
-    with serving(timeout=0.2) as connect:
+    with serving(timeout=1.0) as connect:
         slow, half = connect(), connect()
         half.sendall(b"GET / HT")
         assert read_all(slow) == read_all(half) == b""
