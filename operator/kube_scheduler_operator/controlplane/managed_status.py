@@ -24,6 +24,7 @@ from ..status.conditions import (
     merge_conditions,
     problem_condition,
 )
+from ..status.generations import merge_generations
 
 STATIC_POD_CONDITIONS: Final = frozenset(
     {
@@ -162,6 +163,7 @@ def managed_status(snapshot: Snapshot, conditions: Sequence[Condition]) -> dict[
         "nodeStatuses": [],
         "readyReplicas": ready,
         "observedGeneration": (snapshot.kubescheduler or {})["metadata"].get("generation", 0),
+        "generations": merge_generations(before.get("generations"), snapshot.scheduler),
         "version": snapshot.settings.operator_version,
         "conditions": merge_conditions(old, conditions, snapshot.now),
     }

@@ -11,6 +11,7 @@ from ..kube.resource import KUBE_SCHEDULERS
 from ..model.plan import Action, Event, Replace
 from ..model.snapshot import Snapshot
 from ..status.conditions import Condition, merge_conditions
+from ..status.generations import merge_generations
 from .revision.revise import RevisionResult
 from .rollout.node_statuses import write_node_status
 from .rollout.observe import Observation
@@ -36,6 +37,7 @@ def status_of(
     status["nodeStatuses"] = [write_node_status(node) for node in result.node_statuses]
     status["readyReplicas"] = sum(pod.ready for pod in observation.operands.values())
     status["observedGeneration"] = (snapshot.kubescheduler or {})["metadata"].get("generation", 0)
+    status["generations"] = merge_generations(before.get("generations"), snapshot.scheduler)
     status["version"] = snapshot.settings.operator_version
     old = before.get("conditions") or ()
     status["conditions"] = merge_conditions(old, conditions, snapshot.now)
@@ -46,9 +48,11 @@ def removal_status(
     snapshot: Snapshot, result: RolloutResult, conditions: Sequence[Condition]
 ) -> dict[str, Any]:
     """The status during a removal: the nodes that are left; all else stays unchanged."""
-    old = snapshot.status.get("conditions") or ()
+    before = snapshot.status
+    old = before.get("conditions") or ()
     return {
-        **snapshot.status,
+        **before,
+        "generations": merge_generations(before.get("generations"), snapshot.scheduler),
         "observedGeneration": (snapshot.kubescheduler or {})["metadata"].get("generation", 0),
         "nodeStatuses": [write_node_status(node) for node in result.node_statuses],
         "conditions": merge_conditions(old, conditions, snapshot.now),

@@ -18,6 +18,7 @@ from kube_scheduler_operator.cli.lib.follow_rollout import (
 )
 from kube_scheduler_operator.kube.errors import ApiRequest, Unavailable
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
+from kube_scheduler_operator.status.generations import merge_generations
 
 from .conftest import Cluster
 
@@ -98,6 +99,16 @@ MISTAKE_TOO = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "
 )
 def test_when_a_rollout_is_over(found: RolloutState, end: End | None, sentence: str) -> None:
     assert (found.end, found.message) == (end, sentence)
+
+
+def test_a_rollout_is_not_over_before_the_operator_has_observed_the_scheduler() -> None:
+    found = kubescheduler(calm())
+    edited = {"metadata": {"name": "cluster", "generation": 5}}
+    assert read_state(found, edited).end is End.DONE, "an earlier release does not report it"
+    found["status"]["generations"] = merge_generations([], {"metadata": {"generation": 4}})
+    assert read_state(found, edited).end is None
+    found["status"]["generations"] = merge_generations([], edited)
+    assert read_state(found, edited).end is End.DONE
 
 
 def test_every_change_is_one_line() -> None:

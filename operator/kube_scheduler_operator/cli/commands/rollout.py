@@ -13,7 +13,8 @@ from ...base.platform import Platform
 from ...base.settings import Settings
 from ...kube import resource as kinds
 from ...kube.api import Api, Object
-from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS, Resource
+from ...kube.errors import Forbidden
+from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef, Resource
 from ...model.snapshot import Snapshot
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError
@@ -115,16 +116,25 @@ def run_watch(args: argparse.Namespace) -> int:
 
             async def poll_scheduler() -> SchedulerRollout:
                 found = await find_scheduler(api, platform, name)
-                return read_scheduler(found or {}, await get_kubescheduler(api))
+                kubescheduler = await get_kubescheduler(api)
+                return read_scheduler(found or {}, kubescheduler, await _scheduler(api))
 
             return await watch(poll_scheduler, print_now, args.timeout, scheduler_changes)
 
         async def poll() -> RolloutState:
-            return read_state(await get_kubescheduler(api))
+            return read_state(await get_kubescheduler(api), await _scheduler(api))
 
         return await watch(poll, print_now, args.timeout, report_changes)
 
     return run_connected(args, work)
+
+
+async def _scheduler(api: Api) -> Object | None:
+    """The Scheduler "cluster"; None if it does not exist, or the user may not read it."""
+    try:
+        return await find_object(api, ObjectRef(SCHEDULERS, None, names.CLUSTER))
+    except Forbidden:
+        return None
 
 
 # --- undo -------------------------------------------------------------------------------------

@@ -12,13 +12,15 @@ from ...base import names
 from ...controlplane.placement_check import HELD
 from ...controlplane.rollout.node_statuses import NodeStatus, read_node_status
 from ...kube.errors import Unavailable
+from ...status.generations import is_scheduler_observed
 
 INTERVAL: Final = 1.0
 """Seconds between polls."""
 
 CONFIRMATIONS: Final = 3
 """Consecutive polls that must show the end of a rollout: the operator takes a moment to create a
-revision for an edit, and no status field shows that it has observed the latest Scheduler."""
+revision for an edit of a SchedulerProfile or another object whose generation is not in the status
+of the KubeScheduler."""
 
 
 class End(Enum):
@@ -60,8 +62,13 @@ _FAILURES = (
 _HARMLESS_REASONS = ("PolicyRemoved", "FeatureGatesNotFound")
 
 
-def read_state(kubescheduler: Mapping[str, Any]) -> RolloutState:
-    """The state of the rollout in a KubeScheduler."""
+def read_state(
+    kubescheduler: Mapping[str, Any], scheduler: Mapping[str, Any] | None = None
+) -> RolloutState:
+    """The state of the rollout in a KubeScheduler.
+
+    It has no end before the operator has observed the `scheduler`; None: its edits do not matter.
+    """
     status = kubescheduler.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     entries = {raw["nodeName"]: read_node_status(raw) for raw in status.get("nodeStatuses") or ()}
@@ -75,6 +82,7 @@ def read_state(kubescheduler: Mapping[str, Any]) -> RolloutState:
     final = [c for c in failing if _is_final(c)]
     generation = (kubescheduler.get("metadata") or {}).get("generation", 0)
     observed = status.get("observedGeneration", 0) == generation
+    observed = observed and is_scheduler_observed(kubescheduler, scheduler)
     management = (kubescheduler.get("spec") or {}).get("managementState") or "Managed"
     end: End | None = None
     message = ""

@@ -9,6 +9,7 @@ from typing import Any
 from ...base import names
 from ...base.objects import mapping
 from ...controlplane.managed_scheduler import is_ours
+from ...status.generations import is_scheduler_observed
 from .follow_rollout import End, blocking_problem
 
 
@@ -34,9 +35,15 @@ class SchedulerRollout:
 
 
 def read_scheduler(
-    scheduler: Mapping[str, Any], kubescheduler: Mapping[str, Any]
+    scheduler: Mapping[str, Any],
+    kubescheduler: Mapping[str, Any],
+    source: Mapping[str, Any] | None = None,
 ) -> SchedulerRollout:
-    """The state of a SecondaryScheduler; for ours, errors of KubeScheduler count as well."""
+    """The state of a SecondaryScheduler.
+
+    For ours, errors of KubeScheduler count as well, and it has no end before the operator has
+    observed KubeScheduler and `source`, the Scheduler "cluster".
+    """
     name = str(scheduler["metadata"]["name"])
     status = mapping(scheduler.get("status"))
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
@@ -60,6 +67,7 @@ def read_scheduler(
         refused = refused or blocking_problem(kubescheduler)
         seen = mapping(kubescheduler.get("status")).get("observedGeneration", 0)
         observed = observed and seen == mapping(kubescheduler.get("metadata")).get("generation", 0)
+        observed = observed and is_scheduler_observed(kubescheduler, source)
     if observed and (refused or problem) and progressing.get("status") == "False":
         end, message = End.FAILED, refused or problem
     elif observed and progressing.get("status") == "False":
