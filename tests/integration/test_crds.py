@@ -464,7 +464,14 @@ def test_kubectl_explain_is_worth_reading(
 
 
 def test_definitions_have_no_structural_complaints(api_server: ApiServer) -> None:
-    listed = api_server.request("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+    # Other tests make and delete definitions of their own meanwhile.
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    selector = "labelSelector=app.kubernetes.io%2Fpart-of%3Dkube-scheduler-operator"
+    listed = api_server.request("GET", f"{path}?{selector}")
+    assert {crd["spec"]["names"]["kind"] for crd in listed["items"]} == {
+        *GROUPS,
+        "SchedulerExtender",
+    }
     for crd in listed["items"]:
         conditions = {c["type"]: c["status"] for c in crd["status"]["conditions"]}
         assert conditions["NamesAccepted"] == conditions["Established"] == "True"

@@ -128,6 +128,7 @@ def made_by_chance(chance: random.Random, gates: Gates) -> dict[str, Any]:
     return {"profiles": [{"schedulerName": "x", "plugins": lists}]}
 
 
+@pytest.mark.timeout(300, func_only=True)
 def test_the_plugins_of_random_profiles_equal_kube_schedulers(completed: Any, gates: Gates) -> None:
     chance = random.Random(20261122)  # the same ones in every run
     accepted = 0

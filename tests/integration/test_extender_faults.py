@@ -18,7 +18,10 @@ from cluster import model
 from .conftest import NAME, ApiServer
 
 RECOVERY_SECONDS = 25.0
-"""Back-off is 10 s at most; the rest is for a machine that others use as well."""
+"""Back-off is 10 s at most; the rest is for a machine that others use as well.
+
+The time that the machine takes to schedule the Pods that wait comes on top of it.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,8 @@ def play(patient: Ward, name: str, *, ignorable: bool) -> Outcome:
     assert outcome.created > 20
     assert outcome.lost == 0
     assert outcome.before > 0
-    assert outcome.worked_off < RECOVERY_SECONDS
+    backlog_seconds = outcome.left / outcome.before  # at the pace of this machine
+    assert outcome.worked_off < RECOVERY_SECONDS + backlog_seconds
     return outcome
 
 

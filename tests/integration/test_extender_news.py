@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ import pytest
 from benchmarks.extenders import Extender, chosen
 from cluster import hollow, model, scheduling
 from cluster.api import Api
+from cluster.console import SandboxError
 from cluster.observe import until
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.programs.extender.cache_freshness import ECHO
@@ -27,8 +29,11 @@ from .conftest import NAME, ApiServer
 
 NAMESPACE = "news"
 NODES = 2
-PODS = 15
-"""Three of ten stay without a node where nothing is done about it: of fifteen hardly ever none."""
+PODS = 20
+"""Three of ten stay without a node where nothing is done about it: of 20, in 99 % of all runs more
+than MISSED."""
+MISSED = 1
+"""On a busy machine, an event can arrive later than the extender waits for it (LONGEST)."""
 CHANCE = 20.0
 """Seconds for a pod to be tried again: it takes 0.05, and without the change 300."""
 
@@ -54,6 +59,17 @@ class World:
         }
         annotation = {names.LOAD_ANNOTATION: json.dumps(usage)}
         hollow.annotate(self.api, {hollow.name_of(node): annotation for node in nodes})
+
+    def rejected_everywhere(self, pod: dict[str, Any]) -> bool:
+        """Whether the extender, with what it has received, accepts no node for a pod.
+
+        Its verb preempt filters nodes as filter does, but never waits for events.
+        """
+        victims: dict[str, Any] = {hollow.name_of(node): {"Pods": []} for node in range(NODES)}
+        body = json.dumps({"Pod": pod, "NodeNameToMetaVictims": victims}).encode()
+        url = f"{self.extender.entry['urlPrefix']}/preempt"
+        with urllib.request.urlopen(url, body, timeout=30) as answer:
+            return bool(json.load(answer) == {"NodeNameToMetaVictims": {}})
 
     def pod(self, name: str) -> dict[str, Any]:
         return self.api.request("GET", f"{scheduling.pods_of(NAMESPACE)}/{name}")
@@ -83,11 +99,13 @@ def world(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[World]:
 
 @pytest.mark.timeout(180)
 def test_no_pod_misses_the_change_that_makes_room_for_it(world: World) -> None:
+    missed: list[str] = []
     for number in range(PODS):
         name, free = f"pod-{number:02}", number % NODES
+        pod = scheduling.pod(name)
         world.load(0.99, *range(NODES))
-        time.sleep(0.2)  # the extender has received it
-        scheduling.create_pods(world.api, NAMESPACE, [scheduling.pod(name)])
+        until(partial(world.rejected_everywhere, pod), 30, "the extender has not received the load")
+        scheduling.create_pods(world.api, NAMESPACE, [pod])
         until(
             partial(lambda pod: "risk" in world.why_pending(pod), pod=name),
             60,
@@ -95,10 +113,17 @@ def test_no_pod_misses_the_change_that_makes_room_for_it(world: World) -> None:
         )
         time.sleep(ECHO + 0.1)  # until kube-scheduler asks for no reason but the change
         world.load(0.1, free)
-        until(
-            partial(lambda pod: "nodeName" in world.pod(pod)["spec"], pod=name),
-            CHANCE,
-            partial(lambda pod: f"{pod} has missed its chance: {world.why_pending(pod)}", pod=name),
-        )
-        assert world.pod(name)["spec"]["nodeName"] == hollow.name_of(free)
+        try:
+            until(
+                partial(lambda pod: "nodeName" in world.pod(pod)["spec"], pod=name),
+                CHANCE,
+                partial(
+                    lambda pod: f"{pod} has missed its chance: {world.why_pending(pod)}", pod=name
+                ),
+            )
+        except SandboxError as error:
+            missed.append(str(error))
+            assert len(missed) <= MISSED, missed
+        else:
+            assert world.pod(name)["spec"]["nodeName"] == hollow.name_of(free)
         scheduling.delete_pods(world.api, NAMESPACE)

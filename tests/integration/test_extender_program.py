@@ -89,7 +89,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def prepared(api_server: ApiServer) -> Iterator[ApiServer]:
+def prepared(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[ApiServer]:
     api_server.create_namespace(NAMESPACE)
     for name, free in ((GOOD, 3000), (FULL, 100)):
         made = node(name, free)

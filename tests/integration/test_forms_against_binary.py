@@ -37,6 +37,11 @@ _OF_FILES = (
 )  # fmt: skip
 """Flags whose files the test does not have, or that a form may set to any port."""
 
+SECONDS = 600
+"""For a start of the program: `make test` runs this file on idle processor time."""
+
+pytestmark = pytest.mark.timeout(1800, func_only=True)
+
 Start = Callable[[Any, list[str]], "subprocess.CompletedProcess[str]"]
 
 
@@ -90,7 +95,7 @@ def start(kube_scheduler_binary: Path, tmp_path: Path) -> Start:
             [str(kube_scheduler_binary), *flags, f"--config={file}", *last],
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=SECONDS,
             check=False,
         )
 
@@ -100,7 +105,7 @@ def start(kube_scheduler_binary: Path, tmp_path: Path) -> Start:
 @pytest.fixture
 def version(kube_scheduler_binary: Path) -> Version:
     command = [str(kube_scheduler_binary), "--version"]
-    return Version.parse(subprocess.check_output(command, text=True, timeout=50).split()[-1])
+    return Version.parse(subprocess.check_output(command, text=True, timeout=SECONDS).split()[-1])
 
 
 def flags_of(command: CommandLine | None) -> dict[str, list[str]]:

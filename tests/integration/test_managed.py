@@ -53,7 +53,7 @@ class World(PlayedCluster):
     flags: tuple[str, ...] = (
         "--platform=managed",
         "--pending-pods-interval=5",
-        "--upgrade-delay=3",
+        "--upgrade-delay=10",
     )
     platform = "managed"
     named_image = False
@@ -135,6 +135,7 @@ class World(PlayedCluster):
 
     def restart(self, *flags: str) -> None:
         """End the operator and start it with other flags."""
+        self.start()  # where it has lost its Lease meanwhile
         assert self.operator.stop() == 0
         self.operator.process = None
         self.flags = flags  # of this world
@@ -260,7 +261,7 @@ def test_the_platform_never_changes_by_itself(world: World) -> None:
     """A node that looks like kubeadm's changes nothing, also for an operator without --platform."""
     world.node("cp", "v1.35.4", **{"node-role.kubernetes.io/control-plane": ""})
     world.proxy.version = "v1.35.4"
-    world.restart("--pending-pods-interval=5", "--upgrade-delay=3")
+    world.restart("--pending-pods-interval=5", "--upgrade-delay=10")
     world.wait(
         lambda: world.own("PlatformChanged")[0] == "True", 60, lambda: world.own("PlatformChanged")
     )

@@ -31,12 +31,14 @@ from ..configurations.compare import different, only_when_it_elects
 from ..configurations.files import file, files
 from ..seeds import SEED, SOAK
 
-pytestmark = [pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.timeout(7200, func_only=True)]
 
 NUMBER = 20_000 if SOAK else 500
 SAMPLED = list(releases.PINNED.values()) if SOAK else [releases.DEFAULT]
 """Versions whose real program is started; the others are only built for `make test-versions`."""
 SAMPLE = 40
+SECONDS = 600
+"""For a start of the program: `make test` runs this file on idle processor time."""
 
 
 @pytest.fixture(scope="module", params=releases.PINNED.values())
@@ -109,7 +111,7 @@ def test_the_reader_answers_as_the_program_does(
         done = subprocess.run(
             [program, f"--config={path}", f"--write-config-to={out}", "--secure-port=0",
              "--master=https://127.0.0.1:1"],
-            capture_output=True, timeout=50, check=False,
+            capture_output=True, timeout=SECONDS, check=False,
         )  # fmt: skip
         expected = read(out.read_bytes())[0][0].root.data if done.returncode == 0 else None
         assert completed_by(reader, content)[0] == expected, f"{SEED}/{index}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.engine.handlers import registry
 from kube_scheduler_operator.engine.intake import Intake
@@ -25,6 +27,8 @@ LABELS = {
     OLDER: {MASTER: "true"},
     WORKER: {},
 }
+
+pytestmark = pytest.mark.usefixtures("nodes_of_ones_own")
 
 
 class World:

@@ -161,8 +161,8 @@ def _wait_for_policies(world: World) -> None:
         def refused(kind: str = kind, spec: Any = spec) -> bool:
             try:
                 name = world.write(world.api, kind, spec)
-            except ApiError:
-                return True
+            except ApiError as error:
+                return error.code in _REFUSED
             if kind in SINGLE:
                 world.write(world.api, kind, {"unsupportedConfigOverrides": None})
             else:
@@ -175,13 +175,14 @@ def _wait_for_policies(world: World) -> None:
         label = {"metadata": {"labels": {"probe": str(time.monotonic_ns())}}}
         try:
             world.account(names.LOAD_ANNOTATOR).request("PATCH", f"/api/v1/nodes/{NODE}", label)
-        except ApiError:
-            return True
+        except ApiError as error:
+            return error.code in _REFUSED
         return False
 
     world.wait(patched, 300, "no policy is in force for nodes")
 
 
+_REFUSED = (403, 422)  # not what an API server answers that is busy or does not answer
 _HOST = {"name": "host", "hostPath": {"path": "/"}}
 
 

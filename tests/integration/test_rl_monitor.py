@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .played_nodes import change
+from .played_nodes import change, make_node
 
 if TYPE_CHECKING:
     from .conftest import ApiServer
@@ -24,12 +24,21 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 NAMESPACE = "rl-monitor-test"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 STATE = f"/api/v1/namespaces/{NAMESPACE}/configmaps/rl-priority-state"
+NODES = ("node-a", "node-b")
+
+pytestmark = pytest.mark.timeout(180, func_only=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def namespace(api_server: ApiServer) -> Iterator[None]:
+def namespace(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[None]:
+    """And nodes: a controller removes Pods of nodes that do not exist, after 40 s."""
     api_server.create_namespace(NAMESPACE)
+    for name in NODES:
+        make_node(api_server, name, {})
     yield
+    api_server.request("DELETE", PODS, {"gracePeriodSeconds": 0})
+    for name in NODES:
+        api_server.request("DELETE", f"/api/v1/nodes/{name}")
     api_server.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
 
 

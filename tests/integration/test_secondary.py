@@ -168,8 +168,8 @@ def test_a_refused_configuration_never_replaces_a_good_one(world: World, mine: s
     )
     outcomes = {entry["outcome"] for entry in world.status(mine)["history"]}
     assert outcomes == {"installed", "refused"}
-    world.put(mine, config={"parallelism": 4})
     world.refuses = lambda hash_: ""
+    world.put(mine, config={"parallelism": 4})
     assert world.wait_installed(mine) != good
     assert world.condition(mine, "Degraded")[0] == "False"
 
@@ -294,7 +294,7 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
             lambda: (
                 f'{socket.gethostname()} serves "{mine}"' in world.message_of("UnknownScheduler")
             ),
-            30,
+            90,  # the operator pauses twenty times as long as its previous poll took
         )
         text = log.read_text()
         assert "forbidden" not in text.lower(), text[-3000:]
@@ -325,7 +325,7 @@ def test_a_pod_with_an_unknown_scheduler_name_gets_an_event(world: World) -> Non
     try:
         selector = "involvedObject.name%3Dwithout-scheduler,reason%3DNoSuchScheduler"
         path = f"/api/v1/namespaces/default/events?fieldSelector={selector}"
-        world.wait(lambda: world.get(path)["items"] != [])
+        world.wait(lambda: world.get(path)["items"] != [], 120)
         (event,) = world.get(path)["items"]
         assert 'no scheduler serves spec.schedulerName "missing"' in event["message"]
         world.wait(lambda: "missing" in world.message_of("PodsWithoutScheduler"), 30)

@@ -18,7 +18,7 @@ from kube_scheduler_operator.secondary.content import pod_template
 from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
 
 from .conftest import ApiServer
-from .played_nodes import make_node
+from .played_nodes import make_node, until_known
 
 SECONDS = 40
 NAMESPACE = "spread"
@@ -26,6 +26,8 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SCHEDULER = "spreads"
 ZONE = "topology.kubernetes.io/zone"
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
+
+pytestmark = pytest.mark.timeout(240, func_only=True)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def api(
         "profiles": [{"schedulerName": SCHEDULER}],
     }
     (folder / "config.json").write_text(json.dumps(config))
-    api_server.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    api_server.create_namespace(NAMESPACE)
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [str(kube_scheduler_binary), f"--config={folder / 'config.json'}", "--secure-port=0"],
@@ -70,11 +72,15 @@ def group(api: ApiServer) -> Iterator[str]:
 
 
 def make_nodes(api: ApiServer, group: str, zones: Mapping[str, str]) -> None:
-    """Nodes of a group: the first has sixteen times the room of the others, and so draws all."""
+    """Nodes of a group: the first has sixteen times the room of the others, and so draws all.
+
+    The scheduler knows them afterwards.
+    """
     for number, (name, zone) in enumerate(zones.items()):
         labels = {"group": group, **({ZONE: zone} if zone else {})}
         cpu, memory = ("4", "8Gi") if number else ("64", "128Gi")
         make_node(api, name, {}, labels, cpu, memory)
+    until_known(api, list(zones)[-1], PODS, SCHEDULER)
 
 
 def placed(api: ApiServer, group: str, replicas: int, **spec: Any) -> Counter[str]:

@@ -43,11 +43,12 @@ from kube_scheduler_operator.simulate.run import Run, RunOptions
 from kube_scheduler_operator.simulate.world import World
 
 from ..seeds import SEED, SOAK, number
-from .conftest import ApiServer, RefusedError
+from .conftest import TEST_SECONDS, ApiServer, RefusedError
 from .played_nodes import is_taken_up, until
 from .simulated_worlds import NAMESPACES, PRIORITIES, WAITING_CLASS, GeneratedWorld, generate
 
-SECONDS: Final = 30
+SECONDS: Final = 150
+"""For the simulation of a world, which waits for each decision of the cluster."""
 COUNT: Final = number("KSO_WORLDS", 30, soak=300)
 _TYPES: Final = {
     "GET": "application/json",
@@ -109,7 +110,8 @@ class Client:
 
     def __init__(self, api: ApiServer) -> None:
         self.kubeconfig = api.kubeconfig
-        self._connection = HTTPSConnection(urlsplit(api.url).netloc, timeout=10, context=api.tls)
+        host = urlsplit(api.url).netloc
+        self._connection = HTTPSConnection(host, timeout=TEST_SECONDS, context=api.tls)
 
     def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         content = None if body is None else json.dumps(body)
@@ -148,15 +150,18 @@ class Cluster:
             self._create(path, obj)
         for pod in self._world.running:
             self._create(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)
-        until(self._ready, "the nodes are not ready or the claims not bound")
+        until(self._ready, "controllers have not done their part")
 
     def _create(self, path: str, obj: Mapping[str, Any]) -> None:
         self._made.append(f"{path}/{obj['metadata']['name']}")
         self._api.request("POST", path, dict(obj))
 
     def _ready(self) -> bool:
-        """Controllers have done what they do with new nodes and claims."""
+        """Controllers have done what they do with new nodes, volumes and claims."""
         if not all(map(is_taken_up, self._api.request("GET", "/api/v1/nodes")["items"])):
+            return False
+        volumes = self._api.request("GET", "/api/v1/persistentvolumes")["items"]
+        if any(volume["status"].get("phase", "Pending") == "Pending" for volume in volumes):
             return False
         path = f"/api/v1/namespaces/{NAMESPACES[0]}/persistentvolumeclaims"
         claims = self._api.request("GET", path)["items"]

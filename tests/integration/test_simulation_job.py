@@ -42,6 +42,8 @@ EXAMPLE = REPOSITORY / "docs" / "examples" / "simulations.yaml"
 NODE = f"node-of-{NAMESPACE}"
 OPERAND = Operand("registry.invalid/kube-scheduler:v1.35.4", ("kube-scheduler",))
 
+pytestmark = pytest.mark.timeout(180, func_only=True)
+
 
 @pytest.fixture(scope="module")
 def installed(
@@ -107,7 +109,7 @@ def objects(server: ApiServer) -> list[dict[str, Any]]:
     return [item for path in paths for item in server.request("GET", path)["items"]]
 
 
-async def until(met: Callable[[], Any], seconds: float = 20.0) -> Any:
+async def until(met: Callable[[], Any], seconds: float = 40.0) -> Any:
     end = time.monotonic() + seconds
     for _ in range(10_000):
         if found := await asyncio.to_thread(met):
@@ -126,7 +128,8 @@ def kubelet(server: ApiServer) -> bool:
     for pod in pods(server):
         if "deletionTimestamp" in pod["metadata"]:
             path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}"
-            server.request("DELETE", path, {"gracePeriodSeconds": 0})
+            with suppress(RefusedError):  # where it is gone already
+                server.request("DELETE", path, {"gracePeriodSeconds": 0})
     return not objects(server)
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,8 @@ BY_HAND = {
     "leaderElection": {"leaderElect": True},
 }
 """As in the documentation: the Lease is not set."""
+
+pytestmark = pytest.mark.timeout(180, func_only=True)
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def api(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[ApiServer]:
     paths = (MAIN, OWN, f"/api/v1/nodes/{NODE}")
     _forget(api_server, *paths)
     with suppress(RefusedError):
-        api_server.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        api_server.create_namespace(NAMESPACE)
     make_node(api_server, NODE, {})
     yield api_server
     api_server.request("DELETE", f"{CORE}/pods", {"gracePeriodSeconds": 0})
@@ -275,12 +278,25 @@ def test_by_hand_it_cannot_authenticate_clients_of_its_metrics(
 def test_by_hand_replicas_without_leader_election_all_place_every_pod(
     api: ApiServer, start: Any
 ) -> None:
-    alone = {**BY_HAND, "leaderElection": {"leaderElect": False}}
+    own = ("only-0", "only-1")  # profiles by which each can be asked
+    configs = [
+        {
+            **BY_HAND,
+            "leaderElection": {"leaderElect": False},
+            "profiles": [{"schedulerName": NAME}, {"schedulerName": name}],
+        }
+        for name in own
+    ]
     target = Target(Gates(Version.parse(api.request("GET", "/version")["gitVersion"])))
-    replicas = [ConfiguredScheduler(f"replica {number}", alone, target) for number in (1, 2)]
+    replicas = [
+        ConfiguredScheduler(f"replica {number}", config, target)
+        for number, config in enumerate(configs)
+    ]
     assert [each.reason for _, each in warnings_between(replicas)] == [SAME_SCHEDULER_NAME]
-    both = [start(alone, api.kubeconfig) for _ in replicas]
-    time.sleep(PATIENCE / 2)  # both must have begun to watch
+    both = [start(config, api.kubeconfig) for config in configs]
+    for name, scheduler in zip(own, both, strict=True):  # both must have begun to watch
+        first = ask(api, name, name)
+        until(partial(bound, first), scheduler.output)
     pods = [ask(api, f"pod-{number}") for number in range(60)]
     until(lambda: all(bound(pod) for pod in pods), both[0].output)
     until(

@@ -6,7 +6,6 @@ whether and where a pod is bound; rejections by a kubelet are in tests/e2e.
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import subprocess
@@ -30,7 +29,7 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.schedulerconfig.warnings import config_warnings
 
 from .conftest import ApiServer
-from .played_nodes import change, make_node
+from .played_nodes import change, make_node, until_known
 
 NAMESPACE = "warnings"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -55,6 +54,8 @@ SAFETY: dict[str, dict[str, Any]] = {
     "NodeAffinity": {"pod": {"selector": {"no-node": "has-this"}}},
 }
 """Filter -> the node and the pod that only it keeps apart; `also`: it, and another one."""
+
+pytestmark = pytest.mark.timeout(180, func_only=True)
 
 
 def profile(name: str, **points: Any) -> dict[str, Any]:
@@ -108,8 +109,7 @@ def scheduler(
     """A running kube-scheduler; its log."""
     folder = tmp_path_factory.mktemp("scheduler")
     (folder / "config.json").write_text(json.dumps(config))
-    names = {"metadata": {"name": NAMESPACE}}
-    api_server.request("POST", "/api/v1/namespaces", names)
+    api_server.create_namespace(NAMESPACE)
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [
@@ -177,13 +177,14 @@ def outcome(api: ApiServer, name: str) -> tuple[str, str]:
 
 @pytest.fixture
 def nodes(api_server: ApiServer, scheduler: Path) -> Iterator[Any]:
-    """Creates the only nodes of the cluster; deletes them with all pods at the end."""
+    """Creates the only nodes, known to the scheduler; deletes them with all pods at the end."""
     made: list[str] = []
 
     def make(*names: str, **spec: Any) -> None:
         for name in names:
             made.append(name)
             make_node(api_server, name, spec)
+        until_known(api_server, names[-1], PODS, SOUND)
 
     yield make
     api_server.request("DELETE", PODS, {"gracePeriodSeconds": 0})
@@ -225,6 +226,7 @@ def test_a_cordoned_node_has_a_taint_as_well(nodes: Any, api_server: ApiServer) 
         time.sleep(0.1)
         node = api_server.request("GET", "/api/v1/nodes/bad")
         taints = [each["key"] for each in node["spec"].get("taints", [])]
+    until_known(api_server, "bad", PODS, SOUND)
     make_pod(api_server, "tainted", TAINTED)
     where, why = outcome(api_server, "tainted")
     assert where == ""
@@ -251,12 +253,6 @@ def test_only_large_images_distinguish_nodes(
     path = "/api/v1/nodes/has"
     change(api_server, path, "/status", lambda node: node["status"].update(images=images))
     nodes("has-not")
-    # Nodes come in the order of their changes: who knows this one knows the images of the first.
-    for number in itertools.count():
-        make_pod(api_server, f"any-{number}", IMAGES)
-        outcome(api_server, f"any-{number}")
-        if scores(scheduler, f"any-{number}") == {"has": 0, "has-not": 0}:
-            break
     for name in sizes:
         kind = name.partition("/")[2].partition(":")[0]
         make_pod(api_server, kind, IMAGES, image=name)
@@ -277,7 +273,7 @@ def test_spreading_outvotes_packing(
     spec = {"selector": {"app": name}, "ports": [{"port": 80}]}
     service = {"metadata": {"name": name}, "spec": spec}
     api_server.request("POST", f"/api/v1/namespaces/{NAMESPACE}/services", service)
-    time.sleep(1)  # until the scheduler knows the Service
+    time.sleep(3)  # until the scheduler knows the Service
     used = []
     for number in range(4):
         make_pod(api_server, f"{name}-{number}", name, cpu="500m", app=name)

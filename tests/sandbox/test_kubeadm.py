@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import yaml
 from cluster import images, kubeadm, load_balancer, model, node_files, releases
 from cluster.archive import Image
 from cluster.model import Sandbox
+from cluster.scheduling import free_port
 
 BOX = Sandbox("dev", 2, model.make_nodes("dev", 2, 1), kubernetes="v1.35.4", kubeadm=True)
 FIRST, SECOND, WORKER = BOX.nodes
@@ -32,12 +31,11 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
     return commands
 
 
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+def free_ports(count: int) -> set[int]:
+    found: set[int] = set()
+    while len(found) < count:
+        found.add(free_port())
+    return found
 
 
 def documents(path: Path) -> list[dict[str, Any]]:

@@ -169,7 +169,7 @@ def clocks_of_nodes_are_trusted(patch: Patch) -> None:
     [versions_are_trusted, writes_are_repeated_at_once, clocks_of_nodes_are_trusted],
     ids=lambda bug: bug.__name__,
 )
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_planted_bug_is_caught_among_troubles(
     bug: Callable[[Patch], None],
     monkeypatch: Patch,
@@ -212,7 +212,7 @@ LIKELY: dict[Callable[[Patch], None], int] = {
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_planted_bug_is_caught(
     bug: Callable[[Patch], None],
     caught_by: str,

@@ -1,4 +1,4 @@
-"""Random histories: 2,000 of them, 20,000 with KSO_SOAK.
+"""Random histories: 1,000 of them, 20,000 with KSO_SOAK.
 
 KSO_HISTORIES=N plays N of them, KSO_SEED=S the one that failed.
 """
@@ -13,7 +13,7 @@ import pytest
 from ..seeds import chunks, number
 from .histories import play
 
-CHUNKS = chunks(number("KSO_HISTORIES", 2_000, soak=20_000), 10)
+CHUNKS = chunks(number("KSO_HISTORIES", 1_000, soak=20_000), 10)
 
 
 @pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
