@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -27,6 +28,12 @@ log = logging.getLogger(__name__)
 
 INTERVAL: Final = 5.0
 """Seconds between two looks, while a SecondaryScheduler has `spec.assign`."""
+
+FIRST_INTERVAL: Final = 0.5
+"""Seconds between two looks of a process that starts, until it knows what applies assignments."""
+
+STARTING: Final = 30.0
+"""Seconds during which a process counts as one that starts."""
 
 
 class WayPoller:
@@ -50,10 +57,12 @@ class WayPoller:
 
     async def run(self, api: ApiClient) -> None:
         """Poll until cancelled."""
+        began = time.monotonic()
         while True:
             if self._asked():
                 await self.poll(api)
-            await asyncio.sleep(INTERVAL)
+            starts = self.way is None and time.monotonic() - began < STARTING
+            await asyncio.sleep(FIRST_INTERVAL if starts else INTERVAL)
 
     async def poll(self, api: ApiClient) -> None:
         """Look once; an error leaves the last result."""

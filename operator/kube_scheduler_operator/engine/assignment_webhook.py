@@ -39,6 +39,7 @@ from ..secondary.admission_review import (
 from ..telemetry.certificate import CertificateError, ServingCertificate
 from ..telemetry.connections import Listener
 from ..telemetry.issued_certificate import Issued, issue
+from .assignment_way import STARTING
 from .webhook_certificates import (
     CERTIFICATE,
     DAYS,
@@ -73,6 +74,12 @@ REMEMBERED: Final = 1024
 
 INTERVAL: Final = 5.0
 """Seconds between two looks at the certificates."""
+
+FIRST_INTERVAL: Final = 0.5
+"""Seconds between two looks of a process that starts, until it listens."""
+
+DRAIN_SECONDS: Final = 3.0
+"""How long a process that ends still listens: until no API server sends it requests any more."""
 
 
 class NamespaceLabels:
@@ -154,6 +161,7 @@ class AssignmentWebhook:
     ) -> None:
         """Serve while the configuration exists; `leading` writes certificates while it leads."""
         self._api = api
+        began = time.monotonic()
         try:
             while True:
                 try:
@@ -163,9 +171,15 @@ class AssignmentWebhook:
                     self._report(str(error))
                 except Exception as error:  # the next look may succeed
                     contained("webhook", names.ASSIGNMENT, error)
-                await asyncio.sleep(INTERVAL)
+                starts = not self.port and time.monotonic() - began < STARTING
+                await asyncio.sleep(FIRST_INTERVAL if starts else INTERVAL)
         finally:
             await self.stop()
+
+    async def drain(self) -> None:
+        """Listen for a little longer, if it does: API servers learn later that the Pod ends."""
+        if self.port:
+            await asyncio.sleep(DRAIN_SECONDS)
 
     async def _keep(
         self, api: ApiClient, leading: ApiClient | None, now: Callable[[], datetime]

@@ -50,7 +50,7 @@ from ..telemetry.authorize import cached, delegated
 from ..telemetry.certificate import ServingCertificate
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import TelemetryServer
-from .assignment_way import WayPoller
+from .assignment_way import STARTING, WayPoller
 from .assignment_webhook import WEBHOOK_PORT, AssignmentWebhook
 from .detect_platform import decide_platform, read_record
 from .executor import Executor
@@ -143,6 +143,7 @@ class Operator:
         )
         # A container that restarts in its Pod keeps its identity and need not wait for the Lease.
         self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
+        self._began = time.monotonic()
         self._last_error = ""
         self._restored_at: datetime | None = None
         self._executor: Executor | None = None
@@ -201,8 +202,9 @@ class Operator:
                 discovering.cancel()
                 deciding.cancel()
                 looking.cancel()
-                applying.cancel()
                 await elector.release()
+                await self._webhook.drain()
+                applying.cancel()
                 tasks = (acquiring, discovering, deciding, watching, looking, applying)
                 await asyncio.gather(*tasks, return_exceptions=True)
                 if server is not None:
@@ -600,14 +602,32 @@ class Operator:
         if self._elector is None:
             return {"start": "the operator is starting"}
         if not self._elector.is_leader:
-            return {"leader-election": None}  # a standby is ready to take over
+            # A standby is ready to take over; it serves the webhook as the leader does.
+            return {"leader-election": None, "webhook": self._webhook_problem()}
         if self._watcher is None:
             return {"watches": "waiting for the API server"}
         missing = ", ".join(map(str, self._store.unsynced(self._watcher.streams)))
         return {
             "watches": f"waiting for the first list of {missing}" if missing else None,
             "reconcile": self._reconcile_problem(),
+            "webhook": self._webhook_problem(),
         }
+
+    def _webhook_problem(self) -> str | None:
+        """Why Pods would not be assigned by this process, which starts; None if they would.
+
+        A Service with a replica that does not listen loses assignments, so a Deployment must not
+        replace the next replica before. What takes longer than a start is reported elsewhere.
+        """
+        if time.monotonic() - self._began > STARTING:
+            return None
+        if not self._synced:
+            return "waiting for the first lists, which show whether Pods are assigned"
+        if not self._assigning() or self._webhook.port:
+            return None
+        if self._ways.configuration is not None:
+            return "it does not listen yet"
+        return "looking for what applies spec.assign" if self._ways.way is None else None
 
     def _reconcile_problem(self) -> str | None:
         """Why this process does not do its work; None if it does, or fails for a short time."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.engine import assignment_way
 from kube_scheduler_operator.engine.assignment_way import WayPoller
 from kube_scheduler_operator.kube.errors import (
     ApiError,
@@ -107,3 +109,21 @@ async def test_an_operator_that_may_not_look_reports_that() -> None:
     await poller.poll(api)
     assert poller.way is AssignmentWay.UNREADABLE
     assert poller.configuration is None
+
+
+async def test_a_process_that_starts_looks_as_soon_as_something_is_assigned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(assignment_way, "FIRST_INTERVAL", 0.01)
+    assigned: list[str] = []
+    poller, api = WayPoller(lambda: bool(assigned), lambda: None), Api(WEBHOOK)
+    running = asyncio.create_task(poller.run(api))  # type: ignore[arg-type] # the API is played
+    try:
+        await asyncio.sleep(0.05)
+        assert poller.way is None
+        assigned.append("packed")
+        async with asyncio.timeout(assignment_way.INTERVAL - 1):
+            while poller.way is None:  # noqa: ASYNC110 - it depends on another task's progress
+                await asyncio.sleep(0.01)
+    finally:
+        running.cancel()

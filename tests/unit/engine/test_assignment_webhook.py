@@ -306,6 +306,36 @@ async def test_it_listens_while_its_configuration_exists(webhook: Webhook) -> No
     assert await webhook.scheduler_of() == "packed"
 
 
+async def test_a_process_that_starts_listens_without_delay(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "INTERVAL", 1_000.0)
+    monkeypatch.setattr(module, "FIRST_INTERVAL", 0.01)
+    configuration, cluster.configuration = cluster.configuration, None
+    async with Webhook(cluster).running() as replica:
+        await asyncio.sleep(0.05)
+        cluster.configuration = configuration
+        await replica.until(lambda: replica.server.port != 0)
+
+
+async def test_a_process_that_ends_listens_for_a_little_longer(
+    webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DRAIN_SECONDS", 60.0)
+    draining = asyncio.create_task(webhook.server.drain())
+    assert await webhook.scheduler_of() == "packed"
+    assert not draining.done()
+    draining.cancel()
+
+
+async def test_a_process_that_does_not_listen_ends_at_once(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DRAIN_SECONDS", 60.0)
+    async with asyncio.timeout(30):
+        await Webhook(cluster).server.drain()
+
+
 async def test_a_standby_serves_the_leaders_certificate_and_writes_nothing(
     cluster: Cluster,
 ) -> None:

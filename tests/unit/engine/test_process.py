@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,10 +14,12 @@ from kube_scheduler_operator.base.platform import MANAGED, Platform
 from kube_scheduler_operator.base.recognition import NodeMarks, Remembered, decide, recognize
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine import process
+from kube_scheduler_operator.engine.assignment_way import STARTING
 from kube_scheduler_operator.engine.followed_version import FollowedVersion
 from kube_scheduler_operator.engine.process import FAILING_SECONDS, Operator, OperatorOptions
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES
+from kube_scheduler_operator.model.snapshot import AssignmentWay
 
 from ..kube.conftest import FakeApi
 from ..kube.conftest import api as api
@@ -50,6 +54,42 @@ def test_readyz_reports_that_no_reconcile_succeeds(
     operator._reconciled_at = None if reconciled is None else now - reconciled
     operator._succeeded_at = None if succeeded is None else now - succeeded
     assert operator._reconcile_problem() == problem
+
+
+@pytest.mark.parametrize(
+    ("age", "synced", "assigning", "port", "configuration", "way", "problem"),
+    [
+        pytest.param(1.0, False, True, 0, None, None, "waiting for the first lists", id="start"),
+        pytest.param(1.0, True, False, 0, None, None, None, id="nothing-is-assigned"),
+        pytest.param(1.0, True, True, 0, None, None, "looking for what applies", id="unknown"),
+        pytest.param(1.0, True, True, 0, {}, None, "it does not listen yet", id="untrusted"),
+        pytest.param(1.0, True, True, 0, {}, "WEBHOOK", "it does not listen yet", id="starts"),
+        pytest.param(1.0, True, True, 9, {}, "WEBHOOK", None, id="listens"),
+        pytest.param(1.0, True, True, 0, None, "POLICY", None, id="policy"),
+        pytest.param(1.0, True, True, 0, None, "UNREADABLE", None, id="forbidden"),
+        pytest.param(STARTING + 1, True, True, 0, {}, "WEBHOOK", None, id="not-a-start"),
+        pytest.param(STARTING + 1, False, True, 0, None, None, None, id="api-is-away"),
+    ],
+)
+def test_readyz_of_a_process_that_starts_waits_until_it_assigns_pods(
+    monkeypatch: pytest.MonkeyPatch,
+    age: float,
+    synced: bool,
+    assigning: bool,
+    port: int,
+    configuration: Any,
+    way: str | None,
+    problem: str | None,
+) -> None:
+    operator = object.__new__(Operator)
+    monkeypatch.setattr(Operator, "_synced", property(lambda _: synced))
+    monkeypatch.setattr(Operator, "_assigning", lambda _: assigning)
+    applied = AssignmentWay[way] if way else None
+    known: Any = SimpleNamespace(way=applied, configuration=configuration)
+    listener: Any = SimpleNamespace(port=port)
+    operator._began, operator._ways, operator._webhook = time.monotonic() - age, known, listener
+    found = operator._webhook_problem()
+    assert found == problem if problem is None else (found or "").startswith(problem)
 
 
 @pytest.mark.parametrize(
