@@ -22,7 +22,7 @@ import pytest
 from cluster import images, model, operator, releases
 from cluster.api import ApiError
 from cluster.console import run
-from cluster.observe import until
+from cluster.observe import OPERATOR_NAMESPACE, until
 from kube_scheduler_operator.base import names
 
 from .conftest import (
@@ -39,6 +39,8 @@ from .faults import dead, pids_of
 PACKED, DEFAULT = "packed", "default-scheduler"
 SELECTED, OTHER = "team-packed", "team-other"
 REPLICAS = 6
+LOST = 3
+"""Calls of the webhook that a busy machine may not answer within the second that it has."""
 NEWEST = releases.PINNED[max(releases.PINNED)]
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 AKS = "/apis/aks.azure.com/v1alpha1/schedulerconfigurations/upstream"
@@ -247,6 +249,23 @@ def test_with_the_operator_away_no_pod_is_refused_or_waits(assigned: Assigned) -
     finally:
         assigned.api.request("PATCH", scale, {"spec": {"replicas": 2}})
     until(assigned.assigning, 90, lambda: f"{assigned.condition_of(names.ASSIGNED)}")
+
+
+def test_while_the_operators_pods_are_replaced_new_pods_are_assigned(assigned: Assigned) -> None:
+    """As in every upgrade of it. A Service with a Pod that does not listen loses assignments."""
+    old, found = set(assigned.operators), Counter[str]()
+    restart = ("rollout", "restart", f"deployment/{names.PROGRAM}")
+    assigned.kubectl("-n", OPERATOR_NAMESPACE, *restart)
+    replaced = 0.0
+    deadline = time.monotonic() + 180
+    while not replaced or time.monotonic() - replaced < 10:
+        assert time.monotonic() < deadline, f"not replaced: {old & set(assigned.operators)}"
+        found[assigned.scheduler_of_new()] += 1
+        if not replaced and not old & set(assigned.operators):
+            replaced = time.monotonic()
+        time.sleep(0.1)
+    print(f"{assigned.way}: while the operator's Pods are replaced: {dict(found)}")
+    assert found[DEFAULT] <= LOST, found
 
 
 def test_without_webhook_or_policy_pods_go_to_the_default_scheduler(assigned: Assigned) -> None:

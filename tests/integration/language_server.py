@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster import npm_packages
+
+SECONDS = 300
+"""How long a server may run, for all tests of a file."""
 
 
 @dataclass
@@ -101,6 +105,9 @@ def language_server(folder: Path, **settings: Any) -> Iterator[LanguageServer]:
     own = {"schemaStore": {"enable": False}, "validate": True, "completion": True, **settings}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         server = LanguageServer(process, own)
+        # Reads have no time-out of their own.
+        limit = threading.Timer(SECONDS, process.kill)
+        limit.start()
         try:
             capabilities = {"workspace": {"configuration": True}}
             server.request(
@@ -111,4 +118,5 @@ def language_server(folder: Path, **settings: Any) -> Iterator[LanguageServer]:
             server.notify("workspace/didChangeConfiguration", {"settings": {"yaml": own}})
             yield server
         finally:
+            limit.cancel()
             process.kill()

@@ -632,7 +632,7 @@ def test_an_interrupted_self_test_leaves_no_pod(world: World, sent: signal.Signa
     try:
         until(lambda: _tests(world), 30, "it creates no Pod")
         process.send_signal(sent)
-        assert process.wait(20) == 128 + sent
+        assert process.wait(40) == 128 + sent
     finally:
         process.kill()
-    until(lambda: _tests(world) == [], 5, "a Pod is left")
+    until(lambda: _tests(world) == [], 30, "a Pod is left")
