@@ -81,6 +81,9 @@ class Extender:
         return float(row["used"]["cpu"])
 
 
+pytestmark = pytest.mark.timeout(180, func_only=True)
+
+
 def until(condition: Callable[[], object]) -> None:
     end = time.monotonic() + 45
     while not condition():
