@@ -104,17 +104,19 @@ class ValidationReport:
             third = known_scheduler(item.reader)
             shown = item.version or third
             volcano = volcano_of_image(item.reader.image) if item.reader else None
+            is_changed = item.reader is not None and item.reader.kustomized
+            change = ", which a Kustomization sets" if is_changed else ""
             if volcano is not None and item.place is not None and is_volcano(item.value):
                 owner = item.place.owner
                 label = item.reader.label if item.reader else owner
-                source = f", as in the image of {label}" if label != owner else ""
+                source = f", as in the image of {label}{change}" if label != owner else ""
                 found[owner] = f"{owner} was checked for Volcano {volcano.version}{source}"
             elif (item.place or item.reader) and shown is not None and not is_volcano(item.value):
                 owner = item.place.owner if item.place else item.file
                 version = item.version.short if item.version else ""
                 reader = item.reader
                 image = reader is not None and reader.image and reader.label != owner
-                source = f", as in the image of {reader.label}" if reader and image else ""
+                source = f", as in the image of {reader.label}{change}" if reader and image else ""
                 what = f"kube-scheduler {version}"
                 if third is not None:
                     what = f"{third.name} {third.version} (kube-scheduler {third.kubernetes.short})"

@@ -85,6 +85,7 @@ class CommandLine:
         mounts: the files in its container; None: unknown.
         image: of its container; empty: unknown.
         image_at: of that image in the document.
+        kustomized: whether a Kustomization of the run sets the image, and not the document.
         version: of Kubernetes, if the document shows it otherwise than in the image.
         namespace: of its Pod; empty: unknown.
         account: the ServiceAccount of its Pod; empty: a static Pod, or no Pod.
@@ -100,6 +101,7 @@ class CommandLine:
     mounts: tuple[Mount, ...] | None = None
     image: str = ""
     image_at: Path = ()
+    kustomized: bool = False
     version: Version | None = None
     namespace: str = ""
     account: str = ""

@@ -322,7 +322,7 @@ def with_image(command: CommandLine, image: str) -> CommandLine:
     """The scheduler of a workload in another image; those of other documents stay."""
     if image == command.image or not {"containers", "initContainers"} & set(command.image_at):
         return command
-    return replace(command, image=image, version=_version(image))
+    return replace(command, image=image, version=_version(image), kustomized=True)
 
 
 def _version(image: str) -> Version | None:
