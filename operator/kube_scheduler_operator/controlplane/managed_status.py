@@ -24,7 +24,7 @@ from ..status.conditions import (
     merge_conditions,
     problem_condition,
 )
-from ..status.generations import merge_generations
+from ..status.generations import observed_generations
 
 STATIC_POD_CONDITIONS: Final = frozenset(
     {
@@ -162,8 +162,7 @@ def managed_status(snapshot: Snapshot, conditions: Sequence[Condition]) -> dict[
         **before,
         "nodeStatuses": [],
         "readyReplicas": ready,
-        "observedGeneration": (snapshot.kubescheduler or {})["metadata"].get("generation", 0),
-        "generations": merge_generations(before.get("generations"), snapshot.scheduler),
+        **observed_generations(before, snapshot.kubescheduler, snapshot.scheduler),
         "version": snapshot.settings.operator_version,
         "conditions": merge_conditions(old, conditions, snapshot.now),
     }

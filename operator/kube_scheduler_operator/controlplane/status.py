@@ -11,7 +11,7 @@ from ..kube.resource import KUBE_SCHEDULERS
 from ..model.plan import Action, Event, Replace
 from ..model.snapshot import Snapshot
 from ..status.conditions import Condition, merge_conditions
-from ..status.generations import merge_generations
+from ..status.generations import observed_generations
 from .revision.revise import RevisionResult
 from .rollout.node_statuses import write_node_status
 from .rollout.observe import Observation
@@ -36,8 +36,7 @@ def status_of(
         status["latestAvailableRevision"] = revised.latest
     status["nodeStatuses"] = [write_node_status(node) for node in result.node_statuses]
     status["readyReplicas"] = sum(pod.ready for pod in observation.operands.values())
-    status["observedGeneration"] = (snapshot.kubescheduler or {})["metadata"].get("generation", 0)
-    status["generations"] = merge_generations(before.get("generations"), snapshot.scheduler)
+    status |= observed_generations(before, snapshot.kubescheduler, snapshot.scheduler)
     status["version"] = snapshot.settings.operator_version
     old = before.get("conditions") or ()
     status["conditions"] = merge_conditions(old, conditions, snapshot.now)
@@ -52,8 +51,7 @@ def removal_status(
     old = before.get("conditions") or ()
     return {
         **before,
-        "generations": merge_generations(before.get("generations"), snapshot.scheduler),
-        "observedGeneration": (snapshot.kubescheduler or {})["metadata"].get("generation", 0),
+        **observed_generations(before, snapshot.kubescheduler, snapshot.scheduler),
         "nodeStatuses": [write_node_status(node) for node in result.node_statuses],
         "conditions": merge_conditions(old, conditions, snapshot.now),
     }

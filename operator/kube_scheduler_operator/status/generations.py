@@ -1,4 +1,4 @@
-"""`status.generations` of KubeScheduler: which Scheduler its status is about."""
+"""Which KubeScheduler and which Scheduler the status of KubeScheduler is about."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ _KEY: Final[Mapping[str, str]] = {
     "namespace": "",
     "name": names.CLUSTER,
 }
+
+
+def observed_generations(
+    before: Mapping[str, Any],
+    kubescheduler: Mapping[str, Any] | None,
+    scheduler: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The fields of the status that say so; `before` is the status so far."""
+    return {
+        "observedGeneration": _generation(kubescheduler or {}),
+        "generations": merge_generations(before.get("generations"), scheduler),
+    }
 
 
 def merge_generations(old: Any, scheduler: Mapping[str, Any] | None) -> list[dict[str, Any]]:
