@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from cluster import cgroups, images
 from cluster.api import ApiError
@@ -42,6 +41,7 @@ from ..workloads import (
     delete,
     node_of,
     own_pods,
+    patient,
     placed,
     pod,
     wait_for,
@@ -68,7 +68,7 @@ pytestmark = pytest.mark.timeout(420, func_only=True)
 
 def _objects(text: str) -> dict[str, dict[str, Any]]:
     """The objects of manifests by their kind."""
-    return {each["kind"]: each for each in yaml.safe_load_all(text)}
+    return {each["kind"]: each for each in patient(text)}
 
 
 def _spec(cluster: Cluster, text: str) -> dict[str, Any]:
@@ -108,7 +108,6 @@ def load(shared_cluster: Cluster, workers: tuple[str, str]) -> Iterator[Cluster]
     objects = _objects(EXAMPLE.read_text())
     objects["LoadPolicy"]["spec"] = _spec(shared_cluster, EXAMPLE.read_text())
     objects["SchedulerExtender"]["spec"]["weight"] = 10  # so that nothing else decides
-    objects["SchedulerExtender"]["spec"]["timeout"] = "5s"  # one that is late is left out
     apply(shared_cluster, *objects.values())
     wait_for(shared_cluster, POLICY, timeout=120, Accepted="True", Available="True")
     wait_for(shared_cluster, f"{SECONDARY_SCHEDULERS}/{NAME}", timeout=120, **WELL)
@@ -367,7 +366,6 @@ def _convert(cluster: Cluster, *arguments: str) -> set[str]:
     text = run(*program, "-f", CRANE / "scheduler-config.yaml", *arguments)
     objects = _objects(text)
     objects["LoadPolicy"]["spec"] = _spec(cluster, text)
-    objects["SchedulerExtender"]["spec"]["timeout"] = "5s"
     apply(cluster, *objects.values())
     wait_for(cluster, POLICY, timeout=120, Accepted="True", Available="True")
     return set(objects)
