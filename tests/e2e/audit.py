@@ -136,6 +136,28 @@ def refusals(sandbox: Sandbox, account: str, since: str) -> list[str]:
     return [str(right) for right in sorted(refused)]
 
 
+def writes(sandbox: Sandbox, since: str) -> dict[str, int]:
+    """What operators wrote since a time as the API writes it, and how often.
+
+    Leases and Events come by time, and are left out.
+    """
+    found: dict[str, int] = {}
+    for event in _events(sandbox):
+        about = event.get("objectRef") or {}
+        if (
+            _account(event).partition(":")[2] in OPERATORS
+            and event["verb"] in ("create", "update", "patch", "delete")
+            and about.get("resource") not in ("leases", "events")
+            and event["requestReceivedTimestamp"] >= since
+            and not about.get("apiGroup", "").endswith(
+                ("authorization.k8s.io", "authentication.k8s.io")
+            )
+        ):
+            key = f"{event['verb']} {_right(event, about).resource} {about.get('name', '')}"
+            found[key] = found.get(key, 0) + 1
+    return found
+
+
 def handed_out(event: Object) -> Iterator[Right]:
     """The right to bind that a request made use of, if it wrote a binding.
 
