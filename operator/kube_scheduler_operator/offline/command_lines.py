@@ -19,7 +19,6 @@ from .leader_election import election_of, has_unknown_election
 from .linking import Readers
 from .mounted_files import check_files
 from .reader_target import known_scheduler, stock_of
-from .volcano.recognition import is_volcano
 
 NO_CONFIG_FLAG: Final = "NoConfigFlag"
 
@@ -27,13 +26,8 @@ NO_CONFIG_FLAG: Final = "NoConfigFlag"
 def check_command(
     item: Item, command: CommandLine, readers: Readers, options: CheckOptions
 ) -> Iterator[Problem]:
-    """Problems of a command line; paths are those of the document.
-
-    Of another program than kube-scheduler, only the file with its configuration is checked.
-    """
+    """Problems of a command line of kube-scheduler; paths are those of the document."""
     if command.program != KUBE_SCHEDULER:
-        yield from check_files(item, command, readers, stock=False)
-        yield from _unread_mount(command, readers)
         return
     version = command.version or (item.place.version if item.place else None)
     gates = replace(options.gates, version=version) if version else options.gates
@@ -104,11 +98,11 @@ def _without_a_file(command: CommandLine, gates: Gates) -> Iterator[Problem]:
 
 
 def _has_configuration(name: str, readers: Readers) -> bool:
-    """Whether a ConfigMap has a configuration, of any scheduler."""
+    """Whether a ConfigMap has a configuration."""
     return any(
         item.place is not None
         and item.place.text is not None
         and item.place.text.name == name
-        and (item.kind == KIND or is_volcano(item.value))
+        and item.kind == KIND
         for item in readers.items
     )

@@ -31,7 +31,7 @@ from .checks import (
     problems_of,
 )
 from .leader_election import election_of, has_unknown_election
-from .reader_target import is_for_volcano, target_of
+from .reader_target import is_read_by_volcano, target_of
 
 PROFILE: Final = SCHEDULER_PROFILES.kind
 EXTENDER: Final = SCHEDULER_EXTENDERS.kind
@@ -43,7 +43,7 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
     """Check KubeSchedulerConfigurations as kube-scheduler does, then for risky settings."""
     checked = Checked()
     for item in items:
-        if is_for_volcano(item, options):
+        if is_read_by_volcano(item):
             checked.problems.append((item, _not_volcanos()))
             continue
         target = target_of(item, options)

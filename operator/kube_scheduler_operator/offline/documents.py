@@ -27,15 +27,13 @@ from .forms.workload import with_image
 from .linking import Readers, names_text
 from .other_files import lacks_its_kind
 from .templates import NOT_RENDERED, template_of
-from .volcano.recognition import DUPLICATE, is_volcano, looks_like_volcano
+from .volcano import is_volcano, looks_like_volcano
 
 SYNTAX: Final = "Syntax"
 NOT_STRICT: Final = "NotStrict"
 NO_DOCUMENT: Final = "NoDocument"
 FIRST_ONLY: Final = "kube-scheduler reads only the first document of its file"
 
-_DUPLICATE_KEY: Final = "duplicate key "
-"""How flaws of source.py begin that yaml.v2 without strictness does not have."""
 _POLICY: Final = re.compile(r"""\bkind["']?\s*:\s*["']?Policy\b""")
 _WITHOUT_KIND: Final = re.compile(r"\b(profiles|urlPrefix)\b")
 """What a configuration has that `lacks_its_kind`."""
@@ -316,10 +314,10 @@ def _read(
                 if found is not None:
                     report(flaw.position, document.index, NOT_RENDERED, found.message, found.fix)
                     continue
-            if _DUPLICATE_KEY in flaw.message and is_volcano(mapping(document.root.data)):
-                what = f"{wrong}: Volcano uses the last one"
-                report(flaw.position, document.index, DUPLICATE, what, fix, WARNING)
-            elif not _is_not_decoded(document, flaw.path, minor):
+            ignored = is_volcano(mapping(document.root.data)) or _is_not_decoded(
+                document, flaw.path, minor
+            )
+            if not ignored:
                 report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
         if mapping(document.root.data).get("kind") == KIND:
             for path, message in unprintable_arguments(document, minor):

@@ -17,7 +17,6 @@ from .checks import Checked, CheckOptions, Item, Kind
 from .control_plane import check_configurations
 from .other_files import CONFIGURATION_FIELDS
 from .secondary_schedulers import check_objects
-from .volcano.recognition import is_volcano
 
 OLD_API_VERSION: Final = "OldAPIVersion"
 UNKNOWN_KIND: Final = "UnknownKind"
@@ -38,12 +37,6 @@ def _check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Ch
     return check_operator_settings(items, options)
 
 
-def _check_volcano(items: Sequence[Item], options: CheckOptions) -> Checked:
-    from .volcano.configuration import check_volcano
-
-    return check_volcano(items, options)
-
-
 KINDS: Final[Kinds] = {
     ("kubescheduler.config.k8s.io", KIND): Kind("v1", check_configurations),
     **{
@@ -59,8 +52,6 @@ KINDS: Final[Kinds] = {
 """The kinds that can be checked, by API group and kind."""
 
 
-VOLCANO: Final = Kind("", _check_volcano)
-"""Volcano's configuration, which has neither an API group nor a kind."""
 _GROUP: Final = API_VERSION.partition("/")[0]
 _OURS: Final = frozenset((_GROUP, names.PREFIX, CRANE_GROUP))
 """API groups whose kinds are all known here; the others belong to OpenShift."""
@@ -110,8 +101,6 @@ def is_policy(item: Item) -> bool:
 
 def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
     """How to check a document, or why it cannot be checked."""
-    if is_volcano(item.value):
-        return VOLCANO
     api_version = str(item.value.get("apiVersion") or "")
     for key, text in (("apiVersion", api_version), ("kind", item.kind)):
         if culprit := first_culprit(text):

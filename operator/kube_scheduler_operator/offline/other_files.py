@@ -13,10 +13,9 @@ from ..schedulerconfig.schema import API_VERSION, CONFIGURATION, KIND
 from ..schedulerconfig.source import read
 from .checks import Item
 from .forms.config_map import CONFIG_MAP
-from .forms.form import VC_SCHEDULER
 from .forms.helm_values import is_koordinator
 from .forms.objects import objects
-from .volcano.recognition import is_kai
+from .volcano import NOT_CHECKED, is_kai
 
 NOTHING_TO_CHECK: Final = "NothingToCheck"
 
@@ -88,12 +87,15 @@ def nothing_to_check(item: Item) -> Problem:
     )
 
 
+def of_volcano() -> Problem:
+    """That a document belongs to Volcano's scheduler."""
+    return Problem(NOTHING_TO_CHECK, (), NOT_CHECKED, CHECKED)
+
+
 def no_configuration(item: Item, owner: str) -> Problem:
     """That a text, which `owner` has for a configuration, is something else."""
     message = f"{owner} must have a scheduler configuration here, and this is {what_is(item)}"
     fix = f"write a configuration that begins with apiVersion: {API_VERSION} and kind: {KIND}"
-    if item.reader is not None and item.reader.program == VC_SCHEDULER:
-        fix = "write a configuration with actions and tiers"
     return Problem(NOTHING_TO_CHECK, (), message, fix)
 
 

@@ -10,8 +10,8 @@ from ..base.platform import PLATFORMS
 from ..schedulerconfig.known_schedulers import known_scheduler
 from ..schedulerconfig.versions import Version
 from .checks import CheckOptions
-from .volcano.catalogue import NAME as VOLCANO
-from .volcano.catalogue import volcano
+from .volcano import NAME as VOLCANO
+from .volcano import OWN_CHECK
 
 UPSTREAM: Final = "upstream"
 OPENSHIFT: Final = "openshift"
@@ -24,7 +24,7 @@ PROVIDERS: Final = (
 """The names of `compose --for`, which need not be imported for a check."""
 _OWN_RELEASES: Final = ("gardener", "talos", "karpenter")
 """Providers whose releases are not those of Kubernetes."""
-PLACES: Final = (UPSTREAM, *PROVIDERS, OPENSHIFT, *SCHEDULERS, VOLCANO)
+PLACES: Final = (UPSTREAM, *PROVIDERS, OPENSHIFT, *SCHEDULERS)
 
 
 def options_for(word: str, options: CheckOptions) -> CheckOptions:
@@ -34,12 +34,12 @@ def options_for(word: str, options: CheckOptions) -> CheckOptions:
         ValueError: the name is unknown, or the version is not a version.
     """
     name, colon, release = word.partition(":")
+    if name == VOLCANO:
+        raise ValueError(f"Volcano's configuration is not checked here: {OWN_CHECK}; remove --for")
     if name not in PLACES:
         raise ValueError(f'"{name}" is not {listing(PLACES)}{did_you_mean(name, PLACES)}')
     version = Version.parse(release) if colon else None
     options = replace(options, place=name)
-    if name == VOLCANO:
-        return replace(options, scheduler=f"{name}:{volcano(release).version}")
     if name in SCHEDULERS:
         known = known_scheduler(name, release)
         if known is None:  # a test ensures that each name is on record

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..schedulerconfig.known_schedulers import KnownScheduler, scheduler_of_image
+from ..schedulerconfig.schema import KIND
 from ..schedulerconfig.validation import Target
 from .checks import CheckOptions, Item
-from .forms.form import VC_SCHEDULER, CommandLine
+from .forms.form import CommandLine
 from .forms.workload import is_stock
-from .volcano.catalogue import NAME, VolcanoVersion, volcano, volcano_of_image
+from .volcano import PROGRAM, is_volcano
 
 
 def known_scheduler(command: CommandLine | None) -> KnownScheduler | None:
@@ -34,23 +35,18 @@ def target_of(item: Item, options: CheckOptions) -> Target:
     return Target(gates, stock=False, scheduler=options.scheduler)
 
 
-def is_for_volcano(item: Item, options: CheckOptions) -> bool:
-    """Whether Volcano's scheduler reads a document: its command line shows it, or `--for`."""
-    if item.reader is not None:
-        return item.reader.program == VC_SCHEDULER
-    return options.place == NAME
+def is_read_by_volcano(item: Item) -> bool:
+    """Whether the files show that Volcano's scheduler reads a document."""
+    return item.reader is not None and item.reader.program == PROGRAM
 
 
-def other_scheduler(item: Item, options: CheckOptions) -> str:
-    """The scheduler that reads a document, if it is known not to be Volcano's; else empty."""
-    if is_for_volcano(item, options):
-        return ""
+def is_of_volcano(item: Item) -> bool:
+    """Whether a document is a configuration of Volcano's scheduler, by its format or its reader."""
+    return is_volcano(item.value) or (is_read_by_volcano(item) and item.kind != KIND)
+
+
+def kube_scheduler_of(item: Item, options: CheckOptions) -> str:
+    """The kube-scheduler that the files, or `--for`, show as the reader of a document; or empty."""
     if item.reader is not None:
-        return f"the kube-scheduler of {item.reader.label}"
+        return "" if is_read_by_volcano(item) else f"the kube-scheduler of {item.reader.label}"
     return f"the kube-scheduler of --for {options.place}" if options.place else ""
-
-
-def volcano_of(item: Item, options: CheckOptions) -> VolcanoVersion:
-    """The version of Volcano that reads a document: its image's, that of `--for`, or the newest."""
-    shown = volcano_of_image(item.reader.image) if item.reader is not None else None
-    return shown or volcano(options.scheduler.partition(":")[2] if options.place == NAME else "")

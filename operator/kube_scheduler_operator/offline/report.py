@@ -8,8 +8,6 @@ from ..base.findings import ERROR, Severity
 from ..schedulerconfig.source import Position
 from .checks import Item
 from .reader_target import known_scheduler
-from .volcano.catalogue import volcano_of_image
-from .volcano.recognition import is_volcano
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,6 @@ class ValidationReport:
         remarks: about files that were not checked.
         ignored: warnings that a comment or a flag ignores; not in `findings`.
         accepted: findings that are in the baseline; not in `findings`.
-        scheduler: another scheduler, which reads all configurations; empty: kube-scheduler.
         readers: the programs that the files show as readers, `kube-scheduler 1.35` for example;
             empty: of a document they show none, and it was checked for the version of the run.
     """
@@ -79,7 +76,6 @@ class ValidationReport:
     remarks: tuple[str, ...] = ()
     ignored: tuple[IgnoredFinding, ...] = ()
     accepted: tuple[Diagnosis, ...] = ()
-    scheduler: str = ""
     readers: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:
@@ -103,15 +99,9 @@ class ValidationReport:
         for item in self.items:
             third = known_scheduler(item.reader)
             shown = item.version or third
-            volcano = volcano_of_image(item.reader.image) if item.reader else None
             is_changed = item.reader is not None and item.reader.kustomized
             change = ", which a Kustomization sets" if is_changed else ""
-            if volcano is not None and item.place is not None and is_volcano(item.value):
-                owner = item.place.owner
-                label = item.reader.label if item.reader else owner
-                source = f", as in the image of {label}{change}" if label != owner else ""
-                found[owner] = f"{owner} was checked for Volcano {volcano.version}{source}"
-            elif (item.place or item.reader) and shown is not None and not is_volcano(item.value):
+            if (item.place or item.reader) and shown is not None:
                 owner = item.place.owner if item.place else item.file
                 version = item.version.short if item.version else ""
                 reader = item.reader

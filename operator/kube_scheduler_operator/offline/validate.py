@@ -14,7 +14,7 @@ from ..schedulerconfig.source import Document, Position
 from ..schedulerconfig.source_tree import SourceNode
 from ..schedulerconfig.versions import Version
 from ..schedulerconfig.warnings import ConfiguredScheduler, warnings_between
-from .checks import Checked, Checker, CheckOptions, Item, Kind
+from .checks import OTHER_SCHEDULER, Checked, Checker, CheckOptions, Item, Kind
 from .command_lines import check_command
 from .control_plane import is_run_by_provider
 from .documents import (
@@ -26,10 +26,9 @@ from .documents import (
     readers_of,
     sources_items,
 )
-from .forms.form import CommandLine, Contents
+from .forms.form import KUBE_SCHEDULER, CommandLine, Contents
 from .known_kinds import (
     KINDS,
-    VOLCANO,
     Kinds,
     check_definitions,
     group_of,
@@ -39,14 +38,21 @@ from .known_kinds import (
     kind_of,
 )
 from .leader_election import check_elections
-from .other_files import has_no_type, may_concern, no_configuration, nothing_to_check
+from .other_files import (
+    has_no_type,
+    may_concern,
+    no_configuration,
+    nothing_to_check,
+    of_volcano,
+)
 from .pods_schedulers import check_scheduler_names
-from .reader_target import is_for_volcano, known_scheduler, other_scheduler
+from .reader_target import is_of_volcano, known_scheduler, kube_scheduler_of
 from .report import Diagnosis, ValidationReport
 from .templates import RENDERED
 from .unread_documents import unread_documents
-from .volcano.recognition import LABEL as VOLCANO_LABEL
-from .volcano.recognition import is_volcano
+from .volcano import LABEL as VOLCANO_LABEL
+from .volcano import NOT_CHECKED as OF_VOLCANO
+from .volcano import is_volcano
 
 _REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
 _REMEDY: Final = "change the value as the message describes"
@@ -68,15 +74,17 @@ def validate(
             kube-scheduler's in them is not reported.
     """
     read = [(name, text) for name, text in files if name not in found or may_concern(text)]
-    sorted_ = _Sorted(kinds, found)
+    sorted_ = _Sorted(kinds, found, options)
     sources = read_sources(read, options.gates.version.minor, sorted_.is_checked)
     for source in sources:
         sorted_.take(source)
     held = _containers(sources)
     documents = [(item, kind) for item, kind in sorted_.documents if id(item) not in held]
     findings = list(sorted_.findings)
+    of_volcano = sorted_.of_volcano
     if not (documents or findings):  # nothing else was to be checked
         findings += [_diagnosis(item, problem) for item, problem in sorted_.others]
+        of_volcano = of_volcano if found else []
     problems = _check(sorted_.known, options, sources, found)
     findings += [_diagnosis(item, problem) for item, problem in problems]
     order = {name: index for index, (name, _) in enumerate(files)}
@@ -88,8 +96,7 @@ def validate(
         tuple((item.file, kind) for item, kind in documents),
         tuple((item.file, item.kind) for item, _ in sorted_.others),
         items,
-        _remarks(passed_over, sorted_.templates),
-        scheduler="Volcano" if _is_all_volcanos(items, options) else "",
+        (*_remarks(passed_over, sorted_.templates), *_of_volcano(of_volcano)),
         readers=_readers(items, [command for source in sources for _, command in source.commands]),
     )
 
@@ -101,25 +108,29 @@ class _Sorted:
     Attributes:
         kinds: the kinds to check.
         found: the names of files that were found, not named.
+        options: what the check depends on besides the files.
         findings: about texts, forms, and documents that cannot be checked.
         known: the documents to check.
         documents: those that are counted, with the names of their kinds.
         others: those without anything to check, and why.
+        of_volcano: the names of the configurations of Volcano among them.
         passed_over: the number of found files without anything of kube-scheduler.
         templates: how many more are templates that are not rendered.
     """
 
     kinds: Kinds
     found: Collection[str]
+    options: CheckOptions
     findings: list[Diagnosis] = field(default_factory=list)
     known: list[tuple[Item, Kind]] = field(default_factory=list)
     documents: list[tuple[Item, str]] = field(default_factory=list)
     others: list[tuple[Item, Problem]] = field(default_factory=list)
+    of_volcano: list[str] = field(default_factory=list)
     passed_over: int = 0
     templates: int = 0
 
     def is_checked(self, item: Item) -> bool:
-        """Whether a document has a kind that is checked."""
+        """Whether a document is checked, or named, as it is."""
         return (group_of(item), item.kind) in self.kinds or is_volcano(item.value)
 
     def take(self, source: Source) -> None:
@@ -150,16 +161,22 @@ class _Sorted:
         if not contents:
             self.others.append((item, nothing_to_check(item)))
             return
+        if _only_starts_volcano(contents):
+            self.others.append((item, of_volcano()))
+            return
         self.documents.append((item, item.kind or _label(contents)))
         self.findings += [_diagnosis(item, problem) for problem in contents.problems]
 
     def _take_object(self, item: Item, source: Source) -> None:
         """A document of a kind that is checked, or of any other."""
+        if is_of_volcano(item):
+            self._take_volcanos(item)
+            return
         kind = kind_of(item, self.kinds)
         if isinstance(kind, Kind):
             if source.is_rendered:
                 self.known.append((item, kind))
-            self.documents.append((item, VOLCANO_LABEL if kind is VOLCANO else item.kind))
+            self.documents.append((item, item.kind))
         elif is_of_another_api(item, self.kinds) or has_no_type(item):
             if source.place and source.place.text and source.place.text.required:
                 problem = no_configuration(item, source.place.owner)
@@ -172,6 +189,18 @@ class _Sorted:
             self.documents.append((item, item.kind))
         else:
             self.others.append((item, nothing_to_check(item)))
+
+    def _take_volcanos(self, item: Item) -> None:
+        """A configuration of Volcano's scheduler, which a kube-scheduler refuses."""
+        reader = kube_scheduler_of(item, self.options)
+        if not reader:
+            self.others.append((item, of_volcano()))
+            self.of_volcano.append(item.label)
+            return
+        message = f"{reader} does not read this configuration, which is in Volcano's format"
+        fix = "write a KubeSchedulerConfiguration, or let Volcano's vc-scheduler read the file"
+        self.findings.append(_diagnosis(item, Problem(OTHER_SCHEDULER, (), message, fix)))
+        self.documents.append((item, VOLCANO_LABEL))
 
     def _is_ours(self, source: Source) -> bool:
         """Whether a file that was found, not named, has anything of kube-scheduler."""
@@ -198,15 +227,6 @@ def _program(reader: CommandLine | None, version: Version | None) -> str:
     return f"kube-scheduler {version.short}" if version else ""
 
 
-def _is_all_volcanos(items: Sequence[Item], options: CheckOptions) -> bool:
-    """Whether Volcano reads all configurations, as far as the files and options show."""
-    return bool(items) and all(
-        is_for_volcano(item, options)
-        or (is_volcano(item.value) and not other_scheduler(item, options))
-        for item in items
-    )
-
-
 _EMPTY: Final = Document(SourceNode(Position(1, 1), None))
 
 
@@ -230,14 +250,30 @@ def _remarks(passed_over: int, templates: int) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _of_volcano(labels: Sequence[str]) -> Iterator[str]:
+    """About configurations of Volcano's scheduler beside what was checked."""
+    return (f"{label} {OF_VOLCANO}" for label in dict.fromkeys(labels))
+
+
 def _containers(sources: Sequence[Source]) -> set[int]:
     """The documents that only hold others, which are counted themselves."""
     return {
         id(source.items[index])
         for source in sources
         for index, contents in source.contents.items()
-        if not (contents.commands or contents.problems)
+        if not (_starts_kube_scheduler(contents) or contents.problems)
     }
+
+
+def _starts_kube_scheduler(contents: Contents) -> bool:
+    return any(command.program == KUBE_SCHEDULER for command in contents.commands)
+
+
+def _only_starts_volcano(contents: Contents) -> bool:
+    """Whether a document has nothing but the command line of Volcano's scheduler."""
+    return bool(contents.commands) and not (
+        _starts_kube_scheduler(contents) or contents.texts or contents.parts or contents.problems
+    )
 
 
 def _of_text(source: Source, problem: TextProblem) -> Diagnosis:

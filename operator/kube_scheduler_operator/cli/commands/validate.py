@@ -35,10 +35,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "OperatorSettings and crane's DynamicSchedulerPolicies as kube-scheduler and the operator "
         "do, without a cluster. It finds configurations and flags also in ConfigMaps, Deployments, "
         "static Pods, files of kubeadm, kind, k3d, kops, Kubespray, RKE, k3s, Talos, AKS and "
-        "Gardener, and in Helm values, and checks Volcano's configuration as Volcano reads it. The "
-        "exit code is 0 if the scheduler would start, 1 if it would not, 2 for invalid usage or if "
-        "there is nothing to check; warnings affect it only with --strict or --severity, and "
-        "findings in a --baseline do not.",
+        "Gardener, and in Helm values. The exit code is 0 if the scheduler would start, 1 if it "
+        "would not, 2 for invalid usage or if there is nothing to check; warnings affect it only "
+        "with --strict or --severity, and findings in a --baseline do not.",
     )
     add_file_arguments(parser, "what to check")
     add_check_flags(parser)

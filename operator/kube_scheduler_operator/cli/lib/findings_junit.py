@@ -26,7 +26,7 @@ def as_junit(result: ValidationReport, version: str) -> str:
     by_file: dict[str, list[Diagnosis]] = {file: [] for file in files}
     for each in result.findings:
         by_file[each.file].append(each)
-    who = result.scheduler or f"kube-scheduler {version}"
+    who = f"kube-scheduler {version}"
     suites = [line for file, found in by_file.items() for line in _suite(file, found, who)]
     failures = result.count(ERROR)
     tests = sum(max(len(found), 1) for found in by_file.values())

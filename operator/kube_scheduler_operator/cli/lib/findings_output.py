@@ -30,8 +30,6 @@ def as_text(result: ValidationReport, version: str) -> str:
     would, would_not = f"{who} would start with", f"{who} would not start with"
     if len(result.readers) > 1:
         would_not = f"not all of {who} would start with"
-    if result.scheduler:
-        would, would_not = f"{result.scheduler} accepts", f"{result.scheduler} does not accept"
     documents = counted(len(result.documents), "document")
     if result.documents and result.others:
         documents += f" ({counted(len(result.others), 'other')} not checked)"

@@ -16,7 +16,7 @@ from ...base.objects import mapping
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import SourceNode
-from ..volcano.recognition import looks_like_volcano
+from ..volcano import looks_like_volcano
 from .encodings import decoded
 from .form import Contents, Form, Part, Text
 from .objects import label_of, text, value_of

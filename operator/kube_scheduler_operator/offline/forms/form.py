@@ -12,11 +12,10 @@ from ...schedulerconfig.schema import API_VERSION, KIND
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import Position, SourceNode
 from ...schedulerconfig.versions import Version
+from ..volcano import PROGRAM as VC_SCHEDULER
 from .image_changes import Kustomization
 
 KUBE_SCHEDULER: Final = "kube-scheduler"
-VC_SCHEDULER: Final = "vc-scheduler"
-"""Volcano's scheduler, which has flags and a configuration of its own."""
 CONFIG_FLAGS: Final[Mapping[str, str]] = {KUBE_SCHEDULER: "config", VC_SCHEDULER: "scheduler-conf"}
 """Program -> its flag for the file with the configuration."""
 

@@ -15,9 +15,9 @@ from ...base.findings import WARNING, Path, Problem, did_you_mean
 from ...base.objects import mapping
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import Position, SourceNode
+from ..volcano import PROGRAM as VC_SCHEDULER
 from .config_map import CONFIG_MAP
 from .form import (
-    VC_SCHEDULER,
     CommandLine,
     CommandLineFlag,
     Contents,
@@ -130,18 +130,12 @@ def read_volcano(document: Document) -> Contents | None:
     override = at(value, *map(str, _OVERRIDE))
     if "kind" in value or not isinstance(override, str):
         return None
-    basic = at(value, "basic")
-    name = text(at(basic, "scheduler_image_name")) or f"volcanosh/{VC_SCHEDULER}"
-    keys = ("scheduler_image_tag_version", "image_tag_version")
-    tag = next((each for key in keys if (each := text(at(basic, key)))), "")
     config = CommandLineFlag("scheduler-conf", f"/volcano.scheduler/{_VOLCANOS_FILE}", _OVERRIDE)
     command = CommandLine(
         _VOLCANO,
         (config,),
         at=_OVERRIDE,
         mounts=(Mount("/volcano.scheduler", CONFIG_MAP, _VOLCANOS_MAP, at=_OVERRIDE),),
-        image=f"{name}:{tag}" if tag else name,
-        image_at=("basic", "scheduler_image_name"),
         account=_VOLCANO,
         program=VC_SCHEDULER,
     )

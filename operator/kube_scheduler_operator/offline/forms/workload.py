@@ -13,11 +13,11 @@ from ...schedulerconfig.decode import INVALID_VALUE
 from ...schedulerconfig.flags import BOOLEANS, INVALID_ARGUMENT, has_type
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.versions import Version
-from ..volcano.catalogue import is_volcano_image
+from ..volcano import PROGRAM as VC_SCHEDULER
+from ..volcano import is_volcano_image
 from .flags import first_command, split, with_unknown_values
 from .form import (
     KUBE_SCHEDULER,
-    VC_SCHEDULER,
     CommandLine,
     CommandLineFlag,
     Contents,

@@ -12,7 +12,6 @@ from . import (
     objects,
     plugin_lists,
     schedulers,
-    volcano,
     workloads,
 )
 from .rule import HOME, Rule
@@ -27,7 +26,6 @@ GROUPS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Schedulers and their flags": schedulers.RULES,
     "Workloads and places": workloads.RULES,
     "Objects of the operator": objects.RULES,
-    "Volcano": volcano.RULES,
 }
 """The rules by topic, in the order of the documentation."""
 

@@ -10,6 +10,17 @@ _OWN_LEASE: Final = "leaderElection: {resourceName: my-scheduler}\n"
 
 RULES: Final = (
     Rule(
+        "OtherScheduler",
+        "The file is in another scheduler's format",
+        "kube-scheduler reads a KubeSchedulerConfiguration, Volcano's vc-scheduler a file with "
+        "actions and tiers. Neither reads the other's: kube-scheduler exits, vc-scheduler keeps "
+        "its built-in configuration.",
+        "Write the file in the format of the scheduler that reads it.",
+        ERRORS,
+        'actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: predicates}]\n',
+        flags=("--for", "upstream"),
+    ),
+    Rule(
         "NoKubeconfig",
         "The default scheduler's file names no kubeconfig",
         "With --config, kube-scheduler ignores --kubeconfig. Without "

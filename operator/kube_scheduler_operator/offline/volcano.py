@@ -1,4 +1,4 @@
-"""Whether a document is a configuration of Volcano's scheduler."""
+"""Recognizes what belongs to Volcano's scheduler, which `validate` names and does not check."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ from typing import Any, Final
 
 LABEL: Final = "Volcano configuration"
 """What takes the place of a kind in reports."""
-DUPLICATE: Final = "VolcanoDuplicate"
-"""The reason of what is repeated."""
+NAME: Final = "volcano"
+PROGRAM: Final = "vc-scheduler"
+"""The scheduler's program, and the end of its image's name."""
+OWN_CHECK: Final = (
+    "`kubectl -n volcano-system logs deployment/volcano-scheduler` shows what Volcano refuses"
+)
+"""Where users check a configuration: Volcano logs what it refuses when it reads the file."""
+NOT_CHECKED: Final = (
+    "belongs to Volcano's scheduler, which reads no KubeSchedulerConfiguration, and is not checked "
+    f"here: {OWN_CHECK}"
+)
 _FIELDS: Final = frozenset({"actions", "tiers", "configurations", "metrics"})
 _LINES: Final = tuple(
     re.compile(rf"(?:^|[{{,])\s*[\"']?{field}[\"']?[ \t]*:", re.MULTILINE)
@@ -37,3 +46,8 @@ def is_kai(value: Mapping[str, Any]) -> bool:
 def looks_like_volcano(content: str) -> bool:
     """Whether a text, which may be broken, has the two fields of every such configuration."""
     return all(each.search(content) for each in _LINES)
+
+
+def is_volcano_image(image: str) -> bool:
+    """Whether an image is Volcano's scheduler, of any registry."""
+    return re.sub(r":[^:/]*$", "", image.partition("@")[0]).rpartition("/")[2] == PROGRAM

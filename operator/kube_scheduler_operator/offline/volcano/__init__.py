@@ -1,1 +1,0 @@
-"""Volcano's scheduler, whose configuration has a format of its own."""
