@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -24,14 +25,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import load, processors, stored
-from benchmarks.calls import until_ready, write_config
 from benchmarks.extender_calls import exchange, percentile, post
 from benchmarks.many_cluster import Cluster
 from benchmarks.relay import Relay
 from benchmarks.table import REPOSITORY, Row
 from cluster import hollow, lifecycle, teardown
 from cluster.api import Api
-from cluster.console import say
+from cluster.console import SandboxError, say
 from cluster.model import Sandbox
 from cluster.observe import SCHEDULER
 from cluster.recording import wire
@@ -235,12 +235,12 @@ def _extender(
     begun = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "kube_scheduler_operator", "extender",
-         "--config", write_config(directory, port, POLICIES),
+         "--config", _configuration(directory, port),
          "--kubeconfig", _kubeconfig(sandbox, relay, "extender")],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "operator"), "LOG_LEVEL": "WARNING"},
     )  # fmt: skip
     try:
-        until_ready(process, port, SYNC_SECONDS)
+        _until_ready(process, port)
         yield Row("extender: start to ready", [time.monotonic() - begun], "s", None)
         yield Row("extender: read so far", [relay.received / 2**20], "MiB", None)
         yield Row("extender: peak", [processors.memory(process.pid, "VmHWM")], "MiB", None)
@@ -259,6 +259,24 @@ def _extender(
     finally:
         process.terminate()
         process.wait(30)
+
+
+def _configuration(directory: Path, port: int) -> str:
+    """A configuration of one agent, `bench`."""
+    file = directory / "config.json"
+    agents = [{"name": "bench", "policies": POLICIES}]
+    file.write_text(json.dumps({"listen": {"port": port}, "agents": agents}))
+    return str(file)
+
+
+def _until_ready(process: subprocess.Popen[bytes], port: int) -> None:
+    end = time.monotonic() + SYNC_SECONDS
+    while process.poll() is None and time.monotonic() < end:
+        with suppress(OSError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5).close()
+            return
+        time.sleep(0.1)
+    raise SandboxError("the extender does not become ready, or has ended")
 
 
 def _called(pid: int, port: int, what: str, arguments: dict[str, Any], count: int) -> Iterator[Row]:
