@@ -1,9 +1,10 @@
-"""ARCHITECTURE.md and the docstrings of packages match the code."""
+"""ARCHITECTURE.md, its decisions and the docstrings of packages match the code."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import subprocess
 import sys
 from importlib.machinery import SourceFileLoader
@@ -15,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "hack" / "architecture"
 PACKAGE = ROOT / "operator" / "kube_scheduler_operator"
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 
 
@@ -30,6 +32,27 @@ def architecture() -> ModuleType:
 
 def test_the_pictures_are_up_to_date() -> None:
     subprocess.run([sys.executable, str(SCRIPT), "--check"], check=True)
+
+
+def test_the_page_is_short_enough_to_be_read_first() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) <= 200
+
+
+def test_the_index_lists_every_decision_with_its_title() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text().partition("## Decisions")[2]
+    listed = re.findall(r"^\* \[(\d{3}) (.+)\]\(docs/decisions/(.+)\)$", page, re.MULTILINE)
+    titles = [path.read_text().splitlines()[0].removeprefix("# ") for path in DECISIONS]
+    assert [name for _, _, name in listed] == [path.name for path in DECISIONS]
+    assert [title for _, title, _ in listed] == titles
+    assert [int(number) for number, _, _ in listed] == list(range(1, len(DECISIONS) + 1))
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.name)
+def test_a_decision_is_a_page_with_its_context_and_consequences(path: Path) -> None:
+    text = path.read_text()
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+    assert len(text.splitlines()) <= 60
+    assert all(section.partition("\n")[2].strip() for section in text.split("\n## ")[1:])
 
 
 @pytest.mark.parametrize("package", PACKAGES)

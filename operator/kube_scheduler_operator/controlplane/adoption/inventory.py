@@ -67,7 +67,7 @@ _PROBE_TIMES: Final[Mapping[str, Mapping[str, int]]] = {
     "readinessProbe": {"failureThreshold": 3, "periodSeconds": 1, "timeoutSeconds": 15},
     "livenessProbe": {"failureThreshold": 8, "periodSeconds": 10, "timeoutSeconds": 15},
 }
-"""Times in kubeadm's manifest, which the operator's equal in effect (ARCHITECTURE.md)."""
+"""Times in kubeadm's manifest, which the operator's equal in effect."""
 
 _STARTUP_SECONDS: Final = 240
 _INITIAL_DELAYS: Final = (0, 10)
