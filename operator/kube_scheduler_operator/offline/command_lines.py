@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from ..base.findings import WARNING, Path, Problem
+from ..base.findings import ERROR, WARNING, Path, Problem, did_you_mean, listing
 from ..schedulerconfig.feature_gates import FLAG, Gates, parse_gates
 from ..schedulerconfig.flags import validate_flags, void_flags
 from ..schedulerconfig.schema import KIND
@@ -16,11 +16,13 @@ from ..schedulerconfig.warnings import config_warnings
 from .checks import CheckOptions, Item
 from .forms.form import KUBE_SCHEDULER, CommandLine
 from .leader_election import election_of, has_unknown_election
-from .linking import Readers
-from .mounted_files import check_files
+from .linking import Readers, mount_of
 from .reader_target import known_scheduler, stock_of
 
 NO_CONFIG_FLAG: Final = "NoConfigFlag"
+FILE_NOT_MOUNTED: Final = "FileNotMounted"
+OTHER_NAMESPACE: Final = "OtherNamespace"
+MISSING_KEY: Final = "MissingKey"
 
 
 def check_command(
@@ -41,10 +43,70 @@ def check_command(
     if command.config:
         for problem in void_flags((*flags, *sorted(unknown)), "in the file that --config names"):
             yield _at_its_flag(replace(problem, fix=_void_fix(problem)), command)
-    yield from check_files(item, command, readers, stock=stock)
+    yield from _check_files(item, command, readers, stock=stock)
     if not command.config and stock:
         unread = list(_unread_mount(command, readers))
         yield from unread or _without_a_file(command, gates)
+
+
+def _check_files(
+    item: Item, command: CommandLine, readers: Readers, *, stock: bool
+) -> Iterator[Problem]:
+    """Whether the container has the file that --config, or the program's own flag, names."""
+    argument = command.last(command.config_flag)
+    if argument is None or not argument.value or not argument.is_known:
+        return
+    if command.mounts is None:
+        return
+    mount = mount_of(command, argument.value)
+    if mount is None:
+        where = "the Pod" if command.account or command.image else f"{command.program}'s Pod"
+        message = f"no volume of {where} has {argument.value}, which --{command.config_flag} names"
+        effect = ": kube-scheduler does not start" if stock else "; the image may have it"
+        yield Problem(
+            FILE_NOT_MOUNTED,
+            argument.path,
+            f"{message}{effect}",
+            command.mount_fix.replace("FILE", argument.value),
+            ERROR if stock else WARNING,
+        )
+        return
+    if mount.kind:
+        keys = readers.keys_of(mount, command.namespace)
+        others = readers.namespaces_of(mount) if keys is None else []
+        if others:
+            yield Problem(
+                OTHER_NAMESPACE,
+                mount.at or argument.path,
+                f"{mount.kind} {mount.name} of these files is in namespace {listing(others)}, the "
+                f"Pod in {command.namespace}: without one there, the Pod does not start",
+                f"set metadata.namespace of the {mount.kind} to {command.namespace}",
+                WARNING,
+            )
+        key = mount.key_of(argument.value)
+        if keys is not None and key not in keys:
+            has = f"; it has {listing(keys)}" if mount.kind == "ConfigMap" and keys else ""
+            similar = did_you_mean(key, keys).removeprefix("; ") if key else ""
+            yield Problem(
+                MISSING_KEY,
+                argument.path,
+                f"{mount.kind} {mount.name} has no key "
+                f'"{key or argument.value.rpartition("/")[2]}", so {argument.value} does not '
+                f"exist{has}",
+                similar or "name one of its keys, or list it in items of the volume",
+            )
+        return
+    node = item.place.node_mounts if item.place else None
+    file = mount.node_file(argument.value)
+    if node is None or not mount.name or any(each.path and each.holds(file) for each in node):
+        return
+    yield Problem(
+        FILE_NOT_MOUNTED,
+        mount.at or argument.path,
+        f"the node has no file {file}: no extraMounts of a control-plane node puts it there",
+        f"add to that node: extraMounts: [{{hostPath: ./kube-scheduler.yaml, containerPath: "
+        f"{file}}}]",
+    )
 
 
 def _void_fix(problem: Problem) -> str:

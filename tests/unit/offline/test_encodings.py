@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from kube_scheduler_operator.offline.checks import CheckOptions
-from kube_scheduler_operator.offline.forms.encodings import decoded
+from kube_scheduler_operator.offline.forms.embedded import decoded
 from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version

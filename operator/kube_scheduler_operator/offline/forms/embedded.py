@@ -3,13 +3,20 @@
 Helm values of any chart, HelmRelease, HelmChart, Application, cloud-config and MachineConfig, for
 example. A KubeSchedulerConfiguration is a text, or a part of the document with its own `kind`;
 Volcano's configuration is a text. A text may be encoded, as files of cloud-init and Ignition are.
+
+Sources: cloud-init 25, module write_files (`encoding`); Ignition's specification 3.5 (`source`, a
+URL of RFC 2397, and `compression`).
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import unquote_to_bytes
 
 from ...base.findings import Path
 from ...base.objects import mapping
@@ -17,7 +24,6 @@ from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.source_tree import SourceNode
 from ..volcano import looks_like_volcano
-from .encodings import decoded
 from .form import Contents, Form, Part, Text
 from .objects import label_of, text, value_of
 
@@ -31,6 +37,11 @@ _STARTS: Final = re.compile(
 """The line of an object or a unit that starts a kube-scheduler, or lets kubeadm start one."""
 DEEPEST: Final = 12
 """Levels below which no chart keeps a configuration."""
+LARGEST: Final = 1 << 20
+"""Bytes of a compressed file that are read: a ConfigMap of Kubernetes cannot be larger."""
+_URL: Final = "data:"
+_BASE64: Final = ("b64", "base64")
+_GZIP: Final = ("gz", "gzip")
 
 
 def read(document: Document) -> Contents | None:
@@ -51,6 +62,33 @@ def read(document: Document) -> Contents | None:
         else:
             parts.append(Part(node, owner, (((), path),)))
     return Contents(tuple(texts), tuple(parts)) if texts or parts else None
+
+
+def decoded(content: str, siblings: Mapping[str, Any]) -> str:
+    """The text that is encoded in a field; the field itself if it is not encoded.
+
+    Args:
+        content: the field.
+        siblings: the map that has it, with the fields `encoding` and `compression`.
+    """
+    encodings = str(siblings.get("encoding") or "").lower().split("+")
+    if content.startswith(_URL):
+        head, _, rest = content.partition(",")
+        encodings = [str(siblings.get("compression") or "")]
+        if head.endswith(";base64"):
+            encodings.append("base64")
+        data = unquote_to_bytes(rest)
+    else:
+        data = content.encode()
+    try:
+        for encoding in reversed(encodings):
+            if encoding in _BASE64:
+                data = base64.b64decode(data)
+            elif encoding in _GZIP:
+                data = zlib.decompressobj(wbits=31).decompress(data, LARGEST)
+        return data.decode()
+    except (binascii.Error, ValueError, zlib.error):
+        return content
 
 
 def _is_kube_schedulers(text: str) -> bool:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from ...base import termination_message
-from . import boot_clock, cgroups, health_probe, processes
+from . import boot_clock, health_probe, processes
 from .health_watch import Activity
 from .manifest import Probe
 from .processes import SchedulerProcess
 
 # A coarse file-system clock may lag behind the precise one by a tick.
 _TICK = 0.02
+_POD: Final = re.compile(
+    r"(?:^|-)pod([0-9a-f]{32}|[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})(?:\.slice)?$"
+)
+_LEAVES: Final = (".service", ".scope", ".socket", ".mount")
+_DEPTH: Final = 6
 
 
 class NodeHost:
@@ -75,7 +84,7 @@ class NodeHost:
 
     def has_worker(self) -> bool | None:
         """Whether the kubelet has a worker for the static pod; None: unknown."""
-        known = cgroups.pods(self._cgroup_dir)
+        known = pods_with_cgroups(self._cgroup_dir)
         return not known.isdisjoint(self._uids()) if known else None
 
     def _uids(self) -> set[str]:
@@ -122,3 +131,29 @@ class NodeHost:
 
     def _logs(self) -> list[termination_message.Log]:
         return termination_message.logs(self._pod_log_dir, self._log_prefix, self._container)
+
+
+def pods_with_cgroups(root: Path) -> frozenset[str]:
+    """UIDs of the pods that have a cgroup; `root` is the host's /sys/fs/cgroup, version 1 or 2.
+
+    Their kubelet worker runs: SyncTerminatedPod removes the cgroup after the volumes; then the
+    worker ends and another static pod of the same name may start (pod_workers.go,
+    completeTerminated). Empty only if cgroups are not visible: the caller's own pod has one.
+    """
+    # One hierarchy of version 1 is sufficient: runc leaves some of the others behind.
+    memory = root / "memory"
+    return frozenset(_find(memory if memory.is_dir() else root, _DEPTH))
+
+
+def _find(directory: Path | str, depth: int) -> Iterator[str]:
+    try:
+        with os.scandir(directory) as entries:
+            below = [e for e in entries if e.is_dir(follow_symlinks=False)]
+    except OSError:
+        return  # removed in the meantime, or not readable
+    for entry in below:
+        found = _POD.search(entry.name)
+        if found:
+            yield found[1].replace("_", "-")
+        elif depth and not entry.name.endswith(_LEAVES):
+            yield from _find(entry.path, depth - 1)

@@ -1,17 +1,26 @@
-"""The installer: puts one revision on this node exactly once, also across restarts."""
+"""The installer: puts one revision on this node exactly once, also across restarts.
+
+It starts together with the preflight container, because the kubelet takes up to two seconds from
+the end of an init container to the next start, and its own start overlaps with the preflight. The
+operator grants the permission to roll out with an annotation of the Pod, which the kubelet mounts
+as a file. In the other direction, the file --staged reports that the revision is staged: the
+startup probe checks for it, and the operator sees that the container has started.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ...base.files import Disk, mounted, mounted_keys
-from ...base.names import KUBECONFIG, KUBECONFIG_KEY, POD, POD_KEY
+from ...base.files import Disk, mounted, mounted_keys, read
+from ...base.names import KUBECONFIG, KUBECONFIG_KEY, PERMISSION_GRANTED, POD, POD_KEY
 from ...base.times import rfc3339
-from . import kubeconfig, manifest, preflight, program, rollout_permission
+from . import kubeconfig, manifest, processes, program
 from .certificates import Certificates
 from .health_watch import Host
 from .host import NodeHost
@@ -21,7 +30,15 @@ from .result import Result
 from .revision_directory import content_hash
 from .swap import Swap, SwapRequest
 
+log = logging.getLogger(__name__)
+
 PROC: Final = Path("/proc")
+PREFLIGHT_FLAG: Final = "--write-config-to"
+"""Flag that distinguishes the preflight from other schedulers on the node."""
+_PREFLIGHT_POLL: Final = 0.05
+"""Seconds between reads of the preflight's file."""
+_PERMISSION_POLL: Final = 0.1
+"""Seconds between reads of the permission; the kubelet takes longer to update the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +88,10 @@ def install(
     layout = options.layout(disk)
     host = make_host(pod) if make_host else _node_host(options, pod, layout)
     # Before the lock: a preflight that never passes must not block other installers.
-    checked = preflight.wait(options.effective_config, PROC) if options.effective_config else b""
+    effective = options.effective_config
+    checked = wait_for_preflight(effective, PROC) if effective else b""
     _provide_certificates(options, disk)
-    if options.permission is not None and not rollout_permission.is_granted(options.permission):
+    if options.permission is not None and not is_granted(options.permission):
         with program.alone(layout):
             superseded = Swap(_request(options, pod, checked), layout, host).stage()
             layout.leave_running()  # a power cut during a swap may have left no manifest
@@ -81,9 +99,42 @@ def install(
             return superseded
         if options.staged is not None:
             options.staged.touch()
-        rollout_permission.wait(options.permission)
+        _wait_for_permission(options.permission)
     with program.alone(layout):
         return Swap(_request(options, pod, checked), layout, host).run()
+
+
+def wait_for_preflight(effective_config: Path, proc: Path) -> bytes:
+    """Wait until the preflight of this pod has passed; returns its output.
+
+    After all checks and with all plugins created, kube-scheduler writes its completed configuration
+    as its last action before exiting with 0 (LogOrWriteConfig at the end of Setup). If it rejects
+    the configuration, it never writes the file, and this waits indefinitely: the operator sees the
+    reason in the Pod and handles it.
+
+    Args:
+        effective_config: file to which the preflight writes the completed configuration.
+        proc: /proc of the node.
+    """
+    own_pod, _ = processes.parse_mounts((proc / "self/mountinfo").read_text(errors="replace"))
+    while True:
+        # The file is complete once its writer has exited. Finding the writer is expensive.
+        if read(effective_config) and not processes.operands(proc, {own_pod}, PREFLIGHT_FLAG):
+            return read(effective_config) or b""
+        time.sleep(_PREFLIGHT_POLL)
+
+
+def is_granted(permission: Path) -> bool:
+    """Whether the permission to roll out is granted."""
+    return (read(permission) or b"").decode(errors="replace").strip() == PERMISSION_GRANTED
+
+
+def _wait_for_permission(permission: Path) -> None:
+    """Wait for the permission indefinitely: to cancel, the operator deletes the pod."""
+    log.info("The revision is staged; waiting for permission to roll out")
+    while not is_granted(permission):
+        time.sleep(_PERMISSION_POLL)
+    log.info("Permission to roll out granted")
 
 
 def _verify(options: InstallerOptions) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.programs.node.cgroups import pods
+from kube_scheduler_operator.programs.node.host import pods_with_cgroups
 
 STATIC = "0123456789abcdef0123456789abcdef"
 OTHER = "11111111-2222-3333-4444-555555555555"
@@ -41,9 +41,9 @@ _SLICE = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod"
 def test_finds_pods_in_every_layout(tmp_path: Path, paths: Any) -> None:
     for path in (*paths, "system.slice/kubelet.service/x", "kubepods/burstable/podium"):
         (tmp_path / path).mkdir(parents=True)
-    assert pods(tmp_path) == {STATIC, OTHER}
+    assert pods_with_cgroups(tmp_path) == {STATIC, OTHER}
 
 
 def test_empty_without_visible_cgroups(tmp_path: Path) -> None:
-    assert pods(tmp_path) == frozenset()
-    assert pods(tmp_path / "missing") == frozenset()
+    assert pods_with_cgroups(tmp_path) == frozenset()
+    assert pods_with_cgroups(tmp_path / "missing") == frozenset()

@@ -20,7 +20,7 @@ import pytest
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.cli.programs import node as command
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
-from kube_scheduler_operator.programs.node import installer, program, rollout_permission
+from kube_scheduler_operator.programs.node import installer, program
 from kube_scheduler_operator.programs.node.exit_codes import EXIT_RETRY
 from kube_scheduler_operator.programs.node.installer import InstallerOptions, install, main
 from kube_scheduler_operator.programs.node.layout import Journal
@@ -291,11 +291,11 @@ def test_full_disk_is_reported_before_permission(
 )
 def test_permission_requires_the_exact_value(tmp_path: Path, content: Any, expected: Any) -> None:
     (tmp_path / "permission").write_text(content)
-    assert rollout_permission.is_granted(tmp_path / "permission") is expected
+    assert installer.is_granted(tmp_path / "permission") is expected
 
 
 def test_missing_file_grants_no_permission(tmp_path: Path) -> None:
-    assert rollout_permission.is_granted(tmp_path / "permission") is False
+    assert installer.is_granted(tmp_path / "permission") is False
 
 
 def test_flags_of_the_template_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:

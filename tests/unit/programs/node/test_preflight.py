@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.programs.node import preflight
+from kube_scheduler_operator.programs.node.installer import wait_for_preflight
 
 from .test_processes import OTHER, STATIC, mountinfo, process
 
@@ -32,7 +32,7 @@ class Waiting:
         self.thread.start()
 
     def _wait(self, effective: Any, proc: Any) -> None:
-        self.found = preflight.wait(effective, proc)
+        self.found = wait_for_preflight(effective, proc)
 
     def is_over(self, seconds: Any) -> Any:
         self.thread.join(seconds)
