@@ -54,9 +54,9 @@ def refuse(problems: Iterable[Problem]) -> None:
     Raises:
         ConversionError: there are some.
     """
-    found = list(problems)
-    if found:
-        raise ConversionError(found)
+    refused = list(problems)
+    if refused:
+        raise ConversionError(refused)
 
 
 class ConversionLog:

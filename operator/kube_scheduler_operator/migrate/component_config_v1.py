@@ -44,7 +44,7 @@ def convert_v1(document: Mapping[str, Any], gates: Gates, report: ConversionLog)
                 report.same(where, f"arguments of {entry['name']} removed", why)
         if any(entry.get("name") in obsolete for entry in arguments):
             profile["pluginConfig"] = [
-                each for each in arguments if each.get("name") not in obsolete
+                argument for argument in arguments if argument.get("name") not in obsolete
             ]
     return config
 

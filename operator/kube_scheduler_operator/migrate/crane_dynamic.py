@@ -81,12 +81,12 @@ def read_dynamic(document: Any) -> DynamicConfig | None:
     rest = copy.deepcopy(dict(document))
     report = ConversionLog()
     uses = []
-    found = []
+    names = []
     rest["profiles"] = [profile or {} for profile in rest["profiles"]]
     for index, profile in enumerate(rest["profiles"]):
         path: Path = ("profiles", index)
         name = str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
-        found.append(name)
+        names.append(name)
         usage = _take(profile, path, report)
         if usage.points:
             points = usage.points
@@ -103,7 +103,7 @@ def read_dynamic(document: Any) -> DynamicConfig | None:
             )
     if not uses:
         return None
-    return DynamicConfig(rest, tuple(uses), tuple(found), report.changes())
+    return DynamicConfig(rest, tuple(uses), tuple(names), report.changes())
 
 
 def _take(profile: dict[str, Any], path: Path, report: ConversionLog) -> _Usage:

@@ -93,7 +93,7 @@ def extender_objects(
         objects.append(candidate)
         what = f"converted to {KIND} {candidate['metadata']['name']}"
         report.same(path, what, "the operator adds it to the scheduler's configuration")
-    order = [each["metadata"]["name"] for each in objects]
+    order = [extender["metadata"]["name"] for extender in objects]
     if order != sorted(order):
         why = (
             "kube-scheduler calls extenders one after the other, each with the nodes that the "
@@ -127,14 +127,14 @@ def extender_name(entry: Mapping[str, Any], used: set[str]) -> str:
 def _obstacles(entry: Mapping[str, Any]) -> list[str]:
     """The fields of an extender that SchedulerExtender does not have."""
     tls = entry.get("tlsConfig") or {}
-    found = [f"tlsConfig.{name}" for name in _PRIVATE if tls.get(name)]
+    obstacles = [f"tlsConfig.{name}" for name in _PRIVATE if tls.get(name)]
     if not _VALID_URL.fullmatch(str(entry.get("urlPrefix") or "")):
-        found.append("this urlPrefix")
+        obstacles.append("this urlPrefix")
     if not any(entry.get(f"{verb}Verb") for verb in _VERBS):
-        found.append("an extender without verbs")
+        obstacles.append("an extender without verbs")
     if not _is_https(entry) or entry.get("enableHTTPS") or _has_authority(tls):
-        return found
-    return [*found, "verification by the CAs of the image"]
+        return obstacles
+    return [*obstacles, "verification by the CAs of the image"]
 
 
 _VALID_URL: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
@@ -170,9 +170,9 @@ def _spec(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> dict[s
 
 def _report_without_verbs(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> None:
     ignored = [
-        str(each.get("name"))
-        for each in entry.get("managedResources") or ()
-        if each.get("ignoredByScheduler")
+        str(resource.get("name"))
+        for resource in entry.get("managedResources") or ()
+        if resource.get("ignoredByScheduler")
     ]
     if not ignored:
         report.same(path, "removed", "it has no verbs, so kube-scheduler never calls it")

@@ -77,20 +77,20 @@ def convert_agents(
     names of other SchedulerExtenders, and receives the new ones.
     """
     running = dict(_containers(documents))
-    found: dict[int, AgentContainer] = {}
+    containers: dict[int, AgentContainer] = {}
     replaced: list[int] = []
     for index, extender in enumerate(config.get("extenders") or ()):
         port = _agent_port(extender)
         if port in running:
-            known = found.setdefault(port, AgentContainer(port, running[port]))
+            known = containers.setdefault(port, AgentContainer(port, running[port]))
             _take(known, extender, ("extenders", index))
             replaced.append(index)
-    if not found:
+    if not containers:
         return None
     report = ConversionLog()
     served = served_names(config, name)
     scheduler = name or next(iter(served.values()))
-    agents = [_extender(each, scheduler, used, report) for each in found.values()]
+    agents = [_extender(container, scheduler, used, report) for container in containers.values()]
     objects = secondary_objects(
         config, scheduler, namespace, served, used, report, replaced=replaced
     )
@@ -143,23 +143,23 @@ def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]
     for document in documents:
         spec = mapping(mapping(document).get("spec"))
         pod = mapping(mapping(spec.get("template")).get("spec")) or spec
-        for one in _objects(pod, "containers"):
+        for container in _objects(pod, "containers"):
             env = {
                 str(entry.get("name")): str(entry.get("value", ""))
-                for entry in _objects(one, "env")
+                for entry in _objects(container, "env")
             }
             port = env.pop("HTTP_PORT", "")
-            ports = [entry.get("containerPort") for entry in _objects(one, "ports")]
+            ports = [entry.get("containerPort") for entry in _objects(container, "ports")]
             if _PORT.fullmatch(port):
                 yield int(port), env
-            elif not port and (DEFAULT_PORT in ports or "sched-ext" in str(one.get("image"))):
+            elif not port and (DEFAULT_PORT in ports or "sched-ext" in str(container.get("image"))):
                 yield DEFAULT_PORT, env
 
 
 def _objects(owner: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
     """The objects in a list; no API server has checked its type."""
     value = owner.get(key)
-    return (each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict))
+    return (item for item in (value if isinstance(value, list) else ()) if isinstance(item, dict))
 
 
 # --- the objects ------------------------------------------------------------------------------
@@ -170,10 +170,10 @@ def _extender(
 ) -> dict[str, Any]:
     name = _name(container, used)
     path = container.paths[0]
-    policies = [_policy(each, container, path, report) for each in container.policies]
+    policies = [_policy(name, container, path, report) for name in container.policies]
     agent: dict[str, Any] = {"policies": policies, **_environment(container, path, report)}
     verbs = {"filter": bool(container.filters), "prioritize": bool(container.weights)}
-    able = any(policy_class(each).filters for each in container.policies)
+    able = any(policy_class(name).filters for name in container.policies)
     if not container.weights or verbs["filter"] != able:
         agent["verbs"] = verbs
     if container.port >= 1024:
@@ -198,7 +198,7 @@ def _extender(
 
 def _name(container: AgentContainer, used: set[str]) -> str:
     """The agent's old name, numbered if several agents have it."""
-    kinds = dict.fromkeys(_AGENTS.get(each, each) for each in container.policies)
+    kinds = dict.fromkeys(_AGENTS.get(name, name) for name in container.policies)
     base = "-".join(kinds)[:36].rstrip("-")
     name, number = base, 1
     while name in used:
@@ -213,7 +213,7 @@ def _policy(
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "weight": container.weights.get(name, 0)}
     cls = policy_class(name)
-    if any(each.name == "annotations" for each in described(cls.Arguments)):
+    if any(argument.name == "annotations" for argument in described(cls.Arguments)):
         entry["arguments"] = {"annotations": "safe"}
         why = (
             "kube-safe-scheduler's node-annotator writes them; without it, create a LoadPolicy and "
@@ -228,15 +228,15 @@ def _policy(
 
 def _environment(container: AgentContainer, path: Path, report: ConversionLog) -> dict[str, Any]:
     env = {key: value for key, value in container.env.items() if key != "LOG_LEVEL"}
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     level = container.env.get("LOG_LEVEL", "")
     if level in _LEVELS and level != "INFO":
-        found["logLevel"] = level
-    known = {each for name in container.policies for each in policy_class(name).env}
+        settings["logLevel"] = level
+    known = {variable for name in container.policies for variable in policy_class(name).env}
     for key in env.keys() - known:
         report.same(path, f"environment variable {key} removed", "no policy uses it")
     variables = {key: value for key, value in env.items() if key in known}
-    return {**found, "env": variables} if variables else found
+    return {**settings, "env": variables} if variables else settings
 
 
 def _behaviour(path: Path, report: ConversionLog) -> None:

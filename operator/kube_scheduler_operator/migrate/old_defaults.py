@@ -108,11 +108,11 @@ def packing(lists: PointPlugins) -> PointPlugins:
 
 def points_of(lists: PointPlugins) -> dict[str, frozenset[str]]:
     """The extension points of every plugin in the lists."""
-    found: dict[str, set[str]] = {}
+    points_by_plugin: dict[str, set[str]] = {}
     for point, entries in lists.items():
         for entry in entries:
-            found.setdefault(entry.name, set()).add(point)
-    return {name: frozenset(points) for name, points in found.items()}
+            points_by_plugin.setdefault(entry.name, set()).add(point)
+    return {name: frozenset(points) for name, points in points_by_plugin.items()}
 
 
 STRATEGIES: Final[Mapping[str, str]] = {

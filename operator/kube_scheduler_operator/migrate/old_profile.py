@@ -135,6 +135,6 @@ def expand(
 
 def _document(item: PluginLists) -> dict[str, Any]:
     return {
-        "enabled": [{"name": each.name, "weight": each.weight} for each in item.enabled],
-        "disabled": [{"name": each.name} for each in item.disabled],
+        "enabled": [{"name": entry.name, "weight": entry.weight} for entry in item.enabled],
+        "disabled": [{"name": entry.name} for entry in item.disabled],
     }

@@ -241,11 +241,11 @@ def read(
             if struct is None or "args" not in entry:
                 continue
             entry["args"] = without_nulls(entry["args"])
-            found = list(
+            problems = list(
                 decode_problems(entry["args"], struct, (*path, index, "args"), source.last_minor)
             )
-            unknown += [problem for problem in found if problem.reason == UNKNOWN_FIELD]
-            refuse(problem for problem in found if problem.reason != UNKNOWN_FIELD)
+            unknown += [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
+            refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
     for problem in unknown:
         _remove(known, problem.path)
         if source.strict:

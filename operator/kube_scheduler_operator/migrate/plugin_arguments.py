@@ -192,7 +192,9 @@ def _labels(
         required = added.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
         terms = required.setdefault("nodeSelectorTerms", [{}])
         for term in terms:  # terms are ORed, so each gets the labels
-            term.setdefault("matchExpressions", []).extend(dict(each) for each in requirements)
+            term.setdefault("matchExpressions", []).extend(
+                dict(requirement) for requirement in requirements
+            )
         if _runs(ran, "filter", "NodeAffinity"):
             why = "it requires the same labels for every pod"
             report.same(where, "required labels moved to addedAffinity of NodeAffinity", why)
@@ -242,8 +244,11 @@ def _services(
         spread = _of(converted, SPREAD)
         constraints = spread.get("defaultConstraints") or []
         if spread.get("defaultingType", "List" if constraints else "System") == "System":
-            constraints = [dict(each) for each in _SYSTEM]
-        taken = {(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in constraints}
+            constraints = [dict(constraint) for constraint in _SYSTEM]
+        taken = {
+            (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"))
+            for constraint in constraints
+        }
         for label in labels:
             if (label, "ScheduleAnyway") not in taken:
                 constraints.append(

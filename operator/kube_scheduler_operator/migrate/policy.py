@@ -145,7 +145,7 @@ def _predicates(
     report: ConversionLog,
 ) -> dict[str, Path]:
     """Predicate, with its canonical name -> its path in the Policy."""
-    found: dict[str, Path] = {}
+    path_of: dict[str, Path] = {}
     for index, predicate in enumerate(predicates):
         path: Path = ("predicates", index)
         original = predicate.get("name", "")
@@ -172,10 +172,10 @@ def _predicates(
             report.same(
                 path, f"{original} replaced by filter {plugins}", "predicates are filter plugins"
             )
-        found.setdefault(name, path)
+        path_of.setdefault(name, path)
     for name in _MANDATORY:
-        found.setdefault(name, ("predicates",))
-    return found
+        path_of.setdefault(name, ("predicates",))
+    return path_of
 
 
 def _filters(names: Mapping[str, Path]) -> dict[str, PluginLists]:
@@ -201,7 +201,7 @@ def _priorities(
     report: ConversionLog,
 ) -> dict[str, tuple[int, Path]]:
     """Priority, or the plugin of one with arguments -> (weight, path)."""
-    found: dict[str, tuple[int, Path]] = {}
+    weights: dict[str, tuple[int, Path]] = {}
     for index, priority in enumerate(priorities):
         path: Path = ("priorities", index)
         original = priority.get("name", "")
@@ -226,8 +226,8 @@ def _priorities(
         else:
             name = _argued(argument, arguments)
             paths.setdefault(name, (*path, "argument", argument[0]))
-        found[name] = (weight, path)  # the last entry counts, as in kube-scheduler
-    return found
+        weights[name] = (weight, path)  # the last entry counts, as in kube-scheduler
+    return weights
 
 
 def _argued(argument: tuple[str, Mapping[str, Any]], arguments: dict[str, dict[str, Any]]) -> str:

@@ -71,6 +71,6 @@ def with_flags(conversion: Conversion, flags: Mapping[str, str], target: Target)
         "Policy converted to KubeSchedulerConfiguration",
         "kube-scheduler reads it with --config",
     )
-    changes = (each for each in conversion.changes if each.path != ("kind",))
+    changes = (change for change in conversion.changes if change.path != ("kind",))
     problems = tuple(validate_config(without_nulls(config), target))
     return replace(conversion, config=config, changes=(*changes, *log.changes()), problems=problems)
