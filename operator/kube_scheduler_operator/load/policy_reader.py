@@ -124,14 +124,14 @@ class PolicyReader(Values):
         hot = self.entries(document, shape.hot_values, path, default.hot_values)
         percent = shape.crane and self._in_percent(predicates)
         periods = tuple(s for item, at in sync for s in self._sync(item, at, queries))
-        known = {each.name for each in periods}
+        known = {period.name for period in periods}
         weighed = tuple(
             p
             for item, at in priorities
             for p in self._priority(item, at)
             if self._synced(p.name, known, at, default=item is p)
         )
-        if weighed and not sum(each.weight for each in weighed):
+        if weighed and not sum(priority.weight for priority in weighed):
             message = "all weights are 0; set one greater than 0, or remove all entries"
             self.wrong((*path, shape.priorities), message)
         return Rules(

@@ -84,8 +84,8 @@ class Values:
         if value is not None and not isinstance(value, list):
             self.wrong((*path, key), f"this must be a list of {listing(known)}", INVALID_TYPE)
             return
-        found = [self.word(word, (*path, key, i), known) for i, word in enumerate(value or ())]
-        yield from dict.fromkeys(found)
+        words = [self.word(word, (*path, key, i), known) for i, word in enumerate(value or ())]
+        yield from dict.fromkeys(words)
 
     def known(self, document: Mapping[str, Any], path: Path, fields: Sequence[str]) -> None:
         """Check for fields other than `fields`."""
