@@ -68,8 +68,8 @@ def _waiting(snapshot: Snapshot, job: Object) -> ObjectPlan:
 
 
 def _is(job: Object, condition: str) -> bool:
-    found: list[dict[str, Any]] = (job.get("status") or {}).get("conditions") or []
-    return any(c.get("type") == condition and c.get("status") == "True" for c in found)
+    conditions: list[dict[str, Any]] = (job.get("status") or {}).get("conditions") or []
+    return any(c.get("type") == condition and c.get("status") == "True" for c in conditions)
 
 
 def _event(message: str) -> Event:

@@ -50,8 +50,8 @@ class AnnotatorReport:
 def read_written(state: Object | None) -> tuple[str, ...]:
     """Annotation families that nodes may have, in the order of FAMILIES."""
     text = str(((state or {}).get("data") or {}).get(names.LOAD_WRITTEN_KEY) or "")
-    found = set(text.split(","))
-    return tuple(family for family in FAMILIES if family in found)
+    written = set(text.split(","))
+    return tuple(family for family in FAMILIES if family in written)
 
 
 def read_report(state: Object | None) -> AnnotatorReport:

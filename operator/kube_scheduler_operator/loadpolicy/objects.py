@@ -187,12 +187,12 @@ def _annotator_arguments(request: LoadPolicyRequest) -> list[str]:
 
 def _credentials(request: LoadPolicyRequest) -> list[dict[str, Any]]:
     """Sources of a projected volume: the token's Secret and the CA's ConfigMap."""
-    found = (
+    sources = (
         ("secret", request.token, "token"),
         ("configMap", request.ca, "ca.crt"),
     )
     return [
-        {kind: {"name": one.name, "items": [{"key": one.key, "path": path}]}}
-        for kind, one, path in found
-        if one is not None
+        {kind: {"name": reference.name, "items": [{"key": reference.key, "path": path}]}}
+        for kind, reference, path in sources
+        if reference is not None
     ]

@@ -52,9 +52,9 @@ def load_policies(snapshot: Snapshot) -> LoadPolicies:
         except Exception as error:
             planned[name] = defect(snapshot, LOAD_POLICIES, obj, error)
     cleanup = _cleaned(snapshot, in_use=bool(alive))
-    writes = {LOAD_POLICIES.named(name): each.actions for name, each in planned.items()}
-    degraded = {f"{name}: ": each.degraded for name, each in planned.items()}
-    waits = [*(each.requeue_after for each in planned.values()), cleanup.requeue_after]
+    writes = {LOAD_POLICIES.named(name): plan.actions for name, plan in planned.items()}
+    degraded = {f"{name}: ": plan.degraded for name, plan in planned.items()}
+    waits = [*(plan.requeue_after for plan in planned.values()), cleanup.requeue_after]
     return LoadPolicies(
         {
             owner: actions

@@ -64,20 +64,20 @@ def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
     available, wait = _available(snapshot, inputs, reported)
     trouble = snapshot.write_errors.get(LOAD_POLICIES.named(inputs.name), "")
     degraded = _degraded(accepted, available, trouble, reported, _exporters(snapshot, inputs))
-    found = (accepted, available, degraded)
+    current = (accepted, available, degraded)
     generation = int(inputs.obj["metadata"].get("generation") or 0)
     in_force = dict(inputs.effective.spec) if accepted.status == "True" else None
     status = remembered(before, generation, in_force)
     conditions = before.get("conditions") or ()
-    status["conditions"] = merge_conditions(conditions, found, snapshot.now)
+    status["conditions"] = merge_conditions(conditions, current, snapshot.now)
     if inputs.effective.request is not None and not inputs.another:
         status["source"] = inputs.effective.request.policy.source.type
     if reported.at is not None:
         status |= _counts(reported)
     serious = [
-        one.message or one.reason
-        for one in (accepted, available)
-        if one.status != "True" and one.reason != "Starting"
+        condition.message or condition.reason
+        for condition in (accepted, available)
+        if condition.status != "True" and condition.reason != "Starting"
     ]
     return Report(
         status,
@@ -99,12 +99,12 @@ def _counts(reported: AnnotatorReport) -> dict[str, Any]:
         "total": reported.nodes, "known": reported.known,
         "stale": reported.stale, "missing": reported.missing,
     }  # fmt: skip
-    found: dict[str, Any] = {"lastCycle": rfc3339(reported.at), "nodes": counts}
+    status: dict[str, Any] = {"lastCycle": rfc3339(reported.at), "nodes": counts}
     if reported.stale_names:
-        found["staleNodes"] = list(reported.stale_names)
+        status["staleNodes"] = list(reported.stale_names)
     if reported.missing_names:
-        found["missingNodes"] = list(reported.missing_names)
-    return found
+        status["missingNodes"] = list(reported.missing_names)
+    return status
 
 
 # --- conditions -------------------------------------------------------------------------------
@@ -166,8 +166,10 @@ def _exporters(snapshot: Snapshot, inputs: StatusInput) -> str:
     request = inputs.effective.request
     if request is None or request.policy.source.type != NODE_METRICS or inputs.another:
         return ""
-    found = snapshot.loads.objects.get(DAEMON_SETS, {}).get(f"{names.NODE_METRICS}-{inputs.name}")
-    status = (found or {}).get("status") or {}
+    exporter = snapshot.loads.objects.get(DAEMON_SETS, {}).get(
+        f"{names.NODE_METRICS}-{inputs.name}"
+    )
+    status = (exporter or {}).get("status") or {}
     wanted = int(status.get("desiredNumberScheduled") or 0)
     ready = int(status.get("numberReady") or 0)
     if ready >= wanted:
@@ -182,18 +184,18 @@ def _degraded(
     reported: AnnotatorReport,
     exporters: str,
 ) -> Condition:
-    found: list[tuple[str, str]] = []
+    problems: list[tuple[str, str]] = []
     if accepted.status != "True":
-        found.append((accepted.reason, accepted.message))
+        problems.append((accepted.reason, accepted.message))
     if trouble:
-        found.append((SYNC_ERROR, trouble))
+        problems.append((SYNC_ERROR, trouble))
     if available.status != "True" and available.reason not in ("Starting", "NotInForce"):
-        found.append((available.reason, available.message))
+        problems.append((available.reason, available.message))
     if reported.stale or reported.missing:
-        found.append(("NodesUnknown", _unknown(reported)))
+        problems.append(("NodesUnknown", _unknown(reported)))
     if exporters:
-        found.append(("ExporterNotReady", exporters))
-    return problem_condition(names.DEGRADED, found)
+        problems.append(("ExporterNotReady", exporters))
+    return problem_condition(names.DEGRADED, problems)
 
 
 def _unknown(reported: AnnotatorReport) -> str:

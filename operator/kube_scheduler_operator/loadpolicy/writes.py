@@ -53,16 +53,16 @@ def _to_remove(snapshot: Snapshot, request: LoadPolicyRequest) -> tuple[str, ...
 
 def _current(snapshot: Snapshot, desired: Mapping[str, Any]) -> str:
     """Digest of the policy.json in the cluster if it is the desired one, else empty."""
-    found = _existing(snapshot, CONFIG_MAPS).get(desired["metadata"]["name"]) or {}
-    text = mapping(found.get("data")).get(FILE)
+    existing = _existing(snapshot, CONFIG_MAPS).get(desired["metadata"]["name"]) or {}
+    text = mapping(existing.get("data")).get(FILE)
     return policy_digest(text) if text == desired["data"][FILE] else ""
 
 
 def _keep_state(snapshot: Snapshot, request: LoadPolicyRequest, current: str) -> tuple[Action, ...]:
     """Record annotation families before nodes get them, and drop them after their removal."""
     state = _state(snapshot)
-    found = read_report(state)
-    gone = found.removed if current and found.policy == current else ()
+    report = read_report(state)
+    gone = report.removed if current and report.policy == current else ()
     written = {*read_written(state), *request.policy.families}
     written -= {*gone} - {*request.policy.families}
     desired = state_config_map(snapshot, [family for family in FAMILIES if family in written])
@@ -75,16 +75,16 @@ def _keep_workloads(snapshot: Snapshot, obj: Object, spec: Mapping[str, Any]) ->
     actions: list[Action] = []
     desired = workloads(obj, spec, workload_settings(snapshot))
     for resource, workload, spec_hash in desired:
-        found = _existing(snapshot, resource).get(workload["metadata"]["name"])
+        existing = _existing(snapshot, resource).get(workload["metadata"]["name"])
         why = "the spec of the LoadPolicy or the operator's image changed"
         actions += keep_workload(
-            resource, found, workload, spec_hash, what=f"specification {spec_hash}", why=why
+            resource, existing, workload, spec_hash, what=f"specification {spec_hash}", why=why
         )
     kept = {workload["metadata"]["name"] for _, workload, _ in desired}
     name = obj["metadata"]["name"]
-    for other, found in sorted(_existing(snapshot, DAEMON_SETS).items()):
-        leaving = "deletionTimestamp" in found["metadata"]
-        if other not in kept and label(found, names.LOAD_LABEL) == name and not leaving:
+    for other, daemon_set in sorted(_existing(snapshot, DAEMON_SETS).items()):
+        leaving = "deletionTimestamp" in daemon_set["metadata"]
+        if other not in kept and label(daemon_set, names.LOAD_LABEL) == name and not leaving:
             event = Event("DaemonSetDeleted", f"Deleted DaemonSet/{other}: the source changed")
-            actions.append(Delete(DAEMON_SETS, found, (event,)))
+            actions.append(Delete(DAEMON_SETS, daemon_set, (event,)))
     return tuple(actions)
