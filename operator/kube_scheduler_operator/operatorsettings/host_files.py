@@ -56,7 +56,7 @@ def host_file_problems(files: tuple[HostFile, ...], path: Path) -> Iterator[Prob
         if at != file.path and not _is_plain(at):
             message = f'"{at}" is not an absolute path without .. and without a / at its end'
             yield Problem(NOT_ALLOWED, where, message, "correct it")
-        elif any(_is_within(at, one) or _is_within(one, at) for one in RESERVED):
+        elif any(_is_within(at, directory) or _is_within(directory, at) for directory in RESERVED):
             message = f"a mount at {at} would hide files of the scheduler or of the operator"
             yield Problem(NOT_ALLOWED, where, message, "use another path, such as that of the node")
         for other in mounted:
@@ -73,7 +73,7 @@ def _source_problems(source: str, path: Path) -> Iterator[Problem]:
     if not _is_plain(source):
         message = f'"{source}" is not an absolute path without .. and without a / at its end'
         yield Problem(NOT_ALLOWED, path, message, "correct it")
-    elif not any(_is_within(source, one) for one in ALLOWED):
+    elif not any(_is_within(source, directory) for directory in ALLOWED):
         message = (
             f"{source} is not in a directory without keys and kubeconfigs; these are "
             f"{listing(ALLOWED)}".replace(" or ", " and ")

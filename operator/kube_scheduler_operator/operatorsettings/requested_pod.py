@@ -85,16 +85,19 @@ def requested_pod(spec: Mapping[str, Any]) -> RequestedPod:
     }
     return RequestedPod(
         {group: values for group, values in chosen.items() if values},
-        tuple((str(one["name"]), str(one.get("value") or "")) for one in pods.get("env") or ()),
+        tuple(
+            (str(variable["name"]), str(variable.get("value") or ""))
+            for variable in pods.get("env") or ()
+        ),
         {key: str(value) for key, value in sorted(mapping(pods.get("annotations")).items())},
         str(pods.get("priorityClassName") or ""),
         tuple(
             HostFile(
-                str(one["path"]),
-                str(one.get("mountPath") or one["path"]),
-                str(one.get("type") or FILE),
+                str(file["path"]),
+                str(file.get("mountPath") or file["path"]),
+                str(file.get("type") or FILE),
             )
-            for one in pods.get("hostFiles") or ()
+            for file in pods.get("hostFiles") or ()
         ),
         tuple(pods.get("removeAdopted") or ()),
     )

@@ -35,14 +35,14 @@ def report_settings(
     generation = int(obj["metadata"].get("generation") or 0)
     status = remembered(before, generation, result.spec if result.accepted else None)
     owner = f"{OPERATOR_SETTINGS.kind}/{result.name} "
-    found = [
+    conditions = [
         accepted_condition(result, before, owner),
         warnings_condition(names.WARNINGS, result.warnings, owner),
     ]
     recorded = before.get("placementCheck") if check is None else check
     if recorded:
         status["placementCheck"] = dict(recorded)
-    status["conditions"] = merge_conditions(before.get("conditions") or (), found, now)
+    status["conditions"] = merge_conditions(before.get("conditions") or (), conditions, now)
     if status == before:
         return ()
     events = accepted_events(OPERATOR_SETTINGS.kind, obj, status)

@@ -109,7 +109,9 @@ def validate_settings(
                 root == SPEC,
                 tuple(findings),
                 version,
-                tuple(SETTINGS.warning(names.CLUSTER, root, _below(one)) for one in warnings),
+                tuple(
+                    SETTINGS.warning(names.CLUSTER, root, _below(warning)) for warning in warnings
+                ),
                 _effective(requested_pod(version), platform),
             )
         findings += (
@@ -117,8 +119,8 @@ def validate_settings(
             for p in problems
         )
     # An error in both versions is reported once.
-    found = {f.message: f for f in reversed(findings)}
-    return SettingsResult(names.CLUSTER, accepted=False, findings=tuple(found.values())[::-1])
+    by_message = {f.message: f for f in reversed(findings)}
+    return SettingsResult(names.CLUSTER, accepted=False, findings=tuple(by_message.values())[::-1])
 
 
 def _effective(pods: RequestedPod, platform: Platform) -> RequestedPod:
@@ -242,13 +244,13 @@ def settings_warnings(
 
 def _environment_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
     seen = set()
-    for index, one in enumerate(pods.get("env") or ()):
-        name, path = str(one["name"]), (*PODS, "env", index)
+    for index, variable in enumerate(pods.get("env") or ()):
+        name, path = str(variable["name"]), (*PODS, "env", index)
         if name in seen:
             message = f'the variable "{name}" is already set'
             yield Problem(DUPLICATE, (*path, "name"), message, "remove one of the two")
         seen.add(name)
-        if holds_credentials(name, str(one.get("value") or "")):
+        if holds_credentials(name, str(variable.get("value") or "")):
             message = (
                 f'the variable "{name}" has credentials, which would be stored in ConfigMaps and '
                 "shown in Pods; have its target accept the nodes without them"
@@ -286,13 +288,13 @@ def _quantity_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
         for name, value in mapping(mapping(pods.get("resources")).get(group)).items():
             path = (*PODS, "resources", group, name)
             try:
-                found = amount(name, value)
+                quantity = amount(name, value)
             except ValueError as error:
                 yield Problem(INVALID_QUANTITY, path, str(error), "correct it")
                 continue
-            if found < 0:
+            if quantity < 0:
                 yield Problem(INVALID_QUANTITY, path, f"{value} is negative", "write more than 0")
-            elif name == MEMORY and 0 < found < _MEBIBYTE:
+            elif name == MEMORY and 0 < quantity < _MEBIBYTE:
                 digits = re.match(r"\d+", str(value))
                 hint = f"did you mean {digits[0]}Mi?" if digits else "write a number with Mi"
                 message = f"{value} is less than a mebibyte, with which no scheduler starts"
