@@ -40,7 +40,7 @@ def attribute(
     if refusal is None:
         return tuple(results)
     named = dict(_named_profiles(refusal.words, _profiles(refusal.config.get("profiles"))))
-    known = {_name(one): one for one in _profiles(desired.get("profiles"))}
+    known = {_name(profile): profile for profile in _profiles(desired.get("profiles"))}
     attributed = []
     for result in results:
         name = result.scheduler_name
@@ -84,7 +84,7 @@ def _where(
 
 
 def _profiles(value: Any) -> list[Mapping[str, Any]]:
-    return [mapping(one) for one in value] if isinstance(value, list) else []
+    return [mapping(item) for item in value] if isinstance(value, list) else []
 
 
 def _name(profile: Mapping[str, Any]) -> str:
@@ -95,7 +95,7 @@ def _named_profiles(
     words: str, profiles: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, tuple[Mapping[str, Any], Path]]]:
     """The profiles that the error names: schedulerName -> (profile, path in it)."""
-    by_name = {_name(one): one for one in profiles}
+    by_name = {_name(profile): profile for profile in profiles}
     for match in reversed([*_READING.finditer(words)]):  # the first one wins
         index = int(match[1])
         if index < len(profiles):
@@ -124,8 +124,8 @@ def _plugin(profile: Mapping[str, Any], words: str) -> Path:
 
 def _index_of(name: str, items: Any) -> int | None:
     """The index of the entry with that name."""
-    found = (index for index, one in enumerate(items or ()) if mapping(one).get("name") == name)
-    return next(found, None)
+    indices = (index for index, item in enumerate(items or ()) if mapping(item).get("name") == name)
+    return next(indices, None)
 
 
 def _parsed(text: str) -> Path:

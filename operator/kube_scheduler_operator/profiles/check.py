@@ -193,11 +193,11 @@ def _judge(case: _Case) -> ProfileCheck:
         points = effective_plugins(mixed, target.gates).points
         points = {point: entries for point, entries in points.items() if entries}
         extenders = config.get("extenders") or ()
-        found_warnings = profile_warnings(mixed, ("profiles", index), target, extenders)
+        of_profile = profile_warnings(mixed, ("profiles", index), target, extenders)
         warnings += (
-            _in_spec(each, profile, written)
-            for each in found_warnings
-            if not _exists(each.path, config, over)
+            _in_spec(warning, profile, written)
+            for warning in of_profile
+            if not _exists(warning.path, config, over)
         )
     return ProfileCheck(profile, tuple(problems), points, tuple(warnings))
 
@@ -280,11 +280,11 @@ def _within(problem: Problem, index: int) -> bool:
 
 def _exists(path: Path, config: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
     """Whether the overrides themselves have the field of a problem."""
-    found = override_path(path, config, over)
+    overridden = override_path(path, config, over)
     value: Any = over
-    for part in found or ():
+    for part in overridden or ():
         try:
             value = value[part]
         except (KeyError, IndexError, TypeError):
             return False
-    return found is not None
+    return overridden is not None

@@ -50,8 +50,8 @@ def profile_status(obj: Object, result: ProfileResult, now: datetime) -> dict[st
         status["plugins"] = table
     owner = f"SchedulerProfile/{result.name} "
     warnings = warnings_condition(names.WARNINGS, result.warnings, owner)
-    found = [accepted_condition(result, before, owner), warnings]
-    status["conditions"] = merge_conditions(before.get("conditions") or (), found, now)
+    conditions = [accepted_condition(result, before, owner), warnings]
+    status["conditions"] = merge_conditions(before.get("conditions") or (), conditions, now)
     return status
 
 

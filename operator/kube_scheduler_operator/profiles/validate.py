@@ -207,28 +207,28 @@ class _Selection:
 
     def profiles(self) -> tuple[dict[str, Any], ...]:
         """The profiles in use, in order, with the first one unless it was replaced."""
-        found = [dict(choice.judgement.profile) for choice in self._chosen.values()]
+        profiles = [dict(choice.judgement.profile) for choice in self._chosen.values()]
         if self._first and self._first_name not in self._taken:
-            found.append(self._first if isinstance(self._first, dict) else dict(self._first))
+            profiles.append(self._first if isinstance(self._first, dict) else dict(self._first))
 
         def order(profile: Mapping[str, Any]) -> tuple[bool, bool, str]:
             name = str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
             return name != self._first_name, name != DEFAULT_SCHEDULER, name
 
-        return tuple(sorted(found, key=order))
+        return tuple(sorted(profiles, key=order))
 
     def results(self, mine: Iterable[Mapping[str, Any]]) -> tuple[ProfileResult, ...]:
         """The results for the objects whose spec names this scheduler, by name."""
-        found = []
+        results = []
         for obj in sorted(mine, key=name_of):
             if scheduler_of(mapping(obj.get("spec"))) != self._scheduler:
                 continue  # it moves to another scheduler, whose result counts
             choice = self._chosen.get(name_of(obj))
             if choice is None:
-                found.append(ProfileResult(name_of(obj), False, self._findings[name_of(obj)]))
+                results.append(ProfileResult(name_of(obj), False, self._findings[name_of(obj)]))
                 continue
             judgement = choice.judgement
-            found.append(
+            results.append(
                 ProfileResult(
                     name_of(obj),
                     choice.root == SPEC,
@@ -240,7 +240,7 @@ class _Selection:
                     judgement.points,
                 )
             )
-        return tuple(found)
+        return tuple(results)
 
     def fit(self, mine: Sequence[Mapping[str, Any]], room: int) -> None:
         """Reject versions until all profiles have at most `room` bytes.
