@@ -103,12 +103,14 @@ class Described:
 def described(arguments: type) -> Iterator[Described]:
     """The arguments declared by a class."""
     types = typing.get_type_hints(arguments)
-    for each in dataclasses.fields(arguments):
-        default = each.default
-        if default is dataclasses.MISSING and each.default_factory is not dataclasses.MISSING:
-            default = each.default_factory()
-        meaning = each.metadata.get(_KEY, Meaning())
-        yield Described(camel_case(each.name), each.name, default, meaning, types[each.name])
+    for declared in dataclasses.fields(arguments):
+        default = declared.default
+        if default is dataclasses.MISSING and declared.default_factory is not dataclasses.MISSING:
+            default = declared.default_factory()
+        meaning = declared.metadata.get(_KEY, Meaning())
+        yield Described(
+            camel_case(declared.name), declared.name, default, meaning, types[declared.name]
+        )
 
 
 def read(
@@ -131,12 +133,12 @@ def read(
     Raises:
         ArgumentsError: values are invalid; it has all problems.
     """
-    known = {each.name: each for each in described(arguments)}
+    known = {argument.name: argument for argument in described(arguments)}
     values: dict[str, Any] = {}
     problems = []
     for name, value in configured.items():
-        each = known.get(name)
-        if each is None:
+        argument = known.get(name)
+        if argument is None:
             hint = did_you_mean(str(name), known)
             fix = hint or (
                 f"; use {listing(known)}" if known else "; remove it: the policy has no arguments"
@@ -144,12 +146,12 @@ def read(
             problems.append(f"{path}.{name}: unknown argument{fix}")
             continue
         try:
-            values[each.attribute] = _value(each, value)
+            values[argument.attribute] = _value(argument, value)
         except ValueError as error:
             problems.append(f"{path}.{name}: {error}")
     if problems:
         raise ArgumentsError(problems)
-    by_attribute = {each.attribute: each for each in known.values()}
+    by_attribute = {argument.attribute: argument for argument in known.values()}
     for variable, attribute in (env or {}).items():
         text = (environ or {}).get(variable)
         if text is None:
@@ -174,11 +176,11 @@ def camel_case(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def _value(each: Described, value: Any) -> Any:
-    meaning = each.meaning
+def _value(argument: Described, value: Any) -> Any:
+    meaning = argument.meaning
     if meaning.read is not None:
         return meaning.read(value)
-    origin = typing.get_origin(each.type) or each.type
+    origin = typing.get_origin(argument.type) or argument.type
     if origin is bool:
         if not isinstance(value, bool):
             raise ValueError("this must be true or false")
@@ -193,28 +195,28 @@ def _value(each: Described, value: Any) -> Any:
             raise ValueError(f'"{value}" is not known{hint}')
         return value
     if origin is tuple:
-        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
             raise ValueError("this must be a list of strings")
         return tuple(value)
     if origin in (dict, Mapping):
         return _numbers(value, meaning)
-    raise ValueError(f"arguments of type {each.type} need a `read` of their own")
+    raise ValueError(f"arguments of type {argument.type} need a `read` of their own")
 
 
 def _numbers(value: Any, meaning: Meaning) -> dict[str, float]:
     if not isinstance(value, Mapping):
         raise ValueError("this must be an object of names and numbers")
-    found = {}
+    numbers = {}
     for name, number in value.items():
         if meaning.choices and name not in meaning.choices:
             hint = did_you_mean(str(name), meaning.choices)
             fix = hint or f"; use {listing(meaning.choices)}"
             raise ValueError(f'"{name}" is not known{fix}')
         try:
-            found[str(name)] = _number(number, meaning, whole=False)
+            numbers[str(name)] = _number(number, meaning, whole=False)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-    return found
+    return numbers
 
 
 def _number(value: Any, meaning: Meaning, *, whole: bool) -> float | int:
@@ -238,12 +240,12 @@ def _within(meaning: Meaning) -> str:
     return f" {most:g} or less" if math.isfinite(most) else ""
 
 
-def _from_string(each: Described, text: str) -> Any:
+def _from_string(argument: Described, text: str) -> Any:
     """The value of an environment variable, by the type of its argument."""
-    if each.type is bool:
+    if argument.type is bool:
         return text.strip().lower() == "true"
-    if each.type is int:
+    if argument.type is int:
         return int(text)
-    if each.type is float:
+    if argument.type is float:
         return float(text)
     return text

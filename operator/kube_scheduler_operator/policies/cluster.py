@@ -187,8 +187,8 @@ class Cluster:
 
     def pod(self, key: str) -> Pod | None:
         """The bound Pod with this key (`Pod.key`)."""
-        found = self._pods.get(key)
-        return found[1] if found else None
+        entry = self._pods.get(key)
+        return entry[1] if entry else None
 
     def requested(self, resource: str) -> Column:
         """The sum of the requests of each node's Pods for a resource; for "pods", their number.
@@ -205,10 +205,10 @@ class Cluster:
     # --- inside ---------------------------------------------------------------------------------
 
     def _forget(self, key: str) -> None:
-        found = self._pods.pop(key, None)
-        if found is None:
+        entry = self._pods.pop(key, None)
+        if entry is None:
             return
-        index, pod = found
+        index, pod = entry
         del self._on[index][key]
         self._add(index, pod.requests, -1.0)
         self.version += 1

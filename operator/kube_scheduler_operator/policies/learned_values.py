@@ -55,10 +55,10 @@ class LearnedValues:
 
     def by_type(self) -> dict[str, dict[str, float]]:
         """Values by type and node."""
-        found: dict[str, dict[str, float]] = {}
+        values_by_type: dict[str, dict[str, float]] = {}
         for (kind, node), value in self._values.items():
-            found.setdefault(kind, {})[node] = value
-        return found
+            values_by_type.setdefault(kind, {})[node] = value
+        return values_by_type
 
     def data(self) -> dict[str, str]:
         """The ConfigMap's data; the oldest values are removed if it exceeds the size limit."""

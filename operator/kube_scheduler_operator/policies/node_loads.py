@@ -111,14 +111,14 @@ class LoadColumns:
             self._seen[index] = texts
         else:
             self._seen.pop(index, None)
-        found = {
+        measurements = {
             name: (value, at)
             for name, value, at in (self._measurements(texts) if node else ())
             if 0.0 <= value < _LARGEST or (name == CONGESTION and value < 0.0)
         }
         now, latest = self._cluster.now(), -math.inf
         for name in self._names:
-            value, at = found.get(name, (math.nan, math.inf))
+            value, at = measurements.get(name, (math.nan, math.inf))
             if math.isfinite(at):
                 at = min(at, now)  # by a clock that is ahead, it would be valid for longer
             until = at + self._valid.get(name, HOT_VALID if name == _HOT else VALID)

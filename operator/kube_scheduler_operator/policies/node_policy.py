@@ -126,25 +126,25 @@ class NodePolicy(Policy):
         if missing:
             reasons = self.reasons(kind, np.array(missing, np.intp))
             texts.update(zip(missing, reasons, strict=True))
-        found = Rejections()
+        rejections = Rejections()
         for position, index in zip(positions, rejected_nodes, strict=True):
-            found.reasons[position], found.figures[position] = texts[index]
+            rejections.reasons[position], rejections.figures[position] = texts[index]
         if not self.preemption_helps:
-            found.unresolvable.update(positions)
-        return found
+            rejections.unresolvable.update(positions)
+        return rejections
 
     def score(self, pod: Pod, indices: Ints) -> Ints:
         """See Policy."""
         self.refresh()
         return self.settle(self._scores.values(self.kind(pod), indices))
 
-    def settle(self, found: Ints) -> Ints:
+    def settle(self, scores: Ints) -> Ints:
         """Give nodes without data the median of the others, a neutral score."""
-        if len(found) and np.minimum.reduce(found) < 0:
-            unknown = found < 0
-            known = np.sort(found[~unknown])
-            found[unknown] = known[(len(known) - 1) // 2] if len(known) else 0
-        return found
+        if len(scores) and np.minimum.reduce(scores) < 0:
+            unknown = scores < 0
+            known = np.sort(scores[~unknown])
+            scores[unknown] = known[(len(known) - 1) // 2] if len(known) else 0
+        return scores
 
     def refresh(self) -> None:
         """Update everything that changes with time."""

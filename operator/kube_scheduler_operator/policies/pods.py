@@ -69,14 +69,14 @@ def _containers(
     spec: Mapping[str, Any],
 ) -> tuple[list[Part], list[Part], list[tuple[list[Part], Part]]]:
     """(containers, sidecars, init containers with the sidecars before each)."""
-    containers = [_part(each) for each in _objects(spec.get("containers"))]
+    containers = [_part(container) for container in _objects(spec.get("containers"))]
     sidecars: list[Part] = []
     inits: list[tuple[list[Part], Part]] = []
-    for each in _objects(spec.get("initContainers")):
-        if each.get("restartPolicy") == "Always":
-            sidecars.append(_part(each))
+    for container in _objects(spec.get("initContainers")):
+        if container.get("restartPolicy") == "Always":
+            sidecars.append(_part(container))
         else:
-            inits.append((list(sidecars), _part(each)))
+            inits.append((list(sidecars), _part(container)))
     return containers, sidecars, inits
 
 
@@ -186,11 +186,11 @@ def read_pod(obj: Mapping[str, Any]) -> Pod:
 def _shared_demand(spec: Mapping[str, Any]) -> Demand:
     # The string form is the cheapest key for resources.
     key = str(
-        [each.get("resources") for each in _objects(spec.get("containers"))]
+        [container.get("resources") for container in _objects(spec.get("containers"))]
         + [spec.get("overhead"), spec.get("resources")]
         + [
-            (each.get("resources"), each.get("restartPolicy"))
-            for each in _objects(spec.get("initContainers"))
+            (container.get("resources"), container.get("restartPolicy"))
+            for container in _objects(spec.get("initContainers"))
         ]
     )
     demand = _demands.get(key)
@@ -220,11 +220,11 @@ _NONE: Final[Mapping[str, str]] = {}
 
 
 def _owner_kind(owners: Any) -> str:
-    found = _objects(owners)
-    for owner in found:
+    references = _objects(owners)
+    for owner in references:
         if owner.get("controller"):
             return str(owner.get("kind") or "")
-    return str(found[0].get("kind") or "") if found else ""
+    return str(references[0].get("kind") or "") if references else ""
 
 
 def _bound(status: Mapping[str, Any]) -> float:

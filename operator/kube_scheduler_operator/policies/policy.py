@@ -182,16 +182,16 @@ class CatalogueEntry:
         module, _, name = self.where.partition(":")
         package = __package__ if module.startswith(".") else None
         try:
-            found = getattr(importlib.import_module(module, package), name)
+            policy = getattr(importlib.import_module(module, package), name)
         except (ImportError, AttributeError) as error:
             raise UnknownPolicyError(
                 f'policy "{self.name}" of {self.distribution}: {error}'
             ) from error
-        if not (isinstance(found, type) and issubclass(found, Policy)):
+        if not (isinstance(policy, type) and issubclass(policy, Policy)):
             raise UnknownPolicyError(
                 f'policy "{self.name}": {self.where} is not a subclass of Policy'
             )
-        return found
+        return policy
 
 
 _BUILT_IN: Final = {
@@ -219,8 +219,10 @@ def catalogue() -> dict[str, CatalogueEntry]:
     installed distributions.
     """
     others = {
-        found.name: CatalogueEntry(found.name, found.value, found.dist.name if found.dist else "?")
-        for found in importlib.metadata.entry_points(group=GROUP)
+        entry_point.name: CatalogueEntry(
+            entry_point.name, entry_point.value, entry_point.dist.name if entry_point.dist else "?"
+        )
+        for entry_point in importlib.metadata.entry_points(group=GROUP)
     }
     return {**others, **_BUILT_IN}
 
@@ -248,8 +250,8 @@ def read_arguments(
         UnknownPolicyError: the policy does not exist.
         ArgumentsError: arguments are invalid.
     """
-    found = policy_class(name)
-    return _arguments.read(found.Arguments, arguments, environ, found.env)
+    policy = policy_class(name)
+    return _arguments.read(policy.Arguments, arguments, environ, policy.env)
 
 
 def make(

@@ -112,8 +112,8 @@ class LoadAware(NodePolicy):
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
         """See NodePolicy."""
         above = self._filtered.expected(indices) > np.array(self._limits).reshape(-1, 1)
-        found: Bools = np.logical_or.reduce(above, 0)
-        return found
+        rejected: Bools = np.logical_or.reduce(above, 0)
+        return rejected
 
     def rejects_one(self, kind: Hashable, index: int) -> bool:
         """See NodePolicy."""
@@ -272,11 +272,11 @@ class Expectation:
                 amount += variance * figures[2 + at]
             added[at] = amount / capacity
         added.append(0.0)
-        found = []
+        expected = []
         for row, start, resource in zip(self._rows, self._from, self._resources, strict=True):
             measured, raised = figures[row], figures[start] + added[resource]
-            found.append(raised if raised > measured else measured)
-        return found
+            expected.append(raised if raised > measured else measured)
+        return expected
 
     def _figures(self, indices: Ints) -> Floats:
         return self._policy.loads.matrix.take(indices, len(self._policy.cluster))

@@ -63,10 +63,10 @@ class LoadVariationRiskBalancing(NodePolicy):
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
         """See NodePolicy."""
-        found: Floats = np.fmin.reduce(
+        lowest: Floats = np.fmin.reduce(
             [self._score(resource, kind, indices) for resource in self.resources]
         )
-        return ten(found)
+        return ten(lowest)
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
         """See NodePolicy."""

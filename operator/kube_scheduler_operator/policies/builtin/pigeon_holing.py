@@ -89,11 +89,11 @@ class PigeonHoling(Policy):
         if self.arguments.objective == A_BINPACK:
             self._demands.add(pod.key, demand)
         values, fits, known = self._values(demand, indices)
-        found = pigeon.scores(values, fits)
+        scores = pigeon.scores(values, fits)
         if known is not None:
-            those = np.sort(found[known])
-            found[~known] = those[(len(those) - 1) // 2] if len(those) else 0.0
-        return found.astype(np.intp)
+            those = np.sort(scores[known])
+            scores[~known] = those[(len(those) - 1) // 2] if len(those) else 0.0
+        return scores.astype(np.intp)
 
     def explain(self, pod: Pod, indices: Ints) -> list[dict[str, Any]]:
         """See Policy."""
@@ -154,7 +154,7 @@ class PigeonHoling(Policy):
         return np.abs(system - self._demands.variation(average)), fits
 
     def _demand(self, pod: Pod) -> list[float]:
-        found = []
+        demand = []
         for name in self.resources:
             amount = 1.0 if name == PODS else pod.requests.get(name, 0.0)
             if self.arguments.compatibility:
@@ -162,8 +162,8 @@ class PigeonHoling(Policy):
                     amount = 0.0
                 elif name == EPHEMERAL_STORAGE:
                     amount *= 2.0**30  # bytes that are compared with GiB
-            found.append(amount or LEAST.get(name, 0.0))
-        return found
+            demand.append(amount or LEAST.get(name, 0.0))
+        return demand
 
     def _node(self, index: int, node: Node | None) -> None:
         for at, name in enumerate(self.resources):
@@ -208,9 +208,9 @@ class Demands:
             self._latest.append(key)
             self._among.add(key)
         self._seen = min(self._seen + 1, MEMORY_OF_DEMANDS)
-        for one, amount in enumerate(demand):
-            self._mean[one] += (amount - self._mean[one]) / self._seen
-            row = self._seconds[one]
+        for index, amount in enumerate(demand):
+            self._mean[index] += (amount - self._mean[index]) / self._seen
+            row = self._seconds[index]
             for other, also in enumerate(demand):
                 row[other] += (amount * also - row[other]) / self._seen
 

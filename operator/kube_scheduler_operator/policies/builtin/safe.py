@@ -101,19 +101,19 @@ class SafePolicy(NodePolicy):
             self._seen = seen
             self._risks.clear()
         key = (resource, kind, indices.tobytes())
-        found = self._risks.get(key)
-        if found is None:
+        risks = self._risks.get(key)
+        if risks is None:
             mu, sigma = self.utilisation(resource, kind, indices)
             arguments = self.arguments
-            found = self._risks[key] = formulas.risk(
+            risks = self._risks[key] = formulas.risk(
                 mu, sigma, arguments.utilization / 100.0, original=arguments.compatibility
             )
-        return found
+        return risks
 
     def worst(self, *scores: Floats) -> Floats:
         """The lowest of the known scores."""
-        found: Floats = np.fmin.reduce(scores)
-        return np.nan_to_num(found) if self.arguments.compatibility else found
+        lowest: Floats = np.fmin.reduce(scores)
+        return np.nan_to_num(lowest) if self.arguments.compatibility else lowest
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
         """See NodePolicy."""

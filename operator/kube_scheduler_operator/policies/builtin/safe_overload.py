@@ -22,10 +22,10 @@ class SafeOverload(SafePolicy):
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
         """See NodePolicy; either resource is sufficient, and unknown nodes are accepted."""
         tolerated = self.arguments.percentile / 100.0
-        found = np.zeros(len(indices), np.bool_)
+        rejected = np.zeros(len(indices), np.bool_)
         for resource in self.resources:
-            found |= self.risk(resource, kind, indices) > tolerated
-        return found
+            rejected |= self.risk(resource, kind, indices) > tolerated
+        return rejected
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
         """See NodePolicy."""

@@ -115,8 +115,8 @@ class UsageThresholds(NodePolicy):
         """See NodePolicy."""
         thresholds = self._thresholds.take(indices, len(self.cluster))
         above = (self._percent(kind, indices) > thresholds) & (thresholds > 0.0)
-        found: Bools = above[0] | above[1]
-        return found
+        rejected: Bools = above[0] | above[1]
+        return rejected
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
         """See NodePolicy."""
@@ -181,9 +181,9 @@ class UsageThresholds(NodePolicy):
         percents = self._percent(kind, indices).T.tolist()
         return [
             [
-                each
-                for each in zip(("CPU", "memory"), *of_node, strict=True)
-                if 0.0 < each[1] < each[2]
+                resource
+                for resource in zip(("CPU", "memory"), *of_node, strict=True)
+                if 0.0 < resource[1] < resource[2]
             ]
             for of_node in zip(thresholds, percents, strict=True)
         ]
@@ -199,9 +199,9 @@ def _thresholds(text: str | None) -> dict[str, float]:
         document = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    found = document.get("usageThresholds") if isinstance(document, dict) else None
+    entries = document.get("usageThresholds") if isinstance(document, dict) else None
     return {
         name: float(value)
-        for name, value in (found if isinstance(found, dict) else {}).items()
+        for name, value in (entries if isinstance(entries, dict) else {}).items()
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
     }

@@ -60,17 +60,17 @@ def distribution(x: Floats, alpha: Floats, beta: Floats) -> Floats:
     if len(x) <= FEW:
         inputs = zip(x.tolist(), alpha.tolist(), beta.tolist(), strict=True)
         return np.array([distribution_at(*each) for each in inputs], np.float64)
-    found = np.empty(len(x))
+    probabilities = np.empty(len(x))
     inside = (x > 0.0) & (x < 1.0)
-    found[x <= 0.0] = 0.0
-    found[x >= 1.0] = 1.0
+    probabilities[x <= 0.0] = 0.0
+    probabilities[x >= 1.0] = 1.0
     narrow = inside & (alpha + beta > NARROW) & (np.minimum(alpha, beta) > _SYMMETRIC)
     for at in np.flatnonzero(narrow).tolist():
-        found[at] = distribution_at(float(x[at]), float(alpha[at]), float(beta[at]))
+        probabilities[at] = distribution_at(float(x[at]), float(alpha[at]), float(beta[at]))
     rest = inside & ~narrow
     if rest.any():
-        found[rest] = _incomplete(x[rest], alpha[rest], beta[rest])
-    return clip(found, 0.0, 1.0)
+        probabilities[rest] = _incomplete(x[rest], alpha[rest], beta[rest])
+    return clip(probabilities, 0.0, 1.0)
 
 
 def distribution_at(x: float, alpha: float, beta: float) -> float:

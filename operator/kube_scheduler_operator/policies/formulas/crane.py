@@ -27,10 +27,10 @@ def score(usages: Floats, weights: Floats, hot: Floats, *, original: bool = Fals
     total = np.add.reduce(np.where(known, (1.0 - usages) * by * 100.0, 0.0), 0)
     weighed = weights.sum() if original else np.add.reduce(known * by, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.trunc(total / weighed) - np.trunc(10.0 * hot)
+        score = np.trunc(total / weighed) - np.trunc(10.0 * hot)
     if original and not weighed > 0.0:
         return np.zeros(len(hot))
-    clipped: Floats = clip(found, 0.0, 100.0)
+    clipped: Floats = clip(score, 0.0, 100.0)
     return clipped
 
 

@@ -31,8 +31,8 @@ def load_balance(x: Floats, after: Floats) -> Floats:
     mean = x.sum() / n
     y, step = x - mean, after - x
     squares = (y * y).sum() + (2.0 * y + step) * step
-    found: Floats = np.sqrt(np.maximum(squares / n - (step / n) ** 2, 0.0))
-    return found
+    deviation: Floats = np.sqrt(np.maximum(squares / n - (step / n) ** 2, 0.0))
+    return deviation
 
 
 def consolidate(x: Floats, after: Floats) -> Floats:
@@ -89,8 +89,8 @@ def variation(x: Floats, after: Floats) -> Floats:
     old, new = np.add.reduce(mean * x), np.add.reduce(mean * after)
     spread = np.add.reduce((seconds @ mean) * mean) + (new * new - old * old) / n - norm * norm
     np.maximum(spread, 0.0, out=spread)
-    found: Floats = np.sqrt(spread) / np.maximum(norm, _TINY)
-    return found
+    coefficient: Floats = np.sqrt(spread) / np.maximum(norm, _TINY)
+    return coefficient
 
 
 def demand_variation(mean: Sequence[float], seconds: Sequence[Sequence[float]]) -> float:
@@ -100,7 +100,7 @@ def demand_variation(mean: Sequence[float], seconds: Sequence[Sequence[float]]) 
         mean: mean of each resource, as a fraction of the average node.
         seconds: the matrix of second moments.
     """
-    norm = sum(each * each for each in mean)
+    norm = sum(value * value for value in mean)
     spread = -norm * norm + sum(
         one * value * other
         for one, row in zip(mean, seconds, strict=True)
@@ -113,10 +113,10 @@ def scores(values: Floats, fits: Bools) -> Floats:
     """10 for the lowest value, 1 for the highest, 0 if the Pod does not fit."""
     if fits.all():
         return _scores(values)
-    found = np.zeros(len(values))
+    points = np.zeros(len(values))
     if fits.any():
-        found[fits] = _scores(values[fits])
-    return found
+        points[fits] = _scores(values[fits])
+    return points
 
 
 def _scores(values: Floats) -> Floats:
@@ -128,5 +128,5 @@ def _scores(values: Floats) -> Floats:
         return np.full(len(values), float(BEST))
     # Also nine digits, so that half points do not depend on rounding errors.
     share = np.rint((high - rounded) * (_STEPS / (high - low))) / _STEPS
-    found: Floats = np.floor(1.5 + (BEST - 1.0) * share)
-    return found
+    points: Floats = np.floor(1.5 + (BEST - 1.0) * share)
+    return points

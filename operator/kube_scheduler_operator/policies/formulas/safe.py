@@ -36,18 +36,18 @@ def risk(mu: Floats, sigma: Floats, threshold: float, *, original: bool = False)
     No beta distribution has sigma² >= mu·(1 - mu). The original then returns 1, which rejects idle
     nodes with a short peak; the limit of ever wider beta distributions is mu.
     """
-    found = np.where(mu <= threshold, 0.0, 1.0)  # sigma = 0: certain
-    found[mu <= 0.0] = 0.0
+    risks = np.where(mu <= threshold, 0.0, 1.0)  # sigma = 0: certain
+    risks[mu <= 0.0] = 0.0
     alpha, other = beta.shape(mu, sigma)
     uncertain = (sigma > 0.0) & (mu > 0.0)
     wide = uncertain & ~((alpha > 0.0) & (other > 0.0))
-    found[wide] = 1.0 if original else mu[wide]
+    risks[wide] = 1.0 if original else mu[wide]
     proper = uncertain & ~wide
     if proper.any():
         x = np.full(int(np.count_nonzero(proper)), threshold)
-        found[proper] = 1.0 - beta.distribution(x, alpha[proper], other[proper])
-    found[np.isnan(mu)] = np.nan
-    return found
+        risks[proper] = 1.0 - beta.distribution(x, alpha[proper], other[proper])
+    risks[np.isnan(mu)] = np.nan
+    return risks
 
 
 def overload_score(risk: Floats, tolerated: float) -> Floats:

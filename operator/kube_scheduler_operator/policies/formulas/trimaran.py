@@ -24,9 +24,9 @@ def target_load_packing(usage: Floats, target: float) -> Floats:
     """
     rising = (100.0 - target) * usage / target + target
     falling = target * (100.0 - usage) / (100.0 - target)
-    found = np.where(usage <= target, rising, np.where(usage <= 100.0, falling, 0.0))
-    found[np.isnan(usage)] = np.nan
-    return np.floor(found + 0.5)
+    scores = np.where(usage <= target, rising, np.where(usage <= 100.0, falling, 0.0))
+    scores[np.isnan(usage)] = np.nan
+    return np.floor(scores + 0.5)
 
 
 def load_variation_risk(
@@ -76,7 +76,7 @@ def risk_of_load(
         return np.array(
             [risk_of_load_at(m, d, r, li, window) for m, d, r, li in zip(*lists, strict=True)]
         )
-    found = np.full(len(mean), np.nan)
+    risks = np.full(len(mean), np.nan)
     known = ~np.isnan(mean)
     mu = clip(mean[known], 0.0, 1.0)
     widest = np.sqrt(_WIDEST * mu * (1.0 - mu))
@@ -90,8 +90,8 @@ def risk_of_load(
     with np.errstate(divide="ignore", invalid="ignore"):
         allocated = np.where(whole > 0.0, allocated / whole, 1.0)
     allocated[capped & (above <= 0.0)] = 1.0
-    found[known] = 1.0 - clip(allocated, 0.0, 1.0)
-    return found
+    risks[known] = 1.0 - clip(allocated, 0.0, 1.0)
+    return risks
 
 
 def risk_of_load_at(
@@ -111,12 +111,12 @@ def risk_of_load_at(
 
 def _probability(x: Floats, mu: Floats, sigma: Floats) -> Floats:
     """P(U <= x)."""
-    found = np.where(mu <= x, 1.0, 0.0)
+    probabilities = np.where(mu <= x, 1.0, 0.0)
     alpha, other = beta.shape(mu, sigma)
     proper = (mu > 0.0) & (mu < 1.0) & (sigma > 0.0) & (alpha > 0.0) & (other > 0.0)
     if proper.any():
-        found[proper] = beta.distribution(x[proper], alpha[proper], other[proper])
-    return found
+        probabilities[proper] = beta.distribution(x[proper], alpha[proper], other[proper])
+    return probabilities
 
 
 def _probability_at(x: float, mu: float, sigma: float) -> float:
