@@ -70,19 +70,19 @@ def validate_object(value: Mapping[str, Any], definition: str, version: str) -> 
 @cache
 def _places(definition: str, version: str) -> Mapping[str, str]:
     """Field -> the only path at which the schema has it."""
-    found: dict[str, list[str]] = {}
+    places_by_key: dict[str, list[str]] = {}
 
     def walk(schema: Mapping[str, Any], path: str) -> None:
         for key, item in schema.get("properties", {}).items():
             place = f"{path}.{key}" if path else key
-            found.setdefault(key, []).append(place)
+            places_by_key.setdefault(key, []).append(place)
             walk(item, place)
         if "items" in schema:
             walk(schema["items"], f"{path}[]")
 
     spec = openapi_schema(definition, version).get("properties", {}).get("spec", {})
     walk(spec, "spec")
-    return {key: places[0] for key, places in found.items() if len(places) == 1}
+    return {key: places[0] for key, places in places_by_key.items() if len(places) == 1}
 
 
 @cache
@@ -143,7 +143,7 @@ def _fields(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> 
 def _scalar(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     allowed = schema.get("enum")
     if allowed is not None and value not in allowed:
-        names = [str(each) for each in allowed if each != ""]
+        names = [str(item) for item in allowed if item != ""]
         hint = did_you_mean(str(value), names).removeprefix("; ")
         yield Problem(
             INVALID_VALUE, path, f'"{value}" is not supported', hint or f"use {listing(names)}"

@@ -44,11 +44,11 @@ def decode_problems(
         for key, item in value.items():
             if key not in known:
                 if strict:
-                    found = _unknown_field(key, item, kind, path, minor)
+                    problem = _unknown_field(key, item, kind, path, minor)
                     name = value.get("name")  # of the plugin, if it is an entry for one
                     if isinstance(name, str) and name:
-                        found = replace(found, fix=found.fix.replace(PLUGIN, name))
-                    yield found
+                        problem = replace(problem, fix=problem.fix.replace(PLUGIN, name))
+                    yield problem
             elif item is not None:
                 yield from decode_problems(
                     item, kind.fields[key], (*path, key), minor, strict=strict

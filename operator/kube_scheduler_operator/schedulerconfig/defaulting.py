@@ -88,7 +88,7 @@ def defaulted_config(
 def encode(value: Any, kind: Type, minor: int) -> Any:
     """A decoded value as Go writes it: empty fields only where their struct has no omitempty."""
     if isinstance(kind, Struct):
-        found = {}
+        fields = {}
         for name in kind.known(minor):
             item = value.get(name)
             if item is None:
@@ -98,8 +98,8 @@ def encode(value: Any, kind: Type, minor: int) -> Any:
                 whole = isinstance(kind.fields[name], Struct) or kind.fields[name] == "any"
                 written = filled or whole or name in kind.always or name in kind.optional
             if written:
-                found[name] = None if item is None else encode(item, kind.fields[name], minor)
-        return found
+                fields[name] = None if item is None else encode(item, kind.fields[name], minor)
+        return fields
     if isinstance(kind, ListType):
         return [encode(item, kind.item, minor) for item in value]
     if isinstance(kind, Map):

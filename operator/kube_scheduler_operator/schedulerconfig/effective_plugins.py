@@ -100,7 +100,7 @@ def _effective(
         points[point], repeated = _expand(point, here, multi, known)
         duplicates.extend((point, name) for name in repeated)
     lists_of_all = (*sets.values(), multi)
-    named = tuple(dict.fromkeys(entry.name for each in lists_of_all for entry in each.enabled))
+    named = tuple(dict.fromkeys(entry.name for lists in lists_of_all for entry in lists.enabled))
     unknown = tuple(name for name in named if name not in known)
     weights: dict[str, tuple[int, ...]] = {}
     for point in WEIGHTED:

@@ -164,11 +164,11 @@ def _cipher_suites(text: str) -> None:
 
 def _curves(text: str) -> None:
     # Which curves exist depends on the Go version of the build.
-    found = [integer(part) for part in text.split(",")] if text else []
-    for curve in found:
+    curves = [integer(part) for part in text.split(",")] if text else []
+    for curve in curves:
         if not 1 <= curve <= 65535:
             raise ValueError(f"{curve} is not a CurveID of Go's crypto/tls; use 1 to 65535")
-    if len(set(found)) != len(found):
+    if len(set(curves)) != len(curves):
         raise ValueError(f'"{text}" lists a curve twice; remove one')
 
 

@@ -257,18 +257,18 @@ def _defaults(version: Version) -> dict[str, Any]:
     """Path -> default, from a configuration that sets nothing."""
     least = {"apiVersion": API_VERSION, "kind": KIND, "extenders": [{"urlPrefix": "x"}]}
     whole = defaulted_config(least, Target(Gates(version)))
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
 
     def walk(value: Any, path: str) -> None:
         if isinstance(value, Mapping):
             for key, item in value.items():
                 walk(item, f"{path}.{key}" if path else key)
         elif value not in (None, "", []) and path not in ("apiVersion", "kind"):
-            found[path] = value
+            defaults[path] = value
 
     walk({key: item for key, item in whole.items() if key not in ("profiles", "extenders")}, "")
     walk({"httpTimeout": whole["extenders"][0]["httpTimeout"]}, "extenders[]")
     for entry in whole["profiles"][0]["pluginConfig"]:
         typed = ("apiVersion", "kind")
         walk({key: item for key, item in entry["args"].items() if key not in typed}, entry["name"])
-    return found
+    return defaults

@@ -69,13 +69,13 @@ class KnownScheduler:
 @cache
 def recorded() -> tuple[KnownScheduler, ...]:
     """All versions on record, the oldest of each scheduler first."""
-    return tuple(_read(each) for each in json.loads(text("bindata", _RECORD)))
+    return tuple(_read(entry) for entry in json.loads(text("bindata", _RECORD)))
 
 
 @cache
 def newest() -> Mapping[str, KnownScheduler]:
     """The newest version of each scheduler, by name."""
-    return {each.name: each for each in recorded()}
+    return {scheduler.name: scheduler for scheduler in recorded()}
 
 
 @cache
@@ -84,10 +84,14 @@ def known_scheduler(name: str, version: str = "") -> KnownScheduler | None:
 
     The closest version is the newest that is not newer; without a version, the newest one.
     """
-    own = [each for each in recorded() if each.name == name]
+    own = [scheduler for scheduler in recorded() if scheduler.name == name]
     if not own:
         return None
-    older = [each for each in own if _number(each.version) <= (*_number(version)[:2], 10**6)]
+    older = [
+        scheduler
+        for scheduler in own
+        if _number(scheduler.version) <= (*_number(version)[:2], 10**6)
+    ]
     return (older or own[:1])[-1] if version else own[-1]
 
 
@@ -95,9 +99,9 @@ def scheduler_of_image(image: str) -> KnownScheduler | None:
     """The scheduler in an image; None if its name shows none that is known."""
     name, _, tag = image.partition("@")[0].partition("/")[2].rpartition(":")
     name = name or image.partition("@")[0]
-    for each in newest().values():
-        if any(name == ending or name.endswith(f"/{ending}") for ending in each.images):
-            return known_scheduler(each.name, tag if re.match(r"v?\d+\.\d+", tag) else "")
+    for scheduler in newest().values():
+        if any(name == ending or name.endswith(f"/{ending}") for ending in scheduler.images):
+            return known_scheduler(scheduler.name, tag if re.match(r"v?\d+\.\d+", tag) else "")
     return None
 
 
@@ -107,7 +111,11 @@ _SAMPLES: Final = {"CrossNodePreemption": ("scheduler-plugins",)}
 
 def owners_of(plugin: str) -> tuple[str, ...]:
     """The third-party schedulers that have a plugin."""
-    owners = tuple(each.name for each in reversed([*newest().values()]) if plugin in each.plugins)
+    owners = tuple(
+        scheduler.name
+        for scheduler in reversed([*newest().values()])
+        if plugin in scheduler.plugins
+    )
     return owners or _SAMPLES.get(plugin, ())
 
 
@@ -126,8 +134,8 @@ def _number(version: str) -> tuple[int, ...]:
 
 def _read(data: Mapping[str, Any]) -> KnownScheduler:
     plugins = {
-        name: KnownPlugin(tuple(each["points"]), _arguments(each.get("args")))
-        for name, each in data["plugins"].items()
+        name: KnownPlugin(tuple(plugin["points"]), _arguments(plugin.get("args")))
+        for name, plugin in data["plugins"].items()
     }
     return KnownScheduler(
         data["name"],
@@ -142,7 +150,7 @@ def _read(data: Mapping[str, Any]) -> KnownScheduler:
 def _arguments(data: Any) -> Struct | None:
     if data is None:
         return None
-    fields = {key: _type(each) for key, each in data["fields"].items()}
+    fields = {key: _type(field) for key, field in data["fields"].items()}
     return Struct({"apiVersion": STRING, "kind": STRING, **fields})
 
 
@@ -153,4 +161,4 @@ def _type(data: Any) -> Type:
         return List(_type(data["list"]))
     if "map" in data:
         return Map(_type(data["map"]))
-    return Struct({key: _type(each) for key, each in data["fields"].items()})
+    return Struct({key: _type(field) for key, field in data["fields"].items()})

@@ -61,10 +61,10 @@ def type_fix(value: Any, expected: str) -> str:
 def object_fix(value: Any, kind: Struct) -> str:
     """How to write an object instead of another value; empty if it is not evident."""
     names = [name for name in ("name", "schedulerName", "type") if name in kind.fields]
-    if isinstance(value, str) and (found := _FIELD.match(value)) and found[1] in kind.fields:
-        if found[2]:
+    if isinstance(value, str) and (match := _FIELD.match(value)) and match[1] in kind.fields:
+        if match[2]:
             return "remove the | or > after the key, so that its fields are not a text"
-        return f"write a space after the colon: {found[1]}: {found[3]}"
+        return f"write a space after the colon: {match[1]}: {match[3]}"
     if isinstance(value, str) and names and "\n" not in value and ":" not in value:
         return f"write {{{names[0]}: {flow(value)}}}"
     if isinstance(value, list) and "enabled" in kind.fields:

@@ -132,17 +132,17 @@ class Layers:
         unmerged = _unmerged_profiles(first, others)
         if unmerged:
             stubs = [
-                {"schedulerName": each["schedulerName"]}
-                if each["schedulerName"] in unmerged
-                else each
-                for each in first["profiles"]
+                {"schedulerName": profile["schedulerName"]}
+                if profile["schedulerName"] in unmerged
+                else profile
+                for profile in first["profiles"]
             ]
             first = {**first, "profiles": stubs}
-        found: dict[str, Any] = without_nulls(merge_semantically((first, *others)))
-        profiles = found.get("profiles")
+        merged: dict[str, Any] = without_nulls(merge_semantically((first, *others)))
+        profiles = merged.get("profiles")
         if unmerged and isinstance(profiles, list):
-            found["profiles"] = [unmerged.get(_name_of(each), each) for each in profiles]
-        return found
+            merged["profiles"] = [unmerged.get(_name_of(profile), profile) for profile in profiles]
+        return merged
 
 
 def _unmerged_profiles(

@@ -56,8 +56,8 @@ def new_names_in_profile(profile: Mapping[str, Any], target: Target) -> Iterator
     """Warnings about fields, plugins and extension points of a profile, likewise."""
     if newer_than_recorded(target.gates.version):
         newest = replace(target, gates=replace(target.gates, version=NEWEST))
-        found = validate_profile(profile, newest)
-        yield from _warnings((*found.types, *found.arguments, *found.rules), target)
+        judged = validate_profile(profile, newest)
+        yield from _warnings((*judged.types, *judged.arguments, *judged.rules), target)
 
 
 def _warnings(problems: Iterable[Problem], target: Target) -> Iterator[Problem]:

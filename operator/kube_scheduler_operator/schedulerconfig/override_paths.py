@@ -14,7 +14,7 @@ def override_path(path: Path, config: Any, overrides: Any) -> Path | None:
 
     Entries that merge by name are found by name; appended entries count from the end.
     """
-    found: list[str | int] = []
+    parts: list[str | int] = []
     lists: dict[str, str] = {"profiles": "schedulerName", "pluginConfig": "name"}
     parent = ""
     for depth, part in enumerate(path):
@@ -25,12 +25,12 @@ def override_path(path: Path, config: Any, overrides: Any) -> Path | None:
             elif parent == "extenders":
                 translated = part - (len(config) - len(overrides))
         if not _has(overrides, translated):
-            return (*found, *path[depth:]) if found else None
-        found.append(translated)
+            return (*parts, *path[depth:]) if parts else None
+        parts.append(translated)
         overrides = overrides[translated]
         config = config[part] if _has(config, part) else None
         parent = part if isinstance(part, str) else parent
-    return tuple(found)
+    return tuple(parts)
 
 
 def _name(items: list[Any], index: int, key: str) -> Any:

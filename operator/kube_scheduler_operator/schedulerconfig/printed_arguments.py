@@ -29,7 +29,7 @@ _ESCAPED: Final = {
 
 def unprintable_arguments(document: Document, minor: int) -> list[tuple[Path, str]]:
     """(path, error) of each value that kube-scheduler 1.`minor` cannot print."""
-    found: list[tuple[Path, str]] = []
+    problems: list[tuple[Path, str]] = []
     for number, profile in _items(mapping(document.root.data).get("profiles")):
         for index, entry in _items(mapping(profile).get("pluginConfig")):
             name, path = mapping(entry).get("name"), ("profiles", number, "pluginConfig", index)
@@ -42,8 +42,8 @@ def unprintable_arguments(document: Document, minor: int) -> list[tuple[Path, st
                 text = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
             _, error = read(b'--- {"args":' + _compact(text) + b"}")
             if error is not None:
-                found.append((where, error.message))
-    return found
+                problems.append((where, error.message))
+    return problems
 
 
 def _items(value: Any) -> list[tuple[int, Any]]:

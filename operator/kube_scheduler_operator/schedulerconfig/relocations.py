@@ -184,15 +184,15 @@ def _structs() -> tuple[tuple[Struct, Place], ...]:
     """All objects of the configuration with their places."""
     roots: list[tuple[Type, Place]] = [(CONFIGURATION, ())]
     roots += [(struct, (*_ARGS, plugin)) for plugin, struct in ARGS.items()]
-    found: list[tuple[Struct, Place]] = []
+    structs: list[tuple[Struct, Place]] = []
     while roots:
         kind, place = roots.pop()
         if isinstance(kind, Struct):
-            found.append((kind, place))
+            structs.append((kind, place))
             roots += [(item, (*place, key)) for key, item in kind.fields.items()]
         elif isinstance(kind, List):
             roots.append((kind.item, (*place, _ENTRY)))
-    return tuple(found)
+    return tuple(structs)
 
 
 def _related(key: str, here: Place, minor: int) -> Place | None:
@@ -218,12 +218,12 @@ def _nested(one: Place, other: Place) -> bool:
 @cache
 def _places(minor: int) -> Mapping[str, tuple[Place, ...]]:
     """All places of each field name in 1.`minor`."""
-    found: dict[str, list[Place]] = {}
+    places_by_key: dict[str, list[Place]] = {}
     for struct, place in _structs():
         for key in struct.known(minor):
             if place[-2:-1] != ("args",) or key not in ("apiVersion", "kind"):
-                found.setdefault(key, []).append((*place, key))
-    return {key: tuple(dict.fromkeys(places)) for key, places in found.items()}
+                places_by_key.setdefault(key, []).append((*place, key))
+    return {key: tuple(dict.fromkeys(places)) for key, places in places_by_key.items()}
 
 
 def _expanded(target: str) -> Place:
@@ -292,5 +292,5 @@ def _kebab(key: str) -> str:
 
 def _flag_value(value: Any) -> str:
     if isinstance(value, Mapping):  # feature gates
-        return ",".join(f"{name}={_flow(each)}" for name, each in value.items())
+        return ",".join(f"{name}={_flow(item)}" for name, item in value.items())
     return value if isinstance(value, str) else _flow(value)

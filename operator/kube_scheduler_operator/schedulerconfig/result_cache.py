@@ -67,9 +67,9 @@ def cached_by_identity(
 
         @wraps(function)
         def wrapper(argument: Argument) -> Result:
-            found = cached.get(id(argument))
-            if found is not None:
-                return found[1]
+            entry = cached.get(id(argument))
+            if entry is not None:
+                return entry[1]
             result = function(argument)
             while len(cached) >= most:
                 cached.pop(next(iter(cached)), None)

@@ -93,13 +93,13 @@ class Document:
         return self._walk(path)[1]
 
     def _walk(self, path: Path) -> tuple[Position, int]:
-        node, found = self.root, self.root.position
+        node, position = self.root, self.root.position
         for depth, part in enumerate(path):
             step = node.child(part)
             if step is None:
-                return found, depth
-            found, node = step
-        return found, len(path)
+                return position, depth
+            position, node = step
+        return position, len(path)
 
 
 def read(source: str | bytes) -> tuple[list[Document], ParseError | None]:

@@ -73,8 +73,8 @@ def named(character: str) -> str:
 
 def first_culprit(text: str) -> str:
     """The name of the first character in a text that looks like another one; empty: none."""
-    found = _ANY.search(text)
-    return named(found[0]) if found else ""
+    match = _ANY.search(text)
+    return named(match[0]) if match else ""
 
 
 def explained(error: ParseError, text: str, parse: _Parse) -> ParseError:
@@ -90,10 +90,10 @@ def explained(error: ParseError, text: str, parse: _Parse) -> ParseError:
 
 def _of_a_character(error: ParseError, text: str, parse: _Parse) -> ParseError | None:
     """A character is the cause if the file, without it and others like it, is parsed further."""
-    found = list(_ANY.finditer(text))
-    for meant in dict.fromkeys(_MEANT[each[0]] for each in found):
-        alike = [each for each in found if _MEANT[each[0]] == meant]
-        kinds = {ord(each[0]): meant for each in alike}
+    matches = list(_ANY.finditer(text))
+    for meant in dict.fromkeys(_MEANT[match[0]] for match in matches):
+        alike = [match for match in matches if _MEANT[match[0]] == meant]
+        kinds = {ord(match[0]): meant for match in alike}
         if _is_further(parse(text.translate(kinds)), error):
             cause = _nearest(alike, text, error)
             return ParseError(position_of(text, cause.start()), named(cause[0]))
@@ -102,9 +102,9 @@ def _of_a_character(error: ParseError, text: str, parse: _Parse) -> ParseError |
 
 def _of_a_slip(error: ParseError, text: str, parse: _Parse) -> ParseError | None:
     for pattern, correct, message in _SLIPS:
-        found = list(pattern.finditer(text))
-        if found and _is_further(parse(pattern.sub(correct, text)), error):
-            return ParseError(position_of(text, _nearest(found, text, error).start()), message)
+        matches = list(pattern.finditer(text))
+        if matches and _is_further(parse(pattern.sub(correct, text)), error):
+            return ParseError(position_of(text, _nearest(matches, text, error).start()), message)
     return None
 
 
@@ -135,10 +135,10 @@ def _is_further(corrected: ParseError | None, error: ParseError) -> bool:
     return corrected is None or corrected.position.line > error.position.line
 
 
-def _nearest(found: Sequence[re.Match[str]], text: str, error: ParseError) -> re.Match[str]:
+def _nearest(matches: Sequence[re.Match[str]], text: str, error: ParseError) -> re.Match[str]:
     """The last match before the error, or the first one."""
-    lines = [0, *(each.end() for each in LINE_BREAK.finditer(text))]
+    lines = [0, *(match.end() for match in LINE_BREAK.finditer(text))]
     line = min(error.position.line, len(lines))
     at = lines[line - 1] + error.position.column - 1
-    before = [each for each in found if each.start() <= at]
-    return before[-1] if before else found[0]
+    before = [match for match in matches if match.start() <= at]
+    return before[-1] if before else matches[0]

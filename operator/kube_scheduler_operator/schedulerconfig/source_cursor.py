@@ -87,14 +87,14 @@ class Cursor:
 
     def line_break(self) -> str:
         """Consume a line break, if one is here; its value."""
-        found = self.text[self.at]
-        if found not in BREAKS:
+        character = self.text[self.at]
+        if character not in BREAKS:
             return ""
         self.need(2)
         self.at += 2 if self.text[self.at : self.at + 2] == "\r\n" else 1
         self.line += 1
         self.line_start = self.at
-        return found if found in "\u2028\u2029" else "\n"
+        return character if character in "\u2028\u2029" else "\n"
 
     def end_line(self) -> None:
         """Begin another line at the end of the text, unless its last line is complete."""

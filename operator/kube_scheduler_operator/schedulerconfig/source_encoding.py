@@ -49,8 +49,8 @@ class Characters:
 def position_of(text: str, at: int) -> Position:
     """Line and column of an offset."""
     line, start = 1, 0
-    for found in LINE_BREAK.finditer(text, 0, at):
-        line, start = line + 1, found.end()
+    for match in LINE_BREAK.finditer(text, 0, at):
+        line, start = line + 1, match.end()
     return Position(line, at - start + 1)
 
 
@@ -75,11 +75,11 @@ def characters(data: bytes) -> Characters:
         length = len(text)
         rest = data[marker + error.start :]
         is_cut_off = _width(rest, encoding) > len(rest)
-    if found := _FORBIDDEN.search(text):
-        reason = f"YAML does not allow the control character U+{ord(found[0]):04X}; remove it"
-        if found[0] == "\0" and text.count("\0") > len(text) // 4:
+    if match := _FORBIDDEN.search(text):
+        reason = f"YAML does not allow the control character U+{ord(match[0]):04X}; remove it"
+        if match[0] == "\0" and text.count("\0") > len(text) // 4:
             reason = "this is UTF-16 without its byte order mark, or UTF-32; save the file as UTF-8"
-        length, is_cut_off = found.start(), False
+        length, is_cut_off = match.start(), False
     if not reason:
         return Characters(text, None, first)
     if is_cut_off:

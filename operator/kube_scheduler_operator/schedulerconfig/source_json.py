@@ -57,13 +57,13 @@ class _Parser:
 
     def skip(self) -> None:
         if self.text[self.at : self.at + 1] in _SPACES and (
-            found := _SPACE.match(self.text, self.at)
+            match := _SPACE.match(self.text, self.at)
         ):
-            self.at = found.end()
+            self.at = match.end()
 
     def position(self, at: int, end: int = 0) -> Position:
         if not self._lines:
-            self._lines += [0, *(found.end() for found in re.finditer("\n", self.text))]
+            self._lines += [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect_right(self._lines, at)
         last = self._lines[line] if line < len(self._lines) else len(self.text) + 1
         length = max(end - at, 0) if end <= last else 0
@@ -168,10 +168,10 @@ class _Parser:
     def _separator(self, end: str) -> None:
         """A comma, or the end; a trailing comma is an error."""
         self.skip()
-        found = self.peek()
-        if found == end:
+        character = self.peek()
+        if character == end:
             return
-        if found != ",":
+        if character != ",":
             self.fail(f"expected a comma or {end}; add one")
         self.at += 1
         self.skip()

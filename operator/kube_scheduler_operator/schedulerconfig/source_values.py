@@ -165,8 +165,8 @@ class Builder:
                 yield key, child
                 continue
             several = child.items[::-1] if isinstance(child, Sequence) else [child]
-            for each in several:
-                yield from self._merged(each)
+            for merged in several:
+                yield from self._merged(merged)
 
     def _merged(self, node: Node) -> Iterator[tuple[Node, Node]]:
         where = self._position(node)
@@ -189,7 +189,7 @@ class Builder:
     def _position(self, node: Node, value: Node | None = None) -> Position:
         """The position of a node; that of a key has its value's length as well, see Position."""
         if not self.lines:
-            self.lines += [0, *(found.end() for found in LINE_BREAK.finditer(self.text))]
+            self.lines += [0, *(match.end() for match in LINE_BREAK.finditer(self.text))]
         line = bisect_right(self.lines, node.start)
         last = self.lines[line] if line < len(self.lines) else len(self.text) + 1
         end = node.end if node.end <= last else 0
@@ -269,15 +269,15 @@ def _integer(digits: str) -> int:
 
 
 def _is_date(text: str) -> bool:
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return False
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     try:
         datetime(year or 4, month, day, hour, minute, second)
     except ValueError:
         return False
-    return found[4] is None or (found[7] is None) == (" " in text)
+    return match[4] is None or (match[7] is None) == (" " in text)
 
 
 def key_text(value: Any) -> str:

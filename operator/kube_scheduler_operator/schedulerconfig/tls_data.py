@@ -71,10 +71,10 @@ def _match(chain: list[bytes], kind: str, key: bytes) -> bool:
 
 def _blocks(pem: bytes) -> list[tuple[str, bytes]]:
     """(type, content) of the PEM blocks that are valid base64."""
-    found = []
+    blocks = []
     for kind, text in _BLOCK.findall(pem):
         try:
-            found.append((kind.decode(), base64.b64decode(b"".join(text.split()), validate=True)))
+            blocks.append((kind.decode(), base64.b64decode(b"".join(text.split()), validate=True)))
         except (binascii.Error, ValueError):
             continue
-    return found
+    return blocks

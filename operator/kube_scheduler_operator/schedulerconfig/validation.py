@@ -164,8 +164,8 @@ def _texts(value: Any) -> str:
 
 def _unprintable(value: Any, path: Path) -> Iterator[Problem]:
     if isinstance(value, str):
-        if found := _UNPRINTABLE.search(value):
-            message = f"contains the control character U+{ord(found[0]):04X}; remove it"
+        if match := _UNPRINTABLE.search(value):
+            message = f"contains the control character U+{ord(match[0]):04X}; remove it"
             yield Problem(INVALID, path, message)
     elif isinstance(value, dict):
         if path[-2:-1] == ("pluginConfig",) and str(value.get("name")) not in ARGS:

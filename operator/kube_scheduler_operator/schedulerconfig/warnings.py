@@ -55,8 +55,8 @@ def config_warnings(
     config: Mapping[str, Any], target: Target, election: Mapping[str, Any] | None = None
 ) -> list[Problem]:
     """Warnings about a valid configuration without nulls; `election` as for `validate_config`."""
-    found = [*_leader_election(config, election or config.get("leaderElection") or {})]
-    return found + standalone_warnings(config, target)
+    problems = [*_leader_election(config, election or config.get("leaderElection") or {})]
+    return problems + standalone_warnings(config, target)
 
 
 def file_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
@@ -88,14 +88,14 @@ def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
 
 def standalone_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
     """Warnings about a configuration that do not depend on its role in the cluster."""
-    found = [*_percentage(config, ()), *new_names(config, target)]
+    problems = [*_percentage(config, ()), *new_names(config, target)]
     extenders: Sequence[Mapping[str, Any]] = config.get("extenders") or ()
     profiles: Sequence[Mapping[str, Any]] = config.get("profiles") or [{}]
     for index, document in enumerate(profiles):
-        found += profile_warnings(document, ("profiles", index), target, extenders)
+        problems += profile_warnings(document, ("profiles", index), target, extenders)
     for index, extender in enumerate(extenders):
-        found += extender_warnings(extender, ("extenders", index), len(profiles))
-    return found
+        problems += extender_warnings(extender, ("extenders", index), len(profiles))
+    return problems
 
 
 def profile_warnings(
@@ -143,15 +143,15 @@ def _scheduler_name(profile: Mapping[str, Any]) -> Iterator[Problem]:
 
 def control_plane_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
     """Warnings about the configuration of the control plane's scheduler."""
-    found = standalone_warnings(config, target)
+    problems = standalone_warnings(config, target)
     if DEFAULT_SCHEDULER not in scheduler_names(config):
         message = (
             f"no profile is named {DEFAULT_SCHEDULER}, so pods without a spec.schedulerName of "
             "their own stay Pending, without an event"
         )
         fix = f"name a profile {DEFAULT_SCHEDULER}, or add one with that name"
-        found.append(_warning(NO_DEFAULT_SCHEDULER, ("profiles",), message, fix))
-    return found
+        problems.append(_warning(NO_DEFAULT_SCHEDULER, ("profiles",), message, fix))
+    return problems
 
 
 def _leader_election(config: Mapping[str, Any], election: Mapping[str, Any]) -> Iterator[Problem]:
@@ -261,15 +261,15 @@ def warnings_between(
 
     The profiles of one process share a view of the nodes; processes do not.
     """
-    found: list[tuple[ConfiguredScheduler, Problem]] = []
+    pairs: list[tuple[ConfiguredScheduler, Problem]] = []
     for index, later in enumerate(processes):
         for earlier in processes[:index]:
-            found += [(later, problem) for problem in _between(earlier, later)]
-    return found
+            pairs += [(later, problem) for problem in _between(earlier, later)]
+    return pairs
 
 
 def _between(earlier: ConfiguredScheduler, later: ConfiguredScheduler) -> Iterator[Problem]:
-    elections = [each.config.get("leaderElection") or {} for each in (earlier, later)]
+    elections = [scheduler.config.get("leaderElection") or {} for scheduler in (earlier, later)]
     lease, other = map(lease_of, elections)
     if lease is not None and lease == other:
         yield _warning(
@@ -327,8 +327,8 @@ def filter_difference(one: str, ones: frozenset[str], two: str, twos: frozenset[
 def filters_of_all_profiles(config: Mapping[str, Any], target: Target) -> frozenset[str]:
     """The filter plugins that every profile of a configuration runs."""
     profiles = config.get("profiles") or [{}]
-    found = (effective_plugins(profile, target.gates).points["filter"] for profile in profiles)
-    return frozenset.intersection(*(frozenset(row.name for row in rows) for rows in found))
+    filters = (effective_plugins(profile, target.gates).points["filter"] for profile in profiles)
+    return frozenset.intersection(*(frozenset(row.name for row in rows) for rows in filters))
 
 
 def _warning(reason: str, path: Path, message: str, fix: str) -> Problem:
