@@ -173,9 +173,9 @@ def _map(value: Any) -> Mapping[str, Any]:
 
 
 def _objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for index, each in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(each, Mapping):
-            yield index, each
+    for index, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, Mapping):
+            yield index, item
 
 
 def _profiles(config: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -185,7 +185,7 @@ def _profiles(config: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any
 def _plugins(profile: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     for point, lists in _map(profile.get("plugins")).items():
         for key in ("enabled", "disabled"):
-            for at, each in _objects(_map(lists).get(key)):
-                yield ("plugins", point, key, at, "name"), str(each.get("name"))
-    for at, each in _objects(profile.get("pluginConfig")):
-        yield ("pluginConfig", at, "name"), str(each.get("name"))
+            for at, entry in _objects(_map(lists).get(key)):
+                yield ("plugins", point, key, at, "name"), str(entry.get("name"))
+    for at, entry in _objects(profile.get("pluginConfig")):
+        yield ("pluginConfig", at, "name"), str(entry.get("name"))

@@ -27,13 +27,13 @@ def fingerprints(findings: Sequence[Diagnosis]) -> list[str]:
     Equal findings are counted, so that a second one is new.
     """
     seen: dict[str, int] = {}
-    found = []
-    for each in findings:
-        parts = (_file(each.file), each.reason, each.subject)
+    digests = []
+    for finding in findings:
+        parts = (_file(finding.file), finding.reason, finding.subject)
         seen["\0".join(parts)] = count = seen.get("\0".join(parts), 0) + 1
         text = "\0".join((*parts, str(count)))
-        found.append(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS])
-    return found
+        digests.append(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS])
+    return digests
 
 
 def _file(name: str) -> str:

@@ -196,7 +196,7 @@ def problems_of(
 
 def parse_path(text: str) -> Path:
     """The inverse of `format_path`."""
-    found: list[str | int] = []
+    parts: list[str | int] = []
     for index, quoted, key in _PART.findall(text):
-        found.append(int(index) if index else key or str(ast.literal_eval(quoted)))
-    return tuple(found)
+        parts.append(int(index) if index else key or str(ast.literal_eval(quoted)))
+    return tuple(parts)

@@ -121,8 +121,8 @@ def _at_its_flag(problem: Problem, command: CommandLine) -> Problem:
 
 def _place_of(flag: str, command: CommandLine) -> Path:
     """Where a flag is in the document, or where it would be added."""
-    found = command.last(flag)
-    return found.path if found else command.at
+    occurrence = command.last(flag)
+    return occurrence.path if occurrence else command.at
 
 
 def _unread_mount(command: CommandLine, readers: Readers) -> Iterator[Problem]:

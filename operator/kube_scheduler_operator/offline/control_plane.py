@@ -165,8 +165,8 @@ def check_control_plane(items: Sequence[Item], options: CheckOptions) -> Checked
     composition = compose(inputs)
     for result in composition.results:
         checked.problems += problems_of(result, profiles)
-    for one in composition.extenders:
-        checked.problems += problems_of(one, extenders)
+    for extender in composition.extenders:
+        checked.problems += problems_of(extender, extenders)
     for finding in composition.findings:
         if finding.condition in _REPORTED_ELSEWHERE or finding.reason == NOT_FOUND:
             continue  # reported above, relevant to upgrades only, or an object of the cluster

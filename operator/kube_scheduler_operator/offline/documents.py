@@ -126,8 +126,8 @@ def _change_images(sources: Sequence[Source]) -> None:
     for source in sources:
         for index, contents in source.contents.items():
             commands = tuple(
-                with_image(each, changed.applied(source.file, each.image))
-                for each in contents.commands
+                with_image(command, changed.applied(source.file, command.image))
+                for command in contents.commands
             )
             source.contents[index] = replace(contents, commands=commands)
 
@@ -310,9 +310,11 @@ def _read(
             wrong, _, fix = flaw.message.rpartition("; ")
             if TEMPLATE in flaw.message:
                 text = content if isinstance(content, str) else characters(content).text
-                found = template_of(text)
-                if found is not None:
-                    report(flaw.position, document.index, NOT_RENDERED, found.message, found.fix)
+                template = template_of(text)
+                if template is not None:
+                    report(
+                        flaw.position, document.index, NOT_RENDERED, template.message, template.fix
+                    )
                     continue
             ignored = is_volcano(mapping(document.root.data)) or _is_not_decoded(
                 document, flaw.path, minor
@@ -357,10 +359,10 @@ def _plain_command(file: str, data: bytes, place: Embedding | None) -> Source | 
     if KIND.encode() in data or not may_be_plain(data):
         return None
     name = place.text.node_path if place and place.text else ""
-    found = read_plain(name or file, characters(data).text)
-    if found is None:
+    plain = read_plain(name or file, characters(data).text)
+    if plain is None:
         return None
-    document, contents = found
+    document, contents = plain
     return Source(file, place, [Item(file, document, {}, place)], contents={0: contents})
 
 
@@ -386,8 +388,8 @@ def _strings(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _strings(each, (*path, key))
+        for key, item in value.items():
+            yield from _strings(item, (*path, key))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _strings(each, (*path, index))
+        for index, item in enumerate(value):
+            yield from _strings(item, (*path, index))

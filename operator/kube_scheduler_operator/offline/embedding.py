@@ -45,10 +45,10 @@ class Embedding:
         index = position.line - 1
         content = LINE_BREAK.split(self.content)
         if index < min(len(content), len(self.lines)):
-            line, found = content[index], self.lines[index]
-            if found.endswith(line):
+            line, whole = content[index], self.lines[index]
+            if whole.endswith(line):
                 first = self.position.line + 1
-                column = len(found) - len(line) + position.column
+                column = len(whole) - len(line) + position.column
                 return Position(first + index, column, position.length)
         return self.position
 

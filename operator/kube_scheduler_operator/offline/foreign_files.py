@@ -70,8 +70,8 @@ def foreign_file(data: bytes) -> ForeignFile | None:
             return ForeignFile(Position(1, 1), f"this is compressed with {program}", fix)
     text = data.decode("utf-8", "replace")
     for pattern, what, fix in _LANGUAGES:
-        if (found := pattern.search(text)) is not None:
-            start = found.start() + len(found[0]) - len(found[0].lstrip())
+        if (match := pattern.search(text)) is not None:
+            start = match.start() + len(match[0]) - len(match[0].lstrip())
             return ForeignFile(
                 Position(text.count("\n", 0, start) + 1, 1), f"this is {what}, not YAML", fix
             )

@@ -96,22 +96,22 @@ def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
 
     Unknown fields are refused, as by kubectl. Null is allowed everywhere: the API server drops it.
     """
-    found = {key: schema[key] for key in _KEPT if key in schema}
-    if found.get("format") in _NOT_SHARED:
-        del found["format"]
+    written = {key: schema[key] for key in _KEPT if key in schema}
+    if written.get("format") in _NOT_SHARED:
+        del written["format"]
     if schema.get("x-kubernetes-int-or-string"):
-        return {**found, "type": ["integer", "string", "null"]}
+        return {**written, "type": ["integer", "string", "null"]}
     if "type" in schema:
-        found["type"] = [schema["type"], "null"]
-    if "enum" in found:
-        found["enum"] = [*found["enum"], None]
+        written["type"] = [schema["type"], "null"]
+    if "enum" in written:
+        written["enum"] = [*written["enum"], None]
     if "items" in schema:
-        found["items"] = _object(schema["items"])
+        written["items"] = _object(schema["items"])
     others = schema.get("additionalProperties")
     if isinstance(others, Mapping):
-        found["additionalProperties"] = _object(others)
+        written["additionalProperties"] = _object(others)
     if "properties" in schema:
-        found["properties"] = {key: _object(item) for key, item in schema["properties"].items()}
+        written["properties"] = {key: _object(item) for key, item in schema["properties"].items()}
         if others is None and not schema.get("x-kubernetes-preserve-unknown-fields"):
-            found["additionalProperties"] = False
-    return found
+            written["additionalProperties"] = False
+    return written

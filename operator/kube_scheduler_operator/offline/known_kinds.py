@@ -40,8 +40,10 @@ def _check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Ch
 KINDS: Final[Kinds] = {
     ("kubescheduler.config.k8s.io", KIND): Kind("v1", check_configurations),
     **{
-        (each.group, each.kind): Kind(each.version, check_objects, f"{each.name}.yaml")
-        for each in CONFIGURED.values()
+        (resource.group, resource.kind): Kind(
+            resource.version, check_objects, f"{resource.name}.yaml"
+        )
+        for resource in CONFIGURED.values()
     },
     (LOAD_POLICIES.group, LOAD_POLICIES.kind): Kind(LOAD_POLICIES.version, _check_load_policies),
     (OPERATOR_SETTINGS.group, OPERATOR_SETTINGS.kind): Kind(
@@ -171,8 +173,8 @@ def _meant(name: str, key: str, names: Sequence[str]) -> str:
     if mark and word == key:
         if mark.startswith("---"):
             return "write --- in a line of its own"
-        each = all(other.startswith((mark, " ")) for other in names)
-        return f"remove the {mark} at the beginning of {'every' if each else 'the'} line"
+        every = all(other.startswith((mark, " ")) for other in names)
+        return f"remove the {mark} at the beginning of {'every' if every else 'the'} line"
     if word.lower() == key.lower() or (
         name not in CONFIGURATION_FIELDS and did_you_mean(name, [key])
     ):

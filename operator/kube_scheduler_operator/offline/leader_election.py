@@ -128,10 +128,13 @@ def _lease_rights(
 
 
 def _is_subject(binding: Mapping[str, Any], reader: CommandLine) -> bool:
-    for _, each in objects(binding.get("subjects")):
-        namespaces = (text(each.get("namespace")), reader.namespace)
+    for _, subject in objects(binding.get("subjects")):
+        namespaces = (text(subject.get("namespace")), reader.namespace)
         same = namespaces[0] == namespaces[1] or "" in namespaces
-        if same and (each.get("kind"), each.get("name")) == ("ServiceAccount", reader.account):
+        if same and (subject.get("kind"), subject.get("name")) == (
+            "ServiceAccount",
+            reader.account,
+        ):
             return True
     return False
 

@@ -66,11 +66,11 @@ class Readers:
         """
         for made_of, key in self.generated:
             if made_of == normpath(file):
-                found = self.of_text(key)
-                if found is not None:
-                    return found
+                command = self.of_text(key)
+                if command is not None:
+                    return command
         name = PurePosixPath(file.replace("\\", "/")).name
-        reading = [each for each in self.commands if self._names(each, name)]
+        reading = [command for command in self.commands if self._names(command, name)]
         return reading[0] if len(reading) == 1 else None
 
     def _names(self, command: CommandLine, name: str) -> bool:
@@ -129,10 +129,10 @@ def names_text(command: CommandLine, text: Text | GeneratedKey) -> bool:
 
 def mount_of(command: CommandLine, file: str) -> Mount | None:
     """The mount that has a file of the container; None if none has, or mounts are unknown."""
-    holding = [each for each in command.mounts or () if each.path and each.holds(file)]
+    holding = [mount for mount in command.mounts or () if mount.path and mount.holds(file)]
     # A mount of a directory whose keys are listed has only these.
-    holding = [each for each in holding if not each.keys or each.key_of(file)] or holding
-    return max(holding, key=lambda each: len(each.path), default=None) if file else None
+    holding = [mount for mount in holding if not mount.keys or mount.key_of(file)] or holding
+    return max(holding, key=lambda mount: len(mount.path), default=None) if file else None
 
 
 def node_file_of(command: CommandLine) -> str:
@@ -144,4 +144,4 @@ def node_file_of(command: CommandLine) -> str:
 
 
 def _mounts(command: CommandLine, text: Text | GeneratedKey) -> bool:
-    return any((each.kind, each.name) == (text.kind, text.name) for each in command.mounts or ())
+    return any((mount.kind, mount.name) == (text.kind, text.name) for mount in command.mounts or ())

@@ -45,15 +45,15 @@ def check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked
 
 def _own(item: Item, namespace: str) -> Iterator[Problem]:
     """The operator's problems, then those that only the CustomResourceDefinition detects."""
-    found: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = ()
     try:
         from_document(item.value)
     except LoadPolicyError as error:
-        found = error.problems
+        problems = error.problems
     spec = mapping(item.value.get("spec"))
-    found = found or (*limit_problems(spec), *refused_settings(spec, None, namespace))
-    yield from found
-    reported = {problem.path for problem in found}
+    problems = problems or (*limit_problems(spec), *refused_settings(spec, None, namespace))
+    yield from problems
+    reported = {problem.path for problem in problems}
     for problem in validate_object(item.document.root.data, DEFINITION, LOAD_POLICIES.version):
         if problem.path not in reported:
             yield problem

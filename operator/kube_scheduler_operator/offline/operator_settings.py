@@ -18,19 +18,19 @@ def check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Che
     # An adopted request may be another, so that a limit below it is not known to be an error.
     defaults = PodDefaults(OWN_RESOURCES if not options.platform.adopts_pods else {})
     for index, item in enumerate(items):
-        found = list(settings_problems(item.document.root.data, defaults))
-        if not found:
+        problems = list(settings_problems(item.document.root.data, defaults))
+        if not problems:
             spec = mapping(item.value.get("spec"))
-            found = [
-                Problem(one.reason, one.path, one.message, one.fix, WARNING)
-                for one in settings_warnings(spec, options.platform, defaults)
+            problems = [
+                Problem(warning.reason, warning.path, warning.message, warning.fix, WARNING)
+                for warning in settings_warnings(spec, options.platform, defaults)
             ]
         path = ("metadata", "name")
         if item.name != names.CLUSTER:
             message = f'the API server refuses {item.kind} "{item.name}"; a cluster has one'
-            found.insert(0, Problem(NOT_READ, path, message, f'rename it to "{names.CLUSTER}"'))
+            problems.insert(0, Problem(NOT_READ, path, message, f'rename it to "{names.CLUSTER}"'))
         elif index:
             message = f"{item.kind} is already defined, and a cluster has one"
-            found.insert(0, Problem(NOT_READ, path, message, "remove one of them"))
-        checked.problems += [(item, problem) for problem in found]
+            problems.insert(0, Problem(NOT_READ, path, message, "remove one of them"))
+        checked.problems += [(item, problem) for problem in problems]
     return checked

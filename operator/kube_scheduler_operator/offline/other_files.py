@@ -65,7 +65,7 @@ _OF_OBJECTS: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
 def has_no_type(item: Item) -> bool:
     """Whether a document is neither an object nor a configuration whose kind is missing."""
     fields = {str(key).strip("\ufeff") for key in item.value}
-    named = any("kind" in each or "apiVersion" in each for each in fields)
+    named = any("kind" in field or "apiVersion" in field for field in fields)
     return not named and not fields & (_OF_OBJECTS | CONFIGURATION_FIELDS)
 
 
@@ -74,9 +74,9 @@ def lacks_its_kind(value: Mapping[str, Any]) -> bool:
     if "kind" in value:
         return False
     return any(
-        not of.isdisjoint(each)
+        not of.isdisjoint(entry)
         for field, of in _OF_LISTS.items()
-        for _, each in objects(value.get(field))
+        for _, entry in objects(value.get(field))
     )
 
 

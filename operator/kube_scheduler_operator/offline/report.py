@@ -95,7 +95,7 @@ class ValidationReport:
     @property
     def notes(self) -> tuple[str, ...]:
         """For which version configurations were checked whose kube-scheduler the files show."""
-        found = {}
+        note_of = {}
         for item in self.items:
             third = known_scheduler(item.reader)
             shown = item.version or third
@@ -110,5 +110,5 @@ class ValidationReport:
                 what = f"kube-scheduler {version}"
                 if third is not None:
                     what = f"{third.name} {third.version} (kube-scheduler {third.kubernetes.short})"
-                found[owner] = f"{owner} was checked for {what}{source}"
-        return (*found.values(), *self.remarks)
+                note_of[owner] = f"{owner} was checked for {what}{source}"
+        return (*note_of.values(), *self.remarks)

@@ -40,15 +40,15 @@ def with_settings(
     suppressions = list(settings.ignored)
     invalid: list[Diagnosis] = []
     for file, content in files:
-        found, wrong = comments_of(file, content)
-        suppressions += found
+        comments, wrong = comments_of(file, content)
+        suppressions += comments
         invalid += wrong
     remaining, ignored = ignore(report.findings, suppressions)
     first = files[0][0] if files else ""
-    remaining = [each if each.file else replace(each, file=first) for each in remaining]
+    remaining = [finding if finding.file else replace(finding, file=first) for finding in remaining]
     findings = list(settings.severities.applied(remaining + invalid))
     order = {name: index for index, (name, _) in enumerate(files)}
-    findings.sort(key=lambda each: (order.get(each.file, 0), each.position, each.path))
+    findings.sort(key=lambda finding: (order.get(finding.file, 0), finding.position, finding.path))
     report = replace(report, findings=tuple(findings), ignored=tuple(ignored))
     if settings.baseline is None:
         return report, 0

@@ -62,8 +62,10 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
     for _, process in checked.processes:
         served |= dict.fromkeys(scheduler_names(process.config), "the control plane's scheduler")
     for name, item in secondaries.items():
-        own_profiles = {key: each for key, each in others.items() if scheduler_of(each) == name}
-        own_extenders = {key: each for key, each in extenders.items() if scheduler_of(each) == name}
+        own_profiles = {key: other for key, other in others.items() if scheduler_of(other) == name}
+        own_extenders = {
+            key: extender for key, extender in extenders.items() if scheduler_of(extender) == name
+        }
         _check_one(item, own_profiles, own_extenders, served, options, checked)
     named = {scheduler_of(item) for item in (*others.values(), *extenders.values())}
     for scheduler in sorted(named - set(secondaries)):
@@ -76,8 +78,8 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
             planned=True,
             images=options.images,
         )
-        for one in chosen.results:
-            checked.problems += problems_of(one, extenders)
+        for result in chosen.results:
+            checked.problems += problems_of(result, extenders)
         objects = [item.value for item in others.values()]
         _, profile_results = validate_profiles(scheduler, objects, {}, options.target)
         for profile_result in profile_results:
@@ -170,8 +172,8 @@ def _check_one(
     composition = result.composition
     for profile_result in result.profile_results:
         checked.problems += problems_of(profile_result, profiles)
-    for one in result.extenders.chosen.results:
-        checked.problems += problems_of(one, extenders)
+    for judged in result.extenders.chosen.results:
+        checked.problems += problems_of(judged, extenders)
     checked.problems += [(item, problem_of(finding)) for finding in result.findings]
     for name in dict.fromkeys(composition.scheduler_names):
         if name in served:

@@ -56,12 +56,12 @@ class Severities:
 
     def applied(self, findings: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
         """The findings with these severities, without those that are off."""
-        for each in findings:
-            if each.severity == WARNING:
-                choice = self.by_rule.get(each.reason, ERROR if self.strict else WARNING)
+        for finding in findings:
+            if finding.severity == WARNING:
+                choice = self.by_rule.get(finding.reason, ERROR if self.strict else WARNING)
                 if choice == ERROR:
-                    yield replace(each, severity=ERROR, raised=True)
+                    yield replace(finding, severity=ERROR, raised=True)
                 elif choice == WARNING:
-                    yield each
+                    yield finding
             else:
-                yield each
+                yield finding

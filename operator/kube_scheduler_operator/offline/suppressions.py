@@ -75,7 +75,7 @@ def comments_of(file: str, content: str | bytes) -> tuple[list[Suppression], lis
     if b"kubectl-scheduler" not in data.replace(b"\0", b"") or is_json(data):
         return [], []
     lines = LINE_BREAK.split(characters(data).text)
-    found, wrong = [], []
+    suppressions, wrong = [], []
     for index, line in enumerate(lines):
         match = _COMMENT.search(line)
         if match is None:
@@ -88,8 +88,8 @@ def comments_of(file: str, content: str | bytes) -> tuple[list[Suppression], lis
             continue
         alone = not line[: match.start()].strip()
         target = _next_content(lines, index) if alone else index
-        found.append(Suppression(file, position, target + 1, rules, reason))
-    return found, wrong
+        suppressions.append(Suppression(file, position, target + 1, rules, reason))
+    return suppressions, wrong
 
 
 def parse_suppression(text: str) -> tuple[tuple[str, ...], str]:
@@ -135,23 +135,23 @@ def ignore(
     warnings are not computed before the errors are corrected.
     """
     findings = list(findings)
-    broken = {each.file for each in findings if each.severity == ERROR}
+    broken = {finding.file for finding in findings if finding.severity == ERROR}
     ignored: dict[int, IgnoredFinding] = {}
     about: list[Diagnosis] = []
     for suppression in suppressions:
         for rule in suppression.rules:
             concerned = [
-                (index, each)
-                for index, each in enumerate(findings)
-                if suppression.concerns(each, rule)
+                (index, finding)
+                for index, finding in enumerate(findings)
+                if suppression.concerns(finding, rule)
             ]
-            for index, each in concerned:
-                if each.severity == WARNING:
-                    ignored.setdefault(index, IgnoredFinding(each, suppression.justification))
-            errors = [each for _, each in concerned if each.severity == ERROR]
+            for index, finding in concerned:
+                if finding.severity == WARNING:
+                    ignored.setdefault(index, IgnoredFinding(finding, suppression.justification))
+            errors = [finding for _, finding in concerned if finding.severity == ERROR]
             if errors or not concerned:
                 about += _without_effect(suppression, rule, errors, findings, broken)
-    remaining = [each for index, each in enumerate(findings) if index not in ignored]
+    remaining = [finding for index, finding in enumerate(findings) if index not in ignored]
     return remaining + about, list(ignored.values())
 
 

@@ -67,8 +67,8 @@ def template_of(text: str) -> UnrenderedTemplate | None:
         if line.lstrip().startswith("#"):
             continue
         for pattern, what, fix in _KINDS:
-            found = pattern.search(line)
-            if found:
-                position = Position(number, found.start() + 1)
+            match = pattern.search(line)
+            if match:
+                position = Position(number, match.start() + 1)
                 return UnrenderedTemplate(position, f"this is {what} that is not rendered", fix)
     return None

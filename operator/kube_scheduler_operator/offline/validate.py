@@ -88,7 +88,7 @@ def validate(
     problems = _check(sorted_.known, options, sources, found)
     findings += [_diagnosis(item, problem) for item, problem in problems]
     order = {name: index for index, (name, _) in enumerate(files)}
-    findings.sort(key=lambda each: (order[each.file], each.position, each.path))
+    findings.sort(key=lambda finding: (order[finding.file], finding.position, finding.path))
     items = tuple(item for item, _ in sorted_.known)
     passed_over = len(files) - len(read) + sorted_.passed_over
     return ValidationReport(
@@ -140,7 +140,7 @@ class _Sorted:
             self.templates += not source.is_rendered
             self.others += [(item, nothing_to_check(item)) for item in source.items]
             return
-        self.findings += [_of_text(source, each) for each in source.problems]
+        self.findings += [_of_text(source, problem) for problem in source.problems]
         unread = list(unread_documents(source))
         self.findings += [_diagnosis(item, problem) for item, problem in unread]
         ignored = {id(item) for item, problem in unread if problem.severity == WARNING}
@@ -215,9 +215,9 @@ class _Sorted:
 
 def _readers(items: Sequence[Item], commands: Sequence[CommandLine]) -> tuple[str, ...]:
     """The programs of all documents, each once; empty if the files do not show one of them."""
-    found = [_program(item.reader, item.version) for item in items]
-    found += [_program(command, command.version) for command in commands]
-    return tuple(dict.fromkeys(found)) if all(found) else ()
+    programs = [_program(item.reader, item.version) for item in items]
+    programs += [_program(command, command.version) for command in commands]
+    return tuple(dict.fromkeys(programs)) if all(programs) else ()
 
 
 def _program(reader: CommandLine | None, version: Version | None) -> str:
@@ -238,16 +238,16 @@ def _label(contents: Contents) -> str:
 
 def _remarks(passed_over: int, templates: int) -> tuple[str, ...]:
     """About files in directories that were not checked."""
-    found = []
+    remarks = []
     if passed_over:
         files = "1 file has" if passed_over == 1 else f"{passed_over} files have"
-        found.append(f"{files} nothing for kube-scheduler, so not checked")
+        remarks.append(f"{files} nothing for kube-scheduler, so not checked")
     if templates:
         files = "1 file is an unrendered template"
         if templates > 1:
             files = f"{templates} files are unrendered templates"
-        found.append(f"{files}: helm template CHART | {RENDERED}")
-    return tuple(found)
+        remarks.append(f"{files}: helm template CHART | {RENDERED}")
+    return tuple(remarks)
 
 
 def _of_volcano(labels: Sequence[str]) -> Iterator[str]:

@@ -39,13 +39,13 @@ def is_volcano(value: Mapping[str, Any]) -> bool:
 def is_kai(value: Mapping[str, Any]) -> bool:
     """Whether it is a configuration of KAI Scheduler, whose format is of the same origin."""
     actions = value.get("actions")
-    named = {each.strip() for each in actions.split(",")} if isinstance(actions, str) else set()
+    named = {action.strip() for action in actions.split(",")} if isinstance(actions, str) else set()
     return "kind" not in value and "tiers" in value and bool(named & _OF_KAI)
 
 
 def looks_like_volcano(content: str) -> bool:
     """Whether a text, which may be broken, has the two fields of every such configuration."""
-    return all(each.search(content) for each in _LINES)
+    return all(pattern.search(content) for pattern in _LINES)
 
 
 def is_volcano_image(image: str) -> bool:

@@ -111,7 +111,7 @@ class CommandLine:
 
     def last(self, name: str) -> CommandLineFlag | None:
         """The effective occurrence of a flag."""
-        return next((each for each in reversed(self.arguments) if each.name == name), None)
+        return next((flag for flag in reversed(self.arguments) if flag.name == name), None)
 
     @property
     def config_flag(self) -> str:
@@ -121,37 +121,37 @@ class CommandLine:
     @property
     def config(self) -> str:
         """The file with the configuration: the value of --config."""
-        found = self.last(self.config_flag)
-        return found.value if found else self.given.get(self.config_flag, "")
+        flag = self.last(self.config_flag)
+        return flag.value if flag else self.given.get(self.config_flag, "")
 
     @property
     def policy_file(self) -> str:
         """The file with a Policy, which kube-scheduler read up to 1.22."""
-        found = self.last("policy-config-file")
-        return found.value if found else ""
+        flag = self.last("policy-config-file")
+        return flag.value if flag else ""
 
     @property
     def policy_map(self) -> tuple[str, str, str] | None:
         """(namespace, ConfigMap, key) with a Policy, which kube-scheduler read up to 1.22."""
-        found, namespace = self.last("policy-configmap"), self.last("policy-configmap-namespace")
-        if found is None:
+        flag, namespace = self.last("policy-configmap"), self.last("policy-configmap-namespace")
+        if flag is None:
             return None
-        return (namespace.value if namespace else "kube-system", found.value, POLICY_KEY)
+        return (namespace.value if namespace else "kube-system", flag.value, POLICY_KEY)
 
     @property
     def flags(self) -> dict[str, list[str]]:
         """Flag -> its values, without flags that have an unknown one."""
         flags: dict[str, list[str]] = {}
         unknown = self.unknown
-        for each in self.arguments:
-            if each.name not in unknown:
-                flags.setdefault(each.name, []).append(each.value)
+        for flag in self.arguments:
+            if flag.name not in unknown:
+                flags.setdefault(flag.name, []).append(flag.value)
         return flags
 
     @property
     def unknown(self) -> frozenset[str]:
         """The flags with a value that only the cluster knows."""
-        return frozenset(each.name for each in self.arguments if not each.is_known)
+        return frozenset(flag.name for flag in self.arguments if not flag.is_known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,10 @@ class ImageChange:
 
     def applied(self, image: str) -> str:
         """The image after the change."""
-        found = re.fullmatch(re.escape(self.name) + _TAG_AND_DIGEST, image)
-        if found is None:
+        match = re.fullmatch(re.escape(self.name) + _TAG_AND_DIGEST, image)
+        if match is None:
             return image
-        tag, digest = found[1] or "", found[2] or ""
+        tag, digest = match[1] or "", match[2] or ""
         if self.new_tag or self.digest:
             tag, digest = self.new_tag, self.digest
         elif self.tag_suffix:
@@ -70,11 +70,11 @@ class ChangedImages:
         """Follow (file, its Kustomization) from those that no other one has as a resource."""
         known = {_directory(file): each for file, each in kustomizations}
         named = {_target(where, entry) for where, each in known.items() for entry in each.resources}
-        found: dict[str, set[tuple[ImageChange, ...]]] = {}
+        changes_of: dict[str, set[tuple[ImageChange, ...]]] = {}
         for where in known.keys() - named:
             for file, changes in _followed(known, where, frozenset()):
-                found.setdefault(file, set()).add(changes)
-        return cls({file: frozenset(changes) for file, changes in found.items()})
+                changes_of.setdefault(file, set()).add(changes)
+        return cls({file: frozenset(changes) for file, changes in changes_of.items()})
 
     def applied(self, file: str, image: str) -> str:
         """An image of a file after all changes.
@@ -83,10 +83,10 @@ class ChangedImages:
         """
         changed = set()
         for changes in self.by_file.get(normpath(file), ()):
-            one = image
+            name = image
             for change in changes:
-                one = change.applied(one)
-            changed.add(one)
+                name = change.applied(name)
+            changed.add(name)
         return changed.pop() if len(changed) == 1 else image
 
 

@@ -51,8 +51,8 @@ def _patches(
 
 
 def _node_mounts(node: Mapping[str, Any], path: Path) -> Iterator[Mount]:
-    for index, each in objects(node.get("extraMounts")):
-        source, target = text(each.get("hostPath")), text(each.get("containerPath"))
+    for index, mount in objects(node.get("extraMounts")):
+        source, target = text(mount.get("hostPath")), text(mount.get("containerPath"))
         yield Mount(target, "", source, at=(*path, index))
 
 
@@ -63,13 +63,13 @@ def read_k3d(document: Document) -> Contents | None:
         return None
     arguments: list[CommandLineFlag] = []
     path: Path = ("options", "k3s", "extraArgs")
-    for index, each in objects(at(value, *map(str, path))):
-        name, _, flag = text(each.get("arg")).lstrip("-").partition("=")
+    for index, entry in objects(at(value, *map(str, path))):
+        name, _, flag = text(entry.get("arg")).lstrip("-").partition("=")
         if name == SCHEDULER_ARG:
             arguments += of_pairs(flag, (*path, index, "arg"))
     mounts = []
-    for index, each in objects(value.get("volumes")):
-        host, _, target = text(each.get("volume")).partition(":")
+    for index, entry in objects(value.get("volumes")):
+        host, _, target = text(entry.get("volume")).partition(":")
         target = target.partition(":")[0]
         mounts.append(Mount(target, "", host, at=("volumes", index)))
     image = text(value.get("image"))

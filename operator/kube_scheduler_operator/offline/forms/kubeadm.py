@@ -58,15 +58,15 @@ def scheduler(
 
     `lists` is whether its version writes extraArgs as a list.
     """
-    found = at(value, "scheduler")
-    if not isinstance(found, Mapping):
+    scheduler = at(value, "scheduler")
+    if not isinstance(scheduler, Mapping):
         return Contents()
     where = (*path, "scheduler")
     kubernetes = kubernetes or version_of(value.get("kubernetesVersion"))
-    arguments, problems = _arguments(found.get("extraArgs"), (*where, "extraArgs"), lists=lists)
+    arguments, problems = _arguments(scheduler.get("extraArgs"), (*where, "extraArgs"), lists=lists)
     mounts = [OWN_MOUNT]
-    for index, each in objects(found.get("extraVolumes")):
-        host, target = text(each.get("hostPath")), text(each.get("mountPath"))
+    for index, volume in objects(scheduler.get("extraVolumes")):
+        host, target = text(volume.get("hostPath")), text(volume.get("mountPath"))
         mounts.append(Mount(target, "", host, at=(*where, "extraVolumes", index)))
     command = CommandLine(
         label=label,
@@ -118,8 +118,8 @@ def _arguments(
                         "quote the value",
                     )
                 )
-    found = of_names(value, path) if isinstance(value, list) else of_map(value, path)
-    return tuple(found), tuple(problems)
+    flags = of_names(value, path) if isinstance(value, list) else of_map(value, path)
+    return tuple(flags), tuple(problems)
 
 
 def read_patch(document: Document) -> Contents | None:
@@ -154,11 +154,11 @@ def _operations(operations: list[Any], path: Path) -> Contents | None:
     words: list[tuple[str, Path]] = []
     volumes: dict[str, Mapping[str, Any]] = {}
     mounts: list[tuple[int, Any]] = []
-    for index, each in objects(operations):
-        target = text(each.get("path"))
-        if "op" not in each or not target.startswith("/spec/"):
+    for index, operation in objects(operations):
+        target = text(operation.get("path"))
+        if "op" not in operation or not target.startswith("/spec/"):
             return None
-        value = each.get("value")
+        value = operation.get("value")
         if target.startswith("/spec/containers/0/command"):
             entries = value if isinstance(value, list) else [value]
             words += [(str(word), (*path, index, "value")) for word in entries]
@@ -170,15 +170,15 @@ def _operations(operations: list[Any], path: Path) -> Contents | None:
                     volumes[text(one.get("name"))] = one
     if not words:
         return None
-    found: list[Mount] = [OWN_MOUNT]
+    mounted: list[Mount] = [OWN_MOUNT]
     for index, mount in mounts:
         container = {"volumeMounts": [mount]}
-        found += container_mounts(container, volumes, (*path, index))
+        mounted += container_mounts(container, volumes, (*path, index))
     command = CommandLine(
         "patch of kube-scheduler",
         tuple(of_words(words)),
         path,
-        tuple(found),
+        tuple(mounted),
         namespace="kube-system",
         given=GIVEN,
         mount_fix="add operations for /spec/volumes/- and /spec/containers/0/volumeMounts/- with "
@@ -218,15 +218,15 @@ def read_cluster_api(document: Document) -> Contents | None:
 
 
 def _files(config: Any, path: Path, owner: str) -> Iterator[Text]:
-    for index, each in objects(at(config, "files")):
-        content = text(each.get("content"))
-        if content and each.get("encoding") in (None, ""):
+    for index, file in objects(at(config, "files")):
+        content = text(file.get("content"))
+        if content and file.get("encoding") in (None, ""):
             where = (*path, index, "content")
             yield Text(
                 where,
                 content,
                 owner,
-                node_path=text(each.get("path")),
+                node_path=text(file.get("path")),
                 has_credentials=False,
             )
 

@@ -41,7 +41,7 @@ def _has_its_fields(value: Mapping[str, Any]) -> bool:
     if _GENERATORS.keys() & value.keys():
         return True
     return any(True for _ in _resources(value)) or any(
-        "newTag" in each or "newName" in each for _, each in objects(value.get("images"))
+        "newTag" in image or "newName" in image for _, image in objects(value.get("images"))
     )
 
 
@@ -52,16 +52,16 @@ def _resources(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _images(value: Mapping[str, Any]) -> Iterator[ImageChange]:
-    for _, each in objects(value.get("images")):
+    for _, image in objects(value.get("images")):
         fields = ("name", "newName", "newTag", "digest", "tagSuffix")
-        yield ImageChange(*(text(each.get(field)) for field in fields))
+        yield ImageChange(*(text(image.get(field)) for field in fields))
 
 
 def _generators(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Path]]:
     """(kind of the object, its generator, path)."""
     for field, kind in _GENERATORS.items():
-        for index, each in objects(value.get(field)):
-            yield kind, each, (field, index)
+        for index, entry in objects(value.get(field)):
+            yield kind, entry, (field, index)
 
 
 def _files(value: Mapping[str, Any]) -> Iterator[GeneratedKey]:

@@ -29,9 +29,9 @@ def group_kind(value: Mapping[str, Any]) -> tuple[str, str]:
 
 def objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The maps in a list, with their indices."""
-    for index, each in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(each, Mapping):
-            yield index, each
+    for index, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, Mapping):
+            yield index, item
 
 
 def text(value: Any) -> str:

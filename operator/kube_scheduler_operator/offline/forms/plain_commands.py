@@ -105,7 +105,7 @@ def _contents(label: str, words: Sequence[tuple[str, Path]], at: Path) -> Conten
     # systemd, a shell or a snap replaces variables.
     unknown = {path for word, path in words if "$" in word}
     flags = with_unknown_values(words, lambda value: "$" in value)
-    problems = [each for each in word_problems(words) if each.path not in unknown]
+    problems = [problem for problem in word_problems(words) if problem.path not in unknown]
     return Contents(
         commands=(CommandLine(label=label, arguments=flags, at=at, namespace="kube-system"),),
         problems=(*problems, *config_problems(flags)),

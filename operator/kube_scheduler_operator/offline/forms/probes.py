@@ -40,8 +40,8 @@ def probe_problems(
     port = last.get("secure-port", str(DEFAULT_PORT))
     address = last.get(BIND_ADDRESS, "")
     named = {
-        text(each.get("name")): each.get("containerPort")
-        for _, each in objects(container.get("ports"))
+        text(port.get("name")): port.get("containerPort")
+        for _, port in objects(container.get("ports"))
     }
     for key, consequence in _CONSEQUENCES.items():
         request = mapping(mapping(container.get(key)).get("httpGet"))

@@ -85,8 +85,8 @@ def read_kops(document: Document) -> Contents | None:
 def _of_kops(spec: Mapping[str, Any], path: Path) -> Iterator[CommandLineFlag]:
     for key, value in spec.items():
         if key in _KOPS_FLAGS:
-            found = of_map({key: value}, path)
-            yield from (CommandLineFlag(_KOPS_FLAGS[key], each.value, each.path) for each in found)
+            flags = of_map({key: value}, path)
+            yield from (CommandLineFlag(_KOPS_FLAGS[key], flag.value, flag.path) for flag in flags)
 
 
 def read_k0s(document: Document) -> Contents | None:
@@ -126,8 +126,8 @@ def read_gardener(document: Document) -> Contents | None:
     if not isinstance(spec, Mapping):
         return Contents()
     gates = (*path, "featureGates")
-    found = of_map({"feature-gates": spec.get("featureGates") or {}}, path)
-    arguments = tuple(CommandLineFlag(each.name, each.value, gates) for each in found if each.value)
+    flags = of_map({"feature-gates": spec.get("featureGates") or {}}, path)
+    arguments = tuple(CommandLineFlag(flag.name, flag.value, gates) for flag in flags if flag.value)
     command = CommandLine(
         label=label_of(value),
         arguments=arguments,
@@ -174,10 +174,10 @@ def read_kwok(document: Document) -> Contents | None:
     if group_kind(value) != ("config.kwok.x-k8s.io", "KwokctlConfiguration"):
         return None
     commands = []
-    for index, each in objects(value.get("componentsPatches")):
+    for index, patch in objects(value.get("componentsPatches")):
         path: Path = ("componentsPatches", index, "extraArgs")
-        if each.get("name") == "kube-scheduler":
-            arguments = tuple(of_names(each.get("extraArgs"), path, "key"))
+        if patch.get("name") == "kube-scheduler":
+            arguments = tuple(of_names(patch.get("extraArgs"), path, "key"))
             commands.append(CommandLine("KwokctlConfiguration", arguments, path))
     return Contents(commands=tuple(commands))
 

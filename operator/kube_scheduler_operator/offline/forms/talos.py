@@ -43,22 +43,22 @@ def _scheduler(document: Document, path: Path, label: str) -> Contents:
     problems = tuple(
         Problem(
             "NotAllowed",
-            each.path,
-            f"Talos sets --{each.name} itself and does not accept it here",
+            flag.path,
+            f"Talos sets --{flag.name} itself and does not accept it here",
             "remove it, and write the configuration to config"
-            if each.name == "config"
+            if flag.name == "config"
             else "remove it",
         )
-        for each in arguments
-        if each.name in DENIED
+        for flag in arguments
+        if flag.name in DENIED
     )
     mounts = [
-        Mount(text(each.get("mountPath")), "", text(each.get("hostPath")), at=(*path, index))
-        for index, each in objects(at(value, "extraVolumes"))
+        Mount(text(volume.get("mountPath")), "", text(volume.get("hostPath")), at=(*path, index))
+        for index, volume in objects(at(value, "extraVolumes"))
     ]
     command = CommandLine(
         label=label,
-        arguments=tuple(each for each in arguments if each.name not in DENIED),
+        arguments=tuple(flag for flag in arguments if flag.name not in DENIED),
         at=(*path, "extraArgs"),
         mounts=tuple(mounts),
         image=image,

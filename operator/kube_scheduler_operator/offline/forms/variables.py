@@ -79,15 +79,15 @@ def variables_of(container: Mapping[str, Any]) -> Variables:
     """The variables of a container, the last one of a name; each may use those before it."""
     values: dict[str, str | None] = {}
     has_others = bool(container.get("envFrom"))
-    for _, each in objects(container.get("env")):
-        name = text(each.get("name"))
+    for _, variable in objects(container.get("env")):
+        name = text(variable.get("name"))
         if not name:
             continue
-        if each.get("valueFrom") is not None:
+        if variable.get("valueFrom") is not None:
             values[name] = None
             continue
         before = Variables(values, has_others)
-        value = before.expanded(flag_text(each.get("value")) or "")
+        value = before.expanded(flag_text(variable.get("value")) or "")
         values[name] = None if before.is_unknown(value) or len(value) > LONGEST else value
     return Variables(values, has_others)
 

@@ -120,7 +120,7 @@ def _commands(
     value: Mapping[str, Any], pod: Any, containers: Iterable[tuple[Mapping[str, Any], Path]]
 ) -> Iterator[CommandLine]:
     spec = at(pod, "spec")
-    volumes = {text(each.get("name")): each for _, each in objects(at(spec, "volumes"))}
+    volumes = {text(volume.get("name")): volume for _, volume in objects(at(spec, "volumes"))}
     for container, where in containers:
         words = container_words(container, where)
         if words is None:
@@ -205,11 +205,13 @@ def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Pro
     variables = variables_of(container)
     flags = with_unknown_values(words, variables.is_unresolved)
     unknown = {at for word, at in words if variables.is_unknown(word)}
-    rejected = {each.path: each for each in _undefined_variables(flags, variables)}
-    for each in word_problems(words):
-        if each.path not in unknown:
-            rejected.setdefault(each.path, each)
-    yield from (each for each in type_problems(container, path) if each.path not in rejected)
+    rejected = {problem.path: problem for problem in _undefined_variables(flags, variables)}
+    for problem in word_problems(words):
+        if problem.path not in unknown:
+            rejected.setdefault(problem.path, problem)
+    yield from (
+        problem for problem in type_problems(container, path) if problem.path not in rejected
+    )
     yield from rejected.values()
     yield from config_problems(flags)
     if _STARTS_GO_RUNNER.match(image) and not container.get("command"):
@@ -285,7 +287,7 @@ def container_mounts(
         target, sub = text(mount.get("mountPath")), text(mount.get("subPath"))
         volume = volumes.get(text(mount.get("name")), {})
         for kind, source, named, items in _sources(volume):
-            keys = {text(each.get("path")): text(each.get("key")) for _, each in objects(items)}
+            keys = {text(item.get("path")): text(item.get("key")) for _, item in objects(items)}
             key = (keys.get(sub, "") if keys else sub) if sub else ""
             yield Mount(target, kind, text(source.get(named)), keys, key, where)
         host = text(at(volume, "hostPath", "path"))
@@ -299,7 +301,7 @@ def _unmounted(
     container: Mapping[str, Any], volumes: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Mount]:
     """The ConfigMaps and Secrets of volumes that a container does not mount, with an empty path."""
-    mounted = {text(each.get("name")) for _, each in objects(container.get("volumeMounts"))}
+    mounted = {text(mount.get("name")) for _, mount in objects(container.get("volumeMounts"))}
     for name, volume in volumes.items():
         if name not in mounted:
             for kind, source, named, _ in _sources(volume):

@@ -74,12 +74,12 @@ def _plugins(desired: Desired, index: int) -> Iterator[ProviderFinding]:
     profile = desired.profiles[index]
     for point, lists in (profile.get("plugins") or {}).items():
         for key in ("enabled", "disabled"):
-            for at, each in enumerate(lists.get(key) or ()):
+            for at, entry in enumerate(lists.get(key) or ()):
                 path: Path = ("plugins", point, key, at, "name")
-                yield from _plugin(desired, index, str(each.get("name")), path)
-    for at, each in enumerate(profile.get("pluginConfig") or ()):
+                yield from _plugin(desired, index, str(entry.get("name")), path)
+    for at, entry in enumerate(profile.get("pluginConfig") or ()):
         path = ("pluginConfig", at, "name")
-        yield from _plugin(desired, index, str(each.get("name")), path)
+        yield from _plugin(desired, index, str(entry.get("name")), path)
 
 
 def _plugin(desired: Desired, index: int, name: str, path: Path) -> Iterator[ProviderFinding]:

@@ -56,7 +56,7 @@ def _with_ignored_resources(desired: Desired) -> dict[str, Any]:
     if not ignored:
         return profile
     args = {**plugin_arguments(profile).get(FIT, {}), "ignoredResources": ignored}
-    others = [each for each in profile.get("pluginConfig") or () if each.get("name") != FIT]
+    others = [entry for entry in profile.get("pluginConfig") or () if entry.get("name") != FIT]
     return {**profile, "pluginConfig": [*others, {"name": FIT, "args": args}]}
 
 
@@ -64,13 +64,13 @@ def _profiles(desired: Desired) -> Iterator[ProviderFinding]:
     """Other profiles that decide differently whether a node is feasible."""
     first, *others = map(filtering_profile, desired.profiles)
     for index, profile in enumerate(others, 1):
-        for each in profile_differences(profile, first, desired.gates, SIMULATED):
+        for difference in profile_differences(profile, first, desired.gates, SIMULATED):
             yield ProviderFinding(
                 "ProfileNotSimulated",
-                desired.profile(index, *each.path),
+                desired.profile(index, *difference.path),
                 f'cluster-autoscaler takes one profile, so it simulates Pods of "'
                 f'{scheduler_name(profile)}" with "{scheduler_name(first)}", which differs: here '
-                f"{each.text}",
+                f"{difference.text}",
                 "use the same filters and arguments in both profiles",
             )
 

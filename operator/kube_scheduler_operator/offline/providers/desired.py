@@ -84,8 +84,8 @@ class Desired:
 
     def setting(self, *path: str | int) -> str:
         """The field that sets a field of `config`."""
-        found = override_path(path, self.config, self.overrides)
-        return f"{_KUBE_SCHEDULER} {format_path((*_OVERRIDES, *(found or path)))}"
+        overridden = override_path(path, self.config, self.overrides)
+        return f"{_KUBE_SCHEDULER} {format_path((*_OVERRIDES, *(overridden or path)))}"
 
     def flag(self, name: str) -> str:
         """The field that sets a flag; the last one that sets it wins."""

@@ -40,11 +40,11 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
     strategy: dict[str, Any] = {"type": wanted.get("type") or STRATEGIES[0]}
     if wanted.get("resources"):
         strategy["resources"] = [
-            {"name": each.get("name"), "weight": each.get("weight") or 1}
-            for each in wanted["resources"]
+            {"name": resource.get("name"), "weight": resource.get("weight") or 1}
+            for resource in wanted["resources"]
         ]
     findings = list(_strategy(desired, taken, strategy))
-    if any(each.reason == "StrategyNotSupported" for each in findings):
+    if any(finding.reason == "StrategyNotSupported" for finding in findings):
         strategy = {"type": STRATEGIES[0]}
     else:
         findings += _differences(desired, taken, strategy)
@@ -96,7 +96,7 @@ def _finding(
     desired: Desired, index: int, reason: str, message: str, *below: str | int
 ) -> ProviderFinding:
     configs = desired.profiles[index].get("pluginConfig") or ()
-    at = next(at for at, each in enumerate(configs) if each.get("name") == FIT)
+    at = next(at for at, config in enumerate(configs) if config.get("name") == FIT)
     path = desired.profile(index, "pluginConfig", at, "args", "scoringStrategy", *below)
     return ProviderFinding(reason, path, message, f"change it, or {SECONDARY}")
 
@@ -110,12 +110,12 @@ def _differences(
     profile = desired.profiles[index]
     args = {"scoringStrategy": strategy}
     taken = {"pluginConfig": [{"name": FIT, "args": args}]}
-    for each in profile_differences(profile, taken, desired.gates):
+    for difference in profile_differences(profile, taken, desired.gates):
         yield ProviderFinding(
             "ProfileDiffers",
-            desired.profile(index, *each.path),
-            f"EKS takes the scoring strategy of {FIT} only, so it ignores {format_path(each.path)} "
-            f"({each.text})",
+            desired.profile(index, *difference.path),
+            f"EKS takes the scoring strategy of {FIT} only, so it ignores "
+            f"{format_path(difference.path)} ({difference.text})",
             f"remove it, or {SECONDARY}",
         )
 

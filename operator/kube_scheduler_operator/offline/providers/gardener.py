@@ -68,11 +68,11 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
 def _differences(desired: Desired, index: int, name: str) -> Iterator[ProviderFinding]:
     if index < 0:
         return
-    for each in profile_differences(desired.profiles[index], PROFILES[name], desired.gates):
+    for difference in profile_differences(desired.profiles[index], PROFILES[name], desired.gates):
         yield ProviderFinding(
             "ProfileDiffers",
-            desired.profile(index, *each.path),
-            f"the closest profile of Gardener, {name}, differs: here {each.text}",
+            desired.profile(index, *difference.path),
+            f"the closest profile of Gardener, {name}, differs: here {difference.text}",
             f"accept {name}, or {SECONDARY}",
         )
 

@@ -36,7 +36,10 @@ def write(desired: Desired, release: Version | None) -> ProviderOutput:
     constraints = _constraints(desired.profiles[0])
     content: dict[str, Any] = {}
     if constraints:
-        kept = [{key: each[key] for key in _FIELDS if key in each} for each in constraints]
+        kept = [
+            {key: constraint[key] for key in _FIELDS if key in constraint}
+            for constraint in constraints
+        ]
         content = {"podTopologySpread": {"defaultConstraints": kept}}
     file = ProviderFile(
         "karpenter-scheduler-config.yaml",
@@ -73,12 +76,12 @@ def _profiles(
     simulated = filtering_profile({"pluginConfig": [{"name": SPREAD, "args": args}]})
     for index, profile in enumerate(desired.profiles):
         filtering = filtering_profile(profile)
-        for each in profile_differences(filtering, simulated, desired.gates, SIMULATED):
+        for difference in profile_differences(filtering, simulated, desired.gates, SIMULATED):
             yield ProviderFinding(
                 "ProfileNotSimulated",
-                desired.profile(index, *each.path),
+                desired.profile(index, *difference.path),
                 f'Karpenter simulates Pods of "{scheduler_name(profile)}" with default filters and '
-                f"the constraints of the first profile, which differ: here {each.text}",
+                f"the constraints of the first profile, which differ: here {difference.text}",
                 "use the default filters, and the same constraints in all profiles",
             )
 

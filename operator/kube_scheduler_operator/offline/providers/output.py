@@ -52,10 +52,10 @@ def _from(finding: Finding, *, error: bool) -> ProviderFinding:
 
 
 def _beside(objects: Iterable[str], provider: ProviderFormat) -> Iterator[ProviderFinding]:
-    for each in objects:
+    for obj in objects:
         yield ProviderFinding(
             "RunsInTheCluster",
-            each,
+            obj,
             f"the operator runs it in the cluster; it is not a part of what {provider.name} takes",
             "apply it to the cluster",
             "warning",

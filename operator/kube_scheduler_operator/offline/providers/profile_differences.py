@@ -65,13 +65,17 @@ def plugin_arguments(profile: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]
 def filtering_profile(profile: Mapping[str, Any]) -> Mapping[str, Any]:
     """The profile with those arguments only that decide whether a node is feasible."""
     configs = []
-    for each in profile.get("pluginConfig") or ():
-        name, args = str(each.get("name")), dict(mapping(each.get("args")))
+    for entry in profile.get("pluginConfig") or ():
+        name, args = str(entry.get("name")), dict(mapping(entry.get("args")))
         for key in _SCORING.get(name, ()):
             args.pop(key, None)
         if name == SPREAD:
             constraints = args.get("defaultConstraints") or ()
-            hard = [one for one in constraints if one.get("whenUnsatisfiable") == "DoNotSchedule"]
+            hard = [
+                constraint
+                for constraint in constraints
+                if constraint.get("whenUnsatisfiable") == "DoNotSchedule"
+            ]
             args = {"defaultingType": "List", "defaultConstraints": hard} if hard else {}
         if name == "NodeAffinity":
             required = mapping(args.get("addedAffinity")).get(_REQUIRED)
@@ -103,8 +107,8 @@ def _plugins(
 
 def _changed(point: str, here: Sequence[PluginEntry], there: Sequence[PluginEntry]) -> str:
     weighted = point in WEIGHTED
-    wanted = {each.name: each.weight or 1 if weighted else 0 for each in here}
-    usual = {each.name: each.weight or 1 if weighted else 0 for each in there}
+    wanted = {plugin.name: plugin.weight or 1 if weighted else 0 for plugin in here}
+    usual = {plugin.name: plugin.weight or 1 if weighted else 0 for plugin in there}
     parts = [
         f"{name} has the weight {weight}" if weighted else f"{name} runs"
         for name, weight in wanted.items()
@@ -148,7 +152,7 @@ def _arguments(
 
 def _short(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_short(each)}" for key, each in value.items())
+        return ", ".join(f"{key} {_short(item)}" for key, item in value.items())
     if isinstance(value, list):
-        return "[" + ", ".join(_short(each) for each in value) + "]"
+        return "[" + ", ".join(_short(item) for item in value) + "]"
     return "unset" if value is None else str(value)

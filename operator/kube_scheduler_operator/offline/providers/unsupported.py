@@ -18,11 +18,11 @@ _SECONDARY_FIELDS: Final = {FEATURE_GATES: "featureGates", "v": "logLevel"}
 
 def unsupported_agents(desired: Desired) -> Iterator[ProviderFinding]:
     """Agents of SchedulerExtenders: only the operator starts them, beside its own schedulers."""
-    for each in desired.extenders:
-        if each.agent is not None:
+    for extender in desired.extenders:
+        if extender.agent is not None:
             yield ProviderFinding(
                 "AgentNotSupported",
-                f"SchedulerExtender/{each.name} spec.agent",
+                f"SchedulerExtender/{extender.name} spec.agent",
                 "the operator runs agents beside its own schedulers only",
                 "set spec.scheduler to a SecondaryScheduler, or use spec.url and run the extender "
                 "yourself",
@@ -108,11 +108,11 @@ def _remove_or_set(there: str) -> str:
 
 
 def _leaves(value: Mapping[str, Any], skip: Callable[[str], bool], at: Path = ()) -> Iterator[Path]:
-    for key, each in value.items():
+    for key, item in value.items():
         if not at and skip(key):
             continue
-        if isinstance(each, Mapping) and each:
-            yield from _leaves(each, skip, (*at, key))
+        if isinstance(item, Mapping) and item:
+            yield from _leaves(item, skip, (*at, key))
         else:
             yield (*at, key)
 
