@@ -136,15 +136,14 @@ def test_the_error_in_the_readme_is_reported_as_shown(
 ) -> None:
     readme = (ROOT / "README.md").read_text()
     (profile,) = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
-    file = tmp_path / "packed.yaml"
+    file = tmp_path / "profile.yaml"
     monkeypatch.chdir(tmp_path)
     file.write_text(profile)
-    assert kubectl_plugin(["validate", "-f", file.name]) == 0
-    capsys.readouterr()
-    file.write_text(profile.replace("ImageLocality", "ImageLocalty"))
     assert kubectl_plugin(["validate", "-f", file.name]) == 1
     printed = capsys.readouterr().out.rstrip("\n")
-    assert shown_in(readme)["kubectl scheduler validate -f packed.yaml"] == printed
+    assert shown_in(readme)["kubectl scheduler validate -f profile.yaml"] == printed
+    file.write_text(profile.replace("ImageLocalty", "ImageLocality"))
+    assert kubectl_plugin(["validate", "-f", file.name]) == 0, "the fix is enough"
 
 
 def test_the_answer_in_the_readme_begins_as_the_one_in_the_docs() -> None:
