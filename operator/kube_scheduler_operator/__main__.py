@@ -122,6 +122,11 @@ COMMANDS: Final = (
         "simulation", "answer a simulating command (runs in pods of simulations)", "simulation"
     ),
     Command(
+        "simulation-launcher",
+        "copy what starts kube-scheduler in its own image (runs in pods of simulations)",
+        "simulation_launcher",
+    ),
+    Command(
         "simulation-certificate",
         "make the certificate of a simulation (runs in pods of simulations)",
         "simulation_certificate",

@@ -32,7 +32,7 @@ from ..kube.client import ApiClient
 from ..kube.errors import KubeError
 from ..model.placements import PlacementAnswer, PlacementQuestion, PlacementRules
 from ..simulate.edit_effect import EditEffect, edit_effect
-from ..simulate.job import PATH, PORT, JobPlan, certificate_hash, choose_node
+from ..simulate.job import NO_NODE, PATH, PORT, JobPlan, certificate_hash, choose_node
 from ..simulate.job_run import SimulationJob
 from ..simulate.kinds import NODES, Object
 from ..simulate.process import SimulationError
@@ -219,9 +219,7 @@ def _plan(
     """
     node = choose_node(world, (settings.operator_image, question.image))
     if node is None:
-        raise SimulationError(
-            "no node is Ready and has 110m of CPU and 96Mi of memory for the simulation"
-        )
+        raise SimulationError(NO_NODE)
     return JobPlan(
         platform.target_namespace,
         node,

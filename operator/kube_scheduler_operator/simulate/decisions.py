@@ -17,17 +17,20 @@ NOT_TRIED: Final = "NotTried"
 """Reasons of pods without a node. The first three are kube-scheduler's; a pod that it does not try
 waits for something else, e.g. a claim or the other pods of its group."""
 
+_SCORE: Final = rb"score=(-?\d{1,18})\b"
 _SCORED: Final = re.compile(
-    rb'"Plugin scored node for pod" pod="([^"]+)" plugin="([^"]+)" node="([^"]+)" score=(-?\d+)'
+    rb'"Plugin scored node for pod" pod="([^"]+)" plugin="([^"]+)" node="([^"]+)" ' + _SCORE
 )
 _FINAL: Final = re.compile(
-    rb'"Calculated node\'s final score for pod" pod="([^"]+)" node="([^"]+)" score=(-?\d+)'
+    rb'"Calculated node\'s final score for pod" pod="([^"]+)" node="([^"]+)" ' + _SCORE
 )
 _EXTENDER: Final = re.compile(
-    rb'"Extender scored node for pod" pod="([^"]+)" extender="([^"]+)" node="([^"]+)" score=(-?\d+)'
+    rb'"Extender scored node for pod" pod="([^"]+)" extender="([^"]+)" node="([^"]+)" ' + _SCORE
 )
 SCORE_FLAGS: Final = ("--vmodule=schedule_one*=10",)
 """Make kube-scheduler log the scores of every plugin and node, and nothing else at that level."""
+_LARGEST: Final = 128 * 2**20
+"""Bytes of the lines whose scores are kept; one pod on 5,000 nodes has 12 MB."""
 
 
 @dataclass(slots=True)
@@ -89,17 +92,30 @@ class ScoreLog:
     def __init__(self) -> None:
         self.scores: dict[str, dict[str, dict[str, int]]] = {}
         self.totals: dict[str, dict[str, int]] = {}
+        self._left = _LARGEST
 
     def take(self, line: bytes) -> None:
-        """Take one line of the log."""
+        """Take one line of the log; beyond a limit only scores of what is known already."""
         if b"score=" not in line:
             return
         for pattern in (_SCORED, _EXTENDER):
             if match := pattern.search(line):
-                pod, plugin, node = (part.decode() for part in match.groups()[:3])
-                nodes = self.scores.setdefault(pod, {})
-                nodes.setdefault(node, {})[plugin] = int(match[4])
+                pod, plugin, node = _names(match, 3)
+                known = plugin in self.scores.get(pod, {}).get(node, {})
+                if known or self._has_room(line):
+                    nodes = self.scores.setdefault(pod, {})
+                    nodes.setdefault(node, {})[plugin] = int(match[4])
                 return
         if match := _FINAL.search(line):
-            pod, node = match[1].decode(), match[2].decode()
-            self.totals.setdefault(pod, {})[node] = int(match[3])
+            pod, node = _names(match, 2)
+            if node in self.totals.get(pod, {}) or self._has_room(line):
+                self.totals.setdefault(pod, {})[node] = int(match[3])
+
+    def _has_room(self, line: bytes) -> bool:
+        self._left -= len(line)
+        return self._left >= 0
+
+
+def _names(match: re.Match[bytes], count: int) -> tuple[str, ...]:
+    """The first groups of a match; a log may be any program's."""
+    return tuple(part.decode(errors="replace") for part in match.groups()[:count])

@@ -5,6 +5,10 @@ One Pod with two containers: `operand`, the image of the kube-scheduler that dec
 and opens no connection, and it meets Pod Security `restricted`. Its node is set, because it has to
 run when nothing is scheduled.
 
+Users may choose the image of `operand`, and `simulation` has a copy of the cluster. So the two
+share the network of the Pod and nothing else: no processes, no user and no volume. `operand` runs
+`launcher.py`, which the container `launcher` copies for it, and the kube-schedulers that it starts.
+
 A command reaches it on its loopback, by port-forwarding. The operator has no right to that: it
 connects to the Pod's address, over TLS. The container `certificate` makes the Pod's key, which
 never leaves it, and its termination message is the certificate's hash: only the kubelet writes it.
@@ -15,6 +19,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from ..base import names
@@ -22,7 +27,8 @@ from ..base.quantities import amounts
 from ..kube.label_selector import matches
 from ..policies.pods import Demand
 from .kinds import NODES, PODS, Object
-from .operand_program import WAITING
+from .launched_program import ADDRESS, FOLDERS
+from .launcher_files import launcher_command
 from .world import World
 
 APP: Final = "kube-scheduler-simulation"
@@ -36,6 +42,10 @@ PATH: Final = "/ask"
 IDENTITY: Final = "/identity"
 """Where the Pod's certificate and its key are, in memory."""
 
+LAUNCHER_FILES: Final = "/launcher"
+"""Where the launcher is, with the interpreter that runs it."""
+
+LAUNCHER: Final = "launcher"
 CERTIFICATE: Final = "certificate"
 OPERAND: Final = "operand"
 SIMULATION: Final = "simulation"
@@ -45,19 +55,37 @@ START_SECONDS: Final = 180
 KEPT_SECONDS: Final = 60
 """After its end, until the cluster deletes the Job."""
 
+PREPARING: Final = (CERTIFICATE, LAUNCHER)
+"""The containers that end before the others start."""
+
 _USER: Final = 65532
+_OPERAND_USER: Final = 65533
 _MEBIBYTE: Final = 2**20
-_MEMORY: Final = 1024
-"""MiB for a small cluster, at most."""
-_MEMORY_OF_A_NODE: Final = 0.25
-"""MiB more for each node and its pods; with 5,000 nodes and 30,000 pods, 700 MiB were needed."""
 _REQUESTS: Final = {
+    LAUNCHER: {"cpu": "10m", "memory": "32Mi"},
     CERTIFICATE: {"cpu": "10m", "memory": "32Mi"},
-    OPERAND: {"cpu": "10m", "memory": "32Mi"},
-    SIMULATION: {"cpu": "100m", "memory": "64Mi"},
+    OPERAND: {"cpu": "50m", "memory": "32Mi"},
+    SIMULATION: {"cpu": "60m", "memory": "64Mi"},
 }
-_REQUESTED: Final = {"cpu": 110.0, "memory": 96.0 * _MEBIBYTE, "pods": 1.0}
-"""Sum of the requests: CPU in millicores, memory in bytes."""
+_CPU_LIMIT: Final = "2"
+_MEMORY: Final = {LAUNCHER: 128, CERTIFICATE: 128, OPERAND: 512, SIMULATION: 768}
+"""MiB for a small cluster, at most."""
+_MEMORY_OF_A_NODE: Final = {OPERAND: 0.125, SIMULATION: 0.125}
+"""MiB more for each node and its pods; MEASURED"""
+
+
+def _requested() -> dict[str, float]:
+    """Sum of the requests: CPU in millicores, memory in bytes."""
+    running = [amounts(_REQUESTS[name]) for name in (OPERAND, SIMULATION)]
+    return {resource: sum(each[resource] for each in running) for resource in ("cpu", "memory")}
+
+
+_REQUESTED: Final = {**_requested(), "pods": 1.0}
+NO_NODE: Final = (
+    f"no node is Ready and has {_REQUESTED['cpu']:.0f}m of CPU and "
+    f"{_REQUESTED['memory'] / _MEBIBYTE:.0f}Mi of memory for the simulation"
+)
+"""Why there is no Job if `choose_node` has no node."""
 _VIRTUAL: Final = (
     ("type", "virtual-kubelet"),
     ("kubernetes.io/role", "agent-virtual-kubelet"),
@@ -105,7 +133,9 @@ class JobPlan:
 
 def job_of(plan: JobPlan) -> Object:
     """The Job."""
-    memory = f"{_MEMORY + int(plan.nodes * _MEMORY_OF_A_NODE)}Mi"
+    tmp = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108
+    own_tmp = {"name": "operand-tmp", "mountPath": FOLDERS}
+    launcher = {"name": "launcher", "mountPath": LAUNCHER_FILES}
     spec: Object = {
         "nodeName": plan.node,
         # A set nodeName bypasses the scheduler, but taints with the effect NoExecute still evict.
@@ -115,7 +145,6 @@ def job_of(plan: JobPlan) -> Object:
         "enableServiceLinks": False,
         "dnsPolicy": "Default",
         "terminationGracePeriodSeconds": 1,
-        "shareProcessNamespace": True,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": _USER,
@@ -124,23 +153,31 @@ def job_of(plan: JobPlan) -> Object:
         },
         "initContainers": [
             {
+                **_container(LAUNCHER, plan.image, plan),
+                "command": [names.PROGRAM, "simulation-launcher"],
+                "args": [f"--directory={LAUNCHER_FILES}"],
+                "volumeMounts": [tmp, launcher],
+            },
+            {
                 # A sidecar: it ends with the other container, and its exit code does not count.
-                **_container(OPERAND, plan.operand_image, "256Mi"),
+                **_container(OPERAND, plan.operand_image, plan),
                 "restartPolicy": "Always",
-                "command": list(plan.operand_command),
-                "args": [WAITING],
-                "stdin": True,
-            }
+                "command": launcher_command(Path(LAUNCHER_FILES), ADDRESS, plan.operand_command),
+                "volumeMounts": [own_tmp, {**launcher, "readOnly": True}],
+            },
         ],
         "containers": [
             {
-                **_container(SIMULATION, plan.image, memory),
+                **_container(SIMULATION, plan.image, plan),
                 "command": [names.PROGRAM, "simulation"],
                 "args": [f"--key-sha256={plan.key_hash}"],
-                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+                "volumeMounts": [tmp],
             }
         ],
-        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
+        "volumes": [
+            {"name": each["name"], "emptyDir": {"sizeLimit": "64Mi"}}
+            for each in (tmp, own_tmp, launcher)
+        ],
     }
     if plan.serves_address:
         _serve_address(spec, plan)
@@ -169,7 +206,7 @@ def _serve_address(spec: Object, plan: JobPlan) -> None:
     identity = {"name": "identity", "mountPath": IDENTITY}
     (own,) = spec["containers"]
     certificate = {
-        **_container(CERTIFICATE, plan.image, "128Mi"),
+        **_container(CERTIFICATE, plan.image, plan),
         "command": [names.PROGRAM, "simulation-certificate"],
         "args": [f"--directory={IDENTITY}"],
         "volumeMounts": [*own["volumeMounts"], identity],
@@ -182,7 +219,9 @@ def _serve_address(spec: Object, plan: JobPlan) -> None:
     own["volumeMounts"].append({**identity, "readOnly": True})
 
 
-def _container(name: str, image: str, memory: str) -> Object:
+def _container(name: str, image: str, plan: JobPlan) -> Object:
+    memory = _MEMORY[name] + int(plan.nodes * _MEMORY_OF_A_NODE.get(name, 0))
+    user = {"runAsUser": _OPERAND_USER, "runAsGroup": _OPERAND_USER} if name == OPERAND else {}
     return {
         "name": name,
         "image": image,
@@ -190,9 +229,10 @@ def _container(name: str, image: str, memory: str) -> Object:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": {
             "requests": dict(_REQUESTS[name]),
-            "limits": {"cpu": "2", "memory": memory},
+            "limits": {"cpu": _CPU_LIMIT, "memory": f"{memory}Mi"},
         },
         "securityContext": {
+            **user,
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},

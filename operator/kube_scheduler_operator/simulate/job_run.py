@@ -14,14 +14,7 @@ from typing import Any, Final
 from ..kube.client import ApiClient
 from ..kube.errors import KubeError, NotFound
 from ..kube.resource import EVENTS, JOBS, PODS, ObjectRef
-from .job import (
-    CERTIFICATE,
-    OPERAND,
-    SIMULATION,
-    START_SECONDS,
-    JobPlan,
-    job_of,
-)
+from .job import OPERAND, PREPARING, SIMULATION, START_SECONDS, JobPlan, job_of
 from .kinds import Object
 from .process import SimulationError
 
@@ -143,10 +136,10 @@ def _states(pod: Object) -> dict[str, Mapping[str, Any]]:
 
 def _waiting(states: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
     """(problem, reason) of the first container that does not run."""
-    for name in (CERTIFICATE, OPERAND, SIMULATION):
+    for name in (*PREPARING, OPERAND, SIMULATION):
         state = states.get(name, {})
         ended = state.get("terminated") or {}
-        if name == CERTIFICATE and ended.get("exitCode") == 0:
+        if name in PREPARING and ended.get("exitCode") == 0:
             continue
         waiting = state.get("waiting") or ended
         if reason := str(waiting.get("reason") or ""):
@@ -159,7 +152,7 @@ def _ended(pod: Object) -> str:
     """Why a Pod ended; empty if it runs."""
     for name, state in _states(pod).items():
         terminated = state.get("terminated") or {}
-        failed = name == CERTIFICATE and terminated.get("exitCode")
+        failed = name in PREPARING and terminated.get("exitCode")
         if terminated and (name == SIMULATION or failed):
             reason, message = terminated.get("reason"), str(terminated.get("message") or "")
             last = message.strip().splitlines()[-1:] or [f"exit code {terminated.get('exitCode')}"]

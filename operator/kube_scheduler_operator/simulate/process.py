@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final, Protocol
 
 from ..schedulerconfig.versions import Version
 
@@ -27,7 +28,17 @@ _CACHE: Final = "KUBE_SCHEDULER_OPERATOR_CACHE"
 _ASSETS: Final = "KUBEBUILDER_ASSETS"
 _MEMORY: Final = 8 * 2**30
 """Bytes of data that kube-scheduler may have; with 5,000 nodes it needs 0.5 GiB."""
+_CONFIG: Final = "config.json"
+_KUBECONFIG: Final = "kubeconfig"
+VERSION_SECONDS: Final = 20.0
+"""For the response to --version."""
+_CHUNK: Final = 2**16
+_LONGEST_LINE: Final = 2**20
+"""Bytes of a line of its log; of the rest of a longer line nothing is read."""
 _KEPT_LINES: Final = 40
+_KEPT_OF_A_LINE: Final = 2000
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""What controls a terminal or ends a line."""
 _UNDECODABLE: Final = re.compile(
     r"failed to list \*\w+\.(\w+): "
     r"((?:json: cannot unmarshal|quantities must match|unable to parse quantity).*?)\" "
@@ -91,103 +102,97 @@ def _cached() -> list[Path]:
     return sorted(found, key=version, reverse=True)
 
 
-def binary_version(binary: Path) -> Version:
+class Started(Protocol):
+    """A kube-scheduler that was started."""
+
+    @property
+    def log(self) -> asyncio.StreamReader:
+        """What it writes to its standard error, until it ends."""
+
+    async def end(self) -> None:
+        """End it; its log then comes to an end, too."""
+
+    async def close(self) -> None:
+        """Free what belongs to it, after its log was read."""
+
+
+class Program(Protocol):
+    """A kube-scheduler that can be started."""
+
+    def version(self) -> str:
+        """What it writes for --version.
+
+        Raises:
+            OSError, subprocess.SubprocessError: it does not run.
+        """
+
+    async def start(
+        self, config: Mapping[str, Any], url: str, flags: Sequence[str] = ()
+    ) -> Started:
+        """Start it with a configuration for the API server at `url`.
+
+        Raises:
+            SimulationError: it cannot be started.
+        """
+
+
+Binary = Path | Program
+"""A kube-scheduler: a file of this machine, or what another container runs."""
+
+
+def binary_version(binary: Binary) -> Version:
     """The version of a kube-scheduler.
 
     Raises:
         SimulationError: it does not run, or its answer is not a version.
     """
     try:
-        done = subprocess.run(
-            [PROGRAM, "--version"],
-            executable=binary,
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=True,
-        )
-        return Version.parse(done.stdout.split()[-1])
+        return Version.parse(_program(binary).version().split()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise SimulationError(f"{binary} does not report its version: {error}") from None
 
 
 class KubeSchedulerProcess:
-    """A running kube-scheduler with a folder of its own, which is deleted at the end.
+    """A running kube-scheduler.
+
+    Its log may be that of any program: lines are cut at a limit, and of the text that messages may
+    quote only the latest is kept, without control characters.
 
     Attributes:
         lines: the latest lines of its log, for error messages.
         ended: set when the process has ended.
     """
 
-    def __init__(self, binary: Path, on_line: Callable[[bytes], None]) -> None:
+    def __init__(self, binary: Binary, on_line: Callable[[bytes], None]) -> None:
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self.ended = asyncio.Event()
-        self._binary = binary
+        self._program = _program(binary)
         self._on_line = on_line
-        self._process: subprocess.Popen[bytes] | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="kube-scheduler-simulation-")
+        self._started: Started | None = None
         self._reader: asyncio.Task[None] | None = None
 
-    def start(
+    async def start(
         self,
         config: Mapping[str, Any],
         url: str,
         flags: Sequence[str] = (),
     ) -> None:
-        """Start it with a configuration for the API server at `url`."""
-        folder = Path(self._folder.name)
-        kubeconfig = folder / "kubeconfig"
-        kubeconfig.touch(0o600)
-        kubeconfig.write_text(json.dumps(_kubeconfig(url)))
-        connection = {
-            **(config.get("clientConnection") or {}),
-            "kubeconfig": str(kubeconfig),
-            "contentType": "application/json",
-            "acceptContentTypes": "application/json",
-            "qps": 10000,
-            "burst": 10000,
-        }
-        path = folder / "config.json"
-        path.touch(0o600)
-        path.write_text(json.dumps({**config, "clientConnection": connection}))
-        # The name selects the component of a program that is several.
-        command = [PROGRAM, f"--config={path}", "--secure-port=0", *flags]
-        parent = os.getpid()
+        """Start it with a configuration for the API server at `url`.
 
-        def bound() -> None:
-            """In the child: end with the parent, whatever ends it, and take no more memory."""
-            if sys.platform == "linux":
-                ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
-                if os.getppid() != parent:
-                    os._exit(1)
-                limits.setrlimit(limits.RLIMIT_DATA, (_MEMORY, _MEMORY))
+        Raises:
+            SimulationError: it cannot be started.
+        """
+        self._started = await self._program.start(config, url, flags)
+        self._reader = asyncio.create_task(self._read(self._started.log))
 
-        self._process = subprocess.Popen(
-            command,
-            executable=self._binary,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            preexec_fn=bound,  # the death signal belongs to the child
-            start_new_session=True,  # Ctrl-C is handled here
-            env={"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "TZ": "UTC"},
-        )
-        if self._process.stderr is not None:
-            self._reader = asyncio.create_task(self._read(self._process.stderr))
-
-    async def _read(self, stderr: IO[bytes]) -> None:
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=2**24)
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), stderr
-        )
+    async def _read(self, log: asyncio.StreamReader) -> None:
         try:
-            async for line in reader:
+            async for line in _lines(log):
                 self._on_line(line)
                 if line[:1] in (b"E", b"F") or not line[1:5].isdigit():
-                    self.lines.append(line.decode(errors="replace").rstrip()[:2000])
+                    text = line[:_KEPT_OF_A_LINE].decode(errors="replace").rstrip()
+                    self.lines.append(_UNPRINTABLE.sub("?", text))
         finally:
-            transport.close()
             self.ended.set()
 
     def failure(self) -> str:
@@ -206,19 +211,166 @@ class KubeSchedulerProcess:
     async def stop(self) -> None:
         """End it and remove its folder."""
         try:
-            process = self._process
-            if process is not None:
-                process.kill()  # it has nothing to save
-                await asyncio.to_thread(process.wait, _STOP_SECONDS * 5)
+            if self._started is not None:
+                await self._started.end()
             if self._reader is not None:
                 await asyncio.wait((self._reader,), timeout=_STOP_SECONDS)
                 self._reader.cancel()
-                # It closes its end of the pipe before the number of the file is free again.
                 await asyncio.gather(self._reader, return_exceptions=True)
         finally:
-            if self._process is not None and self._process.stderr is not None:
-                self._process.stderr.close()
-            self._folder.cleanup()
+            if self._started is not None:
+                await self._started.close()
+
+
+async def _lines(log: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """The lines of a log, each cut at a limit."""
+    rest, skips = b"", False
+    while chunk := await log.read(_CHUNK):
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if not skips:
+                yield line[:_LONGEST_LINE]
+            skips = False
+        if len(rest) > _LONGEST_LINE:
+            if not skips:
+                yield rest[:_LONGEST_LINE]
+            rest, skips = b"", True
+    if rest and not skips:
+        yield rest
+
+
+# --- a program of this machine --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProgram:
+    """A program of this machine.
+
+    Attributes:
+        path: its file.
+    """
+
+    path: Path
+
+    def version(self) -> str:
+        """What it writes for --version."""
+        return subprocess.run(
+            [PROGRAM, "--version"],
+            executable=self.path,
+            capture_output=True,
+            text=True,
+            timeout=VERSION_SECONDS,
+            check=True,
+        ).stdout
+
+    async def start(
+        self, config: Mapping[str, Any], url: str, flags: Sequence[str] = ()
+    ) -> LocalProcess:
+        """Start it with a configuration for the API server at `url`."""
+        process = LocalProcess()
+        try:
+            process.start(self.path, config, url, flags)
+            await process.connect()
+        except BaseException:
+            await process.end()
+            await process.close()
+            raise
+        return process
+
+
+class LocalProcess:
+    """A process of this machine with a folder of its own, which is deleted at the end.
+
+    Attributes:
+        log: its standard error.
+    """
+
+    def __init__(self) -> None:
+        self.log = asyncio.StreamReader(limit=_CHUNK)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._transport: asyncio.ReadTransport | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="kube-scheduler-simulation-")
+
+    def start(
+        self, binary: Path, config: Mapping[str, Any], url: str, flags: Sequence[str]
+    ) -> None:
+        """Start it with a configuration for the API server at `url`."""
+        folder = self._folder.name
+        for name, content in configuration_files(folder, config, url).items():
+            path = Path(folder, name)
+            path.touch(0o600)
+            path.write_text(content)
+        parent = os.getpid()
+
+        def bound() -> None:
+            """In the child: end with the parent, whatever ends it, and take no more memory."""
+            if sys.platform == "linux":
+                ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+                if os.getppid() != parent:
+                    os._exit(1)
+                limits.setrlimit(limits.RLIMIT_DATA, (_MEMORY, _MEMORY))
+
+        self._process = subprocess.Popen(
+            # The name selects the component of a program that is several.
+            [PROGRAM, *configuration_arguments(folder), *flags],
+            executable=binary,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            preexec_fn=bound,  # the death signal belongs to the child
+            start_new_session=True,  # Ctrl-C is handled here
+            env={"PATH": os.environ.get("PATH", ""), "HOME": folder, "TZ": "UTC"},
+        )
+
+    async def connect(self) -> None:
+        """Connect the log to its standard error."""
+        loop = asyncio.get_running_loop()
+        if self._process is not None:
+            self._transport, _ = await loop.connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(self.log), self._process.stderr
+            )
+
+    async def end(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.kill()  # it has nothing to save
+            await asyncio.to_thread(self._process.wait, _STOP_SECONDS * 5)
+
+    async def close(self) -> None:
+        """Close the pipe and remove its folder."""
+        if self._transport is not None:
+            self._transport.close()
+        if self._process is not None and self._process.stderr is not None:
+            self._process.stderr.close()
+        self._folder.cleanup()
+
+
+def _program(binary: Binary) -> Program:
+    return LocalProgram(binary) if isinstance(binary, Path) else binary
+
+
+# --- what a kube-scheduler is started with --------------------------------------------------------
+
+
+def configuration_arguments(folder: str) -> list[str]:
+    """The arguments of a kube-scheduler with the configuration in a folder."""
+    return [f"--config={folder}/{_CONFIG}", "--secure-port=0"]
+
+
+def configuration_files(folder: str, config: Mapping[str, Any], url: str) -> dict[str, str]:
+    """Name and content of the files in its folder, for the API server at `url`."""
+    connection = {
+        **(config.get("clientConnection") or {}),
+        "kubeconfig": f"{folder}/{_KUBECONFIG}",
+        "contentType": "application/json",
+        "acceptContentTypes": "application/json",
+        "qps": 10000,
+        "burst": 10000,
+    }
+    return {
+        _KUBECONFIG: json.dumps(_kubeconfig(url)),
+        _CONFIG: json.dumps({**config, "clientConnection": connection}),
+    }
 
 
 def _kubeconfig(url: str) -> dict[str, Any]:

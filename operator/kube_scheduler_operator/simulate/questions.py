@@ -20,7 +20,7 @@ from .edit_effect import edit_effect
 from .kinds import BY_KIND, PODS
 from .pending import waiting_groups
 from .placements import eligible_nodes, placements
-from .process import PROGRAM, SimulationError
+from .process import PROGRAM, Binary, SimulationError
 from .run import RunOptions
 from .typed_json import hints_of, read_value, to_json
 from .why import explain
@@ -90,7 +90,7 @@ class Asked:
     world: World
     options: RunOptions
 
-    async def answer(self, binary: Path) -> bytes:
+    async def answer(self, binary: Binary) -> bytes:
         """The answer as JSON.
 
         Raises:

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
@@ -28,7 +27,7 @@ from .decisions import (
 )
 from .extenders import Handler, InProcessExtenders, SimulatedExtender
 from .kinds import PODS, Object
-from .process import KubeSchedulerProcess, SimulationError
+from .process import Binary, KubeSchedulerProcess, SimulationError
 from .store import WorldStore
 from .world import Key, World
 
@@ -53,7 +52,7 @@ class RunOptions:
     """How to run kube-scheduler.
 
     Attributes:
-        binary: the program.
+        binary: the program: a file of this machine, or what another container runs.
         config: the KubeSchedulerConfiguration.
         flags: further flags, e.g. --feature-gates.
         seconds: limit of the whole run.
@@ -69,7 +68,7 @@ class RunOptions:
             select pods by it.
     """
 
-    binary: Path
+    binary: Binary
     config: Mapping[str, Any]
     flags: Sequence[str] = ()
     seconds: float = 120.0
@@ -140,7 +139,7 @@ class Run:
                 extenders.append(spying_extender(url, last=bool(extenders)))
             config = simulated(options.config, options.profiles, extenders)
             flags = [*options.flags, *(SCORE_FLAGS if options.scores else ())]
-            self._process.start(config, self._api.url, flags)
+            await self._process.start(config, self._api.url, flags)
         except BaseException:
             await self._stop()
             raise

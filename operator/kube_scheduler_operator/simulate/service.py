@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -23,8 +22,8 @@ from aiohttp import web
 
 from .identity import tls_context
 from .job import PATH, PORT
-from .operand_program import find_operand, operand_program
-from .process import SimulationError, binary_version
+from .launched_program import LaunchedProgram
+from .process import Binary, SimulationError, binary_version
 from .questions import read_request
 from .typed_json import to_json
 
@@ -44,7 +43,7 @@ class ServiceOptions:
         host: the address to listen on; loopback is reached by port-forwarding only. Empty: all.
         key_hash: SHA-256 of the key that requests have to have, in hex.
         wait: seconds until the operand and the first client must be there.
-        binary: the kube-scheduler to run; None: that of another container of the Pod.
+        binary: the kube-scheduler to run; None: that of the Pod's launcher.
         identity: directory of the certificate and its key; None: answer without TLS.
     """
 
@@ -59,11 +58,10 @@ class ServiceOptions:
 class Service:
     """Serves until the client is gone."""
 
-    def __init__(self, options: ServiceOptions, folder: Path) -> None:
+    def __init__(self, options: ServiceOptions) -> None:
         self._options = options
-        self._folder = folder
         self._lock = asyncio.Lock()
-        self._programs: dict[Path, Path] = {}
+        self._launched: LaunchedProgram | None = None
         self._had_client = False
 
     async def run(self) -> int:
@@ -117,20 +115,16 @@ class Service:
         except (SimulationError, ValueError) as error:
             return to_json({"error": str(error)})
 
-    async def _binary(self) -> Path:
+    async def _binary(self) -> Binary:
         if self._options.binary is not None:
             return self._options.binary
-        end = time.monotonic() + self._options.wait
-        while (process := find_operand()) is None:
-            if time.monotonic() > end:
-                raise SimulationError("the container of the operand's image does not run")
-            await asyncio.sleep(_POLL)
-        if process in self._programs:
-            return self._programs[process]
-        binary = self._programs[process] = operand_program(process, self._folder)
-        version = await asyncio.to_thread(binary_version, binary)
-        sys.stderr.write(f"kube-scheduler {version}\n")
-        return binary
+        if self._launched is None:
+            launched = LaunchedProgram()
+            await launched.wait(self._options.wait)
+            version = await asyncio.to_thread(binary_version, launched)
+            sys.stderr.write(f"kube-scheduler {version}\n")
+            self._launched = launched
+        return self._launched
 
 
 @contextlib.asynccontextmanager
@@ -155,12 +149,11 @@ def main(options: ServiceOptions) -> int:
     """Serve until the client is gone or SIGTERM; returns the exit code."""
 
     async def serve() -> int:
-        with tempfile.TemporaryDirectory(prefix="simulation-") as folder:
-            task = asyncio.ensure_future(Service(options, Path(folder)).run())
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-            try:
-                return await task
-            except asyncio.CancelledError:
-                return 0
+        task = asyncio.ensure_future(Service(options).run())
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            return 0
 
     return asyncio.run(serve())

@@ -222,7 +222,7 @@ class Kubelet:
         options = ServiceOptions(
             "127.0.0.1", key_hash, 30, self._port, Path(sys.executable), self._folder
         )
-        await Service(options, self._folder).run()
+        await Service(options).run()
 
 
 async def version(_: web.Request) -> web.Response:
@@ -278,7 +278,7 @@ async def test_the_answer_comes_from_the_pod_of_a_job_that_is_deleted(
 ) -> None:
     assert (await simulated(api)).effect == LOST
     spec = kubelet.job["spec"]["template"]["spec"]
-    certificate, operand = spec["initContainers"]
+    certificate, _, operand = spec["initContainers"]
     assert (certificate["image"], operand["image"]) == ("operator:1", question().image)
     assert spec["imagePullSecrets"] == [{"name": "registry"}]
     name = kubelet.job["metadata"]["name"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.base.quantities import amounts
 from kube_scheduler_operator.simulate.job import (
     KEPT_SECONDS,
     LABELS,
+    NO_NODE,
     START_SECONDS,
     JobPlan,
     certificate_hash,
@@ -17,7 +20,7 @@ from kube_scheduler_operator.simulate.job import (
     job_of,
     missing_isolation,
 )
-from kube_scheduler_operator.simulate.operand_program import WAITING
+from kube_scheduler_operator.simulate.launched_program import ADDRESS
 from kube_scheduler_operator.simulate.world import World
 
 PLAN = JobPlan(
@@ -59,9 +62,12 @@ def test_the_pod_has_no_rights_and_meets_pod_security_restricted() -> None:
     assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert [volume.keys() - {"name"} for volume in spec["volumes"]] == [{"emptyDir"}]
+    assert all(volume.keys() == {"name", "emptyDir"} for volume in spec["volumes"])
     for container in (*spec["containers"], *spec["initContainers"]):
-        assert container["securityContext"] == {
+        own = dict(container["securityContext"])
+        assert own.pop("runAsUser", 1) > 0
+        assert own.pop("runAsGroup", 1) > 0
+        assert own == {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
@@ -72,14 +78,14 @@ def test_the_pod_has_no_rights_and_meets_pod_security_restricted() -> None:
 
 def test_for_the_operator_the_pod_answers_on_its_address_with_a_certificate_of_its_own() -> None:
     spec = job_of(replace(PLAN, serves_address=True))["spec"]["template"]["spec"]
-    certificate, operand = spec["initContainers"]
+    certificate, _, operand = spec["initContainers"]
     assert (certificate["command"], certificate["args"]) == (
         ["kube-scheduler-operator", "simulation-certificate"],
         ["--directory=/identity"],
     )
     assert "restartPolicy" not in certificate
     assert operand["restartPolicy"] == "Always"
-    assert "volumeMounts" not in operand  # the key is not the operand's
+    assert "identity" not in mounts(operand)  # the key is not the operand's
     (own,) = spec["containers"]
     assert own["args"] == ["--key-sha256=c0ffee", "--listen=:8080", "--identity=/identity"]
     assert {"name": "identity", "mountPath": "/identity", "readOnly": True} in own["volumeMounts"]
@@ -99,15 +105,94 @@ def test_the_hash_of_the_certificate_is_what_its_container_left() -> None:
     assert certificate_hash({}) == ""
 
 
-def test_the_operand_is_a_sidecar_that_waits_for_a_configuration() -> None:
+def test_the_operands_image_runs_the_launcher_as_a_sidecar() -> None:
     spec = job_of(PLAN)["spec"]["template"]["spec"]
-    (operand,), (own,) = spec["initContainers"], spec["containers"]
+    (launcher, operand), (own,) = spec["initContainers"], spec["containers"]
+    assert (launcher["image"], operand["image"]) == ("operator:1", "private/scheduler:v1.35.4")
+    assert launcher["command"] == ["kube-scheduler-operator", "simulation-launcher"]
+    assert launcher["args"] == ["--directory=/launcher"]
+    assert "restartPolicy" not in launcher
     assert operand["restartPolicy"] == "Always"
-    assert (operand["command"], operand["args"]) == (["hyperkube", "kube-scheduler"], [WAITING])
-    assert operand["stdin"] is True
-    assert spec["shareProcessNamespace"] is True
+    assert operand["command"][0] == "/launcher/ld.so"
+    assert operand["command"][-4:] == [
+        "/launcher/launcher.py",
+        ADDRESS,
+        "hyperkube",
+        "kube-scheduler",
+    ]
+    assert "args" not in operand
     assert own["args"] == ["--key-sha256=c0ffee"]
-    assert own["resources"]["limits"]["memory"] == "2274Mi"
+
+
+@pytest.mark.parametrize("serves_address", [False, True])
+def test_the_operands_image_shares_no_process_user_or_volume_with_the_simulation(
+    serves_address: bool,
+) -> None:
+    spec = job_of(replace(PLAN, serves_address=serves_address))["spec"]["template"]["spec"]
+    assert not spec.get("shareProcessNamespace")
+    *_, operand = spec["initContainers"]
+    (own,) = spec["containers"]
+    assert (operand["name"], own["name"]) == ("operand", "simulation")
+    users = {**spec["securityContext"], **operand["securityContext"]}
+    others = {**spec["securityContext"], **own["securityContext"]}
+    assert "fsGroup" not in spec["securityContext"]
+    assert "supplementalGroups" not in spec["securityContext"]
+    for field in ("runAsUser", "runAsGroup"):
+        assert users[field] not in (0, others[field])
+    assert mounts(operand) == {"operand-tmp", "launcher"}
+    assert mounts(own) == ({"tmp", "identity"} if serves_address else {"tmp"})
+    (launcher,) = (one for one in operand["volumeMounts"] if one["name"] == "launcher")
+    assert launcher["readOnly"] is True
+
+
+def mounts(container: dict[str, Any]) -> set[str]:
+    """The volumes of a container."""
+    return {mount["name"] for mount in container["volumeMounts"]}
+
+
+def test_the_room_for_the_pod_is_that_of_its_requests() -> None:
+    spec = job_of(PLAN)["spec"]["template"]["spec"]
+    together = [*spec["containers"], spec["initContainers"][-1]]
+    requests = [amounts(each["resources"]["requests"]) for each in together]
+    cpu = sum(each["cpu"] for each in requests)
+    memory = sum(each["memory"] for each in requests)
+    assert f"{cpu:.0f}m of CPU and {memory / 2**20:.0f}Mi of memory" in NO_NODE
+    node = {"cpu": f"{cpu:.0f}m", "memory": f"{memory:.0f}", "pods": "1"}
+    assert chosen(with_room(node)) == "a"
+    for resource, less in (("cpu", cpu - 1), ("memory", memory - 1), ("pods", 0)):
+        unit = "m" if resource == "cpu" else ""
+        assert chosen(with_room({**node, resource: f"{less:.0f}{unit}"})) is None
+
+
+def with_room(allocatable: dict[str, str]) -> dict[str, Any]:
+    made = node("a")
+    made["status"]["allocatable"] = allocatable
+    return made
+
+
+def test_the_documentation_has_the_requests_and_limits() -> None:
+    docs = Path(__file__).parents[3] / "docs"
+    requested = NO_NODE.removeprefix("no node is Ready and has ").removesuffix(
+        " for the simulation"
+    )
+    assert requested in (docs / "operator-settings.md").read_text()
+    text = " ".join((docs / "kubectl-scheduler.md").read_text().split())
+    assert f"requested are {requested}" in text
+    small, large = (
+        {
+            each["name"]: int(each["resources"]["limits"]["memory"].removesuffix("Mi"))
+            for each in containers(job_of(replace(PLAN, nodes=nodes)))
+        }
+        for nodes in (0, 1000)
+    )
+    for name in ("operand", "simulation"):
+        more = (large[name] - small[name]) / 1000
+        assert f"`{name}`: {small[name]} MiB and {more:.3f} MiB for each node" in text
+
+
+def containers(job: dict[str, Any]) -> list[dict[str, Any]]:
+    spec = job["spec"]["template"]["spec"]
+    return [*spec["initContainers"], *spec["containers"]]
 
 
 # --- the node -------------------------------------------------------------------------------------

@@ -64,11 +64,11 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def served(folder: Path, wait: float = 5.0) -> AsyncIterator[tuple[str, asyncio.Task[int]]]:
+async def served(wait: float = 5.0) -> AsyncIterator[tuple[str, asyncio.Task[int]]]:
     port = free_port()
     digest = hashlib.sha256(b"key").hexdigest()
     options = ServiceOptions("127.0.0.1", digest, wait, port, Path(sys.executable))
-    task = asyncio.create_task(Service(options, folder).run())
+    task = asyncio.create_task(Service(options).run())
     try:
         yield f"http://127.0.0.1:{port}{PATH}", task
     finally:
@@ -88,8 +88,8 @@ async def post(
     raise AssertionError("it does not listen")
 
 
-async def test_it_answers_several_questions_and_ends_with_its_client(tmp_path: Path) -> None:
-    async with served(tmp_path) as (url, task):
+async def test_it_answers_several_questions_and_ends_with_its_client() -> None:
+    async with served() as (url, task):
         async with aiohttp.ClientSession() as client:
             assert await post(client, url, asked("one")) == (200, b'{"answer":"one"}')
             assert await post(client, url, asked("two")) == (200, b'{"answer":"two"}')
@@ -97,26 +97,24 @@ async def test_it_answers_several_questions_and_ends_with_its_client(tmp_path: P
         assert await asyncio.wait_for(task, 2) == 0
 
 
-async def test_an_error_is_an_answer(tmp_path: Path) -> None:
-    async with served(tmp_path) as (url, _), aiohttp.ClientSession() as client:
+async def test_an_error_is_an_answer() -> None:
+    async with served() as (url, _), aiohttp.ClientSession() as client:
         status, content = await post(client, url, asked("fail"))
         assert (status, orjson.loads(content)) == (200, {"error": "kube-scheduler ended"})
         status, content = await post(client, url, b"nothing")
         assert "the request is damaged" in orjson.loads(content)["error"]
 
 
-async def test_the_connection_has_traffic_while_it_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_connection_has_traffic_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_KEEP_ALIVE", 0.05)
-    async with served(tmp_path) as (url, _), aiohttp.ClientSession() as client:
+    async with served() as (url, _), aiohttp.ClientSession() as client:
         _, content = await post(client, url, asked("slow"))
         assert content.startswith(b"   ")
         assert orjson.loads(content) == {"answer": "slow"}
 
 
-async def test_a_client_that_goes_away_ends_the_question_and_the_program(tmp_path: Path) -> None:
-    async with served(tmp_path) as (url, task):
+async def test_a_client_that_goes_away_ends_the_question_and_the_program() -> None:
+    async with served() as (url, task):
         async with aiohttp.ClientSession() as client:
             waiting = asyncio.create_task(post(client, url, asked("wait")))
             await asyncio.wait_for(WAITING.wait(), 5)
@@ -127,13 +125,13 @@ async def test_a_client_that_goes_away_ends_the_question_and_the_program(tmp_pat
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer other"}])
-async def test_another_key_is_refused(tmp_path: Path, headers: Mapping[str, str]) -> None:
-    async with served(tmp_path) as (url, _), aiohttp.ClientSession() as client:
+async def test_another_key_is_refused(headers: Mapping[str, str]) -> None:
+    async with served() as (url, _), aiohttp.ClientSession() as client:
         status, _ = await post(client, url, asked("one"), headers)
         assert status == 401
     assert STARTED == []
 
 
-async def test_it_ends_without_a_client(tmp_path: Path) -> None:
-    async with served(tmp_path, wait=0.1) as (_, task):
+async def test_it_ends_without_a_client() -> None:
+    async with served(wait=0.1) as (_, task):
         assert await asyncio.wait_for(task, 2) == 0

@@ -21,7 +21,7 @@ from ...kube.api import Object
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import DEPLOYMENTS, NETWORK_POLICIES, ObjectRef
 from ...schedulerconfig.versions import Version
-from ...simulate.job import PATH, PORT, JobPlan, choose_node, missing_isolation
+from ...simulate.job import NO_NODE, PATH, PORT, JobPlan, choose_node, missing_isolation
 from ...simulate.job_run import POLL, PodNotRunningError, SimulationJob
 from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
@@ -103,10 +103,7 @@ class JobSimulator:
             )
         node = self._choice.node or choose_node(world, (image, operand.image))
         if node is None:
-            raise CommandError(
-                "no node is Ready and has 110m of CPU and 96Mi of memory for the simulation; "
-                "choose one with --job-node"
-            )
+            raise CommandError(f"{NO_NODE}; choose one with --job-node")
         self._plan = JobPlan(
             self._namespace,
             node,

@@ -13,8 +13,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "simulation",
         description="Answers a simulating command of kubectl scheduler over HTTP with the "
-        "kube-scheduler of another container of its Pod, which shares its process namespace. Ends "
-        "when the command does.",
+        "kube-scheduler of another container of its Pod, started by the launcher there. Ends when "
+        "the command does.",
     )
     parser.add_argument(
         "--key-sha256", required=True, metavar="HASH", help="hash of the key of requests, in hex"
