@@ -257,7 +257,8 @@ class Launcher:
                 pass
 
     def _end(self, connection: _Connection) -> None:
-        """Close a connection, also for processes that have inherited it."""
+        """Remove a folder and close its connection, also for processes that have inherited it."""
+        _remove(connection.folder)
         descriptor = connection.socket.fileno()
         del self._connections[descriptor]
         try:
@@ -269,7 +270,6 @@ class Launcher:
         except OSError:
             pass
         connection.socket.close()
-        _remove(connection.folder)
 
 
 def socket_address(text: str) -> str:

@@ -51,7 +51,7 @@ class World:
         delay: seconds until the program listens after its container runs.
     """
 
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.status: dict[str, Any] = {
             "phase": "Running",
@@ -60,7 +60,6 @@ class World:
         }
         self.delay = 0.0
         self.service: asyncio.Task[int] | None = None
-        self._folder = folder
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
             self._port = int(listening.getsockname()[1])
@@ -165,7 +164,7 @@ async def world(
         )
 
     monkeypatch.setattr(questions.Asked, "answer", answer)
-    made = World(cluster, tmp_path)
+    made = World(cluster)
     yield made
     if made.service is not None:
         made.service.cancel()
@@ -185,7 +184,7 @@ async def test_without_a_program_here_the_answer_comes_from_a_job_that_is_delete
     assert spec["nodeName"] == "cp"
     assert spec["containers"][0]["image"] == OPERATOR_IMAGE
     assert spec["initContainers"][1]["image"] == IMAGE
-        assert spec["initContainers"][1]["command"][-1] == "kube-scheduler"
+    assert spec["initContainers"][1]["command"][-1] == "kube-scheduler"
     assert f"Job {NAMESPACE}/{name} on node cp" in done.err
     assert world.deleted() == [name]
     writes = [seen for seen in world.cluster.api.seen if seen.method not in ("GET", "DELETE")]
