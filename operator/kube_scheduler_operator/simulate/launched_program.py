@@ -139,7 +139,7 @@ class LaunchedProcess:
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
-    writer.close()
+    writer.transport.abort()  # what was not sent yet must not keep it open
     with contextlib.suppress(OSError):  # the other side was first
         await writer.wait_closed()
 

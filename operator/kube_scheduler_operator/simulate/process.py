@@ -147,9 +147,13 @@ def binary_version(binary: Binary) -> Version:
         SimulationError: it does not run, or its answer is not a version.
     """
     try:
-        return Version.parse(_program(binary).version().split()[-1])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        raise SimulationError(f"{binary} does not report its version: {error}") from None
+        text = _program(binary).version()
+        return Version.parse(text.split()[-1])
+    except (OSError, subprocess.SubprocessError) as error:
+        reason = str(error)
+    except (ValueError, IndexError):
+        reason = f"it writes {_printable(text)!r}"
+    raise SimulationError(f"{binary} does not report its version: {reason}")
 
 
 class KubeSchedulerProcess:
@@ -190,8 +194,8 @@ class KubeSchedulerProcess:
             async for line in _lines(log):
                 self._on_line(line)
                 if line[:1] in (b"E", b"F") or not line[1:5].isdigit():
-                    text = line[:_KEPT_OF_A_LINE].decode(errors="replace").rstrip()
-                    self.lines.append(_UNPRINTABLE.sub("?", text))
+                    text = line[:_KEPT_OF_A_LINE].decode(errors="replace")
+                    self.lines.append(_printable(text))
         finally:
             self.ended.set()
 
@@ -220,6 +224,11 @@ class KubeSchedulerProcess:
         finally:
             if self._started is not None:
                 await self._started.close()
+
+
+def _printable(text: str) -> str:
+    """A text of any program, for messages."""
+    return _UNPRINTABLE.sub("?", text[:_KEPT_OF_A_LINE].rstrip())
 
 
 async def _lines(log: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster import binaries, images, nodes
+from cluster import archive, binaries, images, nodes, operator_image
 from cluster.observe import OPERATOR_NAMESPACE, schedule_pod, until
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.lib.in_cluster import JobChoice, JobSimulator, Operand
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.credentials import find
+from kube_scheduler_operator.simulate import kinds
+from kube_scheduler_operator.simulate.configuration import default_configuration
+from kube_scheduler_operator.simulate.questions import NO_BINARY
+from kube_scheduler_operator.simulate.read_cluster import read_cluster
+from kube_scheduler_operator.simulate.run import RunOptions
+from kube_scheduler_operator.simulate.why import explain
 
 from ..conftest import PODS, PODS_IN_DEFAULT, Cluster
 
@@ -68,6 +81,49 @@ def test_the_cluster_and_this_machine_give_the_same_answer(cluster: Cluster, wai
     found = json.loads(there.stdout)
     assert found["groups"]
     assert ordered(found) == ordered(json.loads(here.stdout))
+
+
+@pytest.fixture
+def prying_image(cluster: Cluster, tmp_path: Path) -> str:
+    """An image with a kube-scheduler that looks around in its container first."""
+    version = cluster.sandbox.kubernetes
+    program = Path(__file__).with_name("prying_scheduler.py")
+    files = {
+        "usr/local/bin/kube-scheduler": tmp_path / "kube-scheduler",
+        "real/kube-scheduler": (cluster.sandbox.state / "bin" / "kube-scheduler").resolve(),
+    }
+    shutil.copy(program, tmp_path)
+    (tmp_path / program.name).rename(tmp_path / "kube-scheduler")
+    (tmp_path / "kube-scheduler").chmod(0o755)
+    layers = (operator_image.base(), archive.pack_layer(tmp_path / "layer", files))
+    image = archive.Image(
+        f"localhost/prying:{version}", layers, ("kube-scheduler",), environment=images.PATH
+    )
+    nodes.load_images(cluster.sandbox, cluster.node, [image])
+    return image.reference
+
+
+async def test_an_operand_reaches_nothing_of_the_simulation(
+    cluster: Cluster, prying_image: str, waiting: str
+) -> None:
+    """It would write what it reached and end, instead of deciding."""
+    async with ApiClient(find(str(cluster.sandbox.kubeconfig)), field_manager="test") as api:
+        world = await read_cluster(api)
+        operand = Operand(prying_image, ("kube-scheduler",))
+        choice = JobChoice(node=cluster.node.name)
+        simulator = JobSimulator(api, KUBEADM, operand, choice)
+        try:
+            await simulator.prepare(world)
+            options = RunOptions(NO_BINARY, default_configuration())
+            namespace, _, name = waiting.partition("/")
+            pod = world.get(kinds.PODS, name, namespace)
+            found = await simulator.ask(explain, world, options, pod=pod)
+        finally:
+            await simulator.close()
+    assert found.decision is not None
+    assert found.decision.reason == "Unschedulable"
+    assert found.groups
+    await asyncio.to_thread(all_gone, cluster, 60)
 
 
 def test_an_interrupted_command_leaves_nothing(cluster: Cluster, waiting: str) -> None:

@@ -221,10 +221,20 @@ def test_the_version_is_what_the_program_writes(launchers: Launchers) -> None:
     assert folders(program) == []
 
 
-@pytest.mark.parametrize("code", ["print('x' * 10**7)", "", "print('Kubernetes')"])
-def test_another_text_is_not_a_version(launchers: Launchers, code: str) -> None:
-    with pytest.raises(SimulationError, match="the operand's image does not report its version"):
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("print('x' * 10**7)", "x" * process._KEPT_OF_A_LINE),
+        ("", ""),
+        ("print('Kubernetes \\x1b[2J')", "Kubernetes ?[2J"),
+    ],
+)
+def test_another_text_is_not_a_version(launchers: Launchers, code: str, text: str) -> None:
+    with pytest.raises(SimulationError) as error:
         binary_version(launchers.python(code))
+    assert str(error.value) == (
+        f"the kube-scheduler of the operand's image does not report its version: it writes {text!r}"
+    )
 
 
 # --- its end --------------------------------------------------------------------------------------
@@ -291,6 +301,17 @@ async def test_without_a_launcher_the_container_does_not_run() -> None:
         await nothing.start({}, URL)
     with pytest.raises(SimulationError, match="does not report its version"):
         binary_version(nothing)
+
+
+async def test_a_launcher_that_reads_nothing_does_not_keep_a_simulation_from_ending() -> None:
+    program = LaunchedProgram(f"@test-{secrets.token_hex(8)}")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(socket_address(program.address))
+        listening.listen()
+        made = KubeSchedulerProcess(program, lambda _: None)
+        await made.start({"x": "x" * (LARGEST // 2)}, URL)
+        await asyncio.wait_for(made.stop(), 20)
+    assert made.ended.is_set()
 
 
 # --- what is sent to it ---------------------------------------------------------------------------
