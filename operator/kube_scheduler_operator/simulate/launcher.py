@@ -4,7 +4,8 @@ An image of kube-scheduler has that program and nothing else, no shell, and it m
 So this module runs there with the interpreter of the operator's image (`launcher_files.py`). It
 imports what is built into the interpreter or frozen, and nothing of this package.
 
-A connection is a process. The client sends an `encoded` order; the process then writes to the
+A connection is a process. The client sends an `encoded` order, whose fields are separated as in
+/proc/PID/cmdline: a parser of JSON would be twenty more modules. The process then writes to the
 connection itself, and has ended when the connection is closed. If the client closes it first, the
 process is killed with its group. The address is a Unix socket in the abstract namespace: containers
 of a Pod share it with their network, so they need no directory in common.
@@ -39,7 +40,6 @@ _BACKLOG: Final = 128
 _LONGEST_LENGTH: Final = 8
 """Digits of `LARGEST`, and a line feed."""
 _CHUNK: Final = 2**16
-_NOT_WAITING: Final = _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL
 _IGNORED_BY_PYTHON: Final = (_signal.SIGPIPE, _signal.SIGXFSZ)
 _INIT: Final = 1
 """The first process of a container, with whose end all others end."""
@@ -190,7 +190,11 @@ class Launcher:
             _kill(connection)
             return
         try:
-            part = connection.socket.recv(_CHUNK, _NOT_WAITING) if happened & select.POLLIN else b""
+            part = (
+                connection.socket.recv(_CHUNK, _socket.MSG_DONTWAIT)
+                if happened & select.POLLIN
+                else b""
+            )
         except OSError as error:
             if error.errno == errno.EAGAIN:
                 return
@@ -237,7 +241,7 @@ class Launcher:
         reason = error.strerror if isinstance(error, OSError) else error
         text = f"{REFUSED}{' '.join(self._command)}: {reason}\n"
         try:
-            connection.socket.send(text.encode(), _NOT_WAITING)
+            connection.socket.send(text.encode(), _socket.MSG_DONTWAIT)
         except OSError:
             pass  # the client is gone
         self._end(connection)

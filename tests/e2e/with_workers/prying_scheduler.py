@@ -17,7 +17,9 @@ USER_OF_THE_SIMULATION = 65532
 
 def main() -> None:
     """Look around, leave a process behind that the next one would find, and run kube-scheduler."""
-    found = [*_processes(), *_files(), *_answers()]
+    found = [*_processes(), *_files()]
+    if "--version" not in sys.argv:  # it serves nothing while it waits for that
+        found += _answers()
     if os.getuid() in (0, USER_OF_THE_SIMULATION) or os.getgid() in (0, USER_OF_THE_SIMULATION):
         found.append(f"the user is {os.getuid()}, the group {os.getgid()}")
     if found:

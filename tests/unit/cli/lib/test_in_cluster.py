@@ -244,6 +244,12 @@ async def test_without_a_revision_the_image_is_that_of_the_clusters_version(worl
     assert operand["image"] == "registry.k8s.io/kube-scheduler:v1.35.4"
 
 
+def ended_launcher(code: int) -> dict[str, Any]:
+    """The container that copies the launcher, with its exit code."""
+    ended = {"reason": "Error", "exitCode": code, "message": "No space left on device"}
+    return {"name": "launcher", "state": {"terminated": ended}}
+
+
 # --- what stops it --------------------------------------------------------------------------------
 
 
@@ -287,6 +293,21 @@ async def test_without_a_place_to_run_the_message_has_both_reasons(world: World)
                 ],
             },
             "on node cp: Error: usage",
+        ),
+        (
+            {
+                "phase": "Pending",
+                "initContainerStatuses": [
+                    ended_launcher(0),
+                    {"name": "operand", **waiting("ErrImageNeverPull", "not here")},
+                ],
+                "containerStatuses": [{"name": "simulation", **waiting("PodInitializing", "")}],
+            },
+            "container operand: ErrImageNeverPull not here",
+        ),
+        (
+            {"phase": "Failed", "initContainerStatuses": [ended_launcher(1)]},
+            "on node cp: Error: No space left on device",
         ),
     ],
 )
