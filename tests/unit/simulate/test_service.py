@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -19,6 +20,7 @@ import pytest
 from kube_scheduler_operator.simulate import questions, service
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.job import PATH
+from kube_scheduler_operator.simulate.launched_program import LaunchedProgram
 from kube_scheduler_operator.simulate.process import SimulationError
 from kube_scheduler_operator.simulate.questions import NO_BINARY, request
 from kube_scheduler_operator.simulate.run import RunOptions
@@ -64,10 +66,12 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def served(wait: float = 5.0) -> AsyncIterator[tuple[str, asyncio.Task[int]]]:
+async def served(
+    wait: float = 5.0, binary: Path | None = Path(sys.executable)
+) -> AsyncIterator[tuple[str, asyncio.Task[int]]]:
     port = free_port()
     digest = hashlib.sha256(b"key").hexdigest()
-    options = ServiceOptions("127.0.0.1", digest, wait, port, Path(sys.executable))
+    options = ServiceOptions("127.0.0.1", digest, wait, port, binary)
     task = asyncio.create_task(Service(options).run())
     try:
         yield f"http://127.0.0.1:{port}{PATH}", task
@@ -103,6 +107,18 @@ async def test_an_error_is_an_answer() -> None:
         assert (status, orjson.loads(content)) == (200, {"error": "kube-scheduler ended"})
         status, content = await post(client, url, b"nothing")
         assert "the request is damaged" in orjson.loads(content)["error"]
+
+
+async def test_a_pod_without_a_launcher_answers_with_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = f"@test-{secrets.token_hex(8)}"
+    monkeypatch.setattr(service, "LaunchedProgram", lambda: LaunchedProgram(address))
+    async with served(wait=0.1, binary=None) as (url, _), aiohttp.ClientSession() as client:
+        status, content = await post(client, url, asked("one"))
+    error = "the container of the operand's image does not run"
+    assert (status, orjson.loads(content)) == (200, {"error": error})
+    assert STARTED == []
 
 
 async def test_the_connection_has_traffic_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
