@@ -147,13 +147,11 @@ def binary_version(binary: Binary) -> Version:
         SimulationError: it does not run, or its answer is not a version.
     """
     try:
-        text = _program(binary).version()
-        return Version.parse(text.split()[-1])
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = str(error)
-    except (ValueError, IndexError):
-        reason = f"it writes {_printable(text)!r}"
-    raise SimulationError(f"{binary} does not report its version: {reason}")
+        words = _program(binary).version().split() or ["nothing"]
+        return Version.parse(words[-1])
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        reason = _printable(str(error))
+        raise SimulationError(f"{binary} does not report its version: {reason}") from None
 
 
 class KubeSchedulerProcess:

@@ -59,7 +59,7 @@ async def test_a_program_that_does_not_start_leaves_no_folder(
 def test_its_version_is_what_it_writes(tmp_path: Path) -> None:
     binary = script(tmp_path, "echo Kubernetes v1.35.4")
     assert str(binary_version(binary)) == "v1.35.4"
-    with pytest.raises(SimulationError, match="it writes 'nothing'"):
+    with pytest.raises(SimulationError, match="'nothing' is not a Kubernetes version"):
         binary_version(script(tmp_path, "echo nothing"))
     with pytest.raises(SimulationError, match="does not report its version: Command"):
         binary_version(script(tmp_path, "exit 1"))
