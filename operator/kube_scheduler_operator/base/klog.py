@@ -103,6 +103,15 @@ def set_threshold(threshold: int) -> None:
         logging.getLogger(name).setLevel(max(lowest, threshold))
 
 
+def plain(record: logging.LogRecord) -> str:
+    """The message, its values and the error on one line, for another process to log."""
+    parts = [record.getMessage()]
+    parts += [f"{key}={_quote(value)}" for key, value in _values(record).items()]
+    if record.exc_info and record.exc_info[1]:
+        parts.append(f"error={_quote(repr(record.exc_info[1]))}")
+    return " ".join(parts)
+
+
 class TextFormatter(logging.Formatter):
     """klog's text format: severity, date, time, process id, file and line, message, values."""
 

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvloop
 
@@ -38,7 +38,7 @@ from ..kube.events import EventRecorder, Involved
 from ..kube.kopf.watcher import Watcher
 from ..kube.lease import LeaderElector
 from ..kube.queue import ShutDown, WorkQueue
-from ..kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS, ObjectRef, Stream
+from ..kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS, ObjectRef, Resource, Stream
 from ..kube.server_clock import ServerClock
 from ..kube.store import Store
 from ..kube.throttle import Throttle
@@ -137,6 +137,7 @@ class Operator:
         self._webhook = AssignmentWebhook(
             options.platform,
             options.webhook,
+            options.kubeconfig,
             lambda: self._schedulers() if self._synced else None,
             lambda: self._ways.configuration,
             self._metrics.reviewed,
@@ -243,7 +244,7 @@ class Operator:
         watcher = Watcher(
             watches(self._platform, self._options.settings.secondary_namespaces),
             registry,
-            on_event=self._intake.event,
+            on_event=self._event,
             on_listed=self._listed,
             on_rewound=self._rewound,
         )
@@ -417,11 +418,17 @@ class Operator:
                 )
                 self._wake(urgent=False)
 
+    def _event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
+        self._intake.event(resource, kind, obj)
+        if resource == SECONDARY_SCHEDULERS:
+            self._webhook.changed()
+
     def _listed(self, stream: Stream) -> None:
         """Note a listed stream; once all are listed, an absent object does not exist."""
         self._store.mark_listed(stream)
         if self._synced:
             self._queue.add(_KEY)
+            self._webhook.changed()
 
     @property
     def _synced(self) -> bool:
@@ -465,6 +472,7 @@ class Operator:
         if self._watcher is None or not self._store.listed:
             return
         self._store.clear()
+        self._webhook.changed()
         self._intake.forget()
         if self._executor is not None:
             self._executor.forget()

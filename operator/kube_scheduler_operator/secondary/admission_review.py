@@ -94,6 +94,15 @@ def needs_namespace(schedulers: Iterable[Object]) -> bool:
     )
 
 
+def essentials(schedulers: Iterable[Object]) -> list[dict[str, Any]]:
+    """What decides of SecondarySchedulers, in their order, as such objects."""
+    return [
+        {"metadata": {}, "status": {"assignment": assignment}}
+        for obj in schedulers
+        if (assignment := in_effect(obj))
+    ]
+
+
 def scheduler_for(
     pod: NewPod, schedulers: Iterable[Object], namespace_labels: Mapping[str, str]
 ) -> str:

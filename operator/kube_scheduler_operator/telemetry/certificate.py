@@ -48,12 +48,18 @@ class ServingCertificate:
         context: for the server; follows the certificate.
     """
 
-    def __init__(self, certificate_file: Path | None, key_file: Path | None) -> None:
+    def __init__(
+        self,
+        certificate_file: Path | None = None,
+        key_file: Path | None = None,
+        pair: KeyPair | None = None,
+    ) -> None:
         """Load the certificate.
 
         Args:
             certificate_file: PEM, the server's own certificate first.
-            key_file: PEM. If both are None, or while neither exists, a self-signed one is used.
+            key_file: PEM. If both are None, or while neither exists, `pair` is used.
+            pair: None: a self-signed one.
 
         Raises:
             CertificateError: only one is set or exists, they do not match, or a self-signed one
@@ -62,7 +68,7 @@ class ServingCertificate:
         self._files = _files(certificate_file, key_file)
         self._self_signed = self._files is None or not _exist(self._files)
         if self._files is None or self._self_signed:
-            self._loaded = self_signed()
+            self._loaded = pair or self_signed()
         else:
             self._loaded = _read(*self._files)
         if self._files is not None and self._self_signed:

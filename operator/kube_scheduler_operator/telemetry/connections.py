@@ -2,6 +2,9 @@
 
 Any client on the network may connect. asyncio's own servers have no limit, and create a protocol
 only after the TLS handshake, so a protocol cannot limit clients that never complete theirs.
+
+A server that clients share fairly (`Sharing`) counts connections by address: the address with most
+of them loses one, so a flood from one address never keeps the others out.
 """
 
 from __future__ import annotations
@@ -10,11 +13,18 @@ import asyncio
 import contextlib
 import logging
 import socket
+import struct
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from .address_rate import source
 
 if TYPE_CHECKING:
     import ssl
+
+    from .address_rate import AddressRate
 
 log = logging.getLogger(__name__)
 
@@ -26,19 +36,42 @@ HANDSHAKE_SECONDS: Final = 10.0
 _BACKLOG: Final = 512
 _RETRY_SECONDS: Final = 0.1
 
+_AT_ONCE: Final = 32
+"""Connections that are accepted before other tasks continue; a flood has always another one."""
+
+_RESET: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER: a refused connection leaves no state in the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing(Generic[P]):
+    """How clients of different addresses share a server.
+
+    Attributes:
+        rate: limits the handshakes of each address.
+        handshake_seconds: duration of a TLS handshake after which the connection is closed.
+        proven: whether a connection has been used as intended; others are closed before it.
+    """
+
+    rate: AddressRate
+    handshake_seconds: float
+    proven: Callable[[P], bool]
+
 
 class Listener(Generic[P]):
     """Accepts connections.
 
     Beyond the limit, a connection is closed for each new one: the oldest in a TLS handshake, else
     the oldest idle one, else the oldest. The same happens when the process has no file descriptor
-    left for a connection.
+    left for a connection. With `sharing`, the address with most connections loses the one that has
+    received nothing for the longest time.
 
     Args:
         factory: creates the protocol of a connection after its TLS handshake.
         most: number of connections.
         tls: the context of TLS handshakes; None: plain connections.
         idle: whether no request is in progress on a connection.
+        sharing: how clients of different addresses share the server; None: they do not.
     """
 
     def __init__(
@@ -47,9 +80,12 @@ class Listener(Generic[P]):
         most: int,
         tls: ssl.SSLContext | None = None,
         idle: Callable[[P], bool] = lambda _: True,
+        sharing: Sharing[P] | None = None,
     ) -> None:
         self._factory, self._most, self._tls, self._idle = factory, most, tls, idle
-        self._clients: dict[_Client[P], None] = {}  # in the order of arrival
+        self._sharing = sharing
+        # In the order of arrival; with `sharing`, of the last bytes received.
+        self._clients: dict[_Client[P], None] = {}
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._opening: set[asyncio.Task[None]] = set()
@@ -101,6 +137,11 @@ class Listener(Generic[P]):
             client.abort()
         return self._factory()
 
+    def used(self, client: _Client[P]) -> None:
+        """Note that a connection has received something."""
+        if self._sharing is not None and client in self._clients:
+            self._clients[client] = self._clients.pop(client)
+
     def ended(self, client: _Client[P]) -> None:
         """Stop counting a connection."""
         self._clients.pop(client, None)
@@ -129,19 +170,28 @@ class Listener(Generic[P]):
 
     async def _accept(self, listening: socket.socket) -> None:
         client: _Client[P] | None = None
+        accepted = 0
         while True:
+            accepted += 1
+            if accepted % _AT_ONCE == 0:  # accepting does not wait while there are connections
+                await asyncio.sleep(0)
             try:
-                sock, _ = await self._accept_one(listening)
+                sock, peer = await self._accept_one(listening)
             except OSError as error:  # no file descriptor is left, or the client has gone
                 log.debug("Failed to accept a connection: %s", error)
                 self._make_room(client)
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
-            client = _Client(self, sock)
+            address = source(peer)
+            wait = self._sharing.rate.wait(address) if self._sharing is not None else 0.0
+            if wait is None:
+                _refuse(sock)
+                continue
+            client = _Client(self, sock, address)
             self._clients[client] = None
             if len(self._clients) > self._most:
                 self._make_room(client)
-            task = asyncio.create_task(self._open(client, sock))
+            task = asyncio.create_task(self._open(client, sock, wait))
             self._opening.add(task)
             task.add_done_callback(self._opening.discard)
 
@@ -149,9 +199,17 @@ class Listener(Generic[P]):
     async def _accept_one(listening: socket.socket) -> tuple[socket.socket, Any]:
         return await asyncio.get_running_loop().sock_accept(listening)
 
-    async def _open(self, client: _Client[P], sock: socket.socket) -> None:
+    async def _open(self, client: _Client[P], sock: socket.socket, wait: float) -> None:
         loop = asyncio.get_running_loop()
-        seconds = HANDSHAKE_SECONDS if self._tls is not None else None
+        seconds = None
+        if self._tls is not None:
+            sharing = self._sharing
+            seconds = HANDSHAKE_SECONDS if sharing is None else sharing.handshake_seconds
+        if wait:
+            await asyncio.sleep(wait)
+            if client not in self._clients:  # it had to make room
+                _refuse(sock)
+                return
         try:
             await loop.connect_accepted_socket(
                 lambda: client, sock, ssl=self._tls, ssl_handshake_timeout=seconds
@@ -168,16 +226,41 @@ class Listener(Generic[P]):
 
     def _candidates(self, newest: _Client[P] | None) -> Iterator[_Client[P]]:
         others = [client for client in self._clients if client is not newest]
+        if self._sharing is not None:
+            yield from self._of_the_most(others, self._sharing.proven)
         yield from (client for client in others if client.protocol is None)
         yield from (c for c in others if c.protocol is not None and self._idle(c.protocol))
         yield from others
+
+    def _of_the_most(
+        self, others: list[_Client[P]], proven: Callable[[P], bool]
+    ) -> Iterator[_Client[P]]:
+        """The connections of the addresses that have most of them, the least useful first."""
+        numbers = Counter(client.address for client in self._clients)
+        most = max(numbers.values())
+        theirs = [client for client in others if numbers[client.address] == most]
+
+        def order(client: _Client[P]) -> int:
+            protocol = client.protocol
+            if protocol is None:
+                return 0
+            return 1 + 2 * (not self._idle(protocol)) + proven(protocol)
+
+        yield from sorted(theirs, key=order)
+
+
+def _refuse(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    sock.close()
 
 
 class _Client(asyncio.Protocol, Generic[P]):
     """One connection: forwards to the server's protocol."""
 
-    def __init__(self, listener: Listener[P], sock: socket.socket) -> None:
+    def __init__(self, listener: Listener[P], sock: socket.socket, address: str) -> None:
         self.protocol: P | None = None
+        self.address = address
         self._listener = listener
         self._socket = sock
         self._transport: asyncio.Transport | None = None
@@ -206,6 +289,7 @@ class _Client(asyncio.Protocol, Generic[P]):
     def data_received(self, data: bytes) -> None:
         """Forward."""
         if self.protocol is not None:
+            self._listener.used(self)
             self.protocol.data_received(data)
 
     def eof_received(self) -> bool | None:

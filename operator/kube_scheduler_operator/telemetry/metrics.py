@@ -125,9 +125,9 @@ class OperatorMetrics:
             f"{PREFIX}etcd_restores", "Times that the API server had an older state than before"
         )
 
-    def reviewed(self, result: str) -> None:
-        """Count one request to the webhook."""
-        self._reviews.labels(result).inc()
+    def reviewed(self, result: str, number: int = 1) -> None:
+        """Count requests to the webhook."""
+        self._reviews.labels(result).inc(number)
 
     def rewound(self) -> None:
         """Note that etcd was restored from a backup."""

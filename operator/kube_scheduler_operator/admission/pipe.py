@@ -1,0 +1,118 @@
+"""What the operator and the webhook's process report to each other: lines of JSON over two pipes.
+
+The operator sends `Start` once, then `Serving` and `Schedulers` whenever they change; its end of
+the pipe is closed when the process has to end. The key travels here and nowhere else: others can
+read arguments and environments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from ..base.objects import Object
+
+LINE: Final = 64 * 1024 * 1024
+"""Bytes of the longest line to the process: `status.assignment` of 1,000 SecondarySchedulers."""
+
+REPORT_LINE: Final = 256 * 1024
+"""Bytes of the longest line from the process, which any client may have made its own."""
+
+RESULTS: Final = ("assigned", "unchanged", "invalid", "busy", "error")
+"""The results of requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What does not change while the process runs.
+
+    Attributes:
+        host: address to listen on.
+        port: port to listen on; 0: any.
+        kubeconfig: path; None: as `find` does.
+        excluded: namespaces whose Pods are never assigned.
+        parent: the operator's process.
+    """
+
+    host: str
+    port: int
+    kubeconfig: str | None
+    excluded: tuple[str, ...]
+    parent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The certificate to serve, with its key; PEM."""
+
+    certificate: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedulers:
+    """What decides of the SecondarySchedulers, see `admission_review.essentials`."""
+
+    items: Sequence[Object]
+
+
+Order = Start | Serving | Schedulers
+_ORDERS: Final[Mapping[str, type[Order]]] = {
+    kind.__name__: kind for kind in (Start, Serving, Schedulers)
+}
+
+
+def order_line(order: Order) -> bytes:
+    """The line of an order."""
+    return json.dumps({type(order).__name__: asdict(order)}).encode() + b"\n"
+
+
+def read_order(line: bytes) -> Order:
+    """The order of a line; only the operator writes them."""
+    ((name, values),) = json.loads(line).items()
+    return _ORDERS[name](**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the process reports.
+
+    Attributes:
+        port: the port in use; 0: it does not listen.
+        certificate: the certificate in use, PEM.
+        problem: why it does not serve what it should; empty: it does.
+        results: number of requests by result, since the last report.
+        messages: what is to be logged: (level, text).
+    """
+
+    port: int = 0
+    certificate: str = ""
+    problem: str = ""
+    results: Mapping[str, int] = field(default_factory=dict)
+    messages: Sequence[tuple[int, str]] = ()
+
+    def line(self) -> bytes:
+        """The line of this report."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def read(cls, line: bytes) -> Report:
+        """The report of a line.
+
+        Raises:
+            ValueError: it is none, or has values of other types.
+        """
+        values: Any = json.loads(line)
+        try:
+            report = cls(
+                int(values["port"]), str(values["certificate"]), str(values["problem"]),
+                {str(name): int(number) for name, number in values["results"].items()},
+                [(int(level), str(text)) for level, text in values["messages"]],
+            )  # fmt: skip
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"this is not a report: {error}") from error
+        if not report.results.keys() <= set(RESULTS) or min(report.results.values(), default=0) < 0:
+            raise ValueError("this is not a report: it has other results")
+        return report

@@ -1,0 +1,309 @@
+"""One connection of the webhook: bounded before parsed, and in fair shares.
+
+A request is received, decided and answered before the next one of the connection. A body whose
+end has not arrived with its head needs a Ticket; one that is complete waits for the turn of its
+address. Nothing that an API server may send because of a Pod ends its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+from ..telemetry.address_rate import source
+from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, Answer, text
+from .fair_shares import Bodies, Ticket, Turns
+from .http_head import MAX_BODY, TOO_LARGE, read_head
+
+READ_SECONDS: Final = ANSWER_SECONDS
+"""How long a request may take, from its first byte; the API server has given up by then."""
+
+MAX_HEAD: Final = 16 * 1024
+"""Bytes of the request line and headers; an API server sends some 300."""
+
+MAX_VALUES: Final = 100_000
+"""Values in a body, counted by the characters before them; parsing that many takes some 15 ms. A
+Pod has a few hundred."""
+
+LINGER: Final = 0.5
+"""Seconds in which a client that is refused can receive the reason."""
+
+_REASONS: Final = {
+    200: b"OK", 400: b"Bad Request", 404: b"Not Found", 405: b"Method Not Allowed",
+    408: b"Request Timeout", 411: b"Length Required", 413: b"Content Too Large",
+    415: b"Unsupported Media Type", 429: b"Too Many Requests",
+    431: b"Request Header Fields Too Large", 500: b"Internal Server Error",
+    503: b"Service Unavailable",
+}  # fmt: skip
+
+BUSY: Final = text(429, "too many concurrent requests", "busy")
+TOO_MANY_VALUES: Final = text(413, f"the body has more than {MAX_VALUES} values", "invalid")
+
+
+def count_values(part: bytes) -> int:
+    """At least the number of values in a part of JSON, without parsing it."""
+    return part.count(b",") + part.count(b"[") + part.count(b"{")
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What all connections of the webhook share.
+
+    Attributes:
+        decide: answers a body of an address.
+        count: called with the result of each request.
+        bodies: which bodies are received.
+        turns: whose request is decided next.
+        connections: the open ones.
+    """
+
+    decide: Callable[[bytes, str], Answer | Awaitable[Answer]]
+    count: Callable[[str], None]
+    bodies: Bodies = field(default_factory=Bodies)
+    turns: Turns = field(default_factory=Turns)
+    connections: set[ReviewConnection] = field(default_factory=set)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is in progress."""
+        return any(not connection.idle for connection in self.connections)
+
+
+class State(Enum):
+    """What a connection waits for."""
+
+    HEAD = auto()
+    TICKET = auto()
+    BODY = auto()
+    TURN = auto()
+    ANSWER = auto()
+    END = auto()
+
+
+class ReviewConnection(asyncio.Protocol):
+    """A connection of a client.
+
+    Attributes:
+        proven: whether a review was answered.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self.proven = False
+        self._desk = desk
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._address = ""
+        self._state = State.HEAD
+        self._buffer = bytearray()  # received and not yet used
+        self._body = bytearray()
+        self._left = self._values = 0
+        self._alive = True
+        self._refusal: Answer | None = None  # of a body whose rest is discarded
+        self._ticket: Ticket | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is in progress."""
+        return self._state is State.END or (self._state is State.HEAD and not self._buffer)
+
+    # --- asyncio ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The client has connected."""
+        self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
+        self._address = source(transport.get_extra_info("peername") or ())
+        self._desk.connections.add(self)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """The connection has ended, and the request in progress with it."""
+        self._transport = None
+        self._desk.connections.discard(self)
+        self._end()
+
+    def data_received(self, data: bytes) -> None:
+        """A part of a request."""
+        if self._state is State.END:
+            return
+        self._buffer += data
+        if self._state is State.HEAD:
+            self._read_head()
+        elif self._state is State.BODY:
+            self._read_body()
+
+    def eof_received(self) -> bool:
+        """The client has ended the connection."""
+        return False
+
+    def pause_writing(self) -> None:
+        """The client does not read its answers, which are small: it is none of ours."""
+        self._abort()
+
+    # --- a request --------------------------------------------------------------------------------
+
+    def _read_head(self) -> None:
+        if self._state is not State.HEAD or not self._buffer:
+            return
+        if self._timer is None:
+            self._timer = self._loop.call_later(READ_SECONDS, self._late)
+        end = self._buffer.find(b"\r\n\r\n", 0, MAX_HEAD) + 4
+        if end < 4:
+            if len(self._buffer) >= MAX_HEAD:
+                self._refuse(text(431, f"the head has more than {MAX_HEAD} bytes"))
+            return
+        head = read_head(bytes(self._buffer[:end]))
+        del self._buffer[:end]
+        if isinstance(head, Answer):
+            self._refuse(head)
+            return
+        self._left, self._values, self._alive = head.length, 0, head.alive
+        self._refusal = TOO_LARGE if head.length > MAX_BODY else None
+        if len(self._buffer) >= head.length:
+            self._receive()
+            return
+        self._state = State.TICKET
+        self._read(False)
+        stored = head.length if self._refusal is None else 0
+        self._ticket = Ticket(self._address, head.length, stored, self._admitted)
+        self._desk.bodies.enter(self._ticket)
+
+    def _admitted(self) -> None:
+        self._loop.call_soon(self._receive)  # not within another connection's call
+
+    def _receive(self) -> None:
+        if self._state is State.END:
+            return
+        self._state = State.BODY
+        self._read(True)
+        self._read_body()
+
+    def _read_body(self) -> None:
+        part = bytes(memoryview(self._buffer)[: self._left])
+        del self._buffer[: len(part)]
+        self._left -= len(part)
+        if self._refusal is None:
+            self._values += count_values(part)
+            self._body += part
+            if self._values > MAX_VALUES:
+                self._refusal = TOO_MANY_VALUES
+                self._body = bytearray()
+        if self._left:
+            return
+        self._leave()
+        self._read(False)
+        if self._refusal is not None:
+            self._send(self._refusal)
+            return
+        self._state = State.TURN
+        self._desk.turns.add(self._address, self._decide)
+
+    def _decide(self) -> None:
+        if self._state is not State.TURN:
+            return
+        body, self._body = bytes(self._body), bytearray()
+        answer = self._desk.decide(body, self._address)
+        if isinstance(answer, Answer):
+            self._send(answer)
+        else:
+            self._state = State.ANSWER
+            self._task = asyncio.ensure_future(self._wait(answer))
+
+    async def _wait(self, answer: Awaitable[Answer]) -> None:
+        self._send(await answer)
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def _late(self) -> None:
+        """A request has taken too long."""
+        self._timer = None
+        if self._state is State.HEAD:
+            self._abort()
+        elif self._state is State.BODY:
+            self._refuse(text(408, "the body did not arrive in time", "error"))
+        elif self._state is State.ANSWER:
+            self._send(CANNOT_DECIDE)
+        elif self._state is State.TURN:
+            self._send(BUSY)
+        else:
+            self._refuse(BUSY)
+
+    def _send(self, answer: Answer) -> None:
+        """Answer a request whose body is complete; the connection stays unless it is invalid."""
+        if self._state is State.END or self._transport is None:
+            return
+        self._forget()
+        self.proven = self.proven or answer.status == 200
+        stays = self._alive and (answer.status != 400)
+        self._write(answer, stays=stays)
+        if not stays:
+            self._close()
+            return
+        self._state = State.HEAD
+        self._read(True)
+        if self._buffer:
+            self._loop.call_soon(self._read_head)
+
+    def _refuse(self, answer: Answer) -> None:
+        """Answer a request whose body is not complete, and end the connection.
+
+        Nothing more is read. The end is later, because a client that still sends loses an answer
+        that it has not received by then.
+        """
+        self._write(answer, stays=False)
+        self._read(False)
+        self._end()
+        self._loop.call_later(LINGER, self._abort)
+
+    def _close(self) -> None:
+        self._end()
+        if self._transport is not None:
+            self._transport.close()
+            self._loop.call_later(LINGER, self._abort)
+
+    def _abort(self) -> None:
+        self._end()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end(self) -> None:
+        self._forget()
+        self._state = State.END
+        self._buffer, self._body = bytearray(), bytearray()
+        self._leave()
+
+    def _forget(self) -> None:
+        """End what belongs to the request in progress."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None and self._task is not asyncio.current_task(self._loop):
+            self._task.cancel()
+        self._timer = self._task = None
+
+    def _leave(self) -> None:
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            self._desk.bodies.leave(ticket)
+
+    def _write(self, answer: Answer, *, stays: bool) -> None:
+        if answer.result:
+            self._desk.count(answer.result)
+        if self._transport is None or self._transport.is_closing():
+            return
+        kind = b"application/json" if answer.status == 200 else b"text/plain"
+        close = b"" if stays else b"Connection: close\r\n"
+        head = b"HTTP/1.1 %d %b\r\nContent-Type: %b; charset=utf-8\r\n%bContent-Length: %d\r\n\r\n"
+        values = (answer.status, _REASONS[answer.status], kind, close, len(answer.body))
+        self._transport.write(head % values + answer.body)
+
+    def _read(self, on: bool) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing() or transport.is_reading() == on:
+            return
+        if on:
+            transport.resume_reading()
+        else:
+            transport.pause_reading()

@@ -1,0 +1,64 @@
+"""A limit on how often each address causes something that costs much more than a packet.
+
+A new connection with its TLS handshake is one: a client that keeps connections alive never reaches
+the limit. Who reaches it waits for a moment, so that a burst of an API server is delayed and not
+lost; what would wait for longer is refused before it costs anything.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+REMEMBERED: Final = 4096
+"""The number of addresses that are remembered."""
+
+_MAPPED: Final = "::ffff:"
+
+
+def source(peer: tuple[str, ...]) -> str:
+    """The address of a client: without its port and zone, and IPv4 in one form."""
+    address = str(peer[0]).partition("%")[0] if peer else ""
+    lower = address.lower()
+    return address[len(_MAPPED) :] if lower.startswith(_MAPPED) and "." in lower else address
+
+
+class AddressRate:
+    """A token bucket for each address.
+
+    Args:
+        rate: how often a second, in the long run.
+        burst: how often at once.
+        patience: the longest wait, seconds.
+        clock: seconds.
+    """
+
+    def __init__(
+        self, rate: float, burst: int, patience: float, clock: Callable[[], float]
+    ) -> None:
+        self._interval, self._patience, self._clock = 1.0 / rate, patience, clock
+        self._allowance = burst * self._interval
+        self._full: OrderedDict[str, float] = OrderedDict()  # when each bucket will be full again
+
+    def __len__(self) -> int:
+        """The number of addresses that are remembered."""
+        return len(self._full)
+
+    def wait(self, address: str) -> float | None:
+        """Seconds after which `address` may go on; None: refuse it."""
+        now = self._clock()
+        full = max(self._full.get(address, now), now) + self._interval
+        wait = max(full - self._allowance - now, 0.0)
+        if wait > self._patience:
+            return None
+        self._full[address] = full
+        self._full.move_to_end(address)
+        self._forget(now)
+        return wait
+
+    def _forget(self, now: float) -> None:
+        """Forget the address that came least recently if its bucket is full, or there are many."""
+        address, full = next(iter(self._full.items()))
+        if full <= now or len(self._full) > REMEMBERED:
+            del self._full[address]
