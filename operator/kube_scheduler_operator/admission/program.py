@@ -53,6 +53,9 @@ HANDSHAKES: Final = 50.0
 HANDSHAKES_AT_ONCE: Final = 100
 """API servers keep 25 connections, and open one for each Pod that is created at the same time."""
 
+HANDSHAKES_TOGETHER: Final = 8
+"""Handshakes of one address at a time, so that one of another address does not wait for long."""
+
 HANDSHAKE_SECONDS: Final = 2.0
 PATIENCE: Final = 1.0
 """How long a connection waits for its handshake; the API server has given up by then."""
@@ -164,6 +167,7 @@ class WebhookServer:
         sharing: Sharing[ReviewConnection] = Sharing(
             AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, clock),
             HANDSHAKE_SECONDS,
+            HANDSHAKES_TOGETHER,
             lambda connection: connection.proven,
         )
         while True:

@@ -15,7 +15,7 @@ import logging
 import socket
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -50,11 +50,13 @@ class Sharing(Generic[P]):
     Attributes:
         rate: limits the handshakes of each address.
         handshake_seconds: duration of a TLS handshake after which the connection is closed.
+        handshakes: number of handshakes of one address at a time.
         proven: whether a connection has been used as intended; others are closed before it.
     """
 
     rate: AddressRate
     handshake_seconds: float
+    handshakes: int
     proven: Callable[[P], bool]
 
 
@@ -89,6 +91,7 @@ class Listener(Generic[P]):
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._opening: set[asyncio.Task[None]] = set()
+        self._gates: dict[str, _Gate] = {}
 
     def __len__(self) -> int:
         """The number of open connections."""
@@ -200,23 +203,39 @@ class Listener(Generic[P]):
         return await asyncio.get_running_loop().sock_accept(listening)
 
     async def _open(self, client: _Client[P], sock: socket.socket, wait: float) -> None:
-        loop = asyncio.get_running_loop()
-        seconds = None
-        if self._tls is not None:
-            sharing = self._sharing
-            seconds = HANDSHAKE_SECONDS if sharing is None else sharing.handshake_seconds
+        if self._sharing is None:
+            await self._shake(client, sock, HANDSHAKE_SECONDS)
+            return
         if wait:
             await asyncio.sleep(wait)
-            if client not in self._clients:  # it had to make room
+        async with self._gate(client.address, self._sharing.handshakes):
+            if client in self._clients:
+                await self._shake(client, sock, self._sharing.handshake_seconds)
+            else:  # it had to make room
                 _refuse(sock)
-                return
+
+    async def _shake(self, client: _Client[P], sock: socket.socket, seconds: float) -> None:
+        limit = seconds if self._tls is not None else None
         try:
-            await loop.connect_accepted_socket(
-                lambda: client, sock, ssl=self._tls, ssl_handshake_timeout=seconds
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: client, sock, ssl=self._tls, ssl_handshake_timeout=limit
             )
         except OSError:  # includes SSL errors and timeouts
             self.ended(client)
             sock.close()
+
+    @contextlib.asynccontextmanager
+    async def _gate(self, address: str, number: int) -> AsyncIterator[None]:
+        """Let that many handshakes of an address happen at a time."""
+        gate = self._gates.setdefault(address, _Gate(asyncio.Semaphore(number)))
+        gate.users += 1
+        try:
+            async with gate.free:
+                yield
+        finally:
+            gate.users -= 1
+            if not gate.users:
+                del self._gates[address]
 
     def _make_room(self, newest: _Client[P] | None) -> None:
         """Close one connection."""
@@ -247,6 +266,14 @@ class Listener(Generic[P]):
             return 1 + 2 * (not self._idle(protocol)) + proven(protocol)
 
         yield from sorted(theirs, key=order)
+
+
+@dataclass(slots=True)
+class _Gate:
+    """The handshakes of one address, and those that wait."""
+
+    free: asyncio.Semaphore
+    users: int = 0
 
 
 def _refuse(sock: socket.socket) -> None:
