@@ -1,6 +1,7 @@
-"""A stranger that floods the webhook for `spec.assign`, as a program of its own: PORT ADDRESS KIND N.
+"""A stranger that floods the webhook for `spec.assign`, as a program of its own.
 
-It runs until it is killed. Each of its N connections repeats one thing as fast as it is allowed to.
+Its arguments are a port, the stranger's address, a key of KINDS and a number of connections, each
+of which repeats one thing as fast as it is allowed to, until the program is killed.
 """
 
 from __future__ import annotations

@@ -7,28 +7,33 @@ and webhooks like any other request.
 from __future__ import annotations
 
 import copy
+import os
 import random
+import signal
 import ssl
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+from benchmarks.review_flood import flooded
 from cluster import releases
 from cluster.api import Api, ApiError
 from cluster.console import run
 from cluster.scheduling import free_port
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import MANAGED
 from kube_scheduler_operator.secondary.assignment import chosen
 
 from .conftest import REPOSITORY
 from .harness import NAMESPACE
 from .played_cluster import CORE, GROUP, brought_up
-from .test_managed import KIND, NAME, World
+from .test_managed import KIND, LEASES, NAME, World
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 WEBHOOK = f"{ADMISSION}/mutatingwebhookconfigurations/{names.ASSIGNMENT}"
@@ -37,6 +42,7 @@ SERVICE = f"{CORE}/services/{names.WEBHOOK}"
 SECRET = f"{CORE}/secrets/{names.WEBHOOK}"
 EVENTS = "/api/v1/namespaces/default/events"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:kube-scheduler-operator"
+OPERATOR_LEASE = MANAGED.operator.lease
 DEFAULT = "default-scheduler"
 POLICIES_SINCE = 36
 """The minor version of the first API server that serves MutatingAdmissionPolicy v1."""
@@ -144,9 +150,16 @@ class WebhookWorld(AssigningWorld):
 
     def connect(self, edit: Callable[[dict[str, Any]], Any]) -> None:
         """Edit how the API server reaches the webhook."""
+        self._edit(lambda one: edit(one["clientConfig"]))
+
+    def edit_webhook(self, **values: Any) -> None:
+        """Set fields of the webhook."""
+        self._edit(lambda one: one.update(values))
+
+    def _edit(self, edit: Callable[[dict[str, Any]], Any]) -> None:
         while True:
             configuration = self.get(WEBHOOK)
-            edit(configuration["webhooks"][0]["clientConfig"])
+            edit(configuration["webhooks"][0])
             try:
                 self.api.request("PUT", WEBHOOK, configuration)
             except ApiError as error:
@@ -436,6 +449,50 @@ def test_any_bytes_are_answered_without_harm(webhook: WebhookWorld) -> None:
     webhook.wait(lambda: webhook.answers(415, b"{}", **{"Content-Encoding": "gzip"}), 30, "no 415")
     webhook.wait(lambda: webhook.pod() == NAME, 30)
     webhook.start()  # raises if it has ended, unless it lost its Lease
+
+
+@by_webhook
+def test_a_flood_from_another_address_loses_neither_pods_nor_the_lease(
+    webhook: WebhookWorld,
+) -> None:
+    webhook.wait(lambda: webhook.pod() == NAME, 60)
+    webhook.edit_webhook(timeoutSeconds=10)  # a busy machine must not look like a flood
+    lease = f"{LEASES}/{OPERATOR_LEASE}"
+    process, before = webhook.operator.process, webhook.get(lease)["spec"]
+    assert process is not None
+    try:
+        for connections in (6, 12, 64):
+            with flooded(webhook.port, "127.0.0.2", "bodies", connections):
+                time.sleep(2)
+                found = [webhook.pod() for _ in range(40)]
+            assert found == [NAME] * 40, f"{connections} connections"
+        after = webhook.get(lease)["spec"]
+        assert (process.poll(), webhook.operator.process) == (None, process)
+        for field in ("leaseTransitions", "acquireTime", "holderIdentity"):
+            assert after.get(field) == before.get(field)
+    finally:
+        webhook.edit_webhook(timeoutSeconds=1)
+
+
+@by_webhook
+def test_a_killed_process_of_the_webhook_is_replaced_and_the_operator_stays(
+    webhook: WebhookWorld,
+) -> None:
+    webhook.wait(lambda: webhook.pod() == NAME, 60)
+    process = webhook.operator.process
+    assert process is not None
+    (child,) = _children(process.pid)
+    os.kill(child, signal.SIGKILL)
+    webhook.wait(lambda: webhook.pod() == NAME, 60)
+    assert process.poll() is None
+    assert _children(process.pid) != [child]
+
+
+def _children(pid: int) -> list[int]:
+    """The processes of the webhook that an operator has."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    program = b"kube_scheduler_operator.admission.program"
+    return [int(one) for one in found if program in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 @by_webhook

@@ -116,9 +116,7 @@ class Reports(logging.Handler):
                 self._news.clear()
                 results, self._results = self._results, Counter()
                 messages, self._messages = self._messages, []
-                report = Report(
-                    self.port, self.certificate, self.problem, dict(results), messages
-                )
+                report = Report(self.port, self.certificate, self.problem, dict(results), messages)
                 output.write(report.line())
                 await output.drain()
 

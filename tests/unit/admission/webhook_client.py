@@ -116,25 +116,31 @@ class Webhook:
 
     async def serves(self) -> None:
         """Wait until it listens."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while not self.process.port:  # noqa: ASYNC110 - another process decides
                 await asyncio.sleep(0.01)
 
     async def counted(self, **results: int) -> None:
         """Wait until that many results were reported."""
-        async with asyncio.timeout(30):
-            while any(self.results[name] < number for name, number in results.items()):
+        async with asyncio.timeout(90):
+            while any(self.results[name] < number for name, number in results.items()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
-    async def connect(self, address: str = API_SERVER, *, tls: bool = True) -> Client:
+    async def becomes(self, scheduler: str) -> None:
+        """Wait until new Pods get this scheduler."""
+        async with asyncio.timeout(90):
+            while await self.scheduler_of() != scheduler:
+                await asyncio.sleep(0.01)
+
+    async def connect(self, address: str = API_SERVER) -> Client:
         """A connection from an address of this machine."""
         context = ssl.create_default_context(cadata=self.issued.authority)
-        secured = {"ssl": context, "server_hostname": HOST} if tls else {}
         made = Client(
             *await asyncio.open_connection(
-                "127.0.0.1", self.process.port, local_addr=(address, 0), **secured
+                "127.0.0.1", self.process.port, local_addr=(address, 0), ssl=context,
+                server_hostname=HOST,
             )
-        )
+        )  # fmt: skip
         self.clients.append(made)
         return made
 
@@ -172,12 +178,14 @@ async def webhook(
     kubeconfig.write_text(
         json.dumps(
             {
-                "apiVersion": "v1", "kind": "Config", "current-context": "x",
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "x",
                 "clusters": [{"name": "c", "cluster": {"server": url}}],
                 "users": [{"name": "u", "user": {"token": "anything"}}],
                 "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
             }
-        )  # fmt: skip
+        )
     )
     results: Counter[str] = Counter()
 

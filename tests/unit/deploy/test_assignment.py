@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from kube_scheduler_operator.admission.http_head import PATH
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import AUTHENTICATION_NAMESPACE, PLATFORMS
-from kube_scheduler_operator.engine.assignment_webhook import PATH, WEBHOOK_PORT
+from kube_scheduler_operator.engine.assignment_webhook import WEBHOOK_PORT
 
 from .conftest import Helm
 from .overlays import DEPLOY, Object, build
@@ -62,7 +63,7 @@ def test_the_names_are_those_of_the_program() -> None:
         mine = [obj["metadata"]["name"] for obj in objects if obj["kind"].startswith("Mutating")]
         assert set(mine) == {names.ASSIGNMENT}
     service = webhook(WEBHOOK)["clientConfig"]["service"]
-    assert (service["name"], service["path"]) == (names.WEBHOOK, PATH)
+    assert (service["name"], service["path"]) == (names.WEBHOOK, PATH.decode())
     (port,) = one(WEBHOOK, "Service")["spec"]["ports"]
     assert (port["port"], port["targetPort"]) == (service["port"], WEBHOOK_PORT)
     (allowed,) = one(WEBHOOK, "NetworkPolicy")["spec"]["ingress"][0]["ports"]

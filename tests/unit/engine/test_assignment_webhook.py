@@ -107,8 +107,9 @@ class Webhook:
 
     @property
     def process(self) -> PlayedProcess:
-        found: Any = self.server._process
-        return found
+        process: Any = self.server._process
+        assert isinstance(process, PlayedProcess)
+        return process
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Webhook]:
