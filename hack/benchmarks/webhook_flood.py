@@ -206,9 +206,7 @@ class Bed:
     def _look(self, gaps: list[float], ended: threading.Event) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        client = http.client.HTTPSConnection(
-            "127.0.0.1", self.health, timeout=30, context=context
-        )
+        client = http.client.HTTPSConnection("127.0.0.1", self.health, timeout=30, context=context)
         while not ended.wait(LOOK_SECONDS):
             began = time.monotonic()
             try:

@@ -119,7 +119,7 @@ class NamespaceLabels:
     def _done(self, name: str, done: asyncio.Task[Mapping[str, str]]) -> None:
         self._reading.pop(name, None)
         if not done.cancelled():
-            done.exception()  # whoever waits for it has it
+            done.exception()  # each Pod that waits receives it
 
 
 class Decisions:

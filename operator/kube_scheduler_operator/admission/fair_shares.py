@@ -1,6 +1,6 @@
 """What the clients of one port may use at a time, shared by address.
 
-The API server cannot authenticate itself on managed platforms, so its address is all that tells it
+The API server cannot authenticate itself on managed platforms, so only its address distinguishes it
 from others. `Bodies` limits what is received at a time; `Turns` handles one request at a time, of
 each address in turn, so that a flood from k addresses delays a request by at most k others.
 """

@@ -35,7 +35,7 @@ from ..telemetry.certificate import CertificateError, KeyPair, ServingCertificat
 from ..telemetry.connections import Listener, Sharing
 from .decisions import Decisions
 from .pipe import LINE, Report, Schedulers, Serving, Start, read_order
-from .review_connection import Desk, ReviewConnection
+from .review_connection import ReviewConnection, Shared
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ _SET_PDEATHSIG: Final = 1
 
 
 class Reports(logging.Handler):
-    """What the operator is told: gathered, and written when there is something new."""
+    """What the operator receives: gathered, and written when there is something new."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -126,7 +126,7 @@ class WebhookServer:
 
     def __init__(self, start: Start, decisions: Decisions, reports: Reports) -> None:
         self._start, self._reports = start, reports
-        self._desk = Desk(decisions.decide, reports.count)
+        self._shared = Shared(decisions.decide, reports.count)
         self._serving: Serving | None = None
         self._certificate: ServingCertificate | None = None
         self._listener: Listener[ReviewConnection] | None = None
@@ -156,7 +156,7 @@ class WebhookServer:
         with contextlib.suppress(OSError):
             await listener.close()
         ends = time.monotonic() + GRACE
-        while self._desk.busy and time.monotonic() < ends:  # noqa: ASYNC110 - a second at most
+        while self._shared.busy and time.monotonic() < ends:  # noqa: ASYNC110 - a second at most
             await asyncio.sleep(0.02)
         listener.abort()
 
@@ -170,7 +170,7 @@ class WebhookServer:
         )
         while True:
             listener = Listener(
-                lambda: ReviewConnection(self._desk),
+                lambda: ReviewConnection(self._shared),
                 MAX_CONNECTIONS,
                 certificate.context,
                 lambda connection: connection.idle,

@@ -49,7 +49,7 @@ def count_values(part: bytes) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Shared:
     """What all connections of the webhook share.
 
     Attributes:
@@ -90,9 +90,9 @@ class ReviewConnection(asyncio.Protocol):
         proven: whether a review was answered.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, shared: Shared) -> None:
         self.proven = False
-        self._desk = desk
+        self._shared = shared
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._address = ""
@@ -117,12 +117,12 @@ class ReviewConnection(asyncio.Protocol):
         """The client has connected."""
         self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
         self._address = source(transport.get_extra_info("peername") or ())
-        self._desk.connections.add(self)
+        self._shared.connections.add(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
         """The connection has ended, and the request in progress with it."""
         self._transport = None
-        self._desk.connections.discard(self)
+        self._shared.connections.discard(self)
         self._end()
 
     def data_received(self, data: bytes) -> None:
@@ -140,7 +140,7 @@ class ReviewConnection(asyncio.Protocol):
         return False
 
     def pause_writing(self) -> None:
-        """The client does not read its answers, which are small: it is none of ours."""
+        """The client does not read its answers, which are small: no API server does that."""
         self._abort()
 
     # --- a request --------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class ReviewConnection(asyncio.Protocol):
         self._read(False)
         stored = head.length if self._refusal is None else 0
         self._ticket = Ticket(self._address, head.length, stored, self._admitted)
-        self._desk.bodies.enter(self._ticket)
+        self._shared.bodies.enter(self._ticket)
 
     def _admitted(self) -> None:
         self._loop.call_soon(self._receive)  # not within another connection's call
@@ -199,13 +199,13 @@ class ReviewConnection(asyncio.Protocol):
             self._send(self._refusal)
             return
         self._state = State.TURN
-        self._desk.turns.add(self._address, self._decide)
+        self._shared.turns.add(self._address, self._decide)
 
     def _decide(self) -> None:
         if self._state is not State.TURN:
             return
         body, self._body = bytes(self._body), bytearray()
-        answer = self._desk.decide(body, self._address)
+        answer = self._shared.decide(body, self._address)
         if isinstance(answer, Answer):
             self._send(answer)
         else:
@@ -286,11 +286,11 @@ class ReviewConnection(asyncio.Protocol):
     def _leave(self) -> None:
         ticket, self._ticket = self._ticket, None
         if ticket is not None:
-            self._desk.bodies.leave(ticket)
+            self._shared.bodies.leave(ticket)
 
     def _write(self, answer: Answer, *, stays: bool) -> None:
         if answer.result:
-            self._desk.count(answer.result)
+            self._shared.count(answer.result)
         if self._transport is None or self._transport.is_closing():
             return
         kind = b"application/json" if answer.status == 200 else b"text/plain"

@@ -74,7 +74,7 @@ class WebhookProcess:
         self._task: asyncio.Task[None] | None = None
 
     def serve(self, certificate: str, key: str) -> None:
-        """Serve with this certificate; starts the process if there is none."""
+        """Serve with this certificate; starts the process if none runs."""
         serving = Serving(certificate, key)
         if serving != self._desired.serving:
             self._desired.serving = serving

@@ -61,7 +61,7 @@ def test_small_bodies_do_not_wait_for_large_ones(arrivals: Arrivals) -> None:
     assert arrivals.received[-1] == f"a-small-{SMALL_AT_ONCE}"
 
 
-def test_all_large_bodies_together_are_limited_and_each_address_has_its_turn(
+def test_all_large_bodies_together_are_limited_and_each_address_gets_a_share(
     arrivals: Arrivals,
 ) -> None:
     for number in range(2):

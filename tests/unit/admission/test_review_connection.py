@@ -15,8 +15,8 @@ from kube_scheduler_operator.admission.http_head import MAX_BODY, MAX_DISCARDED
 from kube_scheduler_operator.admission.review_connection import (
     MAX_HEAD,
     MAX_VALUES,
-    Desk,
     ReviewConnection,
+    Shared,
     count_values,
 )
 
@@ -58,7 +58,7 @@ class PlayedTransport(asyncio.Transport):
 
 
 class Played:
-    """A desk with connections.
+    """What is shared, with connections.
 
     Attributes:
         answer: of each request.
@@ -70,14 +70,14 @@ class Played:
         self.answer: Answer | Awaitable[Answer] = GOOD
         self.decided: list[tuple[str, bytes]] = []
         self.results: list[str] = []
-        self.desk = Desk(self._decide, self.results.append)
+        self.shared = Shared(self._decide, self.results.append)
 
     def _decide(self, body: bytes, address: str) -> Answer | Awaitable[Answer]:
         self.decided.append((address, body))
         return self.answer
 
     def connect(self, address: str = "10.0.0.1") -> tuple[ReviewConnection, PlayedTransport]:
-        connection, transport = ReviewConnection(self.desk), PlayedTransport(address)
+        connection, transport = ReviewConnection(self.shared), PlayedTransport(address)
         connection.connection_made(transport)
         return connection, transport
 
@@ -249,7 +249,7 @@ async def test_who_sends_slowly_is_cut(
     assert played.results == results
 
 
-async def test_who_waits_for_too_long_is_told_so_and_gives_way(
+async def test_who_waits_for_too_long_receives_an_answer_and_gives_way(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "READ_SECONDS", 0.05)
@@ -283,10 +283,10 @@ async def test_an_end_at_any_moment_leaves_nothing(played: Played) -> None:
         await turns()
         connection.connection_lost(None)
         await turns()
-    desk = played.desk
-    assert not desk.connections
-    assert not desk.busy
-    assert (desk.bodies._stored, len(desk.bodies._received)) == (0, 0)
+    shared = played.shared
+    assert not shared.connections
+    assert not shared.busy
+    assert (shared.bodies._stored, len(shared.bodies._received)) == (0, 0)
     played.answer = GOOD
     connection, transport = played.connect()
     connection.data_received(sent)

@@ -129,7 +129,7 @@ class Webhook:
     async def becomes(self, scheduler: str) -> None:
         """Wait until new Pods get this scheduler."""
         async with asyncio.timeout(90):
-            while await self.scheduler_of() != scheduler:
+            while await self.scheduler_of() != scheduler:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     async def connect(self, address: str = API_SERVER) -> Client:

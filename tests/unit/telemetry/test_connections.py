@@ -7,6 +7,7 @@ import contextlib
 import errno
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ import pytest
 import uvloop
 
 from kube_scheduler_operator.telemetry import connections
-from kube_scheduler_operator.telemetry.connections import Listener
+from kube_scheduler_operator.telemetry.address_rate import AddressRate
+from kube_scheduler_operator.telemetry.connections import Listener, Sharing
 
 if TYPE_CHECKING:
     from ..conftest import CertificateFiles
@@ -26,10 +28,10 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
 
 
 class Echo(asyncio.Protocol):
-    """Returns what it receives, and "end" at the end; busy after a line "busy"."""
+    """Returns what it receives, and "end" at the end; lines make it busy or proven."""
 
     def __init__(self) -> None:
-        self.busy = False
+        self.busy = self.proven = False
         self.transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -37,6 +39,7 @@ class Echo(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.busy = data == b"busy\n"
+        self.proven = self.proven or data == b"proven\n"
         self.transport.write(data)
 
     def eof_received(self) -> bool:
@@ -250,3 +253,140 @@ def test_an_address_in_use_is_reported(run: Any) -> None:
                 await Listener(Echo, 4).start(*listener.address)
 
     run(test)
+
+
+# --- fair shares by address -----------------------------------------------------------------------
+
+
+def sharing(rate: float = 1e6, burst: int = 1000, patience: float = 0.0) -> Sharing[Echo]:
+    """Shares by address; a connection that was busy is proven."""
+    limited = AddressRate(rate, burst, patience, time.monotonic)
+    return Sharing(limited, 0.3, 2, lambda echo: echo.proven)
+
+
+@contextlib.asynccontextmanager
+async def shared(
+    most: int, tls: ssl.SSLContext | None = None, shares: Sharing[Echo] | None = None
+) -> AsyncIterator[Listener[Echo]]:
+    listener = Listener(Echo, most, tls, lambda echo: not echo.busy, shares or sharing())
+    await listener.start("127.0.0.1", 0)
+    try:
+        yield listener
+    finally:
+        await listener.close()
+        listener.abort()
+
+
+async def connect_from(listener: Listener[Echo], address: str) -> Client:
+    async with asyncio.timeout(20):
+        made = await asyncio.open_connection(*listener.address, local_addr=(address, 0))
+    CLIENTS.append(Client(*made))
+    return CLIENTS[-1]
+
+
+def test_connections_of_one_address_never_keep_another_one_out(run: Any) -> None:
+    async def test() -> None:
+        async with shared(8) as listener:
+            kept = [await connect_from(listener, "127.0.0.1") for _ in range(3)]
+            for client in kept:
+                assert await client.ask(b"1\n") == b"1\n"
+            flood = [await connect_from(listener, "127.0.0.2") for _ in range(60)]
+            for client in flood[-5:]:
+                assert await client.ask(b"busy\n") == b"busy\n"
+            new = await connect_from(listener, "127.0.0.1")
+            for client in (*kept, new):
+                assert await client.ask(b"2\n") == b"2\n"
+            assert all([await client.ended() for client in flood[:55]])
+            assert len(listener) == 8
+
+    run(test)
+
+
+def test_an_address_loses_what_is_unproven_then_what_is_idle_for_longest(run: Any) -> None:
+    async def test() -> None:
+        async with shared(4) as listener:
+            clients = {}
+            for name in ("unused", "early", "late", "busy"):
+                clients[name] = await connect_from(listener, "127.0.0.2")
+            for name in ("late", "early", "late", "busy"):
+                line = b"busy\n" if name == "busy" else b"proven\n"
+                assert await clients[name].ask(line) == line
+            for loser in ("unused", "early", "late"):
+                clients["new"] = await connect_from(listener, "127.0.0.2")
+                assert await clients["new"].ask(b"busy\n") == b"busy\n"
+                assert await clients[loser].ended()
+            assert await clients["busy"].ask(b"busy\n") == b"busy\n"
+
+    run(test)
+
+
+def test_handshakes_of_an_address_are_limited_before_they_begin(run: Any, tls: Any) -> None:
+    server, client = tls
+
+    async def test() -> None:
+        async with shared(64, server, sharing(0.001, 3)) as listener:
+            await _handshakes(listener, client, "127.0.0.2", 3)
+            for _ in range(3):
+                refused = await connect_from(listener, "127.0.0.2")
+                assert await refused.ended()
+            await _handshakes(listener, client, "127.0.0.1", 3)
+
+    run(test)
+
+
+async def _handshakes(listener: Listener[Echo], tls: ssl.SSLContext, address: str, n: int) -> None:
+    for _ in range(n):
+        made = await asyncio.open_connection(*listener.address, local_addr=(address, 0), ssl=tls)
+        CLIENTS.append(Client(*made))
+        assert await CLIENTS[-1].ask(b"1\n") == b"1\n"
+
+
+def test_a_burst_waits_for_its_handshakes(run: Any, tls: Any) -> None:
+    server, client = tls
+
+    async def test() -> None:
+        async with shared(64, server, sharing(20.0, 1, 5.0)) as listener:
+            await asyncio.gather(
+                *(_handshakes(listener, client, "127.0.0.1", 1) for _ in range(10))
+            )
+
+    run(test)
+
+
+def test_silent_handshakes_of_one_address_do_not_delay_those_of_another(run: Any, tls: Any) -> None:
+    server, client = tls
+
+    async def test() -> None:
+        async with shared(64, server) as listener:
+            silent = [await connect_from(listener, "127.0.0.2") for _ in range(20)]
+            await _handshakes(listener, client, "127.0.0.1", 3)
+            assert all([await one.ended() for one in silent])
+            assert listener._gates == {}
+
+    run(test)
+
+
+def test_a_flood_of_connections_leaves_time_for_other_tasks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        served = 0
+
+        async def accepts_always(_sock: socket.socket) -> Any:
+            nonlocal served
+            served += 1
+            if served > 10_000:
+                await asyncio.sleep(3600)
+            one, other = socket.socketpair()
+            other.close()
+            one.setblocking(False)
+            return one, ("127.0.0.2", 4711)
+
+        monkeypatch.setattr(Listener, "_accept_one", staticmethod(accepts_always))
+        async with shared(8, shares=sharing(0.001, 8)):
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert 0 < served < 10_000
+            await asyncio.sleep(0.1)  # until the last handshakes have ended
+
+    asyncio.run(test())
