@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from ..base.json_text import parse_json
 from ..base.objects import Object
 
 LINE: Final = 64 * 1024 * 1024
@@ -104,7 +105,7 @@ class Report:
         Raises:
             ValueError: it is none, or has values of other types.
         """
-        values: Any = json.loads(line)
+        values: Any = parse_json(line)
         try:
             report = cls(
                 int(values["port"]), str(values["certificate"]), str(values["problem"]),

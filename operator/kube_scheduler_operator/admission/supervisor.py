@@ -25,7 +25,7 @@ RESTARTS: Final = Backoff((0.0, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0))
 STEADY_SECONDS: Final = 30.0
 """A process that ran for this long has not failed in a row."""
 
-SILENT_SECONDS: Final = 30.0
+SILENT_SECONDS: Final = 60.0
 """A process that reports nothing for this long is killed."""
 
 END_SECONDS: Final = 3.0
