@@ -52,12 +52,15 @@ class Sharing(Generic[P]):
         handshake_seconds: duration of a TLS handshake after which the connection is closed.
         handshakes: number of handshakes of one address at a time.
         proven: whether a connection has been used as intended; others are closed before it.
+        received: bytes that the kernel receives for a connection before it is read. The event loop
+            reads all of them at once, so they are the most that one connection delays others.
     """
 
     rate: AddressRate
     handshake_seconds: float
     handshakes: int
     proven: Callable[[P], bool]
+    received: int = 64 * 1024
 
 
 class Listener(Generic[P]):
@@ -161,6 +164,8 @@ class Listener(Generic[P]):
         self._sockets.append(one)
         one.setblocking(False)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self._sharing is not None:  # accepted connections inherit it
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._sharing.received)
         if family == socket.AF_INET6:
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:

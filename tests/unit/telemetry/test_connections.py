@@ -341,6 +341,17 @@ async def _handshakes(listener: Listener[Echo], tls: ssl.SSLContext, address: st
         assert await CLIENTS[-1].ask(b"1\n") == b"1\n"
 
 
+def test_what_one_connection_sends_at_once_is_limited() -> None:
+    async def test() -> None:
+        async with shared(8) as listener:
+            sizes = []
+            for one in listener._sockets:
+                sizes.append(one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
+            assert max(sizes) <= 2 * 64 * 1024  # Linux doubles it, for its own use
+
+    asyncio.run(test())
+
+
 def test_a_burst_waits_for_its_handshakes(run: Any, tls: Any) -> None:
     server, client = tls
 
