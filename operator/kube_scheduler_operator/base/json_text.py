@@ -1,45 +1,123 @@
-"""Reading JSON from other programs, with any depth and any number.
+"""Reading JSON from other programs, with any depth and any number, and within limits.
 
 An API server serves objects with up to 10,000 nested levels. Python's decoder, like everything
-recursive, ends at about 1,000, and one such object would hide a whole list.
+recursive, ends at about 1,000, and one such object would hide a whole list. Its result takes a
+hundred bytes for a value of two: so values are counted before they are decoded.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from .limits import DOCUMENT_DEPTH, OBJECT_DEPTH
+from .limits import DOCUMENT, DOCUMENT_DEPTH, OBJECT_DEPTH, Size
 
 # Strings and brackets; everything between them does not affect the depth.
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
-def read_json(text: str | bytes) -> Any:
-    """The document; what is nested deeper than DOCUMENT_DEPTH may be null instead.
+_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_BYTE_STRING: Final = re.compile(_STRING.pattern.encode(), re.DOTALL)
+
+
+class TooLargeError(ValueError):
+    """A document is larger than its reader accepts; it was not decoded.
+
+    Attributes:
+        excess: what it has too much of: "more than 100000 values".
+        size: its length in bytes, or the part of it that was read.
+    """
+
+    def __init__(self, excess: str, size: int) -> None:
+        self.excess = excess
+        self.size = size
+        super().__init__(f"the document has {excess}")
+
+
+def too_many_bytes(limit: Size, size: int) -> TooLargeError:
+    """The error for a document of which `size` bytes were read."""
+    return TooLargeError(f"more than {limit.bytes} bytes", size)
+
+
+def check_size(text: str | bytes, limit: Size = DOCUMENT) -> None:
+    """Refuse a document that is too large to be decoded.
 
     Raises:
+        TooLargeError: it has more bytes or values than `limit`.
+    """
+    size = len(text)
+    if size > limit.bytes:
+        raise too_many_bytes(limit, size)
+    if size > limit.values and _values_exceed(text, limit.values):
+        raise TooLargeError(f"more than {limit.values} values", size)
+
+
+def _values_exceed(text: str | bytes, limit: int) -> bool:
+    """Whether JSON has more values; every value except the first follows one of `,`, `[`, `{`."""
+    if _separators(text) < limit:
+        return False
+    # Strings have separators, too: a ConfigMap with a table is one value.
+    found = at = 0
+    strings = _STRING.finditer(text) if isinstance(text, str) else _BYTE_STRING.finditer(text)
+    for string in strings:
+        found += _separators(text[at : string.start()])
+        if found >= limit:
+            return True
+        at = string.end()
+    return found + _separators(text[at:]) >= limit
+
+
+def share(text: bytes, limit: Size = DOCUMENT) -> float:
+    """How much of a limit a document takes at most: 1.0 is all of it."""
+    return max(len(text) / limit.bytes, _separators(text) / limit.values)
+
+
+def _separators(text: str | bytes) -> int:
+    if isinstance(text, str):
+        return text.count(",") + text.count("[") + text.count("{")
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def read_json(
+    text: str | bytes,
+    limit: Size = DOCUMENT,
+    loads: Callable[[str | bytes], Any] = json.loads,
+) -> Any:
+    """The document; what is nested deeper than DOCUMENT_DEPTH may be null instead.
+
+    `loads` decodes it: a program that reads a lot has a faster one.
+
+    Raises:
+        TooLargeError: it is larger than `limit`.
         ValueError: this is not JSON.
     """
+    check_size(text, limit)
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        raise
-    except (RecursionError, ValueError):  # too deep, or more digits than Python converts
+        return loads(text)
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, json.JSONDecodeError) and loads is json.loads:
+            raise
+        # Too deep, or more digits than Python converts; other decoders do not distinguish errors.
         kept = shallow(text if isinstance(text, str) else text.decode())
         return json.loads(kept, parse_int=_number)
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(
+    text: str | bytes,
+    limit: Size = DOCUMENT,
+    loads: Callable[[str | bytes], Any] = json.loads,
+) -> Any:
     """The document.
 
     Raises:
+        TooLargeError: it is larger than `limit`.
         ValueError: this is not JSON, or it is nested too deep.
     """
+    check_size(text, limit)
     try:
-        return json.loads(text)
+        return loads(text)
     except RecursionError as error:
         raise ValueError("this is nested too deep") from error
 

@@ -6,6 +6,7 @@ accepts as they are, and for sums over several objects.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 DEPTH: Final = 64
@@ -58,3 +59,43 @@ MESSAGE_LENGTH: Final = 8 * 1024
 
 KubeScheduler has some 25 conditions, and its size is limited as well.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a document of another program may be before it is decoded.
+
+    Attributes:
+        bytes: its length.
+        values: objects, lists, strings, numbers and constants in it.
+    """
+
+    bytes: int
+    values: int
+
+
+DOCUMENT: Final = Size(8 * 1024 * 1024, 100_000)
+"""An object of the API, a page of a list, a change of a watch.
+
+One decoding holds the interpreter, and with it the loop that renews the Lease. Python's decoder
+takes 0.02 to 0.5 µs for a value and 25 ms for 8 MiB of text, so one decoding takes at most 50 ms,
+and its result 20 MiB. etcd stores objects of 1.5 MiB; one MiB of control characters is 6 MiB of
+JSON. Of ordinary Pods, 500 have 80,000 values.
+"""
+
+METRICS: Final = Size(32 * 1024 * 1024, 1_000_000)
+"""A response of a source of metrics, which has all nodes: 5,000 nodes with 30 labels each have
+400,000 values. The operator does not read it."""
+
+REFUSAL: Final = Size(1024 * 1024, 10_000)
+"""A response that refuses a request."""
+
+TEXT: Final = Size(256 * 1024 * 1024, 0)
+"""Plain text that a command reads: the log of a Pod, of which a kubelet keeps 10 MiB by default."""
+
+LIST_ITEM_BYTES: Final = 2 * 1024 * 1024
+"""An object in a list in protobuf, of which a few fields are read; etcd stores 1.5 MiB by default.
+"""
+
+THREAD_BYTES: Final = 64 * 1024
+"""Documents from this size on are decoded in a thread; a smaller one takes less than 3 ms."""

@@ -14,35 +14,71 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.times import timestamp
+from ..kube import protobuf
 from ..model.snapshot import PendingPod
 from ..status.conditions import AS_EXPECTED, Condition
 
 GRACE_PERIOD: Final = 30.0
 """Seconds within which a scheduler attempts a new pod; a pod's turn in the queue takes less."""
 
-PAGE: Final = 500
-"""The number of pods in one list; a cluster with more of them has been warned already."""
+AT_MOST: Final = 500
+"""The number of pods that are listed; a cluster with more of them has been warned already."""
+
+_LONGEST: Final = 253 + 1
+"""Bytes of a schedulerName. The API server limits none, and one that is longer than a name of
+Kubernetes is none that a scheduler serves."""
+
+FIELDS: Final = protobuf.Message(
+    protobuf.part(
+        1,
+        "metadata",
+        protobuf.Message(
+            protobuf.text(1, "name"),
+            protobuf.text(3, "namespace"),
+            protobuf.text(5, "uid"),
+            protobuf.date(8, "creationTimestamp"),
+            protobuf.present(9, "deletionTimestamp"),
+        ),
+    ),
+    protobuf.part(
+        2,
+        "spec",
+        protobuf.Message(
+            protobuf.text(10, "nodeName"),
+            protobuf.begin_of_text(19, "schedulerName", _LONGEST),
+            protobuf.present(38, "schedulingGates"),
+        ),
+    ),
+    protobuf.part(
+        3,
+        "status",
+        protobuf.Message(
+            protobuf.parts(2, "conditions", protobuf.Message(protobuf.text(1, "type")))
+        ),
+    ),
+)
+"""The fields of a Pod that `not_attempted` reads."""
 
 _SELECTOR_LENGTH: Final = 4000
-"""Bytes of the selector in a URL; load balancers refuse URLs of 8 KiB."""
+"""Characters of the selector in a URL; load balancers refuse URLs of 8 KiB."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+")
 """What a field selector needs no escapes for."""
 
 
-def path(served: Iterable[str] = ()) -> str:
-    """One page of the pods that have no node, and no schedulerName in `served`.
+def field_selector(served: Iterable[str] = ()) -> str:
+    """Selects the pods that have no node, and no schedulerName in `served`.
 
     The API server omits pods that wait for a node of a scheduler that is known: in a large cluster
     thousands of them would fill the page. Names beyond the length of the selector are filtered
     later, by `without_scheduler`.
     """
-    selector = "spec.nodeName%3D,status.phase%3DPending"
+    selector = "spec.nodeName=,status.phase=Pending"
     for name in sorted(served):
-        term = f",spec.schedulerName!%3D{name}"
+        term = f",spec.schedulerName!={name}"
         if _PLAIN.fullmatch(name) and len(selector) + len(term) <= _SELECTOR_LENGTH:
             selector += term
-    return f"/api/v1/pods?fieldSelector={selector}&limit={PAGE}"
+    return selector
 
 
 def not_attempted(items: Iterable[Mapping[str, Any]]) -> tuple[PendingPod, ...]:

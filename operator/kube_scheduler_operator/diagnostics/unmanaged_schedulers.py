@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.times import timestamp
+from ..kube import protobuf
 from ..model.snapshot import BindingScheduler, Snapshot
 from ..secondary.filter_differences import CONTROL_PLANE
 from ..status.conditions import AS_EXPECTED, Condition
@@ -22,11 +23,22 @@ from ..status.scheduler_lease import hosts_of, short
 RECENT: Final = 180.0
 """Seconds for which a binding counts; events remain for an hour, schedulers may not."""
 
-PAGE: Final = 500
-"""The number of events in one list. They are not sorted by time, so a page is a sample."""
+AT_MOST: Final = 500
+"""The number of events that are listed. They are not sorted by time, so they are a sample."""
 
-PATH: Final = f"/apis/events.k8s.io/v1/events?fieldSelector=reason%3DScheduled&limit={PAGE}"
-"""One page of the bindings of the last hour."""
+FIELD_SELECTOR: Final = "reason=Scheduled"
+"""The bindings of the last hour."""
+
+_LONGEST: Final = 128 + 1
+"""Bytes of the names in an event: the API server accepts 128, and in events of its first API any
+number."""
+
+FIELDS: Final = protobuf.Message(
+    protobuf.part(1, "metadata", protobuf.Message(protobuf.date(8, "creationTimestamp"))),
+    protobuf.begin_of_text(4, "reportingController", _LONGEST),
+    protobuf.begin_of_text(5, "reportingInstance", _LONGEST),
+)
+"""The fields of an Event of events.k8s.io that `binding_schedulers` reads."""
 
 SHOWN: Final = 5
 """The number of schedulers that a message names."""

@@ -1,6 +1,7 @@
 """What is polled instead of watched: pods that no scheduler attempts, and processes that bind pods.
 
-Each poll lists one page and keeps a few words of each object, up to a limit.
+Each poll lists some objects, up to a number, and reads a few fields of each while they arrive. What
+else the objects contain is their authors' choice: megabytes, for a Pod.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
 from ..kube.client import ApiClient
 from ..kube.errors import Forbidden, KubeError
 from ..kube.events import EventRecorder, Involved
+from ..kube.oversized import Notices
+from ..kube.resource import EVENTS_V1, PODS
 from ..model.snapshot import BindingScheduler, PendingPod
 
 log = logging.getLogger(__name__)
@@ -60,6 +63,7 @@ class Poller:
         self._clock = clock
         self._reported: OrderedDict[str, None] = OrderedDict()
         self._forbidden: set[str] = set()
+        self._notices = Notices()
 
     async def run(self, api: ApiClient) -> None:
         """Poll until cancelled."""
@@ -80,9 +84,14 @@ class Poller:
         Raises:
             KubeError: the list failed; the previous result stays.
         """
-        found = unknown_scheduler_names.not_attempted(
-            (await api.get_path(unknown_scheduler_names.path(self.served))).get("items") or ()
+        listed = await api.select(
+            PODS,
+            unknown_scheduler_names.FIELDS,
+            field_selector=unknown_scheduler_names.field_selector(self.served),
+            at_most=unknown_scheduler_names.AT_MOST,
         )
+        self._notices.report(listed.left_out)
+        found = unknown_scheduler_names.not_attempted(listed.items)
         # A pod that waits exceeds the grace period later, so each one is a reason to reconcile.
         changed, self.pods = bool(found) or found != self.pods, found
         if changed:
@@ -94,9 +103,14 @@ class Poller:
         Raises:
             KubeError: the list failed; the previous result stays.
         """
-        found = unmanaged_schedulers.binding_schedulers(
-            (await api.get_path(unmanaged_schedulers.PATH)).get("items") or ()
+        listed = await api.select(
+            EVENTS_V1,
+            unmanaged_schedulers.FIELDS,
+            field_selector=unmanaged_schedulers.FIELD_SELECTOR,
+            at_most=unmanaged_schedulers.AT_MOST,
         )
+        self._notices.report(listed.left_out)
+        found = unmanaged_schedulers.binding_schedulers(listed.items)
         before = {(each.scheduler, each.host) for each in self.bindings}
         self.bindings = found
         if {(each.scheduler, each.host) for each in found} != before:

@@ -38,16 +38,41 @@ class Propagation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An object of a list that was not read, because it is too large to be decoded.
+
+    Attributes:
+        kind: its kind.
+        namespace: empty if it is cluster-scoped.
+        name: its name.
+        uid: its uid.
+        excess: what it has too much of: "more than 100000 values".
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    excess: str
+
+    def __str__(self) -> str:
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {name} has {self.excess} and is left out"
+
+
+@dataclass(frozen=True, slots=True)
 class ListResult:
     """A complete list.
 
     Attributes:
         items: the objects, with `apiVersion` and `kind` filled in.
         resource_version: the version of the collection.
+        left_out: the objects that are too large to be read.
     """
 
     items: list[Object] = field(default_factory=list)
     resource_version: str = ""
+    left_out: tuple[LeftOut, ...] = ()
 
 
 class Api(Protocol):

@@ -14,27 +14,32 @@ import random
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 import aiohttp
 
 from ..base.backoff import Backoff
-from ..base.json_text import read_json
+from ..base.json_text import TooLargeError
+from ..base.limits import DOCUMENT, REFUSAL, TEXT, Size
 from . import protobuf
 from .api import Body, ListResult, Object, PatchType, Propagation
 from .credentials import Access, Credentials
 from .errors import (
     ApiError,
     ApiRequest,
-    Gone,
     Invalid,
     NotLeadingError,
+    TooLarge,
     TooManyRequests,
     Unauthorized,
     Unavailable,
     from_response,
 )
+from .list_sources import FieldSource, JsonSource, selected
+from .pages import Pages, PageSize
+from .reading import Loads, Take, abort, decoded, read_body
 from .resource import ObjectRef, Resource
 from .server_clock import ServerClock
 
@@ -48,10 +53,6 @@ RETRY_AFTER_LIMIT: Final = 10.0
 
 PAGE: Final = 500
 """Objects per page of a list; limits peak memory of client and server."""
-
-LARGER: Final = 5
-"""By how much pages grow after a list that took longer than the server keeps its snapshot; all of
-100,000 Pods in one page would need more than a GiB of memory."""
 
 NO_ANSWER: Final = "<error>"
 """The code of a request without a response, as in client-go's metrics."""
@@ -138,37 +139,36 @@ class ApiClient:
 
         `keep` reduces each object, so that of a large list only one page is in memory as a whole.
         """
+        pages = self.pages(resource, namespace, PageSize(PAGE))
+        return await pages.whole(selected(label_selector, field_selector), resource, keep)
+
+    def pages(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        size: PageSize,
+        loads: Loads = json.loads,
+    ) -> Pages:
+        """The pages of a list, for callers that keep none of it."""
         request = ApiRequest("list", resource.path(namespace), resource, namespace)
-        selectors = {
-            name: value
-            for name, value in (
-                ("labelSelector", label_selector),
-                ("fieldSelector", field_selector),
-            )
-            if value
-        }
-        limit = PAGE
-        params: dict[str, str] = {"limit": str(limit)}
-        items: list[Object] = []
-        while True:
-            try:
-                page = await self._request_object("GET", request, {**selectors, **params})
-            except Gone:
-                if "continue" not in params:
-                    raise
-                # The snapshot of the pages was compacted: list again, with larger pages, which are
-                # fewer.
-                limit *= LARGER
-                items, params = [], {"limit": str(limit)}
-                continue
-            for item in page.get("items") or ():
-                item.setdefault("apiVersion", resource.api_version)
-                item.setdefault("kind", resource.kind)
-                items.append(keep(item))
-            metadata = page.get("metadata") or {}
-            if not metadata.get("continue"):
-                return ListResult(items, str(metadata.get("resourceVersion") or ""))
-            params = {"limit": str(limit), "continue": metadata["continue"]}
+        return Pages(JsonSource(self, request), size, loads)
+
+    async def select(
+        self,
+        resource: Resource,
+        fields: protobuf.Message,
+        *,
+        field_selector: str | None = None,
+        at_most: int,
+    ) -> ListResult:
+        """Some fields of the first objects of a kind in all namespaces, as in JSON.
+
+        They come as protobuf and are read while they arrive, so that memory does not depend on what
+        the objects contain. Without protobuf (a CRD, an aggregated API) the objects are complete.
+        """
+        request = ApiRequest("list", resource.path(), resource)
+        source = FieldSource(self, request, fields)
+        return await source.read(selected(None, field_selector), at_most)
 
     async def create(
         self, resource: Resource, obj: Body, *, field_manager: str | None = None
@@ -247,11 +247,17 @@ class ApiClient:
     async def get_text(self, ref: ObjectRef, subresource: str, **params: str) -> str:
         """GET a subresource in plain text: "log" of a Pod."""
         request = _request_to("get", ref, subresource)
-        return await self._retry("GET", request, params, None, {}, _as_text)
+        return await self.take(request, params, "application/json", _take_text)
 
-    async def get_bytes(self, request: ApiRequest, params: Mapping[str, str]) -> bytes:
-        """The undecoded response to a GET."""
-        return await self._retry("GET", request, params, None, {}, lambda _r, _s, text: text)
+    async def take(
+        self, request: ApiRequest, params: Mapping[str, str], accept: str, take: Take[T]
+    ) -> T:
+        """GET what `take` reads of the response; it is called again for each attempt.
+
+        Raises:
+            TooLargeError: `take` did.
+        """
+        return await self._retry("GET", request, params, None, {"Accept": accept}, take)
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -275,12 +281,15 @@ class ApiClient:
         async with self._send("GET", request, params, None, headers, timeout) as response:
             yield response
 
-    async def get_path(self, path: str, *, aggregated: bool = False) -> Object:
+    async def get_path(
+        self, path: str, *, aggregated: bool = False, limit: Size = DOCUMENT
+    ) -> Object:
         """GET any path that returns JSON, e.g. discovery or "/version".
 
         `aggregated`: another server answers, by its own clock, through the API server.
         """
-        return await self._request_object("GET", ApiRequest("get", path, aggregated=aggregated))
+        request = ApiRequest("get", path, aggregated=aggregated)
+        return await self._request_object("GET", request, limit=limit)
 
     def _write_params(self, field_manager: str | None) -> dict[str, str]:
         params = {"fieldManager": field_manager or self._field_manager}
@@ -296,10 +305,15 @@ class ApiClient:
         body: Body | Sequence[Body] | None = None,
         *,
         content_type: str = "application/json",
+        limit: Size = DOCUMENT,
     ) -> Object:
         data = None if body is None else _encode(request, body)
         headers = {} if data is None else {"Content-Type": content_type}
-        return await self._retry(method, request, params, data, headers, _as_object)
+        take = partial(_take_object, limit)
+        try:
+            return await self._retry(method, request, params, data, headers, take)
+        except TooLargeError as error:
+            raise TooLarge(request, error.excess) from error
 
     async def _retry(
         self,
@@ -308,15 +322,14 @@ class ApiClient:
         params: Mapping[str, str] | None,
         data: bytes | None,
         headers: dict[str, str],
-        read: Callable[[ApiRequest, int, bytes], T],
+        take: Take[T],
     ) -> T:
         delays = iter(self._backoff.delays)
         reloaded = False
         while True:
             try:
                 async with self._send(method, request, params, data, headers, None) as response:
-                    status, text = response.status, await response.read()
-                return read(request, status, text)
+                    return await take(request, response)
             except Unauthorized:
                 if reloaded:
                     raise
@@ -375,12 +388,12 @@ class ApiClient:
                     self._clock.responded(response.headers.get("Date"), elapsed)
                 try:
                     if response.status >= 300:
-                        text = _refusal(response.content_type, await response.read())
+                        text = await _refusal(response)
                         again = response.headers.get("Retry-After")
                         raise from_response(request, response.status, text, again)
                     yield response
                 finally:
-                    _abort(response)
+                    abort(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _no_answer(request, access.server, error, self._timeout) from error
         finally:
@@ -405,15 +418,6 @@ def _request_to(verb: str, ref: ObjectRef, subresource: str | None = None) -> Ap
     return ApiRequest(verb, path, ref.resource, ref.namespace, ref.name, subresource)
 
 
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """Abort the connection of a response that was not read to its end, as every watch.
-
-    A graceful TLS shutdown waits for the server up to 30 s, beyond the end of the event loop.
-    """
-    if (connection := response.connection) and connection.transport:
-        connection.transport.abort()
-
-
 def _encode(request: ApiRequest, body: Body | Sequence[Body]) -> bytes:
     try:
         return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
@@ -422,28 +426,39 @@ def _encode(request: ApiRequest, body: Body | Sequence[Body]) -> bytes:
         raise Invalid(request, status=0, message=message) from error
 
 
-def _as_object(request: ApiRequest, status: int, text: bytes) -> Object:
-    answer = _decode(text)
+async def _take_object(
+    limit: Size, request: ApiRequest, response: aiohttp.ClientResponse
+) -> Object:
+    answer = await _decode(await read_body(response, limit), limit)
     if isinstance(answer, str):
         message = "the response is not JSON; check that the URL is that of an API server"
-        raise Unavailable(request, status=status, message=message)
+        raise Unavailable(request, status=response.status, message=message)
     return answer
 
 
-def _refusal(content_type: str, body: bytes) -> Object | str:
-    if content_type == protobuf.MEDIA_TYPE:  # errors have the requested media type, too
-        with contextlib.suppress(protobuf.UnreadableError):
-            return protobuf.status(body)
-    return _decode(body)
-
-
-def _as_text(_request: ApiRequest, _status: int, text: bytes) -> str:
-    return text.decode("utf-8", "replace")
-
-
-def _decode(text: bytes) -> Object | str:
+async def _take_text(request: ApiRequest, response: aiohttp.ClientResponse) -> str:
     try:
-        answer = read_json(text)
+        return (await read_body(response, TEXT)).decode("utf-8", "replace")
+    except TooLargeError as error:
+        raise TooLarge(request, error.excess) from error
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> Object | str:
+    try:
+        text = await read_body(response, REFUSAL)
+        if response.content_type == protobuf.MEDIA_TYPE:  # errors have the requested media type
+            with contextlib.suppress(protobuf.UnreadableError):
+                return protobuf.status(text)
+        return await _decode(text, REFUSAL)
+    except TooLargeError as error:
+        return str(error)
+
+
+async def _decode(text: bytes, limit: Size) -> Object | str:
+    try:
+        answer = await decoded(text, limit)
+    except TooLargeError:
+        raise
     except ValueError:
         return text.decode("utf-8", "replace")
     return answer if isinstance(answer, dict) else str(answer)

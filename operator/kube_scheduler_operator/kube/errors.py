@@ -144,6 +144,18 @@ class Forbidden(ApiError):
         return f"{text} (to allow it, add this rule to {self.rule})" if self.rule else text
 
 
+class TooLarge(ApiError):
+    """The response is larger than the reader of it accepts; it was not decoded.
+
+    Attributes:
+        excess: what it has too much of: "more than 100000 values".
+    """
+
+    def __init__(self, request: ApiRequest, excess: str) -> None:
+        self.excess = excess
+        super().__init__(request, status=200, message=f"the response has {excess}")
+
+
 class Unauthorized(ApiError):
     """401: the API server rejects the token or certificate."""
 

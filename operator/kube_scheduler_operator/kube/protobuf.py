@@ -12,7 +12,10 @@ generated.proto of k8s.io/api and k8s.io/apimachinery, and never change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+
+from ..base.times import rfc3339
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 ACCEPT: Final = f"{MEDIA_TYPE};stream=watch, application/json"
@@ -33,6 +36,7 @@ _CACHE_ENTRIES, _CACHE_BYTES = 4096, 512 * 1024
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT: Final = 64
 _SIGN: Final = 1 << 63
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Found = dict[str, Any]
 Put = Callable[[Found, bytes, int, int], None]
@@ -80,13 +84,13 @@ class Message:
             tag = data[at]
             at += 1
             if tag > 0x7F:
-                tag, at = _varint(data, at - 1)
+                tag, at = varint(data, at - 1)
             kind = tag & 7
             if kind == _BYTES:
                 size = data[at]
                 at += 1
                 if size > 0x7F:
-                    size, at = _varint(data, at - 1)
+                    size, at = varint(data, at - 1)
                 begin, at = at, at + size
                 if at > end:
                     break
@@ -96,7 +100,7 @@ class Message:
                 value = data[at]
                 at += 1
                 if value > 0x7F:
-                    value, at = _varint(data, at - 1)
+                    value, at = varint(data, at - 1)
                 if (name := numbers.get(tag)) is not None:
                     found[name] = value
             elif kind == _FIXED64:
@@ -110,8 +114,13 @@ class Message:
         return found
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at` and its end; seven bits per byte, the least significant first."""
+def varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
+    """The number at `at` and its end; seven bits per byte, the least significant first.
+
+    Raises:
+        IndexError: the data ends before it.
+        UnreadableError: it is too long.
+    """
     value = shift = 0
     while shift < _LONGEST_VARINT:
         byte = data[at]
@@ -141,12 +150,47 @@ def text(at: int, name: str) -> Field:
     return Field(at, name, put)
 
 
+def begin_of_text(at: int, name: str, most: int) -> Field:
+    """The first bytes of a string whose length the API server does not limit."""
+
+    def put(found: Found, data: bytes, begin: int, end: int) -> None:
+        if end > begin:
+            found[name] = data[begin : min(end, begin + most)].decode(errors="ignore")
+
+    return Field(at, name, put)
+
+
 def time(at: int, name: str) -> Field:
     """A Time in whole seconds since 1970; omitted if zero."""
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         if seconds := _TIME.read(data, begin, end).get("seconds"):
             found[name] = seconds if seconds < _SIGN else seconds - 2 * _SIGN
+
+    return Field(at, name, put)
+
+
+def date(at: int, name: str) -> Field:
+    """A Time as in JSON; omitted if zero."""
+    seconds = time(at, name).put
+
+    def put(found: Found, data: bytes, begin: int, end: int) -> None:
+        if seconds is not None:
+            seconds(found, data, begin, end)
+        if name in found:
+            try:
+                found[name] = rfc3339(_EPOCH + timedelta(seconds=found[name]))
+            except OverflowError:  # not a date
+                del found[name]
+
+    return Field(at, name, put)
+
+
+def present(at: int, name: str) -> Field:
+    """Whether a message or a list has any content: True, or omitted."""
+
+    def put(found: Found, _data: bytes, _begin: int, _end: int) -> None:
+        found[name] = True
 
     return Field(at, name, put)
 

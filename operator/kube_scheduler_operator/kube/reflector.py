@@ -14,6 +14,7 @@ buffers data, so that a busy cluster causes fifty wake-ups a second instead of a
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import time
@@ -24,11 +25,11 @@ from typing import Any, Final, Protocol
 import aiohttp
 
 from ..base.backoff import Backoff
-from ..base.json_text import read_json
+from ..base.json_text import TooLargeError, read_json
 from ..base.klog import kv
 from . import protobuf
 from .api import Object
-from .client import LARGER, ApiClient
+from .client import ApiClient
 from .errors import (
     ApiError,
     ApiRequest,
@@ -38,6 +39,9 @@ from .errors import (
     Unauthorized,
     from_response,
 )
+from .oversized import Notices, without_content
+from .pages import Page, PageSize
+from .reading import Lines, Loads
 from .resource import Resource
 
 log = logging.getLogger(__name__)
@@ -141,7 +145,7 @@ class Reflector:
         receiver: Receiver,
         selection: Selection | None = None,
         *,
-        loads: Callable[[bytes], Any] = read_json,
+        loads: Loads = json.loads,
         fields: protobuf.Message | None = None,
         tuning: ReflectorTuning | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -169,6 +173,7 @@ class Reflector:
         self._tuning = tuning or ReflectorTuning()
         self._clock = clock
         self._known: dict[tuple[str, str], str] = {}
+        self._notices = Notices()
         self._newest = 0  # resourceVersion
         self._synced = asyncio.Event()
         self._request = ApiRequest(
@@ -248,32 +253,23 @@ class Reflector:
 
     async def _list(self) -> None:
         seen: dict[tuple[str, str], str] = {}
-        params = {**self._selection.params, "limit": str(self._tuning.page)}
-        kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
+        pages = self._client.pages(
+            self.resource, self._selection.namespace, PageSize(self._tuning.page), self._loads
+        )
+        version = ""
         while True:
             try:
-                page = await self._page(params)
+                async for page in pages.read(self._selection.params):
+                    self._take(page, seen)
+                    version = page.version
+                    await asyncio.sleep(0)  # a large list must not block requests
             except Gone:
-                if params.pop("continue", None) is None:
-                    raise
-                # The snapshot of the pages was compacted: list again, with larger pages, which are
-                # fewer. What was deleted meanwhile is removed in the end.
-                params["limit"] = str(LARGER * int(params["limit"]))
+                pages.enlarge()
+                # What was deleted meanwhile is removed in the end.
                 self._known |= seen
                 seen = {}
                 continue
-            for item in page.get("items") or ():
-                key = _key(item)
-                seen[key] = _uid(item)
-                if self._known.get(key, seen[key]) != seen[key]:  # a new object of the same name
-                    self._remove(_tombstone(key, self._known[key]))
-                self._set({**kind, **item})
-            metadata = page.get("metadata") or {}
-            version, more = str(metadata.get("resourceVersion") or ""), metadata.get("continue")
-            if not more:
-                break
-            params["continue"] = str(more)
-            await asyncio.sleep(0)  # a large list must not block requests
+            break
         for key, uid in self._known.items():
             if key not in seen:
                 self._remove(_tombstone(key, uid))
@@ -290,11 +286,15 @@ class Reflector:
         self._healthy()
         self._synced.set()
 
-    async def _page(self, params: Mapping[str, str]) -> dict[str, Any]:
-        page = self._loads(await self._client.get_bytes(self._request, params))
-        if not isinstance(page, dict):
-            raise ValueError("the API server returned a list that is not an object")
-        return page
+    def _take(self, page: Page, seen: dict[tuple[str, str], str]) -> None:
+        kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
+        for item in page.items:
+            key = _key(item)
+            seen[key] = _uid(item)
+            if self._known.get(key, seen[key]) != seen[key]:  # a new object of the same name
+                self._remove(_tombstone(key, self._known[key]))
+            self._set({**kind, **item})
+        self._notices.report(page.left_out)
 
     # --- watch ----------------------------------------------------------------------------------
 
@@ -323,7 +323,7 @@ class Reflector:
 
     async def _follow(self, response: aiohttp.ClientResponse) -> None:
         content = response.content
-        changes: protobuf.ChangeDecoder | _Lines = _Lines(self._loads)
+        changes: protobuf.ChangeDecoder | _Changes = _Changes(self._loads, self._notices)
         if self._fields is not None and response.content_type == protobuf.MEDIA_TYPE:
             changes = protobuf.ChangeDecoder(self._fields)
         while True:
@@ -375,25 +375,30 @@ class Reflector:
             log.exception("Cannot process a deletion", extra=kv(object=obj))
 
 
-class _Lines:
+class _Changes:
     """Decodes a watch with one JSON event per line."""
 
-    def __init__(self, loads: Callable[[bytes], Any]) -> None:
+    def __init__(self, loads: Loads, notices: Notices) -> None:
         self._loads = loads
-        self._rest = b""
+        self._notices = notices
+        self._lines = Lines()
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """The events that are complete.
+        """The events that are complete; of an object that is too large, its deletion.
 
         Raises:
             ValueError: invalid data.
         """
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            if line:
-                yield self._loads(line)
-        if len(self._rest) > protobuf.CHANGE_LIMIT:
-            raise ValueError(f"a watch event exceeds {protobuf.CHANGE_LIMIT} bytes")
+        for line in self._lines.feed(data):
+            yield self._event(line)
+
+    def _event(self, line: bytes) -> Any:
+        try:
+            return read_json(line, loads=self._loads)
+        except TooLargeError as error:
+            event, left_out = without_content(line, error)
+        self._notices.report((left_out,))
+        return event
 
 
 def _key(obj: Mapping[str, Any]) -> tuple[str, str]:

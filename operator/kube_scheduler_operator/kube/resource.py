@@ -161,6 +161,7 @@ CONFIG_MAPS: Final = _namespaced("v1", "ConfigMap")
 PODS: Final = _namespaced("v1", "Pod")
 NODES: Final = _cluster_scoped("v1", "Node")
 EVENTS: Final = _namespaced("v1", "Event")
+EVENTS_V1: Final = _namespaced("events.k8s.io/v1", "Event")  # the same objects, with reporter
 NAMESPACES: Final = _cluster_scoped("v1", "Namespace")
 SERVICES: Final = _namespaced("v1", "Service")
 SERVICE_ACCOUNTS: Final = _namespaced("v1", "ServiceAccount")

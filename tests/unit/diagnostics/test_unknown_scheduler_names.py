@@ -12,11 +12,12 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.diagnostics.unknown_scheduler_names import (
     condition,
     event_message,
+    field_selector,
     not_attempted,
-    path,
     without_scheduler,
 )
 from kube_scheduler_operator.engine.polling import REMEMBERED, Poller
+from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.kube.errors import ApiRequest, from_response
 from kube_scheduler_operator.model.snapshot import PendingPod
 
@@ -89,14 +90,14 @@ def test_pods_of_a_deleted_scheduler_are_reported(world: World) -> None:
 class Api:
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
-        self.requested: list[str] = []
+        self.requested: list[Any] = []
 
-    async def get_path(self, path: str) -> Any:
-        self.requested.append(path)
+    async def select(self, resource: Any, fields: Any, **selection: Any) -> Any:
+        self.requested.append(selection)
         answer = self.answers.pop(0)
         if isinstance(answer, BaseException):
             raise answer
-        return {"items": answer}
+        return ListResult(answer)
 
 
 class Recorder:
@@ -120,8 +121,7 @@ async def test_a_poll_lists_one_page_and_wakes_on_changes() -> None:
     assert len(wakes) == 2, "a deletion counts as a change"
     await found.poll_pods(api)
     assert len(wakes) == 2
-    assert set(api.requested) == {path()}
-    assert "limit=500" in path()
+    assert api.requested == 4 * [{"field_selector": field_selector(), "at_most": 500}]
 
 
 async def test_a_poll_omits_pods_of_known_schedulers() -> None:
@@ -132,17 +132,16 @@ async def test_a_poll_omits_pods_of_known_schedulers() -> None:
     await found.poll_pods(api)
     (requested,) = api.requested
     for name in found.served:
-        assert f",spec.schedulerName!%3D{name}" in requested
+        assert f",spec.schedulerName!={name}" in requested["field_selector"]
 
 
 def test_the_selector_of_a_poll_is_bounded_and_has_no_special_characters() -> None:
     served = {"a,b", "c=d", "e f", "g&limit=1", *(f"team-{number:04}" for number in range(1000))}
-    selector = path(served).partition("fieldSelector=")[2].partition("&")[0]
+    selector = field_selector(served)
     assert len(selector) < 4100
     assert "team-0000" in selector
     for odd in ("a,b", "c=d", "e f"):
         assert odd not in selector
-    assert path(served).endswith("&limit=500")
 
 
 def test_a_plan_has_the_names_that_are_served(world: World) -> None:
@@ -186,12 +185,11 @@ async def test_a_slow_list_is_requested_less_often(monkeypatch: pytest.MonkeyPat
             raise asyncio.CancelledError
 
     class Slow(Api):
-        async def get_path(self, path: str) -> Any:
+        async def select(self, resource: Any, fields: Any, **selection: Any) -> Any:
             nonlocal now
-            kind = "events" if "events" in path else "pods"
-            polls.append(kind)
-            now += 30.0 if kind == "events" else 0.1
-            return {"items": []}
+            polls.append(resource.plural)
+            now += 30.0 if resource.plural == "events" else 0.1
+            return ListResult()
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with pytest.raises(asyncio.CancelledError):

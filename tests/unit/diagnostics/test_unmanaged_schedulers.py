@@ -10,13 +10,15 @@ import pytest
 
 from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.diagnostics.unmanaged_schedulers import (
-    PATH,
+    AT_MOST,
+    FIELD_SELECTOR,
     RECENT,
     binding_schedulers,
     condition,
     unmanaged,
 )
 from kube_scheduler_operator.engine.polling import Poller
+from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.model.snapshot import BindingScheduler
 
 from ..secondary.world import BEGIN, NAME, World
@@ -138,12 +140,12 @@ def test_the_bootstrap_machine_of_openshift_is_not_reported(world: World) -> Non
 
 async def test_a_new_scheduler_wakes_and_a_new_binding_does_not() -> None:
     answers = [[event(MAIN, "a", 9)], [event(MAIN, "a", 3)], [event(MAIN, "b")]]
-    requested: list[str] = []
+    requested: list[Any] = []
 
     class Api:
-        async def get_path(self, path: str) -> dict[str, Any]:
-            requested.append(path)
-            return {"items": answers.pop(0)}
+        async def select(self, resource: Any, fields: Any, **selection: Any) -> Any:
+            requested.append(selection)
+            return ListResult(answers.pop(0))
 
     wakes: list[int] = []
     poller = Poller(60, lambda: wakes.append(1))
@@ -152,5 +154,4 @@ async def test_a_new_scheduler_wakes_and_a_new_binding_does_not() -> None:
         await poller.poll_bindings(api)
         assert len(wakes) == expected
     assert [each.host for each in poller.bindings] == ["b"]
-    assert set(requested) == {PATH}
-    assert "limit=500" in PATH
+    assert requested == 3 * [{"field_selector": FIELD_SELECTOR, "at_most": AT_MOST}]

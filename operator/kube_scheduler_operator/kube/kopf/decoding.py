@@ -2,29 +2,110 @@
 
 kopf decodes with Python's own decoder, which raises RecursionError for about 1,000 nested levels:
 an API server serves ten times as many, and one such object would end every list and watch of its
-kind.
+kind. It also reads whatever comes: of a list, smaller pages are requested here until they can be
+decoded, and an object that cannot be decoded alone is left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
 
-from ...base.json_text import bounded, read_json
+import aiohttp
+
+from ...base.json_text import TooLargeError, bounded, read_json
 from ..api import Object
+from ..list_sources import take_first
+from ..oversized import Notices, without_content
+from ..pages import Page, Pages, PageSize
+from ..protobuf_list import ACCEPT_METADATA
+from ..reading import Lines, abort, decoded, read_body
 from .imports import client_api
+
+_notices: Final = Notices()
+
+_sizes: Final[dict[str, PageSize]] = {}
+"""The size of pages by the path of a list: kopf requests every page by itself."""
 
 
 def install_decoder() -> None:
-    """Make kopf read responses and watch events with `read_json`."""
-    vars(client_api).update(json=SimpleNamespace(loads=read_json), get=_get)
+    """Make kopf read responses and watch events within limits."""
+    vars(client_api).update(json=SimpleNamespace(loads=_event), get=_get, iter_jsonlines=_lines)
 
 
 async def _get(url: str, **arguments: Any) -> Any:
-    """Replaces kopf's `get`, which decodes the response itself."""
+    """Replaces kopf's `get`, which reads and decodes all of a response."""
+    path, _, query = url.partition("?")
+    params = dict(parse_qsl(query, keep_blank_values=True))
+    if "limit" not in params:
+        return await decoded(await _read(url, arguments))
+    size = _sizes.setdefault(path, PageSize(int(params["limit"])))
+    page = await Pages(_Source(path, arguments), size).page(params)
+    _notices.report(page.left_out)
+    return {
+        "kind": page.kind,
+        "apiVersion": page.api_version,
+        "metadata": {"resourceVersion": page.version, "continue": page.more},
+        "items": page.items,
+    }
+
+
+async def _read(url: str, arguments: Mapping[str, Any]) -> bytes:
+    async with _requested(url, arguments) as response:
+        return await read_body(response)
+
+
+@asynccontextmanager
+async def _requested(
+    url: str, arguments: Mapping[str, Any]
+) -> AsyncIterator[aiohttp.ClientResponse]:
     response = await client_api.request(method="get", url=url, **arguments)
     async with response:
-        return read_json(await response.read())
+        try:
+            yield response
+        finally:
+            abort(response)
+
+
+class _Source:
+    """The pages of a list of kopf; implements `pages.Source`."""
+
+    def __init__(self, path: str, arguments: Mapping[str, Any]) -> None:
+        self._path = path
+        self._arguments = arguments
+
+    async def page(self, params: Mapping[str, str]) -> bytes:
+        """A page as JSON."""
+        return await _read(f"{self._path}?{urlencode(params)}", self._arguments)
+
+    async def first(self, params: Mapping[str, str], excess: str) -> Page:
+        """The metadata of the first object."""
+        arguments = {**self._arguments, "headers": {"Accept": ACCEPT_METADATA}}
+        async with _requested(f"{self._path}?{urlencode(params)}", arguments) as response:
+            return await take_first(self._path.rpartition("/")[2], excess, response)
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Replaces kopf's `iter_jsonlines`, whose lines have any length."""
+    lines = Lines()
+    async for data in content.iter_any():
+        for line in lines.feed(data):
+            yield line
+    for line in lines.close():
+        yield line
+
+
+def _event(text: str) -> Any:
+    """An event of a watch; of an object that is too large, its deletion."""
+    try:
+        return read_json(text)
+    except TooLargeError as error:
+        event, left_out = without_content(text.encode(), error)
+    _notices.report((left_out,))
+    return event
 
 
 def event_within_limits(event: Object) -> Object:

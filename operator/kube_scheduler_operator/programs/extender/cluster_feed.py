@@ -12,10 +12,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ...kube.api import Object
 from ...kube.client import ApiClient
+from ...kube.reading import Loads
 from ...kube.reflector import Reflector, ReflectorTuning, Selection
 from ...kube.resource import CONFIG_MAPS, NODES, PODS
 from ...policies.cluster import Cluster
@@ -99,7 +100,7 @@ class ClusterFeed:
         client: ApiClient,
         on_config_map: ConfigMapCallback,
         *,
-        loads: Callable[[bytes], Any],
+        loads: Loads,
         pods: bool = True,
         pace: ReflectorTuning = PACE,
         clock: Callable[[], float] = time.monotonic,

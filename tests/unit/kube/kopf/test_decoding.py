@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -24,29 +25,41 @@ def body(name: str, arguments: str) -> str:
     return f'{{"apiVersion":"x.dev/v1","metadata":{{"name":"{name}"}},"spec":{arguments}}}'
 
 
+class Content:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        for begin in range(0, len(self._data), 65536):
+            yield self._data[begin : begin + 65536]
+
+
 class Response:
+    content_type = "application/json"
+    connection = None
+
     def __init__(self, text: str) -> None:
-        self._text = text
+        self.content_length = len(text.encode())
+        self.content = Content(text.encode())
 
     async def __aenter__(self) -> Response:
         return self
 
     async def __aexit__(self, *_: object) -> None: ...
 
-    async def read(self) -> bytes:
-        return self._text.encode()
-
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "get", api.get)
     monkeypatch.setattr(api, "json", json)
+    monkeypatch.setattr(api, "iter_jsonlines", api.iter_jsonlines)
     decoding.install_decoder()
 
 
 def test_kopf_reads_lists_and_watches_where_the_decoder_is_replaced() -> None:
     assert "api.get(" in inspect.getsource(fetching.fetch_objs), REMEDY
     assert "json.loads(" in inspect.getsource(api.stream), REMEDY
+    assert "iter_jsonlines(" in inspect.getsource(api.stream), REMEDY
     assert vars(fetching)["api"] is api, REMEDY
 
 

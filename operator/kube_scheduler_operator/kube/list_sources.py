@@ -1,0 +1,174 @@
+"""Where the pages of a list come from: complete objects, or some fields of each.
+
+Fields come as protobuf and are decoded while they arrive, so that memory does not depend on what
+the objects contain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
+from typing import Final, Protocol, TypeVar
+
+import aiohttp
+
+from ..base.json_text import TooLargeError
+from ..base.limits import DOCUMENT, THREAD_BYTES
+from . import protobuf
+from .api import LeftOut, ListResult, Object
+from .errors import ApiRequest, TooLarge, Unavailable
+from .pages import Page, PageSize, page_of
+from .protobuf_list import ACCEPT, ACCEPT_METADATA, ListDecoder, Oversized
+from .reading import Take, decoded, read_body
+
+T = TypeVar("T")
+
+FIRST_PAGE: Final = 50
+"""Objects in the first page of fields: of the largest ones, 75 MiB that the server encodes."""
+
+PAGE_BYTES: Final = 16 * 1024 * 1024
+"""Bytes that pages of fields aim at; none of them are kept."""
+
+_METADATA: Final = protobuf.Message(
+    protobuf.part(1, "metadata", protobuf.Message(*protobuf.METADATA))
+)
+
+
+class Client(Protocol):
+    """Sends requests."""
+
+    async def take(
+        self, request: ApiRequest, params: Mapping[str, str], accept: str, take: Take[T]
+    ) -> T:
+        """GET what `take` reads of the response; it is called again for each attempt."""
+
+
+def selected(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
+    """The query parameters of a selection."""
+    selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+    return {name: value for name, value in selectors.items() if value}
+
+
+async def take_fields(
+    kind: str, fields: protobuf.Message, response: aiohttp.ClientResponse
+) -> tuple[Page, int]:
+    """A page with some fields of each object, and its bytes.
+
+    Raises:
+        TooLargeError: it is JSON, and too large.
+        ValueError: it is neither valid JSON nor valid protobuf.
+    """
+    if response.content_type != protobuf.MEDIA_TYPE:
+        text = await read_body(response, DOCUMENT)
+        return page_of(await decoded(text, DOCUMENT)), len(text)
+    objects, size = ListDecoder(), 0
+    items: list[Object] = []
+    left_out: list[LeftOut] = []
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        for found in objects.feed(chunk):
+            if isinstance(found, Oversized):
+                excess = f"{found.size} bytes"
+                left_out.append(LeftOut(kind, found.namespace, found.name, found.uid, excess))
+            else:
+                items.append(await _object(fields, found))
+    objects.close()
+    return replace(
+        page_of({"metadata": objects.metadata}), items=items, left_out=(*left_out,)
+    ), size
+
+
+async def _object(fields: protobuf.Message, data: bytes) -> Object:
+    try:
+        if len(data) < THREAD_BYTES:
+            return fields.read(data, 0, len(data))
+        return await asyncio.to_thread(fields.read, data, 0, len(data))
+    except IndexError as error:
+        raise protobuf.UnreadableError("an object ends within a field") from error
+
+
+async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -> Page:
+    """The page of one object that is left out, as PartialObjectMetadataList.
+
+    Raises:
+        ValueError: see take_fields.
+    """
+    page, _ = await take_fields(kind, _METADATA, response)
+    named = [replace(each, excess=excess) for each in page.left_out]
+    for item in page.items:
+        metadata = item.get("metadata") or {}
+        namespace, uid = metadata.get("namespace") or "", metadata.get("uid") or ""
+        named.append(LeftOut(kind, str(namespace), str(metadata.get("name")), str(uid), excess))
+    return replace(page, items=(), left_out=tuple(named))
+
+
+class JsonSource:
+    """The pages of one list; implements `pages.Source`."""
+
+    def __init__(self, client: Client, request: ApiRequest) -> None:
+        self._client = client
+        self._request = request
+        self._kind = request.resource.kind if request.resource else ""
+
+    async def page(self, params: Mapping[str, str]) -> bytes:
+        """A page as JSON."""
+
+        async def take(_: ApiRequest, response: aiohttp.ClientResponse) -> bytes:
+            return await read_body(response, DOCUMENT)
+
+        return await self._client.take(self._request, params, "application/json", take)
+
+    async def first(self, params: Mapping[str, str], excess: str) -> Page:
+        """The metadata of the first object, which may be larger than the limit as well."""
+
+        async def take(request: ApiRequest, response: aiohttp.ClientResponse) -> Page:
+            return await _readable(request, response, take_first(self._kind, excess, response))
+
+        return await self._client.take(self._request, params, ACCEPT_METADATA, take)
+
+
+class FieldSource:
+    """Pages of one list with some fields of each object."""
+
+    def __init__(self, client: Client, request: ApiRequest, fields: protobuf.Message) -> None:
+        self._client = client
+        self._request = request
+        self._kind = request.resource.kind if request.resource else ""
+        self._fields = fields
+
+    async def read(self, selection: Mapping[str, str], at_most: int) -> ListResult:
+        """The first objects, `at_most` that many."""
+        size = PageSize(at_most, min(FIRST_PAGE, at_most))
+        items: list[Object] = []
+        left_out: tuple[LeftOut, ...] = ()
+        params = dict(selection)
+        while True:
+            left = at_most - len(items) - len(left_out)
+            page, length = await self._page({**params, "limit": str(min(size.limit, left))})
+            items += page.items
+            left_out += page.left_out
+            found = len(page.items) + len(page.left_out)
+            size.received(found, length / PAGE_BYTES)
+            if not page.more or found >= left:
+                return ListResult(items, page.version, left_out)
+            params["continue"] = page.more
+
+    async def _page(self, params: Mapping[str, str]) -> tuple[Page, int]:
+        async def take(request: ApiRequest, response: aiohttp.ClientResponse) -> tuple[Page, int]:
+            reading = take_fields(self._kind, self._fields, response)
+            return await _readable(request, response, reading)
+
+        return await self._client.take(self._request, params, ACCEPT, take)
+
+
+async def _readable(
+    request: ApiRequest, response: aiohttp.ClientResponse, reading: Awaitable[T]
+) -> T:
+    try:
+        return await reading
+    except TooLargeError as error:
+        raise TooLarge(request, error.excess) from error
+    except ValueError as error:
+        message = f"the list cannot be read: {error}"
+        raise Unavailable(request, status=response.status, message=message) from error

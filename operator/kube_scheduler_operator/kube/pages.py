@@ -1,0 +1,190 @@
+"""The pages of a list, as large as can be decoded, and past objects that cannot.
+
+A page that is too large is requested again with a quarter of its objects, down to one. An object
+that is too large alone is left out: the API server is asked for its metadata only, which names it
+and has the token of the next page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from ..base.json_text import TooLargeError, share
+from ..base.limits import DOCUMENT
+from .api import LeftOut, ListResult, Object
+from .errors import Gone
+from .reading import Loads, decoded
+from .resource import Resource
+
+LARGER: Final = 5
+"""By how much pages grow after a list that took longer than the server keeps its snapshot; all of
+100,000 Pods in one page would need more than a GiB of memory."""
+
+SMALLER: Final = 4
+"""By how much pages shrink after one that was too large, and grow at most after one that was not.
+"""
+
+ROOM: Final = 0.75
+"""The part of the limit that a page may fill by what the one before had."""
+
+
+@dataclass(slots=True)
+class PageSize:
+    """The objects of the next page.
+
+    Attributes:
+        most: the largest number.
+        limit: the number.
+    """
+
+    most: int
+    limit: int = 0
+
+    def __post_init__(self) -> None:
+        self.limit = self.limit or self.most
+
+    def enlarge(self, times: int) -> None:
+        """Larger pages, which are fewer; what is too large is noticed."""
+        self.most *= times
+        self.limit = min(self.limit * times, self.most)
+
+    def received(self, objects: int, filled: float) -> None:
+        """A page had that many objects, and filled this part of the limit."""
+        fits = int(objects * ROOM / filled) if objects and filled else self.most
+        self.limit = max(1, min(self.most, SMALLER * self.limit, fits))
+
+    def exceeded(self) -> bool:
+        """A page was too large; whether there is a smaller one."""
+        if self.limit == 1:
+            return False
+        self.limit = max(1, self.limit // SMALLER)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list.
+
+    Attributes:
+        items: the objects.
+        left_out: an object instead, which is too large.
+        version: resourceVersion of the list.
+        more: the token of the next page; empty for the last one.
+        kind, api_version: of the list.
+    """
+
+    items: Sequence[Object]
+    version: str
+    more: str
+    left_out: tuple[LeftOut, ...] = ()
+    kind: str = ""
+    api_version: str = ""
+
+
+class Source(Protocol):
+    """Requests pages of one list."""
+
+    async def page(self, params: Mapping[str, str]) -> bytes:
+        """A page as JSON. Raises TooLargeError, and errors of the API."""
+
+    async def first(self, params: Mapping[str, str], excess: str) -> Page:
+        """A page of one object, which is left out: `limit` is "1"."""
+
+
+@dataclass(slots=True)
+class Pages:
+    """Reads a list.
+
+    Attributes:
+        source: requests pages.
+        size: how large they are.
+        loads: decodes them.
+    """
+
+    source: Source
+    size: PageSize
+    loads: Loads = json.loads
+    _begun: bool = field(default=False, init=False)  # only then a token can be too old
+
+    async def read(self, selection: Mapping[str, str]) -> AsyncGenerator[Page, None]:
+        """The pages of one list from its begin."""
+        self._begun = False
+        token = ""
+        while True:
+            page = await self.page(selection, token)
+            self._begun, token = True, page.more
+            yield page
+            if not token:
+                return
+
+    async def whole(
+        self,
+        selection: Mapping[str, str],
+        resource: Resource,
+        keep: Callable[[Object], Object] = lambda obj: obj,
+    ) -> ListResult:
+        """All objects of a list, each as `keep` reduces it."""
+        while True:
+            items: list[Object] = []
+            left_out: tuple[LeftOut, ...] = ()
+            version = ""
+            try:
+                async for page in self.read(selection):
+                    for item in page.items:
+                        item.setdefault("apiVersion", resource.api_version)
+                        item.setdefault("kind", resource.kind)
+                        items.append(keep(item))
+                    left_out += page.left_out
+                    version = page.version
+            except Gone:
+                self.enlarge()
+                continue
+            return ListResult(items, version, left_out)
+
+    def enlarge(self) -> None:
+        """Take larger pages, which are fewer, after the snapshot of the pages was compacted.
+
+        Raises:
+            Gone: no page was read; called while it is handled.
+        """
+        if not self._begun:
+            raise
+        self.size.enlarge(LARGER)
+
+    async def page(self, selection: Mapping[str, str], token: str = "") -> Page:
+        """One page; `token` is that of the page before."""
+        while True:
+            params = {**selection, "limit": str(self.size.limit)}
+            if token:
+                params["continue"] = token
+            try:
+                text = await self.source.page(params)
+                page = await decoded(text, DOCUMENT, self.loads)
+            except TooLargeError as error:
+                if not self.size.exceeded():
+                    return await self.source.first(params, error.excess)
+                continue
+            found = page_of(page)
+            self.size.received(len(found.items), share(text, DOCUMENT))
+            return found
+
+
+def page_of(page: Any) -> Page:
+    """A page as the API server sends it.
+
+    Raises:
+        ValueError: this is not a list.
+    """
+    if not isinstance(page, dict):
+        raise ValueError("the API server returned a list that is not an object")
+    metadata = page.get("metadata") or {}
+    return Page(
+        page.get("items") or (),
+        str(metadata.get("resourceVersion") or ""),
+        str(metadata.get("continue") or ""),
+        kind=str(page.get("kind") or ""),
+        api_version=str(page.get("apiVersion") or ""),
+    )
