@@ -76,9 +76,20 @@ class Cluster:
     """
 
     def __init__(
-        self, sandbox: Sandbox, schedulers: int, profiles: int, *, port: int | None = None
+        self,
+        sandbox: Sandbox,
+        schedulers: int,
+        profiles: int,
+        *,
+        port: int | None = None,
+        source: Path = REPOSITORY,
     ) -> None:
-        """Prepare; `port` is where the operator reaches the API server, by default its own."""
+        """Prepare.
+
+        `port` is where the operator reaches the API server, by default its own; `source` is the
+        repository whose operator runs.
+        """
+        self._source = source
         self.sandbox, self.api = sandbox, Api(sandbox)
         self._port = port or sandbox.api_port
         self.began = 0.0
@@ -148,7 +159,7 @@ class Cluster:
         server = urlsplit(self.sandbox.server)  # the port may be another one
         environment = {
             **os.environ,
-            "PYTHONPATH": f"{REPOSITORY / 'operator'}:{REPOSITORY / 'hack'}",
+            "PYTHONPATH": f"{self._source / 'operator'}:{REPOSITORY / 'hack'}",
             "KUBERNETES_SERVICE_HOST": str(server.hostname),
             "KUBERNETES_SERVICE_PORT": str(self._port),
         }

@@ -24,7 +24,10 @@ LOAD_AWARE: Final = "load-aware"
 HEALTH_PORTS_AFTER: Final = 10000
 """The distance between a sidecar's port for probes and metrics and the port that serves calls."""
 
-_RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96Mi"}}
+_REQUESTS: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96Mi"}}
+_RESOURCES: Final[Mapping[str, Any]] = {**_REQUESTS, "limits": {"memory": "2Gi"}}
+"""Three times what it uses for calls with 5,000 complete Nodes (docs/benchmarks.md)."""
+
 CONFINEMENT: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
@@ -129,7 +132,7 @@ def container(agent: ManagedAgent, image: str) -> dict[str, Any]:
         "command": [names.PROGRAM, "extender"],
         "args": [f"--config={CONFIG_DIRECTORY}/{CONFIG_KEY}"],
         "ports": [{"name": f"p{port}", "containerPort": port, "protocol": "TCP"}],
-        "resources": dict(mapping(spec.get("resources")) or _RESOURCES),
+        "resources": dict(mapping(spec.get("resources")) or _default_resources(agent)),
         "startupProbe": {**ready, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 120},
         "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
         "securityContext": dict(CONFINEMENT),
@@ -142,6 +145,11 @@ def container(agent: ManagedAgent, image: str) -> dict[str, Any]:
     if environment:
         found["env"] = environment
     return found
+
+
+def _default_resources(agent: ManagedAgent) -> Mapping[str, Any]:
+    """A sidecar with an image of its user is part of content that an upgrade must not change."""
+    return _REQUESTS if agent.health_port and agent.spec.get("image") else _RESOURCES
 
 
 def _config_volume(agent: ManagedAgent) -> str:

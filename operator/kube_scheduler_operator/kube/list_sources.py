@@ -18,6 +18,7 @@ from ..base.limits import DOCUMENT, THREAD_BYTES
 from . import protobuf
 from .api import LeftOut, ListResult, Object
 from .errors import ApiRequest, TooLarge, Unavailable
+from .oversized import first_of_list
 from .pages import Page, PageSize, page_of
 from .protobuf_list import ACCEPT, ACCEPT_METADATA, ListDecoder, Oversized
 from .reading import Take, decoded, read_body
@@ -94,6 +95,8 @@ async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -
     Raises:
         ValueError: see take_fields.
     """
+    if response.content_type != protobuf.MEDIA_TYPE:
+        return first_of_list(kind, await read_body(response, DOCUMENT), excess)
     page, _ = await take_fields(kind, _METADATA, response)
     named = [replace(each, excess=excess) for each in page.left_out]
     for item in page.items:

@@ -7,29 +7,38 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from ..base.json_text import TooLargeError
 from .api import LeftOut, Object
+from .pages import Page
 
 log = logging.getLogger(__name__)
 
 _REMEMBERED: Final = 1024
 
 _TOKEN: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")\s*(:?)|[\[\]{}]', re.DOTALL)
+_Path: TypeAlias = tuple[bytes, ...]
+
+
+def _path(*keys: str) -> _Path:
+    """The keys from the root; an element of a list has an empty one."""
+    return tuple(f'"{key}"'.encode() if key else b"" for key in keys)
+
+
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
+_EVENT: Final[Mapping[_Path, str]] = {
+    _path("object", "apiVersion"): "apiVersion",
+    _path("object", "kind"): "kind",
+    **{_path("object", "metadata", key): key for key in _IDENTITY},
+}
 _METADATA: Final = 3
 """The level of an object's metadata in an event of a watch."""
 
-_FIELDS: Final[Mapping[int, Mapping[tuple[bytes, ...], str]]] = {
-    1: {(b'"type"',): "type"},
-    2: {
-        (b'"object"', name): key
-        for name, key in ((b'"apiVersion"', "apiVersion"), (b'"kind"', "kind"))
-    },
-    _METADATA: {
-        (b'"object"', b'"metadata"', f'"{key}"'.encode()): key
-        for key in ("name", "namespace", "uid", "resourceVersion")
-    },
+_LIST: Final[Mapping[_Path, str]] = {
+    _path("metadata", "resourceVersion"): "listVersion",
+    _path("metadata", "continue"): "continue",
+    **{_path("items", "", "metadata", key): key for key in _IDENTITY},
 }
 
 
@@ -58,10 +67,8 @@ def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]
     Raises:
         TooLargeError: `error`, if the event does not name its object.
     """
-    found = _outline(line)
-    metadata: dict[str, str] = {
-        key: found[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in found
-    }
+    found = _outline(line, _EVENT, _METADATA)
+    metadata: dict[str, str] = {key: found[key] for key in _IDENTITY if key in found}
     if "name" not in metadata:
         raise error
     obj: Object = {
@@ -69,25 +76,35 @@ def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]
         "kind": found.get("kind"),
         "metadata": metadata,
     }
-    kind, namespace = found.get("kind", "object"), metadata.get("namespace", "")
-    left_out = LeftOut(kind, namespace, metadata["name"], metadata.get("uid", ""), error.excess)
-    return {"type": "DELETED", "object": obj}, left_out
+    return {"type": "DELETED", "object": obj}, _left_out(found.get("kind", ""), found, error.excess)
 
 
-def _outline(line: bytes) -> dict[str, str]:
-    """The texts of _FIELDS; metadata is in front of everything that may be large."""
+def first_of_list(kind: str, text: bytes, excess: str) -> Page:
+    """A page of one object that is left out; it is not decoded, because it may be too large."""
+    found = _outline(text, _LIST)
+    named = (_left_out(kind, found, excess),) if "name" in found else ()
+    return Page((), found.get("listVersion", ""), found.get("continue", ""), named)
+
+
+def _left_out(kind: str, found: Mapping[str, str], excess: str) -> LeftOut:
+    return LeftOut(kind, found.get("namespace", ""), found["name"], found.get("uid", ""), excess)
+
+
+def _outline(text: bytes, fields: Mapping[_Path, str], until: int = 0) -> dict[str, str]:
+    """The strings at these paths; ends at the end of the level `until` that has the name."""
     found: dict[str, str] = {}
     keys: list[bytes] = []
-    for token in _TOKEN.finditer(line):
+    longest = max(map(len, fields))
+    for token in _TOKEN.finditer(text):
         bracket = token[0]
         if bracket in b"[{":
             keys.append(b"")
         elif bracket in b"]}":
-            if len(keys) == _METADATA and "name" in found:
+            if len(keys) == until and "name" in found:
                 break
             del keys[-1:]
         elif token[2] and keys:
             keys[-1] = token[1]
-        elif name := _FIELDS.get(len(keys), {}).get(tuple(keys)):
+        elif len(keys) <= longest and (name := fields.get(tuple(keys))):
             found[name] = json.loads(token[1])
     return found

@@ -81,7 +81,7 @@ class FakeApi:
     url: str = ""
     version: int = 100
     oldest: int = 0  # watches from before this version get 410
-    protobuf: bool = False  # for watches of pods that accept it
+    protobuf: bool = False  # for lists and watches of pods that accept it, and for metadata
     served: set[Resource] = field(default_factory=set)
     objects: dict[Resource, dict[Key, Object]] = field(default_factory=dict)
     history: list[tuple[int, Resource, str, Object]] = field(default_factory=list)
@@ -353,6 +353,15 @@ class FakeApi:
         if limit and start + limit < len(items):
             metadata["continue"] = str(start + limit)
         page = items[start : start + limit] if limit else items
+        accepted = request.headers.get("Accept", "")
+        if "as=PartialObjectMetadataList" in accepted:
+            page = [{"metadata": obj["metadata"]} for obj in page]
+        elif resource != PODS:
+            accepted = ""
+        if self.protobuf and accepted.startswith(MEDIA_TYPE):
+            return web.Response(
+                body=encoding.listed(page, metadata), headers={"Content-Type": MEDIA_TYPE}
+            )
         slim = [{k: v for k, v in o.items() if k not in ("apiVersion", "kind")} for o in page]
         return web.json_response(
             {

@@ -17,6 +17,7 @@ METADATA = {
     "resourceVersion": (6, TEXT),
     "generation": (7, NUMBER),
     "creationTimestamp": (8, TIME),
+    "deletionTimestamp": (9, TIME),
     "labels": (11, STRINGS),
     "annotations": (12, STRINGS),
     "ownerReferences": (13, [{"kind": (1, TEXT), "name": (3, TEXT), "controller": (6, NUMBER)}]),
@@ -25,6 +26,7 @@ RESOURCES = {"limits": (1, QUANTITIES), "requests": (2, QUANTITIES)}
 CONTAINER = {
     "name": (1, TEXT),
     "image": (2, TEXT),
+    "env": (7, [{"name": (1, TEXT)}]),
     "resources": (8, RESOURCES),
     "restartPolicy": (24, TEXT),
 }
@@ -40,6 +42,7 @@ POD = {
             "initContainers": (20, [CONTAINER]),
             "priority": (25, NUMBER),
             "overhead": (32, QUANTITIES),
+            "schedulingGates": (38, [{"name": (1, TEXT)}]),
             "resources": (40, RESOURCES),
         },
     ),
@@ -65,6 +68,15 @@ def change(kind: str, obj: Any) -> bytes:
     return len(event).to_bytes(4) + event
 
 
+LIST_METADATA = {"resourceVersion": (2, TEXT), "continue": (3, TEXT)}
+
+
+def listed(items: list[Any], metadata: dict[str, str]) -> bytes:
+    """A list of Pods."""
+    raw = field(1, encode(metadata, LIST_METADATA))
+    return whole(raw + b"".join(field(2, encode(item, POD)) for item in items), "PodList")
+
+
 def whole(raw: bytes, kind: str = "Pod") -> bytes:
     """An object with the prefix of its type."""
     return b"k8s\0" + field(1, field(1, b"v1") + field(2, kind.encode())) + field(2, raw)
@@ -72,7 +84,7 @@ def whole(raw: bytes, kind: str = "Pod") -> bytes:
 
 def encode(obj: Any, message: Any) -> bytes:
     """Encode an object; fields that the table does not list are omitted."""
-    found = b""
+    found = bytearray()
     for name, (number, what) in message.items():
         value = obj.get(name)
         if value is None:
@@ -93,7 +105,7 @@ def encode(obj: Any, message: Any) -> bytes:
                 text = str(each).encode()
                 each_value = field(1, text) if what == QUANTITIES else text
                 found += field(number, field(1, key.encode()) + field(2, each_value))
-    return found
+    return bytes(found)
 
 
 def field(number: int, data: bytes) -> bytes:

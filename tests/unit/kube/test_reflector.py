@@ -16,6 +16,8 @@ from kube_scheduler_operator.kube.protobuf import METADATA, Message, part
 from kube_scheduler_operator.kube.reflector import Reflector, ReflectorTuning, Selection
 from kube_scheduler_operator.kube.resource import NODES, PODS
 
+from ...hostile_objects import large_pod
+
 if TYPE_CHECKING:
     from kube_scheduler_operator.kube.api import Object
 
@@ -384,3 +386,47 @@ async def test_objects_after_a_restore_of_etcd_are_seen(api: FakeApi, outage: bo
         api.put(NODES, "new")
         await until(lambda: set(copy.objects) == {"old", "new"})
         assert reflector.state.rewinds == 1
+
+
+async def test_an_object_that_is_too_large_is_left_out_of_a_list(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(5):
+        api.put(PODS, f"p{number}", "shop")
+    api.put(PODS, "hostile", "shop", spec=large_pod("hostile")["spec"])
+    copy = Copy()
+    async with following(api, copy, resource=PODS) as reflector:
+        await asyncio.wait_for(reflector.synced(), 20)
+        assert set(copy.objects) == {f"p{number}" for number in range(5)}
+        assert reflector.state.failures == 0
+    assert "Pod shop/hostile has more than 100000 values and is left out" in caplog.text
+
+
+async def test_an_object_that_becomes_too_large_is_removed_and_the_watch_goes_on(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.put(PODS, "hostile", "shop")
+    copy = Copy()
+    async with following(api, copy, resource=PODS) as reflector:
+        await api.until_watched(PODS)
+        assert set(copy.objects) == {"hostile"}
+        api.put(PODS, "hostile", "shop", spec=large_pod("hostile")["spec"])
+        api.put(PODS, "after", "shop")
+        await until(lambda: "after" in copy.objects)
+        assert set(copy.objects) == {"after"}
+        assert copy.removed == ["hostile"]
+        assert (reflector.state.failures, reflector.state.lists) == (0, 1)
+        assert reflector.state.version == str(api.version)
+        api.put(PODS, "hostile", "shop", spec={})
+        await until(lambda: "hostile" in copy.objects)
+    assert "Pod shop/hostile has more than 100000 values and is left out" in caplog.text
+
+
+async def test_selected_fields_of_a_large_object_are_read(api: FakeApi) -> None:
+    api.protobuf = True
+    copy = Copy()
+    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+        await api.until_watched(PODS)
+        api.put(PODS, "hostile", "shop", spec=large_pod("hostile")["spec"])
+        await until(lambda: "hostile" in copy.objects)
+        assert reflector.state.failures == 0

@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from kopf._cogs.clients import api, fetching
@@ -13,7 +14,11 @@ from kopf._cogs.clients import api, fetching
 from kube_scheduler_operator.base.json_text import exceeds_depth
 from kube_scheduler_operator.base.limits import OBJECT_DEPTH
 from kube_scheduler_operator.kube.kopf import decoding
+from kube_scheduler_operator.kube.protobuf import CHANGE_LIMIT
 
+from ....hostile_objects import hostile, large_pod
+
+ARGUMENTS: Any = {"settings": None, "logger": None}
 REMEDY = "pin kopf>=1.45.2,<1.46 in pyproject.toml, or adapt kube/kopf/decoding.py"
 
 
@@ -92,3 +97,80 @@ def test_an_event_of_a_custom_resource_has_no_more_levels_than_can_be_processed(
 def test_an_event_of_a_built_in_kind_is_passed_on_as_it_is() -> None:
     event = {"type": "ADDED", "object": {"apiVersion": "v1", "metadata": {"name": "a"}}}
     assert decoding.event_within_limits(event) is event
+
+
+# --- size -----------------------------------------------------------------------------------------
+
+
+class Server:
+    """Pages of a list."""
+
+    def __init__(self, *objects: dict[str, Any]) -> None:
+        self.objects = objects
+        self.asked: list[int] = []
+
+    async def request(self, *, url: str, headers: Any = None, **_: Any) -> Response:
+        query = dict(parse_qsl(url.partition("?")[2]))
+        begin, limit = int(query.get("continue", 0)), int(query["limit"])
+        self.asked.append(limit)
+        page = [dict(obj) for obj in self.objects[begin : begin + limit]]
+        if headers:
+            assert "as=PartialObjectMetadataList" in headers["Accept"]
+            page = [{"metadata": obj["metadata"]} for obj in page]
+        metadata = {"resourceVersion": "9"}
+        if begin + limit < len(self.objects):
+            metadata["continue"] = str(begin + limit)
+        whole = {"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": page}
+        return Response(json.dumps(whole))
+
+
+async def test_a_list_of_kopf_leaves_out_what_is_too_large(
+    installed: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ordinary = [hostile(f"p{number}") for number in range(6)]
+    server = Server(*ordinary[:3], large_pod("hostile"), *ordinary[3:])
+    monkeypatch.setattr(api, "request", server.request)
+    found: list[str] = []
+    more = ""
+    while True:
+        page = await api.get(f"/pods?limit=500&continue={more or 0}", **ARGUMENTS)
+        found += [item["metadata"]["name"] for item in page["items"]]
+        assert page["metadata"]["resourceVersion"] == "9"
+        if not (more := page["metadata"]["continue"]):
+            break
+    assert found == [obj["metadata"]["name"] for obj in ordinary]
+    assert "pods tenant/hostile has more than 100000 values and is left out" in caplog.text
+    assert server.asked[0] == 500
+
+
+async def test_a_watch_of_kopf_has_a_deletion_instead_of_what_is_too_large(
+    installed: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    pod = {**large_pod("hostile"), "kind": "Pod"}
+    pod["metadata"]["resourceVersion"] = "7"
+    events = [{"type": "MODIFIED", "object": pod}, {"type": "ADDED", "object": hostile("next")}]
+    lines = "".join(json.dumps(event) + "\n" for event in events).encode()
+    found = [
+        vars(api)["json"].loads(line.decode())
+        async for line in api.iter_jsonlines(Content(lines))  # type: ignore[arg-type]
+    ]
+    assert [event["type"] for event in found] == ["DELETED", "ADDED"]
+    assert found[0]["object"]["metadata"] == {
+        "name": "hostile", "namespace": "tenant", "uid": "uid-hostile", "resourceVersion": "7"
+    }  # fmt: skip
+    assert "Pod tenant/hostile has more than 100000 values and is left out" in caplog.text
+
+
+async def test_an_endless_line_ends_the_watch(installed: None) -> None:
+    class Endless:
+        read = 0
+
+        async def iter_any(self) -> AsyncIterator[bytes]:
+            while self.read < 4 * CHANGE_LIMIT:
+                self.read += 2**20
+                yield bytes(2**20)
+
+    content = Endless()
+    with pytest.raises(ValueError, match="a watch event exceeds"):
+        [line async for line in api.iter_jsonlines(content)]  # type: ignore[arg-type]
+    assert content.read < 2 * CHANGE_LIMIT
