@@ -55,8 +55,7 @@ def check_size(text: str | bytes, limit: Size = DOCUMENT) -> None:
 
 
 def _values_exceed(text: str | bytes, limit: int) -> bool:
-    """Whether JSON has more values; every value except the first follows one of `,`, `[`, `{`."""
-    if _separators(text) < limit:
+    if most_values(text) <= limit:
         return False
     # Strings have separators, too: a ConfigMap with a table is one value.
     found = at = 0
@@ -72,6 +71,11 @@ def _values_exceed(text: str | bytes, limit: int) -> bool:
 def share(text: bytes, limit: Size = DOCUMENT) -> float:
     """How much of a limit a document takes at most: 1.0 is all of it."""
     return max(len(text) / limit.bytes, _separators(text) / limit.values)
+
+
+def most_values(text: str | bytes) -> int:
+    """How many values JSON has at most: each one but the first follows one of `,`, `[`, `{`."""
+    return _separators(text) + 1
 
 
 def _separators(text: str | bytes) -> int:

@@ -83,9 +83,18 @@ and its result 20 MiB. etcd stores objects of 1.5 MiB; one MiB of control charac
 JSON. Of ordinary Pods, 500 have 80,000 values.
 """
 
-METRICS: Final = Size(32 * 1024 * 1024, 1_000_000)
+METRICS: Final = Size(32 * 1024 * 1024, 500_000)
 """A response of a source of metrics, which has all nodes: 5,000 nodes with 30 labels each have
 400,000 values. The operator does not read it."""
+
+ANNOTATION: Final = Size(256 * 1024, 1000)
+"""An annotation with a few values; the API server accepts 256 KiB of annotations."""
+
+MESSAGE: Final = Size(64 * 1024, 1000)
+"""A termination message, or a line, of a program of this project; a kubelet keeps 4 KiB."""
+
+ANSWER: Final = Size(64 * 1024 * 1024, 1_000_000)
+"""The answer of a simulation, from a Pod with an image of its user: of 30,000 Pods."""
 
 REFUSAL: Final = Size(1024 * 1024, 10_000)
 """A response that refuses a request."""

@@ -26,10 +26,13 @@ import aiohttp
 
 from ..base import klog
 from ..base.defects import contained
+from ..base.json_text import TooLargeError
+from ..base.limits import ANSWER
 from ..base.platform import Platform
 from ..base.settings import Settings
 from ..kube.client import ApiClient
 from ..kube.errors import KubeError
+from ..kube.reading import read_body
 from ..model.placements import PlacementAnswer, PlacementQuestion, PlacementRules
 from ..simulate.edit_effect import EditEffect, edit_effect
 from ..simulate.job import NO_NODE, PATH, PORT, JobPlan, certificate_hash, choose_node
@@ -176,7 +179,8 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
         finally:
             with contextlib.suppress(KubeError):
                 await job.delete()
-        return Simulated(now, read_answer(edit_effect, content), notes)
+        answer = await asyncio.to_thread(read_answer, edit_effect, content)
+        return Simulated(now, answer, notes)
 
     return simulate
 
@@ -262,7 +266,7 @@ async def _ask(job: SimulationJob, pod: Object, key: str, body: bytes) -> bytes:
                         raise SimulationError(
                             f"the Pod of the simulation responded with status {response.status}"
                         )
-                    return await response.read()
+                    return await read_body(response, ANSWER)
             except aiohttp.ClientConnectorError as error:
                 # The container runs, but does not listen yet.
                 if not isinstance(error.os_error, ConnectionRefusedError) or clock() > end:
@@ -270,7 +274,7 @@ async def _ask(job: SimulationJob, pod: Object, key: str, body: bytes) -> bytes:
                         f"cannot connect to the Pod of the simulation at {address}: {error}"
                         f"{await job.end_of_pod()}; a NetworkPolicy must let the operator in"
                     ) from None
-            except aiohttp.ClientError as error:
+            except (aiohttp.ClientError, TooLargeError) as error:
                 raise SimulationError(
                     f"the Pod of the simulation does not answer: {error}{await job.end_of_pod()}"
                 ) from None

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ..base.json_text import parse_json
 from .pods import Pod
 
 CONFIG_MAP: Final = "rl-priority-state"
@@ -81,8 +82,8 @@ def read_values(data: Mapping[str, Any] | None) -> LearnedValues:
     """The values in a ConfigMap's data; invalid data is ignored."""
     values = LearnedValues()
     try:
-        document = json.loads((data or {}).get(KEY) or "{}")
-    except (ValueError, TypeError, RecursionError):
+        document = parse_json((data or {}).get(KEY) or "{}")
+    except (ValueError, TypeError):
         return values
     if not isinstance(document, dict):
         return values

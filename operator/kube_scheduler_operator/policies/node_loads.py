@@ -16,11 +16,12 @@ The source is our own annotation or, if configured, those of crane-scheduler, cr
 from __future__ import annotations
 
 import datetime
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from ..base.json_text import parse_json
+from ..base.limits import ANNOTATION
 from ..base.names import LOAD_ANNOTATION
 from .arrays import Column, Matrix, np
 from .cluster import Cluster, Node
@@ -186,8 +187,8 @@ class LoadColumns:
 
 def _own(text: str | None, names: Iterable[str]) -> Iterator[Measurement]:
     try:
-        document = json.loads(text) if text else None
-    except (ValueError, RecursionError):
+        document = parse_json(text, ANNOTATION) if text else None
+    except ValueError:
         return
     if not isinstance(document, dict):
         return

@@ -18,6 +18,8 @@ from typing import Any, Final, Protocol
 import orjson
 from aiohttp import web
 
+from ..base.json_text import parse_json
+from ..base.limits import DOCUMENT
 from ..base.times import rfc3339
 from ..kube.resource import Resource
 from .controllers import Controllers
@@ -148,7 +150,10 @@ class WorldServer:
         if request.method == "GET":
             return await self._read(request, target)
         body = await request.read()
-        obj = orjson.loads(body) if body else {}
+        try:
+            obj = parse_json(body, DOCUMENT, orjson.loads) if body else {}
+        except ValueError as error:  # the client is a program that users choose
+            return _failure(400, "BadRequest", str(error))
         return self._write(request.method, target, obj)
 
     def _discovery(self, parts: list[str]) -> Object | None:

@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import orjson
 
+from ..base.json_text import parse_json
+from ..base.limits import ANNOTATION
 from ..base.names import LOAD_ANNOTATION
 from ..base.times import timestamp
 from ..policies.cluster import Cluster
@@ -179,7 +181,7 @@ def measured_at(world: World) -> float | None:
     for node in world.all(NODES):
         text = (node["metadata"].get("annotations") or {}).get(LOAD_ANNOTATION)
         try:
-            document = json.loads(text) if text else None
+            document = parse_json(text, ANNOTATION) if text else None
         except ValueError:
             continue
         moment = timestamp(document.get("at")) if isinstance(document, dict) else None

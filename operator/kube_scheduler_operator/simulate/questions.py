@@ -16,6 +16,8 @@ from typing import Any, Final, Protocol, TypeVar
 import orjson
 
 from .. import __version__
+from ..base.json_text import parse_json
+from ..base.limits import ANSWER, DOCUMENT, Size
 from .edit_effect import edit_effect
 from .kinds import BY_KIND, PODS
 from .pending import waiting_groups
@@ -41,7 +43,13 @@ NO_BINARY: Final = Path(PROGRAM)
 _CHUNK: Final = 2**16
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _FASTEST: Final = 1
-_LARGEST_LINE: Final = 64 * 2**20
+_LARGEST_LINE: Final = 16 * 2**20
+_LARGEST_WORLD: Final = 2**30
+"""Bytes of all lines; 5,000 nodes and 30,000 Pods have 26 MB."""
+
+HEAD: Final = Size(_LARGEST_LINE, 1_000_000)
+"""The question, with configurations and extenders."""
+
 _GIVEN: Final = frozenset({"world", "options", "return"})
 
 
@@ -134,7 +142,7 @@ def read_request(chunks: Iterable[bytes]) -> Asked:
         ValueError: it is damaged, or of another version; the message states the difference.
     """
     lines = _lines(chunks)
-    head = orjson.loads(next(lines, b""))
+    head = parse_json(next(lines, b""), HEAD, orjson.loads)
     name, version = str(head.get("question")), str(head.get("version"))
     question = QUESTIONS.get(name)
     try:
@@ -163,7 +171,7 @@ def read_request(chunks: Iterable[bytes]) -> Asked:
         raise ValueError(str(error)) from None
     world = World(**head["world"])
     for line in lines:
-        obj = orjson.loads(line)
+        obj = parse_json(line, DOCUMENT, orjson.loads)
         resource = BY_KIND[obj["apiVersion"], obj["kind"]].resource
         metadata = obj["metadata"]
         node = obj["spec"].get("nodeName") or "" if resource is PODS else ""
@@ -175,11 +183,15 @@ def read_request(chunks: Iterable[bytes]) -> Asked:
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of compressed chunks."""
     decompressor = zlib.decompressobj(_GZIP)
-    rest = b""
+    rest, size = b"", 0
     try:
         for chunk in chunks:
             while chunk:
-                *lines, rest = (rest + decompressor.decompress(chunk, _CHUNK)).split(b"\n")
+                data = decompressor.decompress(chunk, _CHUNK)
+                size += len(data)
+                if size > _LARGEST_WORLD:
+                    raise ValueError(f"the request has more than {_LARGEST_WORLD} bytes")
+                *lines, rest = (rest + data).split(b"\n")
                 chunk = decompressor.unconsumed_tail
                 yield from lines
                 if len(rest) > _LARGEST_LINE:
@@ -199,7 +211,7 @@ def read_answer(question: Question[T], content: bytes) -> T:
         SimulationError: it could not answer, or its answer is not the question's type.
     """
     try:
-        found = orjson.loads(content)
+        found = parse_json(content, ANSWER, orjson.loads)
         if not isinstance(found, dict) or not found.keys() & {"answer", "error"}:
             raise ValueError("there is neither an answer nor an error")
         if "error" in found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..kube.api import LeftOut
 from ..kube.client import ApiClient
 from ..kube.errors import Forbidden, NotFound
 from .kinds import KINDS, NODES, PODS, Object
@@ -32,7 +33,7 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
 
     for resource in KINDS:
         try:
-            await api.list(resource, keep=take)
+            found = await api.list(resource, keep=take)
         except Forbidden:
             if resource in _NEEDED:
                 raise
@@ -41,8 +42,15 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
             )
         except NotFound:
             continue  # this version does not serve the kind
+        world.notes += [not_simulated(each) for each in found.left_out]
     world.complete()
     return world
+
+
+def not_simulated(each: LeftOut) -> str:
+    """A note about an object that is not in the world."""
+    name = f"{each.namespace}/{each.name}" if each.namespace else each.name
+    return f"{each.kind} {name} is not in the simulation: it has {each.excess}"
 
 
 _NOTHING: Final[Object] = {}

@@ -27,8 +27,8 @@ from .process import Binary, SimulationError, binary_version
 from .questions import read_request
 from .typed_json import to_json
 
-_LARGEST: Final = 512 * 2**20
-"""Bytes of a compressed request; 5,000 nodes and 30,000 pods have a few million."""
+_LARGEST: Final = 64 * 2**20
+"""Bytes of a compressed request; 5,000 nodes and 30,000 Pods have a few million."""
 _POLL: Final = 0.1
 _KEEP_ALIVE: Final = 5.0
 """Seconds between the spaces that are sent while kube-scheduler decides: load balancers on the way

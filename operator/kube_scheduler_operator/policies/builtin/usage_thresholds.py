@@ -6,11 +6,12 @@ The annotation `scheduling.koordinator.sh/usage-thresholds` of a node overrides 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from ...base.json_text import parse_json
+from ...base.limits import ANNOTATION
 from ...base.quantities import CPU, MEMORY
 from ..arrays import Bools, Floats, Ints, Matrix, np
 from ..cluster import Cluster, Node
@@ -196,8 +197,8 @@ class UsageThresholds(NodePolicy):
 def _thresholds(text: str | None) -> dict[str, float]:
     """The thresholds in a node's annotation; invalid ones are ignored."""
     try:
-        document = json.loads(text or "{}")
-    except (ValueError, RecursionError):
+        document = parse_json(text or "{}", ANNOTATION)
+    except ValueError:
         return {}
     entries = document.get("usageThresholds") if isinstance(document, dict) else None
     return {

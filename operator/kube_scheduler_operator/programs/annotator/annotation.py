@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from ...base.json_text import parse_json
+from ...base.limits import ANNOTATION
 from ...base.names import LOAD_ANNOTATION
 from ...load.policy import METRICS, Rules
 from .measurement import KEYS as METRIC_KEYS
@@ -60,7 +62,7 @@ def own(load: Load) -> dict[str, str]:
 def read_own(text: str | None) -> Load | None:
     """Parse the operator's own annotation; None if it is missing or invalid."""
     try:
-        fields = json.loads(text) if text else None
+        fields = parse_json(text, ANNOTATION) if text else None
         if not isinstance(fields, dict):
             return None
         at = datetime.datetime.fromisoformat(fields["at"])
@@ -70,7 +72,7 @@ def read_own(text: str | None) -> Load | None:
         sizes = (_number(fields.get("cpu")), _number(fields.get("memory")))
         capacities = (0.0, 0.0) if any(map(math.isnan, sizes)) else sizes
         return Load(at.timestamp(), str(fields.get("source") or ""), values, capacities)
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
 
 

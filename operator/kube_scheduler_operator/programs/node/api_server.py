@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from ...base.json_text import parse_json
+from ...base.limits import DOCUMENT
 from ...base.times import rfc3339
 
 IDENTITY: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -120,11 +122,11 @@ class ApiServer:
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             response = connection.getresponse()
-            text = response.read()
+            text = response.read(DOCUMENT.bytes + 1)
         finally:
             connection.close()
         try:
-            answer = json.loads(text)
+            answer = parse_json(text)
         except ValueError:
             answer = {}
         return response.status, answer if isinstance(answer, dict) else {}

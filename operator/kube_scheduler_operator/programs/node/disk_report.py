@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...base import files
+from ...base.json_text import parse_json
+from ...base.limits import MESSAGE
 from ...base.names import OPERAND
 from ...base.revision_number import revision_number
 from . import kubeadm, manifest, revision_directory
@@ -72,7 +74,7 @@ class DiskReport:
     def parse(cls, text: str) -> DiskReport | None:
         """Parse the output of `serialise`; None for anything else."""
         try:
-            document: Mapping[str, Any] = json.loads(text)
+            document: Mapping[str, Any] = parse_json(text, MESSAGE)
             return cls(
                 revision=revision_number(document["revision"]),
                 content=str(document["content"]),
@@ -86,7 +88,7 @@ class DiskReport:
                 work=str(document.get("work", "")),
                 read=BootTime.parse(document),
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
 

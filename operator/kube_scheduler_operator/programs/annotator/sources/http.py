@@ -10,6 +10,8 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
+from ....base.json_text import TooLargeError, parse_json
+from ....base.limits import METRICS, Size
 from ..measurement import MeasurementError
 
 CONNECT_SECONDS: Final = 3.0
@@ -69,8 +71,10 @@ async def get_json(
         # The text of these errors may quote the response.
         raise MeasurementError(f"{url}: {_connection_error(error)}") from None
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
+        return parse_json(body, Size(limit, METRICS.values), orjson.loads)
+    except TooLargeError as error:
+        raise MeasurementError(f"{url}: the response has {error.excess}") from None
+    except ValueError:
         raise MeasurementError(f"{url}: the response is not JSON") from None
 
 

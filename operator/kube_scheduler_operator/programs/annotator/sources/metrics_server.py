@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ....base.limits import METRICS
 from ....base.quantities import amounts
 from ....kube.client import ApiClient
 from ....kube.errors import KubeError
@@ -30,7 +31,7 @@ class MetricsServer(BulkSource[Mapping[str, Mapping[str, Any]]]):
     async def fetch(self) -> Mapping[str, Mapping[str, Any]]:
         """Node name -> its NodeMetrics."""
         try:
-            response = await self._api.get_path(PATH, aggregated=True)
+            response = await self._api.get_path(PATH, aggregated=True, limit=METRICS)
         except KubeError as error:
             raise MeasurementError(f"metrics-server: {error}; is it installed?") from error
         return {item["metadata"]["name"]: item for item in response.get("items") or ()}
