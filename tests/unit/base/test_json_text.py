@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base.json_text import bounded, exceeds_depth, parse_json, read_json
-from kube_scheduler_operator.base.limits import DOCUMENT_DEPTH
+from kube_scheduler_operator.base.json_text import (
+    TooLargeError,
+    bounded,
+    exceeds_depth,
+    most_values,
+    parse_json,
+    read_json,
+)
+from kube_scheduler_operator.base.limits import DOCUMENT_DEPTH, Size
 
 from ...odd_json import DEPTHS, nested, odd_json
 from ...odd_objects import unlimited
@@ -81,3 +89,61 @@ def test_an_object_keeps_as_many_levels_as_allowed(levels: int) -> None:
 def test_a_value_without_levels_exceeds_no_limit(value: Any) -> None:
     assert not exceeds_depth(value, 1)
     assert bounded(value, 1) is value
+
+
+# --- size -----------------------------------------------------------------------------------------
+
+SMALL = Size(bytes=1000, values=10)
+
+
+@pytest.mark.parametrize("read", [read_json, parse_json])
+@pytest.mark.parametrize("encoded", [False, True])
+@pytest.mark.parametrize(
+    ("text", "excess"),
+    [
+        ("[" + "0," * 9 + "0]", "more than 10 values"),
+        ("[" + "{}," * 9 + "0]", "more than 10 values"),
+        ("[" * 11 + "]" * 11, "more than 10 values"),
+        ('{"a":' * 11 + "1" + "}" * 11, "more than 10 values"),
+        ('"' + "x" * 1000 + '"', "more than 1000 bytes"),
+        ("[" + "[]," * 1_000_000 + "0]", "more than 1000 bytes"),
+        ('{"' + "x" * 30 + '":[' + "1," * 9 + '"]"]}', "more than 10 values"),
+    ],
+)
+def test_a_document_that_is_too_large_is_not_decoded(
+    read: Any, text: str, excess: str, *, encoded: bool
+) -> None:
+    def never(_: object) -> Any:
+        raise AssertionError("it was decoded")
+
+    with pytest.raises(TooLargeError, match=f"the document has {excess}") as raised:
+        read(text.encode() if encoded else text, SMALL, never)
+    assert raised.value.excess == excess
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "0," * 8 + "0]",
+        '["' + "," * 900 + '"]',  # a table in a ConfigMap is one value
+        '["' + '\\"[{,' * 100 + '"]',
+        '{"[[[[[[[[[[[[[[[": ",,,,,,,,,,,,,,,,,,,"}',
+    ],
+)
+def test_separators_in_strings_are_no_values(text: str, *, encoded: bool) -> None:
+    assert read_json(text.encode() if encoded else text, SMALL) == json.loads(text)
+
+
+def test_the_values_of_any_document_are_at_most_what_is_counted() -> None:
+    rng = random.Random(7)
+    for _ in range(300):
+        text = odd_json(rng)
+        with contextlib.suppress(ValueError, RecursionError):
+            assert number_of_values(json.loads(text)) <= most_values(text)
+
+
+def number_of_values(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + (sum(map(number_of_values, value)) if isinstance(value, list) else 0)

@@ -210,7 +210,9 @@ class Api:
         self.tokens.append(str(ref))
         return {"status": {"token": "weak"}}
 
-    async def get_path(self, path: Any, *, aggregated: bool = False) -> dict[str, Any]:
+    async def get_path(
+        self, path: Any, *, aggregated: bool = False, limit: Any = None
+    ) -> dict[str, Any]:
         assert aggregated, "metrics-server has a clock of its own"
         assert path == "/apis/metrics.k8s.io/v1beta1/nodes"
         self.asked += 1

@@ -1,0 +1,143 @@
+"""Bytes of others are counted before they are decoded, or a reason is stated here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import kube_scheduler_operator
+
+from .decoding_calls import decoding
+
+PACKAGE: Final = Path(kube_scheduler_operator.__file__).parent
+
+READER: Final = "is the bounded reader"
+CALL: Final = "reads a call of the kube-scheduler of a simulation, in the process of the simulation"
+BOUNDED: Final = "passes the decoder on to the bounded reader"
+OWN: Final = "reads what this process has written itself"
+PART: Final = "reads a file of the package"
+CONTENT: Final = "reads content that the operator composed, in a ConfigMap of at most 1 MiB"
+ROOT: Final = "reads a file on a node that root writes"
+COMMAND: Final = "reads a file of the command's user, in a process of its own"
+
+ALLOWED: Final = {
+    "base/json_text.py": {"parse_json": READER, "read_json": READER},
+    "cli/lib/cache_dump.py": {
+        "_entries": "reads one line of a scheduler's log, in a command",
+        "_values": "reads one line of a scheduler's log, in a command",
+    },
+    "cli/lib/cluster_configuration.py": {"disagreements": CONTENT},
+    "cli/lib/compare.py": {"_document": CONTENT},
+    "cli/lib/completion.py": {"_contexts": COMMAND},
+    "cli/lib/extender_decisions.py": {
+        "_fetch": "bounds what it reads itself",
+        "_query_url": CONTENT,
+    },
+    "cli/lib/installation_objects.py": {"installation_objects": PART, "own_crds": PART},
+    "cli/lib/proposal.py": {"_agent_image": CONTENT},
+    "cli/lib/scheduler_contents.py": {"parse_content": CONTENT},
+    "controlplane/rollout/guards.py": {"_desired_pod": OWN},
+    "controlplane/target_config_maps.py": {"_static": PART},
+    "engine/simulated_extenders.py": {"_simulated": OWN},
+    "extenders/agent_objects.py": {"_made": OWN},
+    "kube/client.py": {"ApiClient.pages": BOUNDED},
+    "kube/oversized.py": {"_outline": "decodes one string"},
+    "kube/pages.py": {"Pages": BOUNDED},
+    "kube/reading.py": {"decoded": BOUNDED},
+    "kube/reflector.py": {"Reflector.__init__": BOUNDED},
+    "loadpolicy/objects.py": {"_workloads": OWN},
+    "loadpolicy/request.py": {"_read": OWN},
+    "manifests/templates.py": {
+        "render_documents": PART, "render_file": PART, "render_object": PART,
+    },
+    "offline/baseline.py": {"read_baseline": COMMAND},
+    "offline/volcano/catalogue.py": {"recorded": PART},
+    "profiles/aks.py": {"_document": "reads a text that is hardly longer than the operator's own"},
+    "programs/annotator/program.py": {"AnnotatorProgram._annotate": BOUNDED},
+    "programs/annotator/sources/http.py": {"get_json": BOUNDED},
+    "programs/exporter/saved_windows.py": {"StateFile.load": "reads its own file to a limit"},
+    "programs/extender/decisions.py": {"Decisions.last": OWN, "_explain": OWN, "_rows": OWN},
+    "programs/extender/node_names.py": {
+        "RecentNodeNames.get": "reads a part of a body whose values wire.py has counted",
+    },
+    "programs/extender/program.py": {"ExtenderProgram._watching": BOUNDED},
+    "programs/extender/wire.py": {
+        "ArgsReader._quick": "reads a part of a body whose values were counted",
+        "_document": "counts values before",
+        "_whole_nodes": "reads a part of a body whose values were counted",
+    },
+    "programs/node/installer.py": {"_read_pod": CONTENT},
+    "programs/node/layout.py": {"Journal.parse": ROOT},
+    "programs/node/manifest.py": {"_json_pod": ROOT},
+    "programs/node/revision_directory.py": {"Hashes.parse": ROOT},
+    "schedulerconfig/crd_schema.py": {"openapi_schema": PART},
+    "schedulerconfig/known_schedulers.py": {"recorded": PART},
+    "schedulerconfig/presets.py": {"_load": PART},
+    "secondary/desired.py": {"_want": OWN},
+    "simulate/api_server.py": {"WorldServer._handle": BOUNDED},
+    "simulate/extenders.py": {
+        "InProcessExtenders.__init__": BOUNDED,
+        "InProcessExtenders._event": OWN,
+        "InProcessExtenders._with_files": OWN,
+    },
+    "simulate/questions.py": {"read_answer": BOUNDED, "read_request": BOUNDED},
+    "simulate/read_files.py": {"_json": COMMAND, "_json_items": COMMAND, "_yaml": COMMAND},
+    "simulate/run.py": {
+        "Run._spy": CALL,
+        "Run._unless_probed.handle": CALL,
+        "Run.schedule": OWN,
+    },
+    "simulate/store.py": {"WorldStore.delete": OWN, "WorldStore.get": OWN},
+    "simulate/world.py": {"Entry.object": OWN},
+    "telemetry/operator_config.py": {
+        "parse_serving_info": "reads a ConfigMap in the operator's namespace, once at the start",
+    },
+}  # fmt: skip
+"""File -> function -> why it may name a decoder."""
+
+
+def test_every_decoder_is_the_bounded_reader_or_has_a_reason() -> None:
+    allowed = {(file, function) for file, each in ALLOWED.items() for function in each}
+    found = set(decoding(PACKAGE))
+    assert found - allowed == set(), (
+        "these decode JSON or YAML: use parse_json or read_json of base/json_text.py, which count "
+        "values first, or state here who writes the bytes and what bounds them"
+    )
+    assert allowed - found == set(), "these decode nothing: remove them here"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import json\ndef f(text):\n    return json.loads(text)",
+        "import json as j\ndef f(file):\n    return j.load(file)",
+        "import orjson\ndef f(text):\n    return map(orjson.loads, text)",
+        "from json import loads\ndef f(text):\n    return loads(text)",
+        "from orjson import loads as quick\ndef f(text):\n    return quick(text)",
+        "import yaml\ndef f(text):\n    return yaml.safe_load_all(text)",
+        "async def f(response):\n    return await response.json()",
+        "def f(decoder, text):\n    return decoder.raw_decode(text)",
+    ],
+)
+def test_a_new_decoder_is_found(tmp_path: Path, code: str) -> None:
+    (tmp_path / "module.py").write_text(code)
+    assert list(decoding(tmp_path)) == [("module.py", "f")]
+
+
+def test_other_functions_of_these_modules_are_not_decoders(tmp_path: Path) -> None:
+    code = "import json, yaml\ndef f(x):\n    return json.dumps(x), yaml.dump(x), x.loads()"
+    (tmp_path / "module.py").write_text(code)
+    assert list(decoding(tmp_path)) == []
+
+
+def reading_whole(package: Path) -> Iterator[str]:
+    for path in sorted(package.rglob("*.py")):
+        if "await response.read()" in path.read_text():
+            yield path.relative_to(package).as_posix()
+
+
+def test_no_response_is_read_without_a_limit() -> None:
+    assert list(reading_whole(PACKAGE)) == []
