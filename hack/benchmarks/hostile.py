@@ -51,11 +51,13 @@ class Turn:
         peak: of resident memory, MiB.
         answers: round trips of /healthz, ms.
         renewals: times of the Lease, seconds since 1970.
+        ended: whether the operator ended, because it lost its Lease or had no memory.
     """
 
     peak: float = 0.0
     answers: list[float] = field(default_factory=list)
     renewals: list[float] = field(default_factory=list)
+    ended: bool = False
 
     @property
     def longest_renewal(self) -> float:
@@ -92,7 +94,7 @@ def measure(
 
 
 def _rows(which: str, turns: list[Turn]) -> Iterator[Row]:
-    longest = [max(turn.answers) for turn in turns]
+    longest = [max(turn.answers, default=float("nan")) for turn in turns]
     yield Row(f"{which}: peak memory", [turn.peak for turn in turns], "MiB", None)
     for share in (0.5, 0.999):
         values = [percentile(turn.answers, share) for turn in turns]
@@ -100,20 +102,21 @@ def _rows(which: str, turns: list[Turn]) -> Iterator[Row]:
     yield Row(f"{which}: /healthz, longest", longest, "ms", LONGEST_GAP)
     renewals = [turn.longest_renewal for turn in turns]
     yield Row(f"{which}: longest time between renewals", renewals, "s", None)
+    yield Row(f"{which}: the operator ended", [float(turn.ended) for turn in turns], "", 0.0)
 
 
 def _turn(cluster: Cluster, sandbox: Sandbox, seconds: float) -> Turn:
     """Watch the operator for a while."""
+    cluster.revive()
     Path(f"/proc/{cluster.pid}/clear_refs").write_text("5")  # VmHWM begins again
     turn, stop = Turn(), threading.Event()
-    lease = threading.Thread(target=_follow_lease, args=(Api(sandbox), turn, stop))
-    lease.start()
+    following = threading.Thread(target=_follow, args=(Api(sandbox), cluster, turn, stop))
+    following.start()
     try:
         _follow_health(_port(sandbox), turn, time.monotonic() + seconds)
     finally:
         stop.set()
-        lease.join()
-    turn.peak = processors.memory(cluster.pid, "VmHWM")
+        following.join()
     return turn
 
 
@@ -130,17 +133,22 @@ def _follow_health(port: int, turn: Turn, end: float) -> None:
         try:
             connection.request("GET", "/healthz")
             connection.getresponse().read()
-        except (OSError, http.client.HTTPException):  # it was idle for too long
+        except (OSError, http.client.HTTPException):  # it was idle for too long, or ended
             connection.close()
+            time.sleep(INTERVAL)
             continue
         turn.answers.append(1000 * (time.monotonic() - begun))
         time.sleep(max(0.0, INTERVAL - (time.monotonic() - begun)))
     connection.close()
 
 
-def _follow_lease(api: Api, turn: Turn, stop: threading.Event) -> None:
+def _follow(api: Api, cluster: Cluster, turn: Turn, stop: threading.Event) -> None:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases"
     while not stop.wait(0.5):
+        try:
+            turn.peak = max(turn.peak, processors.memory(cluster.pid, "VmHWM"))
+        except (KeyError, OSError):
+            turn.ended = True
         with suppress(ApiError):
             for lease in api.request("GET", path)["items"]:
                 renewed = datetime.fromisoformat(lease["spec"]["renewTime"]).timestamp()

@@ -174,6 +174,12 @@ class Cluster:
                 stdout=log, stderr=log, env=environment,
             )  # fmt: skip
 
+    def revive(self) -> None:
+        """Start the operator again if it has ended."""
+        if self._operator is not None and self._operator.poll() is not None:
+            self._start_operator()
+            until(self._has_begun, SETTLING_SECONDS, self._unsettled)
+
     def _service_account(self) -> Path:
         """What a kubelet mounts, of the account that deploy/kubeadm makes.
 
