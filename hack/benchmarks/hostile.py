@@ -107,9 +107,9 @@ def _rows(which: str, turns: list[Turn]) -> Iterator[Row]:
 
 def _turn(cluster: Cluster, sandbox: Sandbox, seconds: float) -> Turn:
     """Watch the operator for a while."""
-    cluster.revive()
+    ended = cluster.revive()
     Path(f"/proc/{cluster.pid}/clear_refs").write_text("5")  # VmHWM begins again
-    turn, stop = Turn(), threading.Event()
+    turn, stop = Turn(ended=ended), threading.Event()
     following = threading.Thread(target=_follow, args=(Api(sandbox), cluster, turn, stop))
     following.start()
     try:

@@ -174,11 +174,14 @@ class Cluster:
                 stdout=log, stderr=log, env=environment,
             )  # fmt: skip
 
-    def revive(self) -> None:
-        """Start the operator again if it has ended."""
-        if self._operator is not None and self._operator.poll() is not None:
-            self._start_operator()
-            until(self._has_begun, SETTLING_SECONDS, self._unsettled)
+    def revive(self) -> bool:
+        """Start the operator again if it has ended; whether it had."""
+        if self._operator is None or self._operator.poll() is None:
+            return False
+        self._passes.unlink(missing_ok=True)
+        self._start_operator()
+        until(self._has_begun, SETTLING_SECONDS, self._unsettled)
+        return True
 
     def _service_account(self) -> Path:
         """What a kubelet mounts, of the account that deploy/kubeadm makes.

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import sys
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ MOST_MEMORY: Final = 320
 """MiB that a flood may cost: 64 MiB of one body, its copy and its decoded values."""
 
 MOST_SENT: Final = 96 * 2**20
+GZIP: Final = 16 + zlib.MAX_WBITS
 WAIT: Final = 1.0
 """Seconds for which a client waits for an answer before it sends more, or leaves."""
 
@@ -83,7 +85,7 @@ async def exporter(_folder: Path) -> AsyncIterator[Port]:
 
 @asynccontextmanager
 async def extender(_folder: Path) -> AsyncIterator[Port]:
-    reader = ArgsReader(Mock())
+    reader = ArgsReader()
 
     def app(given: HttpRequest) -> HttpResponse:
         if given.method == b"GET":
@@ -95,7 +97,7 @@ async def extender(_folder: Path) -> AsyncIterator[Port]:
         return HttpResponse(200, b"read")
 
     async with running(app) as server:
-        yield Port(server.port, (b"/foo/filter", b""), get("/healthz"))
+        yield Port(server.server.port, (b"/foo/filter", b""), get("/healthz"))
 
 
 @asynccontextmanager
@@ -124,7 +126,7 @@ async def simulation(folder: Path) -> AsyncIterator[Port]:
 
 @asynccontextmanager
 async def world(_folder: Path) -> AsyncIterator[Port]:
-    server = WorldServer(WorldStore(World()), Mock())
+    server = WorldServer(WorldStore(World(), lambda *_: False), Mock())
     await server.start()
     url = urlsplit(server.url)
     try:
@@ -184,6 +186,15 @@ def _slow(port: Port) -> Iterator[bytes]:
     yield b"POST "
 
 
+def _zeros() -> bytes:
+    """A gigabyte in a megabyte."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, GZIP)
+    piece = bytes(2**20)
+    return b"".join([*(compressor.compress(piece) for _ in range(1024)), compressor.flush()])
+
+
+ZEROS: Final = _zeros()
+
 FLOODS: Final[Mapping[str, tuple[int, Callable[[Port], Iterator[bytes]]]]] = {
     "many connections": (200, lambda port: iter(())),
     "headers that do not end": (4, _endless_headers),
@@ -193,16 +204,9 @@ FLOODS: Final[Mapping[str, tuple[int, Callable[[Port], Iterator[bytes]]]]] = {
     "chunks without end": (2, _chunked),
     "8 MiB of empty lists": (2, lambda port: _body(port, 2_796_000 * b"[],")),
     "a million levels": (2, lambda port: _body(port, 2**20 * b"[")),
-    "compressed zeros": (2, lambda port: _body(port, questions_of_zeros())),
+    "compressed zeros": (2, lambda port: _body(port, ZEROS)),
 }
 """What each of several clients sends."""
-
-
-def questions_of_zeros() -> bytes:
-    """A gigabyte in a megabyte."""
-    compressor = questions.zlib.compressobj(9, questions.zlib.DEFLATED, questions._GZIP)
-    piece = bytes(2**20)
-    return b"".join([*(compressor.compress(piece) for _ in range(1024)), compressor.flush()])
 
 
 def peak() -> float:
@@ -258,7 +262,7 @@ async def test_a_flood_is_refused_and_the_next_request_is_answered(
 
 def test_the_world_of_a_request_is_bounded_as_a_whole() -> None:
     line = b'{"x":"' + bytes(2**20).replace(b"\0", b"y") + b'"}\n'
-    compressor = questions.zlib.compressobj(9, questions.zlib.DEFLATED, questions._GZIP)
+    compressor = zlib.compressobj(9, zlib.DEFLATED, GZIP)
 
     def chunks() -> Iterator[bytes]:
         for _ in range(1200):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from .conftest import Helm
 from .overlays import DEPLOY, build
 from .test_chart import template
 
-Object = dict[str, Any]
+Object = Mapping[str, Any]
 
 IMAGE = "example.com/image:1"
 AGENT = {"policies": [{"name": "foo"}]}
@@ -40,7 +40,7 @@ OVERLAYS = [path.parent for path in sorted(DEPLOY.rglob("kustomization.yaml"))]
 WITH_STATIC_PODS = [each for each in PLATFORMS.values() if each.owns_static_pods]
 
 
-def unlimited(objects: Iterator[Object] | list[Object]) -> tuple[list[str], int]:
+def unlimited(objects: Iterable[Object]) -> tuple[list[str], int]:
     """The containers without a limit, and the number of all."""
     found, count = [], 0
     for obj in objects:
