@@ -18,7 +18,6 @@ from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
 from ..kube.client import ApiClient
 from ..kube.errors import Forbidden, KubeError
 from ..kube.events import EventRecorder, Involved
-from ..kube.oversized import Notices
 from ..kube.resource import EVENTS_V1, PODS
 from ..model.snapshot import BindingScheduler, PendingPod
 
@@ -63,7 +62,6 @@ class Poller:
         self._clock = clock
         self._reported: OrderedDict[str, None] = OrderedDict()
         self._forbidden: set[str] = set()
-        self._notices = Notices()
 
     async def run(self, api: ApiClient) -> None:
         """Poll until cancelled."""
@@ -90,7 +88,6 @@ class Poller:
             field_selector=unknown_scheduler_names.field_selector(self.served),
             at_most=unknown_scheduler_names.AT_MOST,
         )
-        self._notices.report(listed.left_out)
         found = unknown_scheduler_names.not_attempted(listed.items)
         # A pod that waits exceeds the grace period later, so each one is a reason to reconcile.
         changed, self.pods = bool(found) or found != self.pods, found
@@ -109,7 +106,6 @@ class Poller:
             field_selector=unmanaged_schedulers.FIELD_SELECTOR,
             at_most=unmanaged_schedulers.AT_MOST,
         )
-        self._notices.report(listed.left_out)
         found = unmanaged_schedulers.binding_schedulers(listed.items)
         before = {(each.scheduler, each.host) for each in self.bindings}
         self.bindings = found

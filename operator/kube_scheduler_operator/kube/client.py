@@ -38,6 +38,7 @@ from .errors import (
     from_response,
 )
 from .list_sources import FieldSource, JsonSource, selected
+from .oversized import Notices
 from .pages import Pages, PageSize
 from .reading import Loads, Take, abort, decoded, read_body
 from .resource import ObjectRef, Resource
@@ -104,6 +105,7 @@ class ApiClient:
         self._may_write = may_write
         self._session: aiohttp.ClientSession | None = None
         self._tls: tuple[Access, ssl.SSLContext | bool] | None = None
+        self._notices = Notices()
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -138,9 +140,12 @@ class ApiClient:
         """All objects of a kind, in one namespace or (None) in all; read in pages.
 
         `keep` reduces each object, so that of a large list only one page is in memory as a whole.
+        An object that is too large to be decoded is left out and logged.
         """
         pages = self.pages(resource, namespace, PageSize(PAGE))
-        return await pages.whole(selected(label_selector, field_selector), resource, keep)
+        found = await pages.whole(selected(label_selector, field_selector), resource, keep)
+        self._notices.report(found.left_out)
+        return found
 
     def pages(
         self,
@@ -168,7 +173,9 @@ class ApiClient:
         """
         request = ApiRequest("list", resource.path(), resource)
         source = FieldSource(self, request, fields)
-        return await source.read(selected(None, field_selector), at_most)
+        found = await source.read(selected(None, field_selector), at_most)
+        self._notices.report(found.left_out)
+        return found
 
     async def create(
         self, resource: Resource, obj: Body, *, field_manager: str | None = None

@@ -59,8 +59,8 @@ class AksProfiles:
 
 
 _LONGER, _SPARE = 4, 16 * 1024
-"""A text that is longer than ours by these (a factor, and characters of comments) is another one and
-is not decoded, which takes a second for a MiB of YAML."""
+"""A text that is longer than ours by these (a factor, and characters of comments) is another one,
+and is not decoded, which takes a second for a MiB of YAML."""
 
 
 def aks_profiles(snapshot: Snapshot, target: Target, taken: Mapping[str, str]) -> AksProfiles:

@@ -6,9 +6,8 @@ import asyncio
 import logging
 import socket
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Final
-from urllib.parse import quote
 
 from ...base.klog import kv
 from ...base.names import OWN_LABELS
@@ -17,6 +16,7 @@ from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.errors import Invalid, NotFound
 from ...kube.lease import LeaderElector
+from ...kube.pages import PageSize
 from ...kube.resource import NODES, ObjectRef
 from .annotation import cleanup_patch
 from .program import LEASE, LEASE_TIMINGS, NODES_PAGE
@@ -62,9 +62,9 @@ async def clean(api: ApiClient, families: Sequence[str]) -> int:
         KubeError: reading or writing a node failed.
     """
     cleaned = 0
-    async for page in _pages(api):
-        for begin in range(0, len(page), _AT_ONCE):
-            part = page[begin : begin + _AT_ONCE]
+    async for page in api.pages(NODES, None, PageSize(NODES_PAGE)).read({}):
+        for begin in range(0, len(page.items), _AT_ONCE):
+            part = page.items[begin : begin + _AT_ONCE]
             cleaned += sum(await asyncio.gather(*(_clean(api, node, families) for node in part)))
     return cleaned
 
@@ -93,15 +93,3 @@ async def _is_same(api: ApiClient, ref: ObjectRef, node: Object) -> bool:
         return bool((await api.get(ref))["metadata"]["uid"] == node["metadata"]["uid"])
     except NotFound:
         return False
-
-
-async def _pages(api: ApiClient) -> AsyncIterator[list[Object]]:
-    path = f"{NODES.path()}?limit={NODES_PAGE}"
-    more = ""
-    while True:
-        page = await api.get_path(path + more)
-        yield page.get("items") or []
-        token = (page.get("metadata") or {}).get("continue")
-        if not token:
-            return
-        more = f"&continue={quote(token, safe='')}"
