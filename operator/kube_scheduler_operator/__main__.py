@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from . import __version__
 from .base.installation import InstallationError
+from .cli.lib.output import guard_streams
 from .cli.lib.parser import CommandParser
 
 LIBRARIES: Final = frozenset(
@@ -206,6 +207,7 @@ def _run(
     program: str, description: str, commands: Sequence[Command], argv: Sequence[str] | None
 ) -> int:
     argv = sys.argv[1:] if argv is None else argv
+    guard_streams()
     try:
         args = _parser(program, description, commands, argv).parse_args(argv)
         if not hasattr(args, "run"):  # no command, or one that has commands

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from .foreign_text import foreign
+from .limits import MESSAGE_LENGTH
+
 Path = tuple[str | int, ...]
 """A position in a JSON document: keys and list indices."""
 
@@ -41,6 +44,11 @@ class Finding:
     message: str
     blocking: bool
 
+    def __post_init__(self) -> None:
+        """The path and the message quote what others wrote."""
+        object.__setattr__(self, "path", foreign(self.path, MESSAGE_LENGTH))
+        object.__setattr__(self, "message", foreign(self.message, MESSAGE_LENGTH))
+
     @property
     def text(self) -> str:
         """The message, prefixed with the path of the field."""
@@ -64,6 +72,11 @@ class Problem:
     message: str
     fix: str = ""
     severity: Severity = ERROR
+
+    def __post_init__(self) -> None:
+        """The message and the fix quote what others wrote; the path keeps the keys as they are."""
+        object.__setattr__(self, "message", foreign(self.message, MESSAGE_LENGTH))
+        object.__setattr__(self, "fix", foreign(self.fix, MESSAGE_LENGTH))
 
     @property
     def sentence(self) -> str:

@@ -13,12 +13,14 @@ limited to INFO.
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections.abc import Mapping
 from datetime import datetime
+from textwrap import indent
 from typing import Any, Final, TextIO
+
+from .foreign_text import json_text, visible
 
 TRACE: Final = 6
 TRACE_ALL: Final = 3
@@ -41,6 +43,9 @@ SEVERITIES: Final[Mapping[str, int]] = {
     "ALERT": logging.CRITICAL,
 }
 REDACTED: Final = "REDACTED"
+
+_TRACEBACK: Final = "    "
+"""Precedes every line of a traceback, whose messages would otherwise forge lines of a log."""
 
 _KV_ATTRIBUTE: Final = "klog_kv"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -116,7 +121,7 @@ class TextFormatter(logging.Formatter):
     """klog's text format: severity, date, time, process id, file and line, message, values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, followed by the traceback of an exception."""
+        """One line, followed by the traceback of an exception, whose lines are indented."""
         time = datetime.fromtimestamp(record.created)
         parts = [
             f"{_severity(record.levelno)}{time:%m%d %H:%M:%S.%f} {record.process or 0:>7} "
@@ -125,7 +130,7 @@ class TextFormatter(logging.Formatter):
         parts += [f"{key}={_quote(value)}" for key, value in _values(record).items()]
         line = " ".join(parts)
         if record.exc_info and record.exc_info[0]:
-            line += "\n" + self.formatException(record.exc_info)
+            line += "\n" + indent(visible(self.formatException(record.exc_info)), _TRACEBACK)
         return line
 
 
@@ -146,7 +151,7 @@ class JSONFormatter(logging.Formatter):
         line.update((key, value) for key, value in _values(record).items() if key not in line)
         if record.exc_info and record.exc_info[0]:
             line["stacktrace"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json_text(line, default=str)
 
 
 def summarize_objects(record: logging.LogRecord) -> bool:
@@ -216,10 +221,8 @@ def _values(record: logging.LogRecord) -> dict[str, object]:
 
 def _quote(value: object) -> str:
     if value is None or isinstance(value, bool | int | float):
-        return json.dumps(value)
-    return json.dumps(
-        value if isinstance(value, str | list) else str(value), ensure_ascii=False, default=str
-    )
+        return json_text(value)
+    return json_text(value if isinstance(value, str | list) else str(value), default=str)
 
 
 def _severity(level: int) -> str:

@@ -108,3 +108,22 @@ LIST_ITEM_BYTES: Final = 2 * 1024 * 1024
 
 THREAD_BYTES: Final = 64 * 1024
 """Documents from this size on are decoded in a thread; a smaller one takes less than 3 ms."""
+
+# Texts that others wrote, in characters, where they enter: see foreign_text.py.
+
+FOREIGN_NAME: Final = 253
+"""A name, also those that Kubernetes does not limit (`spec.schedulerName`, `reportingController`):
+the longest DNS subdomain, which all names of objects are."""
+
+FOREIGN_REASON: Final = 1024
+"""A reason: that of metav1.Condition; one of an Event has at most 128."""
+
+FOREIGN_MESSAGE: Final = 4096
+"""A message of a status, an API server or a webhook: that of a container has as many bytes, and
+half of a condition's message is left for what the operator adds."""
+
+EVENT_NOTE: Final = 1024
+"""The message of an Event: the API server refuses longer ones (NoteLengthLimit)."""
+
+FOREIGN_LINE: Final = 2000
+"""A line of a program's log, as far as an error quotes it."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from .foreign_text import foreign
 from .json_text import parse_json
 from .objects import mapping
 
@@ -91,18 +92,19 @@ def last_error(lines: Sequence[str]) -> str:
     for line in reversed(lines):
         message = _error(line.strip())
         if message:
-            return message[:LENGTH]
+            return foreign(message, LENGTH)
     # A termination message begins anywhere, so its first line may be the end of an error.
     first = lines[0].strip() if lines else ""
     if _KLOG.match(first) or first.startswith("{"):
         return ""
-    return _err(first)[:LENGTH]
+    return foreign(_err(first), LENGTH)
 
 
 def last_line(lines: Sequence[str]) -> str:
     """The last line of a log that is not about a flag; empty without one."""
     stripped = (line.strip() for line in reversed(lines))
-    return next((line[:LENGTH] for line in stripped if line and not _FLAG.search(line)), "")
+    found = next((line for line in stripped if line and not _FLAG.search(line)), "")
+    return foreign(found, LENGTH)
 
 
 def message_error(message: str) -> str:

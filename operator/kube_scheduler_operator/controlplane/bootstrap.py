@@ -14,6 +14,8 @@ import jinja2
 import yaml
 
 from ..base.findings import format_path
+from ..base.foreign_text import foreign_lines
+from ..base.limits import MESSAGE_LENGTH
 from ..base.platform import Platform
 from ..kube.resource import SCHEDULER_PROFILES
 from ..manifests.templates import render_documents
@@ -42,7 +44,10 @@ _SOME_VERSION: Final = Version(NEWEST.major, NEWEST.minor + 1)
 
 
 class BootstrapError(ValueError):
-    """An input cannot be rendered; the message names it and the fix."""
+    """An input cannot be rendered; each line names it and the fix."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__(foreign_lines(lines, MESSAGE_LENGTH))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ def bootstrap_config(
     ]
     problems = problems or list(_other_lease(config, common))
     if problems:
-        raise BootstrapError("\n".join(problems))
+        raise BootstrapError(*problems)
     return without_empty_values(config)
 
 
@@ -138,7 +143,7 @@ def _with_profiles(base: dict[str, Any], manifests: Sequence[ManifestFile]) -> d
     profiles, results = validate_profiles(CONTROL_PLANE, objects.values(), first, target)
     problems = [finding.text for result in results for finding in result.findings]
     if problems:
-        raise BootstrapError("\n".join(problems))
+        raise BootstrapError(*problems)
     return {**base, "profiles": list(profiles)} if profiles != (first,) else base
 
 

@@ -13,6 +13,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from ..base import names
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from ..base.times import timestamp
 from ..kube import protobuf
 from ..model.snapshot import PendingPod
@@ -117,15 +119,16 @@ def without_scheduler(
 
 def event_message(pod: PendingPod) -> str:
     """The message of the event about one pod."""
+    name = foreign(pod.scheduler, FOREIGN_NAME)
     return (
-        f'no scheduler serves spec.schedulerName "{pod.scheduler}", so this Pod stays Pending; '
+        f'no scheduler serves spec.schedulerName "{name}", so this Pod stays Pending; '
         "correct the name, or create a SecondaryScheduler with a profile of that name"
     )
 
 
 def condition(pods: Iterable[PendingPod]) -> Condition:
     """The condition; it lists names but no counts, so that it does not change with every pod."""
-    unknown = sorted({pod.scheduler for pod in pods})
+    unknown = sorted({foreign(pod.scheduler, FOREIGN_NAME) for pod in pods})
     if not unknown:
         return Condition(names.PODS_WITHOUT_SCHEDULER, "False", AS_EXPECTED)
     listed = ", ".join(f'"{name}"' for name in unknown)

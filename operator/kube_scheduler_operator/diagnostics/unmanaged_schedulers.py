@@ -13,6 +13,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from ..base import names
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from ..base.times import timestamp
 from ..kube import protobuf
 from ..model.snapshot import BindingScheduler, Snapshot
@@ -83,7 +85,12 @@ def unmanaged(snapshot: Snapshot, served: Mapping[str, str]) -> tuple[BindingSch
 
 def condition(found: Iterable[BindingScheduler]) -> Condition:
     """The condition; it omits the time of bindings, so that it does not change with each one."""
-    pairs = sorted({(each.scheduler, each.host) for each in found})
+    pairs = sorted(
+        {
+            (foreign(each.scheduler, FOREIGN_NAME), foreign(each.host, FOREIGN_NAME))
+            for each in found
+        }
+    )
     if not pairs:
         return Condition(names.UNKNOWN_SCHEDULER, "False", AS_EXPECTED)
     listed = "; ".join(f'{host} serves "{name}"' for name, host in pairs[:SHOWN])

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_MESSAGE, FOREIGN_REASON, MESSAGE_LENGTH
 from .resource import ObjectRef, Resource
 
 _TEXT_LIMIT: Final = 300
@@ -23,7 +25,10 @@ _TOO_LARGE: Final = "request is too large"
 
 
 class KubeError(Exception):
-    """Base class of all errors of this package."""
+    """Base class of all errors of this package; its text is one line, whatever it quotes."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(foreign(text, MESSAGE_LENGTH))
 
 
 class CredentialsError(KubeError):
@@ -99,8 +104,8 @@ class ApiError(KubeError):
     ) -> None:
         self.request = request
         self.status = status
-        self.reason = reason
-        self.message = message
+        self.reason = foreign(reason, FOREIGN_REASON)
+        self.message = foreign(message, FOREIGN_MESSAGE)
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -214,8 +219,7 @@ def from_response(
     reason, message = "", ""
     details: Mapping[str, Any] = {}
     if isinstance(body, str):
-        text = " ".join(body.split())
-        message = text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"
+        message = foreign(" ".join(body.split()), _TEXT_LIMIT)
     elif body.get("kind") == "Status":
         reason = str(body.get("reason") or "")
         message = str(body.get("message") or "")

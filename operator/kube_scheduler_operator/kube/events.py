@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
+from ..base.foreign_text import visible
+from ..base.limits import EVENT_NOTE
 from ..base.times import rfc3339
 from .api import Api, EventType
 from .errors import KubeError, NotFound
@@ -36,7 +38,6 @@ WINDOW: Final = 600.0
 
 _BACKLOG: Final = 256
 _REMEMBERED: Final = 1024
-_MESSAGE_LIMIT: Final = 1024  # the API server refuses longer ones
 _DRAIN_TIMEOUT: Final = 3.0
 
 
@@ -150,7 +151,7 @@ class EventRecorder:
         if self._observer:
             self._observer(severity)
         try:
-            self._queue.put_nowait(_Entry(about, severity, reason, message[:_MESSAGE_LIMIT]))
+            self._queue.put_nowait(_Entry(about, severity, reason, visible(message)[:EVENT_NOTE]))
         except asyncio.QueueFull:
             self.dropped += 1
 

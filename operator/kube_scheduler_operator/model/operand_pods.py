@@ -12,7 +12,7 @@ from ..base.objects import Object, annotation, label
 from ..base.revision_number import revision_number
 from ..base.times import timestamp
 from .pod_status import ended as last_end
-from .pod_status import words
+from .pod_status import message_of, reason_of, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ def _trouble(
 ) -> str:
     who = f'pod/{pod} container "{names.OPERAND}"'
     if waiting and waiting.get("reason") not in ("PodInitializing", "ContainerCreating"):
-        return f"{who} is waiting: {waiting.get('reason', '')}: {waiting.get('message', '')}"
+        return f"{who} is waiting: {reason_of(waiting)}: {message_of(waiting)}"
     if terminated and terminated.get("exitCode"):
-        return f"{who} is terminated: {terminated.get('reason', '')}: {error}"
+        return f"{who} is terminated: {reason_of(terminated)}: {error}"
     return ""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_MESSAGE, FOREIGN_REASON
 from ..base.objects import Object
 from ..base.termination_message import message_error
 
@@ -48,6 +50,16 @@ def ended(container: Mapping[str, Any]) -> Mapping[str, Any]:
     return state(container, "terminated") or last
 
 
+def reason_of(raw: Mapping[str, Any]) -> str:
+    """The reason of a state, a status or a condition, which others wrote; it may be empty."""
+    return foreign(str(raw.get("reason") or ""), FOREIGN_REASON)
+
+
+def message_of(raw: Mapping[str, Any]) -> str:
+    """The message of a state, a status or a condition, which others wrote; it may be empty."""
+    return foreign(str(raw.get("message") or "").strip(), FOREIGN_MESSAGE)
+
+
 def words(container: Mapping[str, Any]) -> str:
     """Why the container ended, as one sentence: its error, or how it ended if that is unknown."""
     end = ended(container)
@@ -57,7 +69,7 @@ def words(container: Mapping[str, Any]) -> str:
 
 def _reason(end: Mapping[str, Any]) -> str:
     """The kubelet's reason for the end in brackets; empty for those that the exit code implies."""
-    reason = str(end.get("reason") or "")
+    reason = reason_of(end)
     return f" ({reason})" if reason not in ("", "Error", "Completed") else ""
 
 
@@ -76,20 +88,21 @@ def waiting(pod: Object, statuses: Sequence[Mapping[str, Any]]) -> str:
     """
     scheduled = conditions(pod).get("PodScheduled") or {}
     if scheduled.get("status") == "False":
-        return f"it is not scheduled: {scheduled.get('message') or scheduled.get('reason', '')}"
+        return f"it is not scheduled: {message_of(scheduled) or reason_of(scheduled)}"
     for container in statuses:
         found = state(container, "waiting")
-        reason = found.get("reason")
+        reason = reason_of(found)
         if reason in _PULL:
             # The kubelet alternates between two reasons and as many messages.
             image = _image(pod, container)
             return f'image "{image}" cannot be pulled; check its name and imagePullSecrets'
         if reason and reason not in _STARTING:
-            return f'container "{container["name"]}": {reason}: {found.get("message", "")}'
+            return f'container "{container["name"]}": {reason}: {message_of(found)}'
     return ""
 
 
 def _image(pod: Object, container: Mapping[str, Any]) -> str:
     spec = pod.get("spec") or {}
     listed = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    return str(named(listed, str(container.get("name"))).get("image", ""))
+    image = str(named(listed, str(container.get("name"))).get("image", ""))
+    return foreign(image, FOREIGN_REASON)

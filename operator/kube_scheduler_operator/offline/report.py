@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..base.findings import ERROR, Severity
+from ..base.foreign_text import foreign
+from ..base.limits import MESSAGE_LENGTH
 from ..schedulerconfig.source import Position
 from .checks import Item
 from .reader_target import known_scheduler
@@ -38,6 +40,11 @@ class Diagnosis:
     severity: Severity
     subject: str = field(default="", compare=False)
     raised: bool = False
+
+    def __post_init__(self) -> None:
+        """The texts quote what is in files, which others may have written."""
+        for name in ("path", "message", "fix"):
+            object.__setattr__(self, name, foreign(getattr(self, name), MESSAGE_LENGTH))
 
     @property
     def prevents_start(self) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+from ..base.foreign_text import is_visible, json_text, visible
 
 _PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
 _KEYWORDS: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
@@ -20,6 +21,8 @@ class BlockText(str):
 def yaml_text(documents: Iterable[Any]) -> str:
     """YAML that kube-scheduler and kubectl read as these values, without anchors.
 
+    What is not visible is escaped, so that nothing is lost.
+
     PyYAML leaves strings unquoted that are booleans or numbers to them, such as `y` and `1e1`.
     """
     import yaml
@@ -32,16 +35,20 @@ def yaml_text(documents: Iterable[Any]) -> str:
             return True
 
     def represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        if not is_visible(text):
+            return dumper.represent_scalar("tag:yaml.org,2002:str", text, '"')
         read = scalar(Scalar(0, text))
         style = None if "\n" in text or read == text else "'"
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
     def represent_block(dumper: yaml.SafeDumper, text: BlockText) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, "|")
+        style = "|" if is_visible(text) else '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
     Dumper.add_representer(str, represent)
     Dumper.add_representer(BlockText, represent_block)
-    return yaml.dump_all(documents, None, Dumper, sort_keys=False, allow_unicode=True)
+    # PyYAML escapes in double quotes what is not printable to it, and other texts are visible.
+    return visible(yaml.dump_all(documents, None, Dumper, sort_keys=False, allow_unicode=True))
 
 
 def flow(value: Any) -> str:
@@ -52,4 +59,4 @@ def flow(value: Any) -> str:
         return f"[{', '.join(map(flow, value))}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _KEYWORDS:
         return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json_text(value, default=str)

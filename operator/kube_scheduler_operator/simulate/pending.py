@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from ..schedulerconfig.feature_gates import Gates
 from .configuration import profiles_of
 from .kinds import Object
@@ -85,7 +87,8 @@ async def waiting_groups(
         if gates:
             put(GATED, f"has the scheduling gates {', '.join(gates)}", pod)
         elif name not in profiles:
-            put(NOT_SERVED, f'no scheduler serves spec.schedulerName "{name}"', pod)
+            shown = foreign(name, FOREIGN_NAME)
+            put(NOT_SERVED, f'no scheduler serves spec.schedulerName "{shown}"', pod)
         else:
             served.setdefault(name, []).append(pod)
     for name, chosen in served.items():

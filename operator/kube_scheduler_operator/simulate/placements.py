@@ -15,6 +15,8 @@ from itertools import groupby, islice
 from statistics import median
 from typing import Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from ..schedulerconfig.feature_gates import Gates
 from .configuration import default_configuration, profiles_of
 from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision
@@ -345,7 +347,8 @@ class _Placement:
 
 def _reason(decision: PodDecision, pod: Object) -> str:
     if decision.reason == NO_SCHEDULER:
-        return f'no scheduler serves spec.schedulerName "{pod["spec"]["schedulerName"]}"'
+        name = foreign(pod["spec"]["schedulerName"], FOREIGN_NAME)
+        return f'no scheduler serves spec.schedulerName "{name}"'
     if decision.reason == NOT_TRIED:
         return "not tried: it waits for a resource claim or for its pod group"
     return decision.message or decision.reason

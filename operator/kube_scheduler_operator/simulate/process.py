@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_LINE, MESSAGE_LENGTH
 from ..schedulerconfig.versions import Version
 
 PROGRAM: Final = "kube-scheduler"
@@ -49,7 +51,10 @@ _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG
 
 
 class SimulationError(Exception):
-    """The simulation could not be run; the message states the reason and the remedy."""
+    """The simulation could not be run; the message, one line, states the reason and the remedy."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(foreign(text, MESSAGE_LENGTH))
 
 
 def find_binary(path: str | None, version: str = "") -> Path:
@@ -200,7 +205,7 @@ class KubeSchedulerProcess:
     def failure(self) -> str:
         """The last error in its log."""
         text = [line for line in self.lines if line.strip()]
-        return text[-1] if text else "its log is empty"
+        return foreign(text[-1], FOREIGN_LINE) if text else "its log is empty"
 
     def undecodable(self) -> str:
         """Which kind of objects it cannot decode, and why; empty if it decodes all."""

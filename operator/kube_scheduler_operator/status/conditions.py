@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from ..base.foreign_text import visible
 from ..base.limits import MESSAGE_LENGTH
 from ..base.times import rfc3339, timestamp
 
@@ -114,9 +115,9 @@ def _raw(condition: Condition, old: RawCondition | None, now: datetime) -> RawCo
     kept = old.get("lastTransitionTime") if old and old.get("status") == condition.status else None
     raw: RawCondition = {"lastTransitionTime": kept or rfc3339(now)}
     if condition.message:
-        raw["message"] = _shortened(condition.message)
+        raw["message"] = _shortened(visible(condition.message))
     if condition.reason:
-        raw["reason"] = condition.reason
+        raw["reason"] = visible(condition.reason)
     raw["status"] = condition.status
     raw["type"] = condition.type
     return raw

@@ -14,6 +14,9 @@ from typing import Final
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
+
 PREFIX: Final = "kube_scheduler_operator_"
 
 # Values of the label `certificate`.
@@ -105,10 +108,10 @@ def gauge(
     labels: Sequence[str],
     samples: Iterable[tuple[tuple[str, ...], float]],
 ) -> Metric:
-    """A gauge with a sample for each (label values, value)."""
+    """A gauge with a sample for each (label values, value); the labels may be foreign text."""
     family = GaugeMetricFamily(name, documentation, labels=labels)
     for values, value in sorted(samples):
-        family.add_metric(values, value)
+        family.add_metric([foreign(label, FOREIGN_NAME) for label in values], value)
     return family
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ..base.foreign_text import one_line
 from .connections import Listener
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def check_result(checks: Checks) -> tuple[int, str]:
     """(status, text) of the checks, in the format of Kubernetes' verbose health endpoints."""
     results = checks()
     lines = [
-        f"[+]{name} ok" if problem is None else f"[-]{name} failed: {problem}"
+        f"[+]{name} ok" if problem is None else f"[-]{name} failed: {one_line(problem)}"
         for name, problem in sorted(results.items())
     ]
     failed = any(problem is not None for problem in results.values())

@@ -124,7 +124,7 @@ def test_exception_is_a_value_and_its_traceback_follows(log: logging.Logger) -> 
     except ValueError:
         log.exception("Pass failed")
     assert rest(stream) == '"Pass failed" err="no such node"'
-    assert stream.getvalue().splitlines()[1] == "Traceback (most recent call last):"
+    assert stream.getvalue().splitlines()[1] == "    Traceback (most recent call last):"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ The operator adopts by itself when it is installed; this command changes nothing
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...migrate.changes import Severity
 from ..lib.errors import CommandError, UsageError, error_message
 from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.output import print_document
+from ..lib.output import json_text, print_document, print_remark
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
@@ -81,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         return _show(from_files(files, platform), args)
     except CommandError as error:
         for line in error_message(error).splitlines():
-            print(f"error: {line}", file=sys.stderr)
+            print_remark(f"error: {line}")
         return 2 if isinstance(error, UsageError) else 1
 
 
@@ -112,7 +111,7 @@ def _show(found: AdoptionInput, args: argparse.Namespace) -> int:
     from ..lib.adoption_output import as_document, as_record, as_text, record_text
 
     for note in found.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print_remark(f"note: {note}")
     seen = preview(found.snapshot, found.reports)
     if args.as_profiles:
         return _print_objects(seen, args.output)
@@ -130,26 +129,25 @@ def _print_objects(seen: AdoptionPreview, output: str) -> int:
     from ...schedulerconfig.yaml_text import yaml_text
 
     if seen.unseen:
-        raise CommandError("\n".join(_unseen(seen.unseen)))
+        raise CommandError(*_unseen(seen.unseen))
     if seen.findings:
-        raise CommandError("\n".join(one.text for one in seen.findings))
+        raise CommandError(*(one.text for one in seen.findings))
     made = adopted_objects(seen.adopted.config, seen.part(names.CONFIG, names.CONFIG_KEY))
     for change in made.changes:
         if change.severity is not Severity.SAME:
-            print(f"{change.severity.value}: {change.text}", file=sys.stderr)
+            print_remark(f"{change.severity.value}: {change.text}")
     if not made.objects:
         raise CommandError("no profile and no extender was adopted, so there is nothing to convert")
-    print(
+    print_remark(
         "note: applied, these objects replace the adopted profiles and extenders of the same names "
-        "and URLs, in a new revision that is equal in effect; deleted, the adopted ones return",
-        file=sys.stderr,
+        "and URLs, in a new revision that is equal in effect; deleted, the adopted ones return"
     )
     if made.remaining:
         fields = ", ".join(made.remaining)
-        print(f"note: fields that stay adopted as they are: {fields}", file=sys.stderr)
+        print_remark(f"note: fields that stay adopted as they are: {fields}")
     if output == "json":
         document = {"apiVersion": "v1", "kind": "List", "items": list(made.objects)}
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        sys.stdout.write(json_text(document))
     else:
         sys.stdout.write(yaml_text(list(made.objects)))
     return 0

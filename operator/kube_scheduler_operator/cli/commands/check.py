@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +11,7 @@ from ...kube.errors import KubeError
 from ..lib.connection import run_with_api
 from ..lib.errors import error_message
 from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.output import counted, print_document
+from ..lib.output import counted, print_document, print_remark, text_of
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
@@ -78,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
     from ...kube.server_clock import ServerClock
 
     if args.filename and not args.pre:
-        sys.stderr.write("error: -f is for --pre: an installed operator is read from the cluster\n")
+        print_remark("error: -f is for --pre: an installed operator is read from the cluster")
         return _NOT_RUN
     if args.schedule and args.pre:
-        sys.stderr.write("error: --schedule is for an installed operator: remove --pre\n")
+        print_remark("error: --schedule is for an installed operator: remove --pre")
         return _NOT_RUN
     clock = ServerClock()
 
@@ -180,7 +179,7 @@ def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
             for one in results
         ],
     }
-    print_document(document, args.output, "\n".join(lines(results)))
+    print_document(document, args.output, text_of(lines(results)))
     return code
 
 

@@ -7,7 +7,6 @@ and LoadPolicies, and on OpenShift also the cluster's APIServer, FeatureGate and
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -39,10 +38,10 @@ from ...schedulerconfig.feature_gates import Gates
 from ...schedulerconfig.newer_versions import newer_version_note
 from ...schedulerconfig.versions import Version
 from ...status.accepted import state_of
-from ..lib.errors import UsageError
+from ..lib.errors import UsageError, print_error
 from ..lib.flags import add_file_arguments, add_for_flag, chosen_provider, file_names
 from ..lib.input_files import display_name, read_files
-from ..lib.output import print_document
+from ..lib.output import print_document, print_remark
 from ..lib.provider_output import show_provider_output
 
 DEFAULT_OPERAND_VERSION: Final = "v1.35.4"
@@ -152,10 +151,10 @@ def run(args: argparse.Namespace) -> int:
         loads = [_load_policy(one, platform) for one in many[_LOAD].values()]
         secondaries = [_secondary(one, inputs) for one in secondary.values()]
     except (UsageError, ValueError) as error:
-        sys.stderr.write(f"error: {error}\n")
+        print_error(error)
         return 2
     if note := newer_version_note(inputs.operand_version):
-        sys.stderr.write(f"note: {note}\n")
+        print_remark(f"note: {note}")
     composition = compose(inputs)
     if provider is not None:
         beside = [f"{_SECONDARY}/{each}" for each in secondary]

@@ -6,7 +6,6 @@ The result is written to standard output, the changes to standard error.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from ..lib.input_files import (
     read_documents,
     read_paths,
 )
+from ..lib.output import json_text, print_remark
 
 _CONFIG_MAP: Final = "ConfigMap"
 _POLICY_KIND: Final = re.compile(r"""kind"?\s*:\s*"?Policy\b""")
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
             fix = f"use {OLDEST.short} or newer"
             raise CommandError(f"--kubernetes-version {version.short} is not supported; {fix}")
         if note:
-            sys.stderr.write(f"note: {note}\n")
+            print_remark(f"note: {note}")
         convert_objects.check_flags(args)
         files = read_paths(file_names(args))
         documents = [each for _, _, objects in objects_of(files) for each in objects]
@@ -134,7 +134,7 @@ def _convert_all(
         )
         failed = _report(converted, prefix, quiet=args.quiet) or failed
         if reader is not None and not isinstance(converted, ConvertedObjects):
-            print(f"note: {reader.instruction(name, document)}", file=sys.stderr)
+            print_remark(f"note: {reader.instruction(name, document)}")
     if not found and not failed:
         try:
             results = convert_crane.convert_policies(documents, args)
@@ -191,10 +191,11 @@ def _print_error(error: object, prefix: str = "") -> None:
     if isinstance(error, ConversionError):
         for problem in error.problems:
             hint = "; use --policy" if "algorithmSource" in problem.path[:1] else ""
-            print(f"error: {prefix}{problem_text(problem)}{hint}", file=sys.stderr)
+            print_remark(f"error: {prefix}{problem_text(problem)}{hint}")
         return
-    for line in str(error).splitlines():
-        print(f"error: {prefix}{line}", file=sys.stderr)
+    lines = str(error).split("\n") if isinstance(error, CommandError) else [str(error)]
+    for line in lines:
+        print_remark(f"error: {prefix}{line}")
 
 
 def _duplicates(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -229,7 +230,7 @@ def _note_unused_flags(
 
 
 def _note(flag: str, why: str) -> None:
-    print(f"note: {flag} has no effect: {why}", file=sys.stderr)
+    print_remark(f"note: {flag} has no effect: {why}")
 
 
 def _has_reference(document: Any) -> bool:
@@ -246,11 +247,11 @@ def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bo
             continue
         for change in conversion.changes:
             if change.severity is severity:
-                print(f"{severity.value}: {prefix}{change.text}", file=sys.stderr)
+                print_remark(f"{severity.value}: {prefix}{change.text}")
     for problem in conversion.problems:
         hint = ", or use --custom-image" if problem.reason == UNKNOWN_PLUGIN else ""
         what = f"error: {prefix}the scheduler would not start: {problem_text(problem)}{hint}"
-        print(what, file=sys.stderr)
+        print_remark(what)
     return bool(conversion.problems)
 
 
@@ -286,16 +287,13 @@ def _convertible(
                         reading[where] = reader
                 elif key == POLICY_KEY:
                     failed = True
-                    print(
-                        f"error: {_CONFIG_MAP} {name}: data.{key} has no Policy; add one",
-                        file=sys.stderr,
-                    )
+                    _print_error(f"{_CONFIG_MAP} {name}: data.{key} has no Policy; add one")
         elif _is_scheduler(document) or is_policy(document):
             found.append((f"document {number}", document))
         elif convert_crane.is_load_policy(document):
             continue  # converted with the document that refers to it
         elif kind and document.get("apiVersion"):
-            print(f"skipped: document {number}, {kind}", file=sys.stderr)
+            print_remark(f"skipped: document {number}, {kind}")
         else:
             found.append((f"document {number}", document))  # the conversion reports its errors
     return found, failed, reading
@@ -374,4 +372,4 @@ def _print(results: list[dict[str, Any]], output: str) -> None:
         return
     several = {"apiVersion": "v1", "kind": "List", "items": results}
     document = results[0] if len(results) == 1 else several
-    print(json.dumps(document, indent=2, ensure_ascii=False))
+    sys.stdout.write(json_text(document))

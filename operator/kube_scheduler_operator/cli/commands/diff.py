@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from ..lib.connection import run_connected
 from ..lib.errors import CommandError
 from ..lib.flags import add_cluster_flags, add_files_flag, add_scheduler_flag
 from ..lib.objects import find_object, get_kubescheduler
+from ..lib.output import print_lines, print_remark
 from ..lib.revisions import find_revision, find_running_revision, list_revisions, nodes_by_revision
 from ..lib.scheduler_contents import (
     Content,
@@ -91,10 +91,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Print the difference."""
     if args.files and args.new is not None:
-        sys.stderr.write("error: -f FILE replaces M; omit M\n")
+        print_remark("error: -f FILE replaces M; omit M")
         return FAILED
     if args.placements and not args.files:
-        sys.stderr.write("error: --placements is about an edit; add -f FILE\n")
+        print_remark("error: --placements is about an edit; add -f FILE")
         return FAILED
 
     async def work(api: ApiClient, platform: Platform) -> int:
@@ -217,7 +217,8 @@ def _output(words: Sequence[str], lines: Sequence[str], output: str) -> int:
 
 
 def _write(lines: Iterable[str]) -> None:
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    for line in lines:
+        print_lines(line)
 
 
 def find(revisions: Sequence[Revision], number: int) -> Revision:

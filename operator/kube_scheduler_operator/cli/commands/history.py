@@ -16,7 +16,7 @@ from ..lib.compare import changes, parse_revision
 from ..lib.connection import run_connected
 from ..lib.flags import add_cluster_flags, add_output_flag, add_scheduler_flag
 from ..lib.objects import get_kubescheduler
-from ..lib.output import print_document
+from ..lib.output import print_document, text_of
 from ..lib.revisions import list_revisions, nodes_by_revision
 from ..lib.scheduler_contents import Content, find_scheduler, read_contents
 
@@ -113,7 +113,7 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
             lines.append(
                 f"     same content as revision {entry['comparedWith']}: {entry['reason']}"
             )
-    return "\n".join(lines)
+    return text_of(lines)
 
 
 def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
@@ -159,4 +159,4 @@ def render_contents(scheduler: Object, report: Sequence[Mapping[str, Any]]) -> s
             lines += [f"     - {change}" for change in entry["changes"]]
         else:
             lines.append(f"     the scheduler works as with {entry['comparedWith']}")
-    return "\n".join(lines)
+    return text_of(lines)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -29,6 +28,7 @@ from ...schedulerconfig.yaml_text import yaml_text
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, error_message
 from ..lib.flags import add_cluster_flags
+from ..lib.output import print_lines, print_remark
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -60,9 +60,9 @@ def run(args: argparse.Namespace) -> int:
         destination = args.dest or Path(f"must-gather.local.{now:%Y%m%dT%H%M%SZ}")
         gatherer = _Gatherer(api, platform, _new_directory(destination))
         await gatherer.gather(now)
-        print(f"wrote {gatherer.written} files to {destination}")
+        print_lines(f"wrote {gatherer.written} files to {destination}")
         for missing in gatherer.missing:
-            print(f"missing: {missing}", file=sys.stderr)
+            print_remark(f"missing: {missing}")
         return 1 if gatherer.missing else 0
 
     return run_connected(args, work)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..lib.flags import add_cluster_flags, add_output_flag
 from ..lib.missing_output import missing_document, missing_lines
-from ..lib.output import counted, print_document
+from ..lib.output import counted, print_document, text_of
 from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, run_simulating
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ async def _show(simulation: Simulation, args: argparse.Namespace) -> int:
     for each in missing:
         text += ["", *missing_lines(each)]
     text += (f"note: {note}" for note in simulation.notes)
-    print_document(document, args.output, "\n".join(text))
+    print_document(document, args.output, text_of(text))
     return 0
 
 

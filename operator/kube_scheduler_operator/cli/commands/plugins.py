@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -26,7 +25,7 @@ from ...schedulerconfig.presets import DEFAULT_PROFILE, PROFILES, default_config
 from ...schedulerconfig.schema import KIND
 from ..lib.compare import gates_of, parse_revision, profiles_of
 from ..lib.connection import run_connected
-from ..lib.errors import CommandError, UsageError
+from ..lib.errors import CommandError, UsageError, print_error
 from ..lib.flags import (
     add_check_flags,
     add_cluster_flags,
@@ -37,7 +36,7 @@ from ..lib.flags import (
 )
 from ..lib.input_files import read_paths
 from ..lib.objects import get_kubescheduler
-from ..lib.output import format_table, print_document
+from ..lib.output import format_table, print_document, print_lines, text_of
 from ..lib.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..lib.scheduler_contents import find_scheduler, read_contents, readable, running_content
 
@@ -94,10 +93,10 @@ def run(args: argparse.Namespace) -> int:
         config, layers = _named(args.profile or DEFAULT_PROFILE, args.platform)
         return _show(config, layers, check_options(args).gates, None, args)
     except UsageError as error:
-        sys.stderr.write(f"error: {error}\n")
+        print_error(error)
         return 2
     except CommandError as error:
-        sys.stderr.write(f"error: {error}\n")
+        print_error(error)
         return 1
 
 
@@ -151,7 +150,7 @@ async def _from_cluster(api: Api, platform: Platform, args: argparse.Namespace) 
         content = running_content(await read_contents(api, scheduler))
         ran = readable(content)
         if args.output != "json":
-            print(f"configuration {content.hash}, {ran.image}\n")
+            print_lines(f"configuration {content.hash}, {ran.image}", "")
         # Its spec, not the settings that led to it, is what it was composed from.
         return _show(ran.config, [Layer(PROFILE, ran.config)], gates_of(ran), args.profile, args)
     nodes = nodes_by_revision(await get_kubescheduler(api))
@@ -163,7 +162,7 @@ async def _from_cluster(api: Api, platform: Platform, args: argparse.Namespace) 
             "`kubectl scheduler diff` to see it"
         )
     if args.output != "json":
-        print(f"revision {revision.number}, {made.image}\n")
+        print_lines(f"revision {revision.number}, {made.image}", "")
     return _show(made.config, layers_of(revision, platform), gates_of(made), args.profile, args)
 
 
@@ -242,4 +241,4 @@ def render(table: ProfileTable, *, wide: bool) -> str:
             rows.append((shown_as, row.name, "off", row.origin))
             shown_as = ""
     rows += [("?", row.name, "", row.origin) for row in table.unknown]
-    return "\n".join([f"profile {table.scheduler_name}", *format_table(rows)])
+    return text_of([f"profile {table.scheduler_name}", *format_table(rows)])

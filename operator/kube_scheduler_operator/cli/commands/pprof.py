@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import copy
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -41,6 +40,7 @@ from ..lib.follow_rollout import RolloutState, read_state, report_changes, watch
 from ..lib.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
 from ..lib.objects import find_object, get_kubescheduler
 from ..lib.operands import find_leader, list_operand_pods, operand_on
+from ..lib.output import print_remark
 from ..lib.revisions import list_revisions
 from ..lib.scheduler_contents import find_scheduler, read_contents, readable, running_content
 
@@ -125,7 +125,7 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _print(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print_remark(line)
 
 
 # --- profiling --------------------------------------------------------------------------------

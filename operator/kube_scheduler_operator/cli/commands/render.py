@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import posixpath
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...schedulerconfig.yaml_text import yaml_text
 from ..lib.errors import UsageError
 from ..lib.input_files import read_documents
+from ..lib.output import print_remark
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -126,16 +126,16 @@ def run(args: argparse.Namespace) -> int:
     try:
         files = _render(args)
     except (UsageError, BootstrapError) as error:
-        for line in str(error).splitlines():
-            sys.stderr.write(f"kube-scheduler-operator render: {line}\n")
+        for line in str(error).split("\n"):
+            print_remark(f"kube-scheduler-operator render: {line}")
         return 2
     try:
         for path, text in files.items():
             _write(path, text)
     except OSError as error:
-        sys.stderr.write(
+        print_remark(
             f"kube-scheduler-operator render: {error.filename}: {error.strerror}; "
-            "--asset-output-dir and --config-output-file must be writable\n"
+            "--asset-output-dir and --config-output-file must be writable"
         )
         return 1
     return 0
@@ -153,11 +153,11 @@ def _render(args: argparse.Namespace) -> dict[Path, str]:
 
     problems = list(_wrong_flags(args))
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError(*problems)
     _read_kubeconfig(args.asset_input_dir)
     manifests = [_read(path) for path in _manifest_files(args.rendered_manifest_files)]
     if found := bootstrap.contradictions(manifests):
-        raise UsageError("\n".join(f"--rendered-manifest-files: {line}" for line in found))
+        raise UsageError(*(f"--rendered-manifest-files: {line}" for line in found))
     overrides = [
         _read(Path(name), "--config-override-files") for name in args.config_override_files
     ]
@@ -249,7 +249,7 @@ def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
         documents = read_documents(str(path))
     except UsageError as error:
         lines = str(error).splitlines()
-        raise UsageError("\n".join(f"{flag}: {line}" for line in lines)) from None
+        raise UsageError(*(f"{flag}: {line}" for line in lines)) from None
     objects: list[dict[str, Any]] = []
     for document in documents:
         is_list = isinstance(document, dict) and document.get("kind") == "List"

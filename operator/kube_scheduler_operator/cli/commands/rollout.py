@@ -27,7 +27,7 @@ from ..lib.objects import (
     list_by_name,
     list_config_maps,
 )
-from ..lib.output import print_now
+from ..lib.output import print_lines, print_now
 from ..lib.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..lib.scheduler_contents import find_scheduler
 
@@ -149,16 +149,16 @@ def run_undo(args: argparse.Namespace) -> int:
         if not undo.patch:
             return 0
         if args.dry_run:
-            print("No changes were written (--dry-run).")
+            print_lines("No changes were written (--dry-run).")
             return 0
         if not args.yes and not _confirmed():
-            print("No changes were written.")
+            print_lines("No changes were written.")
             return 1
         for resource, obj in ((SCHEDULERS, undo.scheduler), (KUBE_SCHEDULERS, undo.kubescheduler)):
             if obj is not None:
                 # Includes the resourceVersion that was read, so a concurrent edit is a conflict.
                 await api.replace(resource, obj)
-        print("Changes written. To follow the rollout: kubectl scheduler rollout watch")
+        print_lines("Changes written. To follow the rollout: kubectl scheduler rollout watch")
         return 0
 
     return run_connected(args, work)
@@ -218,20 +218,20 @@ async def _snapshot(api: Api, platform: Platform) -> Snapshot:
 
 def _show(undo: Undo) -> None:
     if not undo.patch:
-        print(f"The settings of {undo.target} are already in use.")
+        print_lines(f"The settings of {undo.target} are already in use.")
     else:
-        print(f"Changes that restore the settings of {undo.target}:\n")
-        print("\n".join(undo.patch) + "\n")
+        print_lines(f"Changes that restore the settings of {undo.target}:", "")
+        print_lines(*undo.patch, "")
     if undo.profiles:
-        print(f"Not restored, because these objects have other owners; since {undo.target}:")
+        print_lines(f"Not restored, because these objects have other owners; since {undo.target}:")
         for line in undo.profiles:
-            print(f"  - {line}")
-        print()
+            print_lines(f"  - {line}")
+        print_lines("")
     if undo.left:
-        print(f"The result will differ from {undo.target} nevertheless:")
+        print_lines(f"The result will differ from {undo.target} nevertheless:")
         for line in undo.left:
-            print(f"  - {line}")
-        print(f"{undo.others}\n")
+            print_lines(f"  - {line}")
+        print_lines(undo.others, "")
 
 
 def _confirmed(question: str = "Write these changes?") -> bool:
@@ -259,25 +259,25 @@ def run_approve(args: argparse.Namespace) -> int:
         approval = plan_approval(snapshot, running)
         _show_held(approval)
         if args.dry_run:
-            print("Nothing was approved (--dry-run).")
+            print_lines("Nothing was approved (--dry-run).")
             return 0
         if not args.yes and not _confirmed("Approve this edit?"):
-            print("Nothing was approved.")
+            print_lines("Nothing was approved.")
             return 1
         ref = kinds.ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER)
         await api.patch(ref, dict(approval.patch))
-        print("Approved. To follow the rollout: kubectl scheduler rollout watch")
+        print_lines("Approved. To follow the rollout: kubectl scheduler rollout watch")
         return 0
 
     return run_connected(args, work)
 
 
 def _show_held(approval: Approval) -> None:
-    print("This edit is held:\n")
+    print_lines("This edit is held:", "")
     if approval.changes is None:
-        print("  (see kubectl scheduler diff; it is not the one that the objects have now)")
+        print_lines("  (see kubectl scheduler diff; it is not the one that the objects have now)")
     else:
-        print("\n".join(f"  - {change}" for change in approval.changes))
-    print("\nbecause of what it changes for the Pods of the cluster:\n")
-    print("\n".join(f"  - {sentence}" for sentence in approval.effect))
-    print(f"\nConfiguration {approval.configuration}\n")
+        print_lines(*(f"  - {change}" for change in approval.changes))
+    print_lines("", "because of what it changes for the Pods of the cluster:", "")
+    print_lines(*(f"  - {sentence}" for sentence in approval.effect))
+    print_lines("", f"Configuration {approval.configuration}", "")

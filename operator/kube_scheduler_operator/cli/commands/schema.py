@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from ..lib.errors import UsageError
+from ..lib.errors import UsageError, print_error
 from ..lib.flags import DEFAULT_VERSION
-from ..lib.output import json_text
+from ..lib.output import json_text, print_lines
 
 DEFAULT_KIND: Final = "KubeSchedulerConfiguration"
 WRONG_USAGE: Final = 2
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             sys.stdout.write(json_text(_schema(args.kind, args.kubernetes_version)))
     except UsageError as error:
-        sys.stderr.write(f"error: {error}\n")
+        print_error(error)
         return WRONG_USAGE
     return 0
 
@@ -89,4 +89,4 @@ def _write(folder: Path) -> None:
             (folder / name).write_text(json_text(content), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--write: {folder}: {error.strerror}") from None
-    print(f"{len(files)} files written to {folder}")
+    print_lines(f"{len(files)} files written to {folder}")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
 from ...schedulerconfig.presets import PROFILES, profile_fragment
-from ..lib.errors import UsageError
+from ..lib.errors import UsageError, print_error
 from ..lib.flags import add_cluster_flags, add_files_flag, add_nodes_flag, add_output_flag
 from ..lib.input_files import display_name, read_documents
-from ..lib.output import counted, print_document
+from ..lib.output import counted, print_document, text_of
 from ..lib.simulation import (
     Simulation,
     add_simulation_flags,
@@ -151,12 +151,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Simulate; 0 if all pods fit in every run, 1 if not, 2 for errors."""
-    import sys
-
     try:
         question = _question(args)
     except UsageError as error:
-        sys.stderr.write(f"error: {error}\n")
+        print_error(error)
         return FAILED
     return run_simulating(
         args,
@@ -315,7 +313,7 @@ async def _simulate(simulation: Simulation, question: Question, args: argparse.N
     )
     if args.svg:
         _write_picture(args.svg, answer)
-    print_document(answer.document(), args.output, "\n".join(answer.lines()))
+    print_document(answer.document(), args.output, text_of(answer.lines()))
     return FITS if answer.fits else DOES_NOT_FIT
 
 

@@ -37,7 +37,7 @@ from ..lib.errors import error_message
 from ..lib.flags import add_cluster_flags, add_output_flag
 from ..lib.objects import find_object, list_by_name
 from ..lib.operands import identity, list_operand_pods, render_identity
-from ..lib.output import format_table, print_document, print_now
+from ..lib.output import format_table, print_document, print_now, print_remark, text_of
 from ..lib.revisions import list_revisions
 
 _FOR_INFORMATION: Final = (
@@ -166,7 +166,7 @@ async def _allowed(
     try:
         return await request
     except Forbidden as error:
-        print(f"note: {what} are not shown: {error_message(error)}", file=sys.stderr)
+        print_remark(f"note: {what} are not shown: {error_message(error)}")
         return None
 
 
@@ -485,7 +485,7 @@ def render(report: Mapping[str, Any]) -> str:
         if "scheduler" in node:
             lines += ["", *render_identity(node["node"], node["scheduler"])]
     lines += ["", *_next_steps(report)]
-    return "\n".join(lines).rstrip()
+    return text_of(lines).rstrip()
 
 
 def _render_secondaries(report: Mapping[str, Any]) -> list[str]:

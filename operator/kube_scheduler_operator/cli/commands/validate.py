@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ..lib.errors import UsageError
+from ..lib.errors import UsageError, print_error
 from ..lib.flags import (
     add_check_flags,
     add_file_arguments,
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         chosen = replace(chosen, images=chosen.images.extended_by(args.allowed_images))
         result = _checked(args, chosen)
     except UsageError as error:
-        sys.stderr.write(f"error: {error}\n")
+        print_error(error)
         return WRONG_USAGE
     sys.stdout.write(report_text(result, chosen.gates.version.short, args.output))
     return 1 if result.count(ERROR) else 0
@@ -86,21 +87,26 @@ def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationRepor
     files = read_paths(file_names(args))
     result = validate(files.contents, options, found=files.found)
     if result.is_empty:
-        raise UsageError(_nothing(result, files))
+        raise UsageError(*_nothing(result, files))
     return with_flags(args, result, files.contents)
 
 
-def _nothing(result: ValidationReport, files: InputFiles) -> str:
+def _nothing(result: ValidationReport, files: InputFiles) -> Sequence[str]:
     """That files have nothing to check, and what they are."""
     from ...offline.other_files import CHECKED, counted_kinds
 
     named = [each for each in result.findings if each.file not in files.found]
     if named and not files.found:
         lines = dict.fromkeys(f"{each.file}: {each.message}" for each in named)
-        return "\n       ".join([*lines, CHECKED])
+        return _indented(*lines, CHECKED)
     count = len(files.contents)
     who = f"none of the {count} files has" if count > 1 else f"{files.contents[0][0]} has no"
     what = f"{who}{' a' if count > 1 else ''} scheduler configuration, and no kube-scheduler"
     kinds = counted_kinds([kind for _, kind in result.others])
     found = f": {kinds}" if kinds else ""
-    return "\n       ".join([f"{what}{found}", *result.remarks, CHECKED])
+    return _indented(f"{what}{found}", *result.remarks, CHECKED)
+
+
+def _indented(first: str, *others: str) -> Sequence[str]:
+    """Lines that are read as one error: below its first word."""
+    return first, *(f"       {line}" for line in others)

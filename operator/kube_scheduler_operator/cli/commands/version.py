@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ... import __version__
 from ..lib.flags import add_cluster_flags, add_output_flag
+from ..lib.output import text_of
 
 if TYPE_CHECKING:
     from ...base.objects import Object
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
         found = await _read(api, platform)
         report = summarize(found)
-        print_document(report, args.output, text="\n".join(render(found, report)))
+        print_document(report, args.output, text=text_of(render(found, report)))
         return 0 if report["fits"] else 1
 
     return run_connected(args, work)

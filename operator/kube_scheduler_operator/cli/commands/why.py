@@ -6,7 +6,6 @@ The answer comes from kube-scheduler itself, which runs on this machine over a c
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,13 +14,13 @@ from ...base.objects import mapping
 from ...kube.errors import KubeError
 from ...kube.resource import PODS, ObjectRef, Resource
 from ..lib.connection import run_connected
-from ..lib.errors import CommandError, UsageError, error_message
+from ..lib.errors import CommandError, UsageError, error_message, print_error
 from ..lib.extender_decisions import RememberedDecisions, remembered, remembered_at
 from ..lib.extender_decisions import lines as remembered_lines
 from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag
 from ..lib.missing_output import missing_document, missing_lines
 from ..lib.objects import find_object
-from ..lib.output import counted, format_table, print_document
+from ..lib.output import counted, format_table, print_document, print_remark, text_of
 from ..lib.pod_reference import PodReference, add_pod_flags, pod_reference
 from ..lib.simulation import (
     Simulation,
@@ -96,7 +95,7 @@ def _of_url(args: argparse.Namespace, key: str) -> int:
     try:
         found = remembered_at(args.url, key, details=args.details)
     except CommandError as error:
-        sys.stderr.write(f"error: {error}\n")
+        print_error(error)
         return 1
     return _extenders_alone(args, key, found)
 
@@ -130,7 +129,7 @@ async def _of_cluster(
     if pod is None:
         if not found.answers:
             raise CommandError(f"pod {name} does not exist")
-        sys.stderr.write(f"note: pod {name} does not exist any more\n")
+        print_remark(f"note: pod {name} does not exist any more")
         return _extenders_alone(args, name, found)
     scheduler_name = (pod.get("spec") or {}).get("schedulerName")
     try:
@@ -142,21 +141,21 @@ async def _of_cluster(
     except (CommandError, KubeError) as error:
         if not found.answers:
             if isinstance(error, (KubeError, UsageError)):  # agents are the only other source
-                sys.stderr.write(f"note: {found.missing(name)}\n")
+                print_remark(f"note: {found.missing(name)}")
             raise
         reason = error_message(error)
-        sys.stderr.write(f"note: kube-scheduler's own reasons are missing: {reason}\n")
+        print_remark(f"note: kube-scheduler's own reasons are missing: {reason}")
         return _extenders_alone(args, name, found)
 
 
 def _extenders_alone(args: argparse.Namespace, key: str, found: RememberedDecisions) -> int:
     for note in found.notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_remark(f"note: {note}")
     if not found.answers:
-        sys.stderr.write(f"error: {found.missing(key)}\n")
+        print_remark(f"error: {found.missing(key)}")
         return 1
     document = {"pod": key, "answers": found.document()}
-    text = "\n".join([f"Pod {key}", *remembered_lines(found.answers, args.nodes)])
+    text = text_of([f"Pod {key}", *remembered_lines(found.answers, args.nodes)])
     print_document(document, args.output, text)
     return 0
 
@@ -185,7 +184,7 @@ async def _explain(
     }
     text = [line for each in missing for line in missing_lines(each)]
     text += [*lines(found, args.nodes), *remembered_lines(answers, args.nodes)]
-    print_document(document, args.output, "\n".join([*text, *(f"note: {note}" for note in notes)]))
+    print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in notes)]))
     return 0
 
 
@@ -212,7 +211,7 @@ def _without_pod(
             problem += _similar_pods(world, reference)
         raise CommandError(f"{reference.title} {problem}")
     document = {"pod": None, "missing": [missing_document(each) for each in missing]}
-    text = "\n".join(line for each in missing for line in missing_lines(each))
+    text = text_of(line for each in missing for line in missing_lines(each))
     print_document(document, args.output, text)
     return 0
 

@@ -17,7 +17,7 @@ from ...controlplane.adoption.preview import (
 from ...controlplane.revision.history import read
 from ...migrate.changes import Severity
 from .adoption_input import AdoptionInput
-from .output import counted, format_table
+from .output import counted, format_table, text_of
 
 _WIDEST: Final = 44
 """Characters of a value in a table; `-o json` has all of it."""
@@ -71,7 +71,7 @@ def _source(found: AdoptionInput, node: str) -> str:
 
 def as_text(found: AdoptionInput, seen: AdoptionPreview) -> str:
     """The preview as text: problems last, where they are seen."""
-    return "\n".join(_lines(found, seen))
+    return text_of(_lines(found, seen))
 
 
 def _lines(found: AdoptionInput, seen: AdoptionPreview) -> Iterator[str]:
@@ -174,7 +174,7 @@ def record_text(found: AdoptionInput, seen: AdoptionPreview) -> str:
         f"The schedulers are adopted; revision {_revision(found)} has what they were started with:"
     )
     rows = [["SETTING", "VALUE"], *([name, _short(value)] for name, value in entries)]
-    return "\n".join([head, "", *format_table(rows)])
+    return text_of([head, "", *format_table(rows)])
 
 
 def _recorded(found: AdoptionInput, seen: AdoptionPreview) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from .output import format_table
+from .output import format_table, text_of
 
 _NODES: Final = "Dump of cached NodeInfo"
 _QUEUE: Final = "Dump of scheduling queue"
@@ -293,7 +293,7 @@ def render(node: str, dump: CacheDump, different: list[str]) -> str:
             lines += [*format_table(rows), ""]
     lines.append(f"scheduler on {node}: {dump.summary}")
     lines.append("the cache and the API differ:" if different else "the cache and the API agree")
-    return "\n".join([*lines, *(f"  - {line}" for line in different)])
+    return text_of([*lines, *(f"  - {line}" for line in different)])
 
 
 def _mebibytes(count: int) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ...base.foreign_text import one_line
 from ...kube.resource import NAMESPACES, NODES, PODS, SECONDARY_SCHEDULERS, Resource
 from .objects import list_by_name
 from .parser import CommandParser
@@ -52,7 +53,8 @@ class Completions:
 
     def lines(self) -> list[str]:
         """As the protocol has them."""
-        texts = [f"{word}\t{text}" if text else word for word, text in self.choices]
+        shown = ((one_line(word), one_line(text)) for word, text in self.choices)
+        texts = [f"{word}\t{text}" if text else word for word, text in shown]
         return [*texts, f":{self.directive}"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING
 from ...base import names
 from ...base.platform import PLATFORMS, Platform
 from ...kube.errors import KubeError
-from .errors import CommandError, error_message
+from .errors import CommandError, print_error
+from .output import print_remark
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -35,7 +35,7 @@ def run_connected(args: argparse.Namespace, work: Work, *, failure: int = 1) -> 
             platform = decided.decision.platform
             for why in decided.unanswered:
                 note = f"note: --platform {platform.name} is assumed: {why}"
-                print(note, file=sys.stderr)
+                print_remark(note)
         return await work(api, platform)
 
     return run_with_api(args, with_platform, failure=failure)
@@ -58,7 +58,7 @@ def run_with_api(
 
     if args.platform not in CHOICES:
         known = ", ".join(CHOICES)
-        print(f"error: --platform {args.platform!r} is unknown; use {known}", file=sys.stderr)
+        print_remark(f"error: --platform {args.platform!r} is unknown; use {known}")
         return 2
 
     async def connected() -> int:
@@ -79,7 +79,7 @@ def run_with_api(
     except asyncio.CancelledError:
         return 128 + signal.SIGTERM
     except (KubeError, CommandError) as error:
-        print(f"error: {error_message(error)}", file=sys.stderr)
+        print_error(error)
         return failure
 
 

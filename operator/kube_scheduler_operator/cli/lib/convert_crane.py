@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,6 +22,7 @@ from .convert_objects import SECOND, secondary_name
 from .errors import CommandError
 from .flags import file_names
 from .input_files import embedded_document, read_documents
+from .output import print_remark
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def convert_policies(documents: Sequence[Any], args: argparse.Namespace) -> list
             raise CommandError(str(error)) from error
         results.append(load_policy_object(loaded.policy, prometheus=args.prometheus))
         for change in changes:
-            print(f"{change.severity.value}: {change.text}", file=sys.stderr)
+            print_remark(f"{change.severity.value}: {change.text}")
     return results
 
 

@@ -5,7 +5,6 @@ What reads what is decided as in `validate`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from ...schedulerconfig.validation import Target
 from ...schedulerconfig.versions import Version
 from .errors import CommandError
 from .input_files import InputFiles, UnreadableDocumentError
+from .output import print_remark
 
 if TYPE_CHECKING:
     from ...offline.documents import Source
@@ -70,7 +70,7 @@ def configuration_in(
             raise UnreadableDocumentError(f"{at}: {problem.message}")
     for source, value in found:
         where = _where(source)
-        print(f"note: from {where}; replace it there with the result", file=sys.stderr)
+        print_remark(f"note: from {where}; replace it there with the result")
         return [value]
     return []
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+
+from ...base.foreign_text import foreign_lines, one_line
+from ...base.limits import MESSAGE_LENGTH
 from ...kube.errors import Conflict, Forbidden, KubeError
 
 
 class CommandError(Exception):
-    """A command cannot be completed; the message states the reason and the remedy."""
+    """A command cannot be completed; each line states a reason and the remedy.
+
+    What a line quotes may have line breaks, which are written out: only these are lines.
+    """
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__(foreign_lines(lines, MESSAGE_LENGTH))
 
 
 class UsageError(CommandError):
@@ -27,3 +37,9 @@ def error_message(error: KubeError | CommandError) -> str:
     if isinstance(error, Conflict):
         return f"{error}; the object changed in the meantime: run the command again"
     return str(error)
+
+
+def print_error(error: KubeError | CommandError | ValueError) -> None:
+    """Print the message on standard error; only a CommandError has several lines."""
+    text = one_line(str(error)) if isinstance(error, ValueError) else error_message(error)
+    sys.stderr.write(f"error: {text}\n")

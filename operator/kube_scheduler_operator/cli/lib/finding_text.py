@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
+from ...base.foreign_text import one_line
 from ...offline.report import Diagnosis
 
 
@@ -16,7 +17,7 @@ def sentence(each: Diagnosis) -> str:
 
 def place(each: Diagnosis) -> str:
     """`file:line:column`."""
-    return f"{each.file}:{each.position.line}:{each.position.column}"
+    return f"{one_line(each.file)}:{each.position.line}:{each.position.column}"
 
 
 def file_path(file: str) -> str:

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from ...base import names
 from ...base.findings import ERROR
+from ...base.foreign_text import one_line
 from ...offline.report import Diagnosis, ValidationReport
 from .finding_text import place, sentence
 
@@ -55,7 +56,7 @@ def _suite(file: str, found: list[Diagnosis], scheduler: str) -> Iterator[str]:
         where = f"{each.reason} {each.path}".strip()
         name = _attribute(f"{where} (line {each.position.line})")
         yield f"    <testcase classname={_attribute(file)} name={name}>"
-        text = escape(_clean(f"{place(each)}: {sentence(each)}"))
+        text = one_line(escape(_clean(f"{place(each)}: {sentence(each)}")), _reference)
         if each.severity == ERROR:
             failure = f"<failure type={_attribute(each.reason)} message={_attribute(each.message)}"
             yield f"      {failure}>{text}</failure>"
@@ -70,7 +71,11 @@ def _valid_for(scheduler: str) -> str:
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_clean(text), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+    return one_line(quoteattr(_clean(text)), _reference)
+
+
+def _reference(character: str) -> str:
+    return f"&#{ord(character)};"
 
 
 def _clean(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from ...base.findings import ERROR, WARNING
 from ...offline.report import Diagnosis, ValidationReport
 from .finding_text import file_path, place, sentence
-from .output import counted
+from .output import counted, text_of
 
 
 def as_text(result: ValidationReport, version: str) -> str:
@@ -39,7 +39,7 @@ def as_text(result: ValidationReport, version: str) -> str:
         counts.append(f"{counted(len(result.accepted), 'finding')} in the baseline")
     summary = f": {', '.join(counts)}" if counts else ""
     lines.append(f"{would if result.starts else would_not} {documents}{summary}")
-    return "\n".join(lines) + "\n"
+    return text_of(lines) + "\n"
 
 
 def as_github(result: ValidationReport, version: str) -> str:  # noqa: ARG001

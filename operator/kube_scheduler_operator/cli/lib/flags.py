@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Final
 
 from .errors import UsageError
+from .output import print_remark
 
 if TYPE_CHECKING:
     from ...offline.checks import CheckOptions
@@ -206,11 +206,11 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
     for problem in validate_flags({FLAG: args.feature_gates}, version, stock=stock):
         raise UsageError(f"--feature-gates: {problem.sentence}")
     if note := newer_version_note(version):
-        sys.stderr.write(f"note: {note}\n")
+        print_remark(f"note: {note}")
     elif not on_record(version):
-        sys.stderr.write(
+        print_remark(
             f"note: Kubernetes {version.short} is not a known version ({OLDEST.short} to "
-            f"{NEWEST.short}), so unknown fields and plugins are accepted\n"
+            f"{NEWEST.short}), so unknown fields and plugins are accepted"
         )
     platform = PLATFORMS.get(platform_name)
     if platform is None:

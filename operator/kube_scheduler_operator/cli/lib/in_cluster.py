@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -27,6 +26,7 @@ from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
 from ...simulate.questions import Question, read_answer, request
 from .errors import CommandError, error_message
+from .output import print_remark
 from .port_forward import Tunnel, load_client
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class JobSimulator:
         try:
             await job.delete()
         except KubeError as error:
-            sys.stderr.write(f"note: {job.ref} is deleted by the cluster: {error_message(error)}\n")
+            print_remark(f"note: {job.ref} is deleted by the cluster: {error_message(error)}")
 
     # --- the Job ----------------------------------------------------------------------------------
 
@@ -163,9 +163,9 @@ class JobSimulator:
             raise RuntimeError("prepare first")
         job = self._job = SimulationJob(self._api, replace(self._plan, seconds=seconds))
         await job.create()
-        sys.stderr.write(
+        print_remark(
             f"simulating in the cluster: {job.ref} on node {job.plan.node}, "
-            f"{job.plan.operand_image}\n"
+            f"{job.plan.operand_image}"
         )
         try:
             pod, _ = await asyncio.gather(job.running(), asyncio.to_thread(load_client))

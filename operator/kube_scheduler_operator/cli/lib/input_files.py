@@ -144,7 +144,7 @@ def read_documents(name: str) -> list[Any]:
     """
     objects, errors = _parse(read_bytes(name), display_name(name))
     if errors:
-        raise UnreadableDocumentError("\n".join(errors))
+        raise UnreadableDocumentError(*errors)
     return objects
 
 
@@ -170,7 +170,7 @@ def objects_of(files: InputFiles) -> Iterator[tuple[str, bool, list[Any]]]:
         objects, errors = _parse(content, name)
         found = name in files.found
         if errors and not found:
-            raise UnreadableDocumentError("\n".join(errors))
+            raise UnreadableDocumentError(*errors)
         if not errors:
             yield name, found, objects
 

@@ -1,24 +1,75 @@
-"""Prints lines, tables and documents."""
+"""Prints lines, tables and documents.
+
+All that a command prints passes `VisibleStream`, which writes out what is not visible. It cannot
+know which line breaks are the command's own, so lines are printed by the functions of this module:
+each is one line, whatever it quotes. JSON and YAML have escapes of their own and lose nothing.
+"""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TextIO, cast
 
+from ...base.foreign_text import json_text as escaped_json
+from ...base.foreign_text import one_line, visible
 from ...schedulerconfig.yaml_text import yaml_text
 
 
+class VisibleStream:
+    """A text stream that writes out what is not visible, apart from line breaks.
+
+    A command that controls the terminal would have to write to `stream`; none does.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text; its length, as a stream returns it."""
+        self.stream.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write all of them."""
+        self.stream.writelines(map(visible, lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def guard_streams() -> None:
+    """From now on, standard output and standard error have visible characters only."""
+    sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
+
+
+def _guarded(stream: TextIO) -> TextIO:
+    already = isinstance(stream, VisibleStream)
+    return stream if already else cast("TextIO", VisibleStream(stream))
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines on standard output."""
+    sys.stdout.write(f"{text_of(lines)}\n")
+
+
+def print_remark(line: str) -> None:
+    """Print a line on standard error: a note, a warning, an error."""
+    sys.stderr.write(f"{one_line(line)}\n")
+    sys.stderr.flush()
+
+
 def print_now(line: str) -> None:
-    """Print a line with the time of day in front."""
-    now = datetime.now().astimezone()
-    print(f"{now:%H:%M:%S} {line}", flush=True)
+    """Print a line with the time of day in front; the lines of a message are below each other."""
+    first, *others = line.split("\n")
+    time = f"{datetime.now().astimezone():%H:%M:%S} "
+    print_lines(f"{time}{first}", *(f"{' ' * len(time)}{other}" for other in others))
+    sys.stdout.flush()
 
 
 def print_document(document: Any, output: str, text: str = "") -> None:
-    """Print JSON, YAML or (`output` "text") the text."""
+    """Print JSON, YAML or (`output` "text") the text, which `text_of` makes of lines."""
     if output == "text":
         print(text)
     elif output == "json":
@@ -29,7 +80,12 @@ def print_document(document: Any, output: str, text: str = "") -> None:
 
 def json_text(document: Any) -> str:
     """Indented JSON with a line break at its end."""
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return escaped_json(document, indent=2) + "\n"
+
+
+def text_of(lines: Iterable[str]) -> str:
+    """Lines as one text."""
+    return "\n".join(map(one_line, lines))
 
 
 def counted(number: int, noun: str) -> str:
@@ -39,8 +95,9 @@ def counted(number: int, noun: str) -> str:
 
 def format_table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines with aligned columns; the first row is the heading."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    shown = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+        for row in shown
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ...base.findings import ERROR
 from ...schedulerconfig.yaml_text import yaml_text
-from .errors import UsageError
+from .errors import UsageError, print_error
+from .output import json_text, print_lines, print_remark, text_of
 
 if TYPE_CHECKING:
     from ...offline.providers.provider_format import (
@@ -35,7 +35,7 @@ def show_provider_output(
         try:
             write_provider_files(directory, output.files)
         except UsageError as error:
-            sys.stderr.write(f"error: {error}\n")
+            print_error(error)
             return 2
         print_findings(output.findings)
     elif form == "json":
@@ -57,7 +57,7 @@ def show_provider_output(
                 for each in output.findings
             ],
         }
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        sys.stdout.write(json_text(document))
     else:
         sys.stdout.write("---\n".join(file_text(each) for each in output.files))
         print_findings(output.findings)
@@ -78,18 +78,18 @@ def write_provider_files(directory: str, files: Iterable[ProviderFile]) -> None:
             path.chmod(_FILE_MODE)
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
-        print(path)
+        print_lines(str(path))
 
 
 def file_text(file: ProviderFile) -> str:
     """The file, headed by comments with its path and its use."""
-    return f"# {file.path}\n# {file.use}\n{yaml_text([file.content])}"
+    return f"{text_of((f'# {file.path}', f'# {file.use}'))}\n{yaml_text([file.content])}"
 
 
 def print_findings(findings: Iterable[ProviderFinding]) -> None:
     """On standard error, in the form of `validate`."""
     for each in findings:
         path = f"{each.path}: " if each.path else ""
-        sys.stderr.write(f"{each.severity}: {path}{each.message} [{each.reason}]\n")
+        print_remark(f"{each.severity}: {path}{each.message} [{each.reason}]")
         if each.fix:
-            sys.stderr.write(f"    fix: {each.fix}\n")
+            print_remark(f"    fix: {each.fix}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from .errors import UsageError
+from .output import print_remark
 
 if TYPE_CHECKING:
     from ...offline.report import ValidationReport
@@ -111,9 +112,9 @@ def with_flags(
         return _accepted(report)
     report, fixed = with_settings(report, files, settings)
     if fixed:
-        sys.stderr.write(
+        print_remark(
             f"note: {fixed} of the findings in {args.baseline} no longer exist; shorten it with "
-            "--write-baseline\n"
+            "--write-baseline"
         )
     return report
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from ...schedulerconfig.feature_gates import FLAG_PREFIX
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import read
 from .connection import run_connected
-from .errors import CommandError, UsageError
+from .errors import CommandError, UsageError, print_error
 from .input_files import display_name, read_bytes
 from .where_to_run import Place, add_where_flags, place_of_cluster, place_of_files
 
@@ -200,10 +199,10 @@ def run_on_files(
     try:
         return asyncio.run(show(from_files(args)))
     except UsageError as error:
-        sys.stderr.write(f"error: {error}\n")
+        print_error(error)
         return 2
     except CommandError as error:
-        sys.stderr.write(f"error: {error}\n")
+        print_error(error)
         return failure
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import Any, Final
+
+from ..lib.output import print_remark
 
 _NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _CONFIG: Final = "/etc/kube-scheduler-operator/load/policy.json"
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             return _clean(args, namespace)
         return _annotate(args, namespace, host.strip("[]") or "0.0.0.0", int(port))
     except (KubeError, OSError) as error:
-        print(f"kube-scheduler-operator annotator: {error}", file=sys.stderr)
+        print_remark(f"kube-scheduler-operator annotator: {error}")
         return 1
 
 
@@ -89,7 +90,7 @@ def _annotate(args: argparse.Namespace, namespace: str, host: str, port: int) ->
     try:
         return program.run(options)
     except LoadPolicyError as error:
-        print(f"kube-scheduler-operator annotator: {args.config}: {error}", file=sys.stderr)
+        print_remark(f"kube-scheduler-operator annotator: {args.config}: {error}")
         return 2
 
 

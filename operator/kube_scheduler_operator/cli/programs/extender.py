@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
+
+from ..lib.output import print_remark
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     klog.configure(json_format=args.logging_format == "json")
     if args.port is not None and not 0 <= args.port <= 65535:
         message = f"--port {args.port} is not a port from 0 to 65535"
-        print(f"kube-scheduler-operator extender: {message}", file=sys.stderr)
+        print_remark(f"kube-scheduler-operator extender: {message}")
         return 2
     try:
         read = (
@@ -69,12 +70,12 @@ def run(args: argparse.Namespace) -> int:
         return program.run(options)
     except ConfigError as error:
         for problem in error.problems:
-            print(f"kube-scheduler-operator extender: {problem}", file=sys.stderr)
+            print_remark(f"kube-scheduler-operator extender: {problem}")
         return 2
     except UnicodeDecodeError as error:
         message = f"{args.config} is not UTF-8: {error.reason}; save it as UTF-8"
-        print(f"kube-scheduler-operator extender: {message}", file=sys.stderr)
+        print_remark(f"kube-scheduler-operator extender: {message}")
         return 2
     except (OSError, TlsError) as error:
-        print(f"kube-scheduler-operator extender: {error}", file=sys.stderr)
+        print_remark(f"kube-scheduler-operator extender: {error}")
         return 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+
+from ..lib.output import print_remark
 
 
 def add_parser(subparsers: Any) -> None:
@@ -213,7 +214,7 @@ def run_cert_syncer(args: argparse.Namespace) -> int:
     try:
         secrets = tuple(cert_syncer.SecretRef.parse(text) for text in args.secrets)
     except ValueError as error:
-        sys.stderr.write(f"kube-scheduler-operator cert-syncer: --secret {error}\n")
+        print_remark(f"kube-scheduler-operator cert-syncer: --secret {error}")
         return 2
     args.secrets, args.servers = secrets, tuple(args.servers)
     return _run(cert_syncer.main, cert_syncer.CertSyncerOptions, args)

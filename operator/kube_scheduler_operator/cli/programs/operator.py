@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...base import names
 from ..lib.flags import add_platform_flag
+from ..lib.output import print_remark
 
 if TYPE_CHECKING:
     from ...engine.detect_platform import Decided
@@ -227,7 +227,7 @@ def run(args: argparse.Namespace) -> int:
         )
         return process.run(options)
     except (KubeError, CertificateError, OSError) as error:
-        print(f"kube-scheduler-operator: {error}", file=sys.stderr)
+        print_remark(f"kube-scheduler-operator: {error}")
         return 1
 
 
@@ -273,5 +273,5 @@ def _address(text: str) -> tuple[str, int] | None:
 
 
 def _usage(message: str) -> int:
-    print(f"kube-scheduler-operator operator: {message}", file=sys.stderr)
+    print_remark(f"kube-scheduler-operator operator: {message}")
     return 2

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
+
+from ..lib.output import print_remark
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -56,5 +57,5 @@ def run(args: argparse.Namespace) -> int:
     try:
         return asyncio.run(program.run(options))
     except KubeError as error:
-        print(f"kube-scheduler-operator rl-monitor: {error}", file=sys.stderr)
+        print_remark(f"kube-scheduler-operator rl-monitor: {error}")
         return 1

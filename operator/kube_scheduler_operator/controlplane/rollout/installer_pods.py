@@ -14,6 +14,7 @@ from ...base.objects import Object, annotation, label
 from ...base.revision_number import revision_number
 from ...base.termination_message import message_error
 from ...base.times import timestamp
+from ...model.pod_status import message_of, reason_of
 from ...programs.node.exit_codes import EXIT_RETRY
 from ...programs.node.result import InstallerOutcome, Result
 from ..node_pods import SHARED_VOLUMES
@@ -164,7 +165,7 @@ def _stage(
         if result is not None:
             return Stage.DONE, result.reason, result
     if phase in ("Failed", "Succeeded"):
-        why = status.get("message") or status.get("reason") or _message(ended) or "no message"
+        why = message_of(status) or reason_of(status) or _message(ended) or "no message"
         return Stage.LOST, f"the installer pod ended without a result: {why}", None
     if preflight is None:
         begun = ended is not None or _running(installer)
@@ -173,7 +174,7 @@ def _stage(
     if check is None:
         if _running(preflight):
             return Stage.PREFLIGHT, "", None
-        return Stage.PENDING, str(status.get("message") or ""), None
+        return Stage.PENDING, message_of(status), None
     code = check.get("exitCode")
     if code in _REFUSALS:
         error = message_error(str(check.get("message") or ""))
@@ -218,10 +219,10 @@ def _terminated(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _waiting(status: Mapping[str, Any]) -> tuple[str, str] | None:
     waiting = (status.get("state") or {}).get("waiting") or {}
-    reason = str(waiting.get("reason") or "")
+    reason = reason_of(waiting)
     if reason in ("", "PodInitializing", "ContainerCreating"):
         return None
-    message = str(waiting.get("message") or "")
+    message = message_of(waiting)
     if reason in _NO_IMAGE:
         return _NO_IMAGE[0], _PULLING.sub("", message)
     return reason, _BACK_OFF.sub("", message)
@@ -235,4 +236,4 @@ _BACK_OFF = re.compile(r"^back-off \S+ (?=restarting )")
 
 
 def _message(terminated: Mapping[str, Any] | None) -> str:
-    return str((terminated or {}).get("message") or "").strip()
+    return message_of(terminated or {})

@@ -11,6 +11,7 @@ from ...base.objects import Object
 from ...base.revision_number import LARGEST, revision_number
 from ...base.times import timestamp
 from ...model.operand_pods import OperandPod
+from ...model.pod_status import message_of, reason_of
 from ...model.snapshot import Snapshot
 
 
@@ -123,7 +124,7 @@ def readiness(node: Object) -> tuple[bool, str]:
             if condition.get("status") == "True":
                 return True, ""
             since = condition.get("lastTransitionTime", "")
-            reason, message = condition.get("reason", ""), condition.get("message", "")
+            reason, message = reason_of(condition), message_of(condition)
             return False, f'node "{name}" not ready since {since} because {reason} ({message})'
     return False, f'node "{name}" not ready, no Ready condition found in status block'
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...base.foreign_text import foreign
 from ...base.json_text import parse_json
 
 LENGTH: Final = 4096
@@ -58,7 +59,7 @@ class ConfigReport:
             if not isinstance(document, Mapping):
                 return None
             if "error" in document:
-                return cls(error=str(document["error"]))
+                return cls(error=foreign(str(document["error"]), LENGTH))
             unpacker = zlib.decompressobj()
             data = unpacker.decompress(base64.b85decode(document["config"]), _LARGEST)
             config = parse_json(data.decode())

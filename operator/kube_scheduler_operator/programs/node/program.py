@@ -20,6 +20,7 @@ from types import FrameType
 
 from ...base import files
 from ...base.files import Disk
+from ...base.klog import TextFormatter
 from ...base.names import OPERAND
 from .certificates import PairError
 from .exit_codes import EXIT_DEFINITIVE, EXIT_RETRY, EXIT_TERMINATED
@@ -149,21 +150,9 @@ def _ignore_termination() -> None:
 
 
 def configure_logging(verbosity: int) -> None:
-    """Log to stderr in klog's format, with few imports."""
+    """Log to stderr in klog's format."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        logging.Formatter(
-            "%(klog_severity)s%(asctime)s.%(msecs)03d000 %(process)7d %(filename)s:%(lineno)d] "
-            '"%(message)s"',
-            "%m%d %H:%M:%S",
-        )
-    )
-    handler.addFilter(_add_severity)
+    handler.setFormatter(TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.DEBUG if verbosity >= 4 else logging.INFO)
-
-
-def _add_severity(record: logging.LogRecord) -> bool:
-    record.klog_severity = record.levelname[0]
-    return True

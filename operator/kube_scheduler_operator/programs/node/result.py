@@ -13,7 +13,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
+from ...base.foreign_text import foreign
 from ...base.json_text import parse_json
+from ...base.limits import FOREIGN_NAME
 from ...base.revision_number import revision_number
 from .boot_time import UNKNOWN, BootTime
 
@@ -151,10 +153,12 @@ class Result:
                 node=str(document["node"]),
                 last_good_revision=_number(document["lastGoodRevision"]),
                 retry=max(0, min(int(document.get("retry", 0)), _MOST_RETRIES)),
-                reason=str(document.get("reason", "")),
-                last_error=str(document.get("lastWords", "")),
+                reason=foreign(str(document.get("reason", "")), MESSAGE_LIMIT),
+                last_error=foreign(str(document.get("lastWords", "")), MESSAGE_LIMIT),
                 steps={str(k): float(v) for k, v in dict(document.get("steps") or {}).items()},
-                strangers=tuple(str(name) for name in document.get("strangers") or ()),
+                strangers=tuple(
+                    foreign(str(name), FOREIGN_NAME) for name in document.get("strangers") or ()
+                ),
                 kubeconfig=str(document.get("kubeconfig", "")),
                 newest=revision_number(document.get("newest", 0)),
                 restarted=document.get("restarted") is not False,

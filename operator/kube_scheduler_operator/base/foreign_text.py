@@ -1,0 +1,100 @@
+r"""Text that others wrote, as it may be shown: one line, without characters that do something.
+
+Kubernetes validates few texts: neither `spec.schedulerName` of a Pod, nor most of an Event, nor the
+messages of statuses and webhooks. An escape sequence among them changes a terminal, a line break
+forges a line of this program, and a bidirectional control reorders what is read.
+
+Text passes here where it enters (`foreign`), and again where it leaves (`visible`). Comparisons use
+the text as it was read: two texts that look alike here remain different.
+
+A character is written out as `\n`, `\r`, `\t`, `\u001b` or `\U000e0041`: YAML reads all of them in
+double quotes, JSON those of four digits. A backslash stays as it is: paths, patterns and quoted
+texts have them, and doubled they could not be copied. So a text may have had the six characters
+`\u001b` itself; either way, what is shown is harmless. A second run changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+_PLANES: Final = "".join(
+    f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0xE0000, 0x10000)
+)
+_CHARACTERS: Final = (
+    "\x00-\x1f\x7f-\x9f"  # controls (Cc)
+    # Format characters (Cf: bidirectional controls, zero width, soft hyphen, tags) and what Unicode
+    # calls default ignorable (fillers of Hangul, variation selectors): invisible, and some reorder.
+    "\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
+    "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\u2028\u2029"  # line and paragraph separator, which end lines as well
+    "\ud800-\udfff"  # halves of surrogate pairs, which UTF-8 cannot encode
+    "\ue000-\uf8ff\U000f0000-\U0010ffff"  # private use: every font shows something else
+    f"\ufdd0-\ufdef\ufffe\uffff{_PLANES}"  # never characters
+)
+"""What is written out.
+
+The list is fixed, so that the result does not depend on the Unicode version of an interpreter.
+Unassigned characters stay otherwise: they are visible, as boxes, and may be new emoji. So do other
+spaces and combining marks, which languages need.
+"""
+
+_HIDDEN: Final = re.compile(f"[{_CHARACTERS}]")
+_HIDDEN_IN_LINES: Final = re.compile(f"(?!\n)[{_CHARACTERS}]")
+_SHORT: Final[Mapping[str, str]] = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_BEGUN: Final = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?\Z")
+"""The beginning of a character that is written out."""
+
+_ELLIPSIS: Final = "…"
+
+
+def foreign(text: str, limit: int) -> str:
+    """A text of others as one line of at most `limit` characters; `limits.py` has the limits."""
+    shown = one_line(text[: limit + 1])
+    if len(shown) <= limit:
+        return shown
+    return _BEGUN.sub("", shown[: limit - 1]) + _ELLIPSIS
+
+
+def one_line(text: str, escape: Callable[[str], str] | None = None) -> str:
+    """The text as one line, all characters that are not visible written out, or as by `escape`."""
+    if escape is None:
+        return _HIDDEN.sub(_written_out, text)
+    return _HIDDEN.sub(lambda found: escape(found[0]), text)
+
+
+def foreign_lines(lines: Iterable[str], limit: int) -> str:
+    """Several texts, each as one line of at most `limit` characters."""
+    return "\n".join(foreign(line, limit) for line in lines)
+
+
+def visible(text: str) -> str:
+    """Lines of our own: all but their line breaks written out."""
+    return _HIDDEN_IN_LINES.sub(_written_out, text)
+
+
+def is_visible(text: str) -> bool:
+    """Whether the text has nothing but lines of visible characters."""
+    return _HIDDEN_IN_LINES.search(text) is None
+
+
+def json_text(
+    value: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None
+) -> str:
+    """JSON in which other alphabets can be read and what is not visible is escaped."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=default)
+    return _HIDDEN_IN_LINES.sub(_in_json, text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+
+
+def _in_json(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
