@@ -1,4 +1,4 @@
-"""Texts that strangers write into fields which Kubernetes does not validate, and what is harmless."""
+"""Texts of strangers in fields that Kubernetes does not validate, and what is harmless."""
 
 from __future__ import annotations
 
@@ -32,15 +32,20 @@ _SHOWN_CATEGORIES: Final = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 _INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f]")
 
 
-def expect_harmless(text: str) -> None:
-    """No character acts or is invisible, and no line is forged."""
+def expect_harmless(text: str, *, indented: bool = True) -> None:
+    """No character acts or is invisible, and no line is forged, not even an indented one.
+
+    In YAML, an indented line continues a text.
+    """
     acting = {
         character
         for character in set(text) - {"\n"}
         if unicodedata.category(character) in _SHOWN_CATEGORIES or _INVISIBLE.match(character)
     }
     assert not acting, sorted(map(ascii, acting))
-    forged = [line for line in text.split("\n") if line.strip().startswith(FORGED)]
+    forged = [
+        line for line in text.split("\n") if (line.strip() if indented else line).startswith(FORGED)
+    ]
     assert not forged, forged
 
 

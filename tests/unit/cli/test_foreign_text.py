@@ -1,0 +1,455 @@
+"""Every command, in every format, prints visible characters and no line of a stranger.
+
+The world is hostile: an API server that stores what Kubernetes stores, an API server that refuses
+everything with such a message, and files as a pull request may have them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+from kube_scheduler_operator import __main__ as program
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.foreign_text import one_line
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.commands import uninstall
+from kube_scheduler_operator.cli.lib import follow_rollout
+from kube_scheduler_operator.cli.lib.output import VisibleStream, format_table, print_now
+from kube_scheduler_operator.cli.lib.parser import CommandParser
+from kube_scheduler_operator.kube.resource import (
+    CLUSTER_OPERATORS,
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    EVENTS,
+    LEASES,
+    LOAD_POLICIES,
+    NAMESPACES,
+    NODES,
+    OPERATOR_SETTINGS,
+    PODS,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SCHEDULERS,
+    SECONDARY_SCHEDULERS,
+)
+
+from ... import builders
+from ...hostile import FORGED, HOSTILE, TEXTS, expect_harmless, poisoned
+from .conftest import Cluster, content, objects, scheduler_pod
+
+STORED = HOSTILE.replace("\ud800", "\ufffd")
+KUBE_SCHEDULER = "--kube-scheduler"
+SIMULATING = ("--timeout", "20")
+IDENTITY = (
+    "apiVersion", "kind", "name", "namespace", "uid", "creationTimestamp", "nodeName", "labels",
+    "type", "status", "resourceVersion", "startedAt", "lastTransitionTime", "observedGeneration",
+)  # fmt: skip
+"""What the API server validates, or what makes an object be what it is."""
+
+
+# --- the commands ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a command is run.
+
+    Attributes:
+        cluster: arguments with a hostile cluster; None: it reads no cluster.
+        files: arguments with hostile files, `FILES/NAME` for one of them; None: it reads none.
+    """
+
+    cluster: tuple[str, ...] | None = None
+    files: tuple[str, ...] | None = None
+
+
+ROWS = {
+    "check": Row(("--platform", "kubeadm")),
+    "status": Row(("--verbose",)),
+    "history": Row(()),
+    "diff": Row(("1", "2"), ("-f", "FILES/config.yaml")),
+    "plugins": Row((), ("-f", "FILES/config.yaml")),
+    "why": Row(("-n", "default", "lonely"), ("--from-files", "FILES/world.json", "waiting")),
+    "pending": Row((), ("--from-files", "FILES/world.json")),
+    "simulate": Row(
+        ("-f", "FILES/workload.yaml"),
+        ("--from-files", "FILES/world.json", "-f", "FILES/workload.yaml"),
+    ),
+    "rollout watch": Row(("--timeout", "0.2")),
+    "rollout status": Row(("--timeout", "0.2")),
+    "rollout undo": Row(("--dry-run",)),
+    "rollout approve": Row(("--dry-run",)),
+    "pprof": Row(("heap", "-o", "FILES/heap")),
+    "dump-cache": Row(()),
+    "must-gather": Row(("--dest", "FILES/must-gather")),
+    "compose": Row(None, ("-f", "FILES/objects.yaml")),
+    "validate": Row(None, ("FILES",)),
+    "schema": Row(None, (f"Kube{FORGED[0]}\n{FORGED[1]}",)),
+    "convert": Row(None, ("-f", "FILES/convert")),
+    "adopt": Row(("--dry-run",), ("--dry-run", "-f", "FILES/adopt")),
+    "version": Row(()),
+    "completion": Row(None, ("bash",)),
+    "render": Row(None, ("--rendered-manifest-files", "FILES/objects.yaml")),
+    "uninstall": Row(("--timeout", "0.3")),
+}  # fmt: skip
+"""By the words of the command; the programs of Pods print log lines only (see test_klog)."""
+
+
+def leaves(parser: Any, words: tuple[str, ...]) -> Iterator[tuple[str, CommandParser]]:
+    below = parser.subcommands()
+    if not below:
+        yield " ".join(words), parser
+    for name, one in below.items():
+        yield from leaves(one, (*words, name))
+
+
+def commands() -> dict[str, CommandParser]:
+    """Every command that is not a program of Pods, with its parser."""
+    found: dict[str, CommandParser] = {}
+    for command in program.COMMANDS:
+        if not command.program:
+            parser = program._parser("p", "", program.COMMANDS, [command.name])
+            found |= leaves(parser.subcommands()[command.name], (command.name,))
+    return found
+
+
+PARSERS = commands()
+
+
+def formats(command: str) -> tuple[str, ...]:
+    options = PARSERS[command].options()
+    action: argparse.Action | None = options.get("-o") or options.get("--output")
+    return tuple(action.choices or ()) if action is not None else ()
+
+
+def cases(kind: str) -> list[Any]:
+    return [
+        pytest.param(command, form, id=f"{command} {form}".strip())
+        for command, row in ROWS.items()
+        if getattr(row, kind) is not None and command in PARSERS
+        for form in formats(command) or ("",)
+    ]
+
+
+def test_every_command_has_a_row() -> None:
+    assert set(ROWS) == set(PARSERS)
+    assert all(row.cluster is not None or row.files is not None for row in ROWS.values())
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def expect_document(form: str, text: str) -> None:
+    """A format that programs read is still one."""
+    if not text.strip():
+        return
+    if form in ("json", "sarif", "gitlab"):
+        json.loads(text)
+    elif form == "yaml":
+        list(yaml.safe_load_all(text))
+    elif form == "junit":
+        ET.fromstring(text)
+    elif form == "github":
+        assert all(line.startswith(("::error ", "::warning ")) for line in text.splitlines())
+
+
+def run(
+    command: str,
+    form: str,
+    arguments: tuple[str, ...],
+    files: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> tuple[int, str, str]:
+    words = [word.replace("FILES", str(files)) for word in arguments]
+    output = ["-o", form] if form else []
+    if KUBE_SCHEDULER in PARSERS[command].options():
+        words += [KUBE_SCHEDULER, str(files.parent / "kube-scheduler")]
+    own = command.split()[0] in {one.name for one in program.PLUGIN_COMMANDS}
+    entry = program.kubectl_plugin if own else program.main
+    try:
+        code = entry([*command.split(), *words, *output])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    printed = capsys.readouterr()
+    import os
+
+    open("/tmp/w/runs.txt", "a").write(
+        f"##### {command} {form} {code}\n{printed.out[:1500]}\n--- err\n{printed.err[:400]}\n".encode(
+            "ascii", "backslashreplace"
+        ).decode()
+    )
+    expect_harmless(printed.out, indented=form != "yaml")
+    expect_harmless(printed.err)
+    expect_document(form, printed.out)
+    return code, printed.out, printed.err
+
+
+def stored(text: str) -> str:
+    """JSON as the API server has it: without halves of surrogate pairs."""
+    return text.replace("\\ud800", "\\ufffd")
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def waiting(name: str, **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": HOSTILE, "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "annotations": {"a": HOSTILE, HOSTILE: "b"},
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"containers": [container], **spec},
+        "status": {"phase": "Pending"},
+    }
+
+
+def world() -> dict[str, Any]:
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "a", "uid": "a", "labels": {"kubernetes.io/hostname": "a"}},
+        "spec": {},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}},
+    }
+    pods = [waiting(f"waiting-{at}", schedulerName=text) for at, text in enumerate(TEXTS.values())]
+    pods.append(waiting("waiting", schedulerName=HOSTILE))
+    pods.append(waiting("gated", schedulingGates=[{"name": HOSTILE}]))
+    failed = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default", "uid": "w"},
+        "spec": {"replicas": 2, "template": {"spec": {}}},
+        "status": {
+            "conditions": [{"type": "ReplicaFailure", "status": "True", "message": HOSTILE}]
+        },
+    }
+    return {"apiVersion": "v1", "kind": "List", "items": [node, *pods, failed]}
+
+
+def configuration(**fields: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        **fields,
+    }
+
+
+HOSTILE_PROFILE = {
+    "schedulerName": "a" + HOSTILE,
+    "plugins": {"score": {"enabled": [{"name": "Own" + HOSTILE, "weight": 2}]}},
+    "pluginConfig": [{"name": "Own" + HOSTILE, "args": {HOSTILE: HOSTILE}}],
+}
+STUB = f"""#!{sys.executable}
+import sys
+if "--version" in sys.argv:
+    print("Kubernetes v1.35.4")
+else:
+    sys.stderr.buffer.write({("E0101 " + HOSTILE).encode("utf-8", "surrogatepass")!r} + b"\\n")
+    sys.exit(1)
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Files of a stranger, and a kube-scheduler that logs his texts and ends."""
+    stub = tmp_path / "kube-scheduler"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    folder = tmp_path / "files"
+    for name in ("", "convert", "adopt"):
+        (folder / name).mkdir()
+    (folder / "world.json").write_text(stored(json.dumps(world())))
+    config = json.dumps(configuration(profiles=[HOSTILE_PROFILE], **{HOSTILE: 1}))
+    (folder / "config.yaml").write_text(config)
+    (folder / "workload.yaml").write_text(json.dumps(waiting("new", schedulerName=HOSTILE)))
+    (folder / "broken.yaml").write_bytes(b"a: [\x1b]0;\x07\nerror: forged\n")
+    (folder / f"x{FORGED[0]}\n{FORGED[0]}\u202e.yaml").write_text(config)
+    own = [
+        builders.profile("first", schedulerName=HOSTILE, plugins=HOSTILE_PROFILE["plugins"]),
+        builders.kubescheduler(unsupportedConfigOverrides={"profiles": [HOSTILE_PROFILE]}),
+    ]
+    (folder / "objects.yaml").write_text("\n---\n".join(json.dumps(one) for one in own))
+    wrapped = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "m" + HOSTILE},
+        "data": {"k" + HOSTILE: json.dumps(configuration(apiVersion=HOSTILE)), "config": config},
+    }
+    (folder / "convert" / "map.yaml").write_text(json.dumps(wrapped))
+    (folder / "convert" / "old.yaml").write_text(
+        json.dumps(configuration(apiVersion="kubescheduler.config.k8s.io/v1beta3", **{HOSTILE: 1}))
+    )
+    pod = waiting("kube-scheduler")
+    pod["spec"]["containers"][0] |= {"command": ["kube-scheduler", f"--{HOSTILE}={HOSTILE}"]}
+    (folder / "adopt" / "kube-scheduler.yaml").write_text(json.dumps(pod))
+    return folder
+
+
+@pytest.mark.parametrize(("command", "form"), cases("files"))
+def test_files_of_strangers(
+    command: str, form: str, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ROWS[command].files
+    assert arguments is not None
+    _code, out, err = run(command, form, arguments, files, capsys)
+    assert out or err
+
+
+# --- clusters -------------------------------------------------------------------------------------
+
+
+def hostile(obj: Any, *kept: str) -> Any:
+    """The object as the API server stores it: without halves of surrogate pairs."""
+    return json.loads(stored(json.dumps(poisoned(obj, *IDENTITY, *kept))))
+
+
+@pytest.fixture
+def hostile_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Every field that Kubernetes does not validate has the texts of a stranger."""
+    monkeypatch.setattr(uninstall, "INTERVAL", 0.05)
+    monkeypatch.setattr(follow_rollout, "INTERVAL", 0.05)
+
+    async def version(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"gitVersion": "v1.35.4"})
+
+    cluster.api.routes["/version"] = version
+    cluster.api.served |= {
+        CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, EVENTS, LEASES, LOAD_POLICIES, NAMESPACES, NODES,
+        OPERATOR_SETTINGS, SCHEDULER_EXTENDERS, SCHEDULER_PROFILES, SECONDARY_SCHEDULERS,
+    }  # fmt: skip
+    bad = [
+        {"type": type_, "status": "True", "reason": "R", "message": "m"}
+        for type_ in ("Available", "Degraded", "Progressing", "Upgradeable", "Accepted",
+                      names.NODE_INSTALLER_DEGRADED, names.NODE_INSTALLER_PROGRESSING,
+                      names.WARNINGS)
+    ]  # fmt: skip
+    for number, made in enumerate((content(), content("HighNodeUtilization")), start=1):
+        for obj in objects(number, made, message="m", reason="r").values():
+            if obj["metadata"]["name"].startswith("revision-status"):
+                notes = hostile(obj["metadata"]["annotations"], names.REVISION_READY_ANNOTATION,
+                                names.OUTCOME_ANNOTATION)  # fmt: skip
+                obj["metadata"]["annotations"] = notes
+                obj["data"]["reason"] += STORED
+            cluster.put(CONFIG_MAPS, obj)
+    cluster.kubescheduler({"a": 2}, status={"conditions": hostile(bad)})
+    cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {"profile": ""}})
+    operator = {"metadata": {"name": names.CLUSTEROPERATOR}, "status": {"conditions": bad}}
+    operator["status"]["versions"] = [{"name": "operator", "version": "v1"}]
+    cluster.put(CLUSTER_OPERATORS, {**operator, "status": hostile(operator["status"])})
+    lease = {"name": KUBEADM.operand_lease_name, "namespace": KUBEADM.operand_lease_namespace}
+    cluster.put(LEASES, {"metadata": lease, "spec": {"holderIdentity": f"a_{STORED}"}})
+    ended = {"terminated": {"exitCode": 1, "message": "first", "reason": "Error"}}
+    status = {"name": names.OPERAND, "restartCount": 2, "imageID": "i", "lastState": ended,
+              "state": {"waiting": {"reason": "CrashLoop", "message": "m"}}}  # fmt: skip
+    pod = scheduler_pod("a", 2)
+    pod["status"]["containerStatuses"] = [hostile(status)]
+    pod["spec"]["containers"][0] |= hostile({"image": "i:v1.35.4", "args": ["--v=2"]})
+    pod["metadata"]["annotations"] = hostile(pod["metadata"]["annotations"])
+    cluster.put(PODS, pod)
+    for other in world()["items"][1:-1]:
+        cluster.put(PODS, json.loads(stored(json.dumps(other))))
+    cluster.put(PODS, hostile(waiting("lonely", schedulerName="none")))
+    node = world()["items"][0]
+    node["status"]["conditions"] = [{"type": "Ready", "status": "False", "message": STORED}]
+    cluster.put(NODES, node)
+    accepted = {"conditions": bad, "image": "i:v1.35.4", "endpoint": "e"}
+    for resource, made in (
+        (SCHEDULER_PROFILES, builders.profile("p")),
+        (SCHEDULER_EXTENDERS, builders.extender("e")),
+        (SECONDARY_SCHEDULERS, builders.secondary("s")),
+        (LOAD_POLICIES, builders.load_policy()),
+        (OPERATOR_SETTINGS, builders.operator_settings()),
+    ):
+        cluster.put(resource, {**made, "status": hostile(accepted)})
+    event = {"metadata": {"name": "e", "namespace": "default"}, "reason": "r", "message": "m",
+             "reportingComponent": "c", "involvedObject": {"kind": "Pod"}}  # fmt: skip
+    cluster.put(EVENTS, hostile(event))
+    for name in ("kube-system", KUBEADM.operator_namespace, "default"):
+        cluster.put(NAMESPACES, {"metadata": {"name": name}})
+    return cluster
+
+
+async def run_in(cluster: Cluster, command: str, form: str, files: Path) -> tuple[int, str, str]:
+    arguments = ROWS[command].cluster
+    assert arguments is not None
+    given = (*arguments, "--kubeconfig", str(cluster.kubeconfig))
+    return await asyncio.to_thread(run, command, form, given, files, cluster.capsys)
+
+
+@pytest.mark.parametrize(("command", "form"), cases("cluster"))
+async def test_a_cluster_of_strangers(
+    command: str, form: str, hostile_cluster: Cluster, files: Path
+) -> None:
+    _code, out, err = await run_in(hostile_cluster, command, form, files)
+    assert out or err
+
+
+@pytest.mark.parametrize(("command", "form"), cases("cluster"))
+async def test_refusals_with_the_text_of_a_webhook(
+    command: str, form: str, hostile_cluster: Cluster, files: Path
+) -> None:
+    hostile_cluster.api.fail(403, times=None, reason=f"R{STORED}", message=f"denied: {STORED}")
+    code, out, err = await run_in(hostile_cluster, command, form, files)
+    assert code != 0
+    assert one_line(STORED)[:20] in (out + err).replace("\\\\", "\\") or "permission" in err
+
+
+# --- the last defence -----------------------------------------------------------------------------
+
+
+def test_streams_write_out_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["validate", f"missing{HOSTILE}.yaml"]) == 2
+    assert isinstance(sys.stdout, VisibleStream)
+    assert isinstance(sys.stderr, VisibleStream)
+    print("\x1b[31m\tä", file=sys.stdout)
+    sys.stderr.writelines(["\u202e\n", "\r"])
+    printed = capsys.readouterr()
+    assert printed.out == "\\u001b[31m\\tä\n"
+    assert printed.err.endswith("\\u202e\n\\r")
+
+
+def test_a_second_command_of_a_process_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert program.main(["completion", "bash"]) == 0
+    assert not isinstance(getattr(sys.stdout, "stream", None), VisibleStream)
+
+
+def test_a_row_of_a_table_is_one_line() -> None:
+    rows = format_table([("A", "B"), (f"x\n{FORGED[2]}", "y")])
+    assert len({line.index(cell) for line, cell in zip(rows, ("B", "y"), strict=True)}) == 1
+    expect_harmless("\n".join(rows))
+
+
+def test_lines_of_a_message_stay_below_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    print_now("first\nsecond")
+    first, second = capsys.readouterr().out.splitlines()
+    assert second == " " * first.index("first") + "second"
+
+
+def test_formats_of_all_commands_are_covered() -> None:
+    run_with = {(case.values[0], case.values[1]) for kind in ("cluster", "files")
+                for case in cases(kind)}  # fmt: skip
+    every = itertools.chain.from_iterable(
+        ((command, form) for form in formats(command) or ("",)) for command in PARSERS
+    )
+    assert run_with == set(every)
