@@ -164,7 +164,7 @@ def test_the_api_server_refuses_it(
     name: str, text: str, api_server: ApiServer, namespace: str
 ) -> None:
     field = REFUSED_FIELDS[name]
-    with pytest.raises(RefusedError, match="Invalid value|no PriorityClass"):
+    with pytest.raises(RefusedError, match=r"Invalid value|no PriorityClass"):
         create(api_server, field, "refused", text)
 
 
