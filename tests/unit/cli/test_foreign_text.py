@@ -88,8 +88,8 @@ ROWS = {
     "why": Row(("-n", "default", "lonely"), ("--from-files", "FILES/world.json", "waiting")),
     "pending": Row((), ("--from-files", "FILES/world.json")),
     "simulate": Row(
-        ("-f", "FILES/workload.yaml"),
-        ("--from-files", "FILES/world.json", "-f", "FILES/workload.yaml"),
+        ("-f", "FILES/workload.yaml", "--repeat", "1"),
+        ("--from-files", "FILES/world.json", "-f", "FILES/workload.yaml", "--repeat", "1"),
     ),
     "rollout watch": Row(("--timeout", "0.2")),
     "rollout status": Row(("--timeout", "0.2")),
