@@ -252,5 +252,7 @@ def test_commands_that_simulate_such_pods(
     assert code == 0, printed.err
     expect_harmless(printed.out, indented=form != "yaml")
     expect_harmless(printed.err)
-    if form != "text":
-        assert {"json": json.loads, "yaml": yaml.safe_load}[form](printed.out)
+    if form == "json":
+        assert json.loads(printed.out)
+    elif form == "yaml":
+        assert yaml.safe_load(printed.out)

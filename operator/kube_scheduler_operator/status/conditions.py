@@ -43,6 +43,11 @@ class Condition:
     message: str = ""
     last_transition_time: datetime | None = None
 
+    def __post_init__(self) -> None:
+        """What was not written out where it entered is written out here."""
+        object.__setattr__(self, "reason", visible(self.reason))
+        object.__setattr__(self, "message", visible(self.message))
+
     @classmethod
     def from_raw(cls, raw: Mapping[str, Any]) -> Condition:
         """The condition from the API's form; an unknown status becomes "Unknown"."""
@@ -115,9 +120,9 @@ def _raw(condition: Condition, old: RawCondition | None, now: datetime) -> RawCo
     kept = old.get("lastTransitionTime") if old and old.get("status") == condition.status else None
     raw: RawCondition = {"lastTransitionTime": kept or rfc3339(now)}
     if condition.message:
-        raw["message"] = _shortened(visible(condition.message))
+        raw["message"] = _shortened(condition.message)
     if condition.reason:
-        raw["reason"] = visible(condition.reason)
+        raw["reason"] = condition.reason
     raw["status"] = condition.status
     raw["type"] = condition.type
     return raw

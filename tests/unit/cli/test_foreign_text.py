@@ -380,9 +380,9 @@ def hostile_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluste
             cluster.put(CONFIG_MAPS, obj)
     cluster.kubescheduler({"a": 2}, status={"conditions": hostile(bad)})
     cluster.put(SCHEDULERS, {"metadata": {"name": "cluster"}, "spec": {"profile": ""}})
-    operator = {"metadata": {"name": names.CLUSTEROPERATOR}, "status": {"conditions": bad}}
-    operator["status"]["versions"] = [{"name": "operator", "version": "v1"}]
-    cluster.put(CLUSTER_OPERATORS, {**operator, "status": hostile(operator["status"])})
+    reported = hostile({"conditions": bad, "versions": [{"name": "operator", "version": "v1"}]})
+    operator = {"metadata": {"name": names.CLUSTEROPERATOR}, "status": reported}
+    cluster.put(CLUSTER_OPERATORS, operator)
     lease = {"name": KUBEADM.operand_lease_name, "namespace": KUBEADM.operand_lease_namespace}
     cluster.put(LEASES, {"metadata": lease, "spec": {"holderIdentity": f"a_{STORED}"}})
     ended = {"terminated": {"exitCode": 1, "message": "first", "reason": "Error"}}
@@ -400,13 +400,13 @@ def hostile_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluste
     node["status"]["conditions"] = [{"type": "Ready", "status": "False", "message": STORED}]
     cluster.put(NODES, node)
     accepted = {"conditions": bad, "image": "i:v1.35.4", "endpoint": "e"}
-    for resource, made in (
+    for resource, own in (
         (SCHEDULER_PROFILES, builders.profile("p")),
         (SCHEDULER_EXTENDERS, builders.extender("e")),
         (SECONDARY_SCHEDULERS, builders.secondary("s")),
         (LOAD_POLICIES, builders.load_policy()),
     ):
-        cluster.put(resource, {**made, "status": hostile(accepted)})
+        cluster.put(resource, {**own, "status": hostile(accepted)})
     event = {"metadata": {"name": "e", "namespace": "default"}, "reason": "r", "message": "m",
              "reportingComponent": "c", "involvedObject": {"kind": "Pod"}}  # fmt: skip
     cluster.put(EVENTS, hostile(event))
