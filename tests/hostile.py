@@ -23,10 +23,13 @@ TEXTS: Final = {
     "surrogate": "a\ud800b",
     "long": "\x1b" * 100_000,
 }
-"""What an API server of Kubernetes stores; of these, only JSON in files has a lone surrogate."""
+"""What Kubernetes stores in fields that it does not validate; a lone surrogate is in files only."""
 
 HOSTILE: Final = "".join(text for name, text in TEXTS.items() if name != "long")
 """All of them in one text."""
+
+STORED: Final = HOSTILE.replace("\ud800", "\ufffd")
+"""The same as an API server stores it."""
 
 _SHOWN_CATEGORIES: Final = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 _INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f]")

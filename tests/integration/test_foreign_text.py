@@ -20,12 +20,11 @@ import yaml
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.diagnostics import unknown_scheduler_names, unmanaged_schedulers
 
-from ..hostile import FORGED, HOSTILE, expect_harmless
+from ..hostile import FORGED, HOSTILE, STORED, expect_harmless
 from .conftest import ApiServer, RefusedError
 from .test_why import Files, pod
 
 NAMESPACE = "foreign-text"
-STORED = HOSTILE.replace("\ud800", "\ufffd")
 SHORT = f"\x1b]0;\x07\x00\r\u202e\n{FORGED[0]}"
 EVENTS_V1 = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
 CORE_EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import itertools
 import json
 import re
@@ -28,6 +29,7 @@ from kube_scheduler_operator.base.foreign_text import one_line
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.commands import uninstall
 from kube_scheduler_operator.cli.lib import follow_rollout
+from kube_scheduler_operator.cli.lib.completion import Completions
 from kube_scheduler_operator.cli.lib.output import VisibleStream, format_table, print_now
 from kube_scheduler_operator.cli.lib.parser import CommandParser
 from kube_scheduler_operator.kube.resource import (
@@ -50,11 +52,10 @@ from kube_scheduler_operator.kube.resource import (
 
 from ... import builders
 from ...customised import customised
-from ...hostile import FORGED, HOSTILE, TEXTS, expect_harmless, poisoned
+from ...hostile import FORGED, HOSTILE, STORED, TEXTS, expect_harmless, poisoned
 from .conftest import Cluster, content, objects, scheduler_pod
 
 MIRROR_POD = Path(__file__).parents[1] / "controlplane/adoption/kubeadm-mirror-pod.json"
-STORED = HOSTILE.replace("\ud800", "\ufffd")
 KUBE_SCHEDULER = "--kube-scheduler"
 IDENTITY = (
     "apiVersion", "kind", "name", "namespace", "uid", "creationTimestamp", "nodeName", "labels",
@@ -91,8 +92,8 @@ ROWS = {
         ("-f", "FILES/workload.yaml", "--repeat", "1"),
         ("--from-files", "FILES/world.json", "-f", "FILES/workload.yaml", "--repeat", "1"),
     ),
-    "rollout watch": Row(("--timeout", "0.2")),
-    "rollout status": Row(("--timeout", "0.2")),
+    "rollout watch": Row(("--timeout", "2")),
+    "rollout status": Row(("--timeout", "2")),
     "rollout undo": Row(("--dry-run",)),
     "rollout approve": Row(("--dry-run",)),
     "pprof": Row(("heap", "-o", "FILES/heap")),
@@ -457,6 +458,26 @@ def test_streams_write_out_what_is_left(capsys: pytest.CaptureFixture[str]) -> N
     printed = capsys.readouterr()
     assert printed.out == "\\u001b[31m\\tä\n"
     assert printed.err.endswith("\\u202e\n\\r")
+
+
+def test_a_guarded_stream_is_no_terminal_that_python_colours() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def fileno(self) -> int:
+            return 1
+
+    stream = VisibleStream(Terminal())
+    assert not stream.isatty()
+    with pytest.raises(io.UnsupportedOperation):
+        stream.fileno()
+
+
+def test_a_choice_of_a_completion_is_one_line() -> None:
+    lines = Completions(((f"x{HOSTILE}", f"y{HOSTILE}"),)).lines()
+    expect_harmless("\n".join(lines).replace("\t", " "))
+    assert [line.count("\t") for line in lines] == [1, 0]
 
 
 def test_a_second_command_of_a_process_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ each is one line, whatever it quotes. JSON and YAML have escapes of their own an
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -20,7 +21,8 @@ from ...schedulerconfig.yaml_text import yaml_text
 class VisibleStream:
     """A text stream that writes out what is not visible, apart from line breaks.
 
-    A command that controls the terminal would have to write to `stream`; none does.
+    Python colours help (3.14) and tracebacks (3.13) on a terminal, so it does not show itself as
+    one. A command that controls the terminal would have to write to `stream`; none does.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -34,6 +36,14 @@ class VisibleStream:
     def writelines(self, lines: Iterable[str]) -> None:
         """Write all of them."""
         self.stream.writelines(map(visible, lines))
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return False
+
+    def fileno(self) -> int:
+        """No file."""
+        raise io.UnsupportedOperation("fileno")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
