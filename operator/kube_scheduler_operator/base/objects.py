@@ -34,3 +34,14 @@ def age(obj: Object) -> tuple[str, str]:
 def label(obj: Object, key: str) -> str:
     """The label `key` of `obj`; empty if it is missing."""
     return str((obj["metadata"].get("labels") or {}).get(key, ""))
+
+
+def controller_of(obj: Object) -> Mapping[str, Any] | None:
+    """The owner that controls an object, such as the ReplicaSet of a Pod; None: no owner does."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def is_controlled_by(obj: Object, uid: str) -> bool:
+    """Whether the object with this uid controls `obj`."""
+    return bool(uid) and (controller_of(obj) or {}).get("uid") == uid

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.json_text import parse_json
-from ..base.objects import Object
+from ..base.objects import Object, is_controlled_by, mapping
 from ..extenders.agent import CONFINEMENT, ManagedAgent, agent_file, container, volumes
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..manifests.templates import canonical_json, render_file
@@ -97,6 +97,21 @@ def _parsed(text: str) -> Mapping[str, Any]:
 def content_of(config_map: Object) -> SecondaryContent:
     """The content of a ConfigMap."""
     return SecondaryContent(config_map.get("data") or {})
+
+
+def is_content(found: Object, scheduler: Object, content_hash: str) -> bool:
+    """Whether this ConfigMap has the content `content_hash` of a SecondaryScheduler.
+
+    The hash has to come from the SecondaryScheduler's status, which only the operator writes.
+    Labels and the name prove nothing: everyone who may write ConfigMaps sets them.
+    """
+    owner, metadata = scheduler["metadata"], found["metadata"]
+    return (
+        metadata["name"] == config_map_name(owner["name"], content_hash)
+        and metadata.get("namespace") == mapping(scheduler.get("spec")).get("namespace")
+        and is_controlled_by(found, str(owner.get("uid") or ""))
+        and content_of(found).hash == content_hash
+    )
 
 
 def make_content(

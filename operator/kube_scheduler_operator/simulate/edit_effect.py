@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import orjson
 
+from ..base.objects import controller_of
 from ..kube.resource import KUBE_SCHEDULERS
 from ..schedulerconfig.feature_gates import Gates
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
 from .kinds import PODS, Object
-from .owners import controller_of
 from .probes import ALL, families_of, probe, probe_profiles, reasons, whole_reason
 from .process import binary_version
 from .run import Run, RunOptions

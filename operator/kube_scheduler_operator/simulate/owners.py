@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..base.objects import controller_of
 from .kinds import CONTROLLERS, PODS, REPLICA_FAILURE, REPLICA_SETS, Object
 from .world import World
 
@@ -35,12 +36,6 @@ class MissingPods:
     count: int
     cause: str
     fix: str
-
-
-def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The controller of an object, such as a pod; None: nothing recreates it."""
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def owner_of(obj: Mapping[str, Any]) -> str:

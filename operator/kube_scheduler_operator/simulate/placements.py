@@ -17,11 +17,12 @@ from typing import Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
+from ..base.objects import controller_of
 from ..schedulerconfig.feature_gates import Gates
 from .configuration import default_configuration, profiles_of
 from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision
 from .kinds import NODES, PODS, STATEFUL_SETS, Object
-from .owners import controller_of, owner_of
+from .owners import owner_of
 from .probes import families_of, probe, probe_profiles, profile_of
 from .process import binary_version
 from .run import Run, RunOptions

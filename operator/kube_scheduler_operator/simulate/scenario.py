@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from ..base.objects import controller_of
 from ..kube.label_selector import matches
 from ..kube.resource import Resource
 from ..kube.store import MIRROR_ANNOTATION
 from .constraints import UNSCHEDULABLE_TAINT
 from .kinds import BUDGETS, CSI_NODES, HOSTNAME, NODES, PODS, RESOURCE_SLICES, Object
-from .owners import controller_of
 from .workloads import DAEMON_SET, SimulatedWorkload, pinned
 from .world import World
 

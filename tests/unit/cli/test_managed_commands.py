@@ -37,12 +37,17 @@ INSTALLED, REFUSED = names.OUTCOME_INSTALLED, names.OUTCOME_REFUSED
 PACKED = {"profile": "HighNodeUtilization"}
 
 
-def _reconciled(spec: dict[str, Any], found: Any = None, **overrides: Any) -> tuple[Any, Any]:
+def _reconciled(
+    spec: dict[str, Any],
+    found: Any = None,
+    namespaces: tuple[str, ...] | None = None,
+    **overrides: Any,
+) -> tuple[Any, Any]:
     """(SecondaryScheduler, ConfigMap) that the operator makes of these settings."""
     snapshot = Snapshot(
         now=datetime(2026, 1, 1, tzinfo=UTC),
         platform=MANAGED,
-        settings=Settings(),
+        settings=Settings(secondary_namespaces=namespaces),
         decision=Decision(Recognition(MANAGED, "EKS", "so it is"), remember=True),
         server_version="v1.35.4-eks-1",
         scheduler=scheduler(**spec),
@@ -66,12 +71,18 @@ def _reconciled(spec: dict[str, Any], found: Any = None, **overrides: Any) -> tu
 class Managed:
     """A managed scheduler that ran each of these settings, oldest first."""
 
-    def __init__(self, cluster: Cluster, *settings: dict[str, Any], **outcomes: str) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *settings: dict[str, Any],
+        namespaces: tuple[str, ...] | None = None,
+        **outcomes: str,
+    ) -> None:
         self.cluster, self.hashes = cluster, []
         history: list[dict[str, Any]] = []
         found = None
         for number, spec in enumerate(settings):
-            found, config_map = _reconciled(spec)
+            found, config_map = _reconciled(spec, namespaces=namespaces)
             content_hash = config_map["metadata"]["labels"][names.CONFIG_HASH_LABEL]
             outcome = outcomes.get(f"_{number}", INSTALLED)
             if outcome != REFUSED:
@@ -266,3 +277,23 @@ async def test_a_secondary_scheduler_has_a_history_on_every_platform(cluster: Cl
     assert managed.hashes[0] in done.out
     done = await cluster.run("history", "--scheduler", "other")
     assert 'SecondaryScheduler "other" does not exist' in done.err
+
+
+FORGED = '{"scheduler": {"profile": "NoScoring"}, "kubescheduler": {}}'
+
+
+async def test_undo_writes_no_settings_that_another_client_recorded(cluster: Cluster) -> None:
+    """The hash of a content covers its data, not its annotations."""
+    managed = Managed(cluster, {}, PACKED, namespaces=("schedulers",))
+    undo = ("rollout", "undo", "--to-revision", managed.hashes[0], "--dry-run")
+    assert (await managed.run(*undo)).code == 0
+    name = f"{NAME}-config-{managed.hashes[0]}"
+    found = cluster.api.objects[CONFIG_MAPS]["schedulers", name]
+    notes = {names.ACCEPTED_SETTINGS_ANNOTATION: FORGED}
+    cluster.put(CONFIG_MAPS, {**found, "metadata": {**found["metadata"], "annotations": notes}})
+    done = await managed.run(*undo)
+    assert done.code == 1
+    assert (
+        f"the settings that are recorded for configuration {managed.hashes[0]} lead to another one"
+        in done.err
+    )

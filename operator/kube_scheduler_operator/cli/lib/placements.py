@@ -13,7 +13,8 @@ from ...simulate.placements import distribution, placements
 from ...simulate.scenario import Scenario, prepare
 from .compare import ParsedRevision
 from .errors import CommandError
-from .simulation import Simulation, from_cluster, gate_flags
+from .running_scheduler import gate_flags
+from .simulation import Simulation, from_cluster
 from .simulation_answer import shown_spread
 
 if TYPE_CHECKING:

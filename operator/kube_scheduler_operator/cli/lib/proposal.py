@@ -56,14 +56,14 @@ from ...schedulerconfig.schema import DEFAULT_SCHEDULER, KIND
 from ...schedulerconfig.validation import Target, validate_config
 from ...schedulerconfig.versions import Version
 from ...secondary.compose import CONNECTION, RESERVED, SETTINGS
-from ...secondary.content import content_of
+from ...secondary.content import config_map_name, content_of, is_content
 from ...secondary.desired import OperandDefaults, desired_scheduler
 from ...secondary.request import DEFAULT_RESOURCES
 from .compare import ParsedRevision, gates_of, parse_revision
 from .errors import CommandError
 from .input_files import display_name, read_documents
 from .objects import find_object, list_by_name
-from .scheduler_contents import parse_content
+from .scheduler_contents import parse_content, running_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ async def proposed_secondary(
     """
     name = objects.scheduler
     found = await find_object(api, ObjectRef(kinds.SECONDARY_SCHEDULERS, None, name))
-    running = str(((found or {}).get("status") or {}).get("configHash") or "")
+    running = running_hash(found or {})
     if found is None or not running:
         raise CommandError(
             f'SecondaryScheduler "{name}" is not deployed yet, so there is nothing to compare '
@@ -315,7 +315,7 @@ async def proposed_managed(
     extenders = _over(await list_by_name(api, kinds.SCHEDULER_EXTENDERS), objects.extenders) or ()
     moved = redirected({name_of(one): dict(one) for one in profiles}, name, DEFAULT_SCHEDULER)
     called = redirected({name_of(one): dict(one) for one in extenders}, name)
-    running = str((scheduler.get("status") or {}).get("configHash") or "")
+    running = running_hash(scheduler)
     config_map = await _config_map(api, scheduler, running)
     operand = OperandDefaults(image, agent_image=_agent_image(config_map))
     attached = _Attached(tuple((moved or {}).values()), tuple((called or {}).values()), objects)
@@ -324,10 +324,15 @@ async def proposed_managed(
 
 async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
     name, namespace = scheduler["metadata"]["name"], str(scheduler["spec"]["namespace"])
-    ref = ObjectRef(kinds.CONFIG_MAPS, namespace, f"{name}-config-{content_hash}")
+    ref = ObjectRef(kinds.CONFIG_MAPS, namespace, config_map_name(name, content_hash))
     found = await find_object(api, ref)
     if found is None:
         raise CommandError(f"{ref} does not exist; the operator creates it again, so retry later")
+    if not is_content(found, scheduler, content_hash):
+        raise CommandError(
+            f"{ref} does not have the content that the status of SecondaryScheduler {name} names: "
+            "another client changed it; delete it, and the operator creates it again"
+        )
     return found
 
 

@@ -7,19 +7,19 @@ content has no number: it is identified by the hash in the name of its ConfigMap
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ...base import names
-from ...base.objects import annotation, label, mapping
+from ...base.objects import annotation, mapping
 from ...base.platform import Platform
 from ...controlplane.managed_scheduler import is_ours
 from ...controlplane.revision.content import RevisionContent
 from ...controlplane.revision.inputs import RecordedInputs, read_inputs
 from ...kube.api import Api, Object
 from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS, ObjectRef
-from ...secondary.content import SecondaryContent, content_of
+from ...secondary.content import SecondaryContent, content_of, is_content
 from ...secondary.history import HistoryEntry
 from ...secondary.history import read as read_history
 from .compare import ParsedRevision, parse_revision
@@ -90,21 +90,35 @@ async def _all(api: Api) -> Mapping[str, Object]:
 
 async def read_contents(api: Api, scheduler: Object) -> tuple[Content, ...]:
     """The contents in its history, newest first."""
-    name = str(scheduler["metadata"]["name"])
+    entries = read_history(scheduler)
+    found = await read_config_maps(api, scheduler, [entry.hash for entry in entries])
+    running = running_hash(scheduler)
+    return tuple(_content(entry, running, found.get(entry.hash)) for entry in entries)
+
+
+def running_hash(scheduler: Mapping[str, Any]) -> str:
+    """The hash of the content that runs, as the operator reports it; empty: it runs none yet."""
+    return str(mapping(scheduler.get("status")).get("configHash") or "")
+
+
+async def read_config_maps(
+    api: Api, scheduler: Mapping[str, Any], hashes: Collection[str]
+) -> dict[str, Object]:
+    """The ConfigMaps of these contents, by hash; `hashes` are from its status."""
+    name, namespace = str(scheduler["metadata"]["name"]), str(scheduler["spec"]["namespace"])
     selector = f"{names.SECONDARY_LABEL}={name}"
-    found = await api.list(
-        CONFIG_MAPS, str(scheduler["spec"]["namespace"]), label_selector=selector
-    )
-    config_maps = {label(obj, names.CONFIG_HASH_LABEL): obj for obj in found.items}
-    running = str(mapping(scheduler.get("status")).get("configHash") or "")
-    return tuple(
-        _content(entry, running, config_maps.get(entry.hash)) for entry in read_history(scheduler)
-    )
+    listed = await api.list(CONFIG_MAPS, namespace, label_selector=selector)
+    return {
+        content_hash: obj
+        for obj in listed.items
+        for content_hash in hashes
+        if is_content(obj, scheduler, content_hash)
+    }
 
 
 def _content(entry: HistoryEntry, running: str, config_map: Object | None) -> Content:
     runs = entry.hash == running
-    if config_map is None or content_of(config_map).hash != entry.hash:
+    if config_map is None:
         return Content(entry, runs, None)
     inputs = read_inputs(annotation(config_map, names.ACCEPTED_SETTINGS_ANNOTATION))
     return Content(entry, runs, parse_content(content_of(config_map)), inputs)

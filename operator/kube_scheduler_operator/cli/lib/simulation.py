@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ...base import names
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import CONFIG_MAPS, LOAD_POLICIES, SCHEDULER_EXTENDERS
+from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
 from ...schedulerconfig.feature_gates import FLAG_PREFIX
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import read
 from .connection import run_connected
 from .errors import CommandError, UsageError, print_error
 from .input_files import display_name, read_bytes
+from .running_scheduler import RunningConfiguration, running_scheduler
 from .where_to_run import Place, add_where_flags, place_of_cluster, place_of_files
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ...simulate.questions import Question, Simulator
     from ...simulate.run import RunOptions
     from ...simulate.world import World
-    from .compare import ParsedRevision
-    from .in_cluster import Operand
 
 T = TypeVar("T")
 
@@ -256,20 +254,19 @@ async def from_cluster(
     """
     from ...simulate.read_cluster import read_cluster
 
-    notes: list[str] = []
-    config: Mapping[str, Any] | None = None
-    flags: Sequence[str] = ()
-    operand: Operand | None = None
-    if args.config is None:
-        running = await running_configuration(api, platform, scheduler_name, notes)
-        config, flags, operand = running
-    elif not args.kube_scheduler and not args.local:
-        _, _, operand = await running_configuration(api, platform, scheduler_name, [])
+    running = RunningConfiguration()
+    if args.config is None or not (args.kube_scheduler or args.local):
+        running = await running_scheduler(api, platform, scheduler_name)
+    notes = list(running.doubts)
+    if args.config is None and running.unknown:
+        notes.append(running.unknown)
     own = await _own_objects(api)
     world = await read_cluster(api, annotations=bool(own.extenders))
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
-    chosen = configuration_file(args.config) if args.config is not None else config
-    place = await place_of_cluster(api, platform, args, world, chosen, operand, notes)
+    given = args.config is not None
+    chosen = configuration_file(args.config) if given else running.config
+    place = await place_of_cluster(api, platform, args, world, chosen, running.operand, notes)
+    flags = () if given else running.flags
     return _simulation(args, world, chosen, flags, notes, place, own)
 
 
@@ -283,68 +280,6 @@ async def _own_objects(api: ApiClient) -> OwnObjects:
     except KubeError as error:
         return OwnObjects(error=str(error))
     return OwnObjects(extenders, load_policies)
-
-
-async def running_configuration(
-    api: ApiClient, platform: Platform, scheduler_name: str | None, notes: list[str]
-) -> tuple[Mapping[str, Any] | None, Sequence[str], Operand | None]:
-    """(configuration, flags, image) of the scheduler that serves this name; None: not known."""
-    from .compare import parse_revision, profiles_of
-    from .objects import get_kubescheduler
-    from .revisions import find_running_revision, list_revisions, nodes_by_revision
-
-    config: Mapping[str, Any] | None = None
-    flags: Sequence[str] = ()
-    operand: Operand | None = None
-    try:
-        nodes = nodes_by_revision(await get_kubescheduler(api))
-        revision = find_running_revision(await list_revisions(api, platform), nodes)
-    except (KubeError, CommandError) as error:
-        unknown = (
-            f"the scheduler's configuration is not known, so it runs with its defaults: {error}"
-        )
-    else:
-        unknown = ""
-        made = parse_revision(revision.content)
-        config = made.config
-        flags = gate_flags(made)
-        operand = _operand(made, platform)
-    if scheduler_name is None or scheduler_name not in (profiles_of(config or {}) or {}):
-        for secondary in await _secondary_contents(api):
-            if scheduler_name in (profiles_of(secondary.config) or {}):
-                return secondary.config, (), _operand(secondary, platform)
-    if unknown:
-        notes.append(unknown)
-    return config, flags, operand
-
-
-def gate_flags(content: ParsedRevision) -> list[str]:
-    """The flags that matter to a simulation."""
-    return [flag for flag in content.arguments if flag.startswith(FLAG_PREFIX)]
-
-
-def _operand(content: ParsedRevision, platform: Platform) -> Operand | None:
-    from .in_cluster import Operand
-
-    containers = (content.pod.get("spec") or {}).get("containers") or ()
-    own: Mapping[str, Any] = next(
-        (each for each in containers if each.get("name") == names.OPERAND), {}
-    )
-    command = own.get("command") or platform.operand_command
-    return Operand(content.image, tuple(command)) if content.image else None
-
-
-async def _secondary_contents(api: ApiClient) -> list[ParsedRevision]:
-    """What secondary schedulers run, newest first."""
-    from ...secondary.content import content_of
-    from .scheduler_contents import parse_content
-
-    try:
-        found = (await api.list(CONFIG_MAPS, label_selector=names.SECONDARY_LABEL)).items
-    except KubeError:
-        return []
-    found.sort(key=lambda obj: str(obj["metadata"].get("creationTimestamp")), reverse=True)
-    return [parse_content(content_of(config_map)) for config_map in found]
 
 
 def _simulation(

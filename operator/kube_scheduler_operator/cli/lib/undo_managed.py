@@ -43,6 +43,7 @@ async def plan_managed_undo(
     image = readable(running_content(contents)).image
     after = await proposed_managed(api, snapshot.platform, objects, scheduler, image)
     left = () if target.parsed is None else changes(target.parsed, after)
+    _refuse_unproved(snapshot, scheduler, target, left)
     return Undo(
         f"configuration {target.hash}",
         None if new_scheduler == snapshot.scheduler else new_scheduler,
@@ -52,6 +53,26 @@ async def plan_managed_undo(
         others="The image follows the API server's version; SchedulerProfiles, SchedulerExtenders "
         "and the operator's version cause other differences.",
     )
+
+
+def _refuse_unproved(
+    snapshot: Snapshot, scheduler: Object, target: Content, left: Sequence[str]
+) -> None:
+    """The hash of a content does not cover the recorded settings: they have to lead to it.
+
+    Where only the operator and administrators write ConfigMaps, they are the operator's own record.
+
+    Raises:
+        CommandError: they do not.
+    """
+    namespace = str(scheduler["spec"]["namespace"])
+    others = [change for change in left if not change.startswith("image: ")]
+    if others and namespace != snapshot.platform.target_namespace:
+        raise CommandError(
+            f"the settings that are recorded for configuration {target.hash} lead to another one "
+            f"({others[0]}), and other clients may write the record in namespace {namespace}; see "
+            f"`kubectl scheduler diff {target.hash}` and edit Scheduler and KubeScheduler manually"
+        )
 
 
 def _target(snapshot: Snapshot, contents: Sequence[Content], chosen: str | None) -> Content:

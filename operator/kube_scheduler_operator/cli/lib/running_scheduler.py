@@ -1,0 +1,154 @@
+"""What a scheduler of the cluster runs, from objects that no tenant can write.
+
+A simulation starts the image and the command found here, in the namespace of the operator. They
+come from the revisions in that namespace, or from the status of a SecondaryScheduler. A label
+proves nothing: everyone who may write an object sets its labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...base import names
+from ...base.objects import age, mapping
+from ...base.platform import Platform
+from ...kube.api import Api, Object
+from ...kube.errors import KubeError, NotFound
+from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS, ObjectRef
+from ...schedulerconfig.feature_gates import FLAG_PREFIX
+from ...secondary.content import config_map_name, content_of
+from .compare import ParsedRevision, parse_revision, profiles_of
+from .errors import CommandError, error_message
+from .objects import get_kubescheduler
+from .revisions import find_running_revision, list_revisions, nodes_by_revision
+from .scheduler_contents import parse_content, read_config_maps, running_hash
+
+if TYPE_CHECKING:
+    from .in_cluster import Operand
+
+
+@dataclass(frozen=True, slots=True)
+class RunningConfiguration:
+    """What a scheduler runs.
+
+    Attributes:
+        config: its KubeSchedulerConfiguration; None: not known.
+        flags: its flags that matter to a simulation.
+        operand: its image and command; None: not known.
+        unknown: why its configuration is not known; empty: it is.
+        doubts: what was observed that cannot be its configuration, image or command.
+    """
+
+    config: Mapping[str, Any] | None = None
+    flags: Sequence[str] = ()
+    operand: Operand | None = None
+    unknown: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+async def running_scheduler(
+    api: Api, platform: Platform, scheduler_name: str | None
+) -> RunningConfiguration:
+    """What the scheduler runs that serves this name; the control plane's if none does."""
+    own = await _of_control_plane(api, platform)
+    if scheduler_name is None or scheduler_name in (profiles_of(own.config or {}) or {}):
+        return own
+    try:
+        listed = (await api.list(SECONDARY_SCHEDULERS)).items
+        for obj in sorted(listed, key=age):  # the older one keeps a name that two claim
+            if scheduler_name in _served_names(obj):
+                return await _of_secondary(api, platform, obj, own)
+    except NotFound:  # the kind is not installed
+        return own
+    except KubeError as error:
+        problem = f"SecondarySchedulers are left out: {error_message(error)}"
+        return replace(own, doubts=(problem,))
+    return own
+
+
+def gate_flags(content: ParsedRevision) -> list[str]:
+    """The flags that matter to a simulation."""
+    return [flag for flag in content.arguments if flag.startswith(FLAG_PREFIX)]
+
+
+async def _of_control_plane(api: Api, platform: Platform) -> RunningConfiguration:
+    try:
+        nodes = nodes_by_revision(await get_kubescheduler(api))
+        revision = find_running_revision(await list_revisions(api, platform), nodes)
+    except (KubeError, CommandError) as error:
+        return RunningConfiguration(
+            unknown="the scheduler's configuration is not known, so it runs with its defaults: "
+            f"{error}"
+        )
+    made = parse_revision(revision.content)
+    command = _command(made) or platform.operand_command
+    return RunningConfiguration(made.config, gate_flags(made), _operand(made.image, command))
+
+
+# --- SecondarySchedulers ------------------------------------------------------------------------
+
+
+def _served_names(scheduler: Object) -> Iterator[str]:
+    """The schedulerNames that the operator reports for a SecondaryScheduler."""
+    for profile in mapping(scheduler.get("status")).get("profiles") or ():
+        yield str(mapping(profile).get("schedulerName") or "")
+
+
+async def _of_secondary(
+    api: Api, platform: Platform, scheduler: Object, own: RunningConfiguration
+) -> RunningConfiguration:
+    """What a SecondaryScheduler runs; its operand is that of `own` if it cannot be verified."""
+    name, content_hash = str(scheduler["metadata"]["name"]), running_hash(scheduler)
+    found = await read_config_maps(api, scheduler, [content_hash])
+    if content_hash not in found:
+        namespace = str(scheduler["spec"]["namespace"])
+        ref = ObjectRef(CONFIG_MAPS, namespace, config_map_name(name, content_hash))
+        doubt = (
+            f"the configuration of SecondaryScheduler {name} is not known: there is no {ref} with "
+            "the owner and the content that its status names"
+        )
+        return replace(own, doubts=(doubt,))
+    content = parse_content(content_of(found[content_hash]))
+    if problem := _operand_problem(scheduler, content, platform):
+        doubt = f"the image of SecondaryScheduler {name} is not started: {problem}"
+        return RunningConfiguration(content.config, (), own.operand, doubts=(doubt,))
+    return RunningConfiguration(content.config, (), _operand(content.image, _command(content)))
+
+
+def _operand_problem(scheduler: Object, content: ParsedRevision, platform: Platform) -> str:
+    """Why this content does not show the image and command that run; empty: it does.
+
+    The hash that the status has is short enough for a search for another content with it, so image
+    and command have to agree with what administrators and the operator wrote as well.
+    """
+    spec, status = mapping(scheduler.get("spec")), mapping(scheduler.get("status"))
+    if not content.image or content.image != status.get("image"):
+        return (
+            f'its content has the image "{content.image}", but status.image is '
+            f'"{status.get("image") or ""}"'
+        )
+    wanted = tuple(map(str, spec.get("command") or ()))
+    allowed = (wanted,) if wanted else ((names.OPERAND,), platform.operand_command)
+    if _command(content) not in allowed:
+        return (
+            f'its content has the command "{" ".join(_command(content))}", but spec.command is '
+            f'"{" ".join(allowed[0])}"'
+        )
+    return ""
+
+
+def _operand(image: str, command: Sequence[str]) -> Operand | None:
+    from .in_cluster import Operand
+
+    return Operand(image, tuple(command)) if image else None
+
+
+def _command(content: ParsedRevision) -> tuple[str, ...]:
+    """The command of kube-scheduler's container."""
+    containers = mapping(content.pod.get("spec")).get("containers") or ()
+    own: Mapping[str, Any] = next(
+        (each for each in containers if each.get("name") == names.OPERAND), {}
+    )
+    return tuple(map(str, own.get("command") or ()))
