@@ -63,8 +63,12 @@ async def relay(request: web.Request, port: int) -> web.StreamResponse:
                 writer.write(message.data[1:])
     finally:  # also if the test ends before the command has closed the connection
         writer.close()
-        with suppress(ConnectionError):
-            await task
+        try:
+            with suppress(ConnectionError):
+                await task
+        finally:
+            if request.transport is not None:  # the client that has gone reads no more
+                request.transport.abort()
     return socket
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from ...base import names
+from ...base.objects import label
 from ...base.platform import Platform
 from ...controlplane.revision.history import Revision
 from ...kube.api import Object
@@ -25,7 +26,6 @@ from ...kube.resource import (
     CLUSTER_ROLES,
     KUBE_SCHEDULERS,
     LEASES,
-    PODS,
     SERVICE_ACCOUNTS,
     ObjectRef,
 )
@@ -43,6 +43,7 @@ from ..lib.operands import find_leader, list_operand_pods, operand_on
 from ..lib.output import print_remark
 from ..lib.revisions import list_revisions
 from ..lib.scheduler_contents import find_scheduler, read_contents, readable, running_content
+from ..lib.scheduler_pods import list_scheduler_pods
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -260,8 +261,11 @@ async def _pod_of(
 ) -> Object | None:
     """The Pod that schedules, or the one on `node`, if it runs that content."""
     name, namespace = str(scheduler["metadata"]["name"]), str(scheduler["spec"]["namespace"])
-    selector = f"{names.SECONDARY_LABEL}={name},{names.CONFIG_HASH_LABEL}={content_hash}"
-    pods = (await api.list(PODS, namespace, label_selector=selector)).items
+    pods = [
+        pod
+        for pod in await list_scheduler_pods(api, scheduler)
+        if label(pod, names.CONFIG_HASH_LABEL) == content_hash
+    ]
     if node:
         found = [pod for pod in pods if pod["spec"].get("nodeName") == node]
         if not found:

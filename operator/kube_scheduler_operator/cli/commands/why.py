@@ -15,7 +15,13 @@ from ...kube.errors import KubeError
 from ...kube.resource import PODS, ObjectRef, Resource
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, UsageError, error_message, print_error
-from ..lib.extender_decisions import RememberedDecisions, remembered, remembered_at
+from ..lib.extender_decisions import (
+    RememberedDecisions,
+    documents,
+    remembered,
+    remembered_at,
+    simulated_answers,
+)
 from ..lib.extender_decisions import lines as remembered_lines
 from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag
 from ..lib.missing_output import missing_document, missing_lines
@@ -173,12 +179,12 @@ async def _explain(
         return _without_pod(simulation.world, reference, missing, args)
     found = await simulation.ask(explain, pod=pod)
     agents = agents or RememberedDecisions()
-    simulated = [("simulated now", answer) for answer in found.extenders.values()]
+    simulated, problems = simulated_answers(found.extenders, found.pod)
     answers = agents.answers or simulated
-    notes = [*simulation.notes, *found.notes, *agents.notes]
+    notes = [*simulation.notes, *found.notes, *agents.notes, *problems]
     document = {
         **to_document(found),
-        "answers": [{"from": source, **answer} for source, answer in answers],
+        "answers": documents(answers),
         "missing": [missing_document(each) for each in missing],
         "notes": notes,
     }

@@ -1,48 +1,64 @@
 """What agents of SchedulerExtenders remember of their decisions about a pod.
 
 Every agent remembers its decisions for the latest pods. Agents listen on loopback only, so they are
-queried through the API server, as with `kubectl port-forward`.
+queried through the API server, as with `kubectl port-forward`. An agent may be of another version,
+broken or forged: its answer is bounded in size and time, and decoded before it is used.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
-import json
-import urllib.error
-import urllib.request
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
-from ...base import names
 from ...base.platform import Platform
-from ...kube.api import Object
-from ...kube.errors import KubeError, NotFound
-from ...kube.resource import PODS, SCHEDULER_EXTENDERS
+from ...kube.errors import KubeError
+from .agent_answer import (
+    AgentAnswer,
+    AgentDecisions,
+    AnswerError,
+    DetailRow,
+    FilterDecision,
+    PrioritizeDecision,
+    ScoredNode,
+    read_agent_answer,
+)
+from .agent_endpoints import AgentEndpoint, find_agents
+from .bounded_json import read_bounded_json
+from .daemon_threads import in_daemon_threads
 from .errors import CommandError
 from .output import format_table
-from .port_forward import Tunnel
+from .port_forward import ResponseLimit, Tunnel, load_client
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
+    from ...kube.credentials import Access
+
+T = TypeVar("T")
 
 _SECONDS: Final = 10.0
+"""The time for the answers of all agents together."""
+_CLOSING: Final = 0.5
+"""The part of it in which a connection is closed that has not ended."""
+_CHUNK: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class AgentEndpoint:
-    """The port of a pod at which an agent can be queried."""
+class _AnswerLimit:
+    """The largest answer: bytes, and values as JSON."""
 
-    extender: str
-    namespace: str
-    pod: str
-    node: str
-    port: int
+    size: int
+    values: int
 
-    def __str__(self) -> str:
-        return f"{self.extender} in pod {self.namespace}/{self.pod} on {self.node}"
+
+_DECISIONS: Final = _AnswerLimit(4 * 2**20, 250_000)
+"""Ten times the decisions of an agent about 5,000 nodes."""
+_DETAILS: Final = _AnswerLimit(16 * 2**20, 1_000_000)
+"""With the current inputs of its policies, 250 bytes for each policy and node."""
 
 
 @dataclass(slots=True)
@@ -56,14 +72,14 @@ class RememberedDecisions:
         notes: problems of single agents.
     """
 
-    answers: list[tuple[str, Any]] = field(default_factory=list)
+    answers: list[tuple[str, AgentAnswer]] = field(default_factory=list)
     queried: list[str] = field(default_factory=list)
     problem: str = ""
     notes: list[str] = field(default_factory=list)
 
     def document(self) -> list[dict[str, Any]]:
         """As JSON."""
-        return [{"from": agent, **answer} for agent, answer in self.answers]
+        return documents(self.answers)
 
     def missing(self, key: str) -> str:
         """Why there is no answer about the pod."""
@@ -73,15 +89,22 @@ class RememberedDecisions:
         )
 
 
+def documents(answers: Sequence[tuple[str, AgentAnswer]]) -> list[dict[str, Any]]:
+    """Answers and where they are from, as JSON."""
+    return [{"from": source, **answer.document()} for source, answer in answers]
+
+
 async def remembered(
     api: ApiClient, platform: Platform, key: str, *, details: bool
 ) -> RememberedDecisions:
     """What the agents of the cluster remember about a pod (namespace/name)."""
     found = RememberedDecisions()
     try:
-        agents = await _agents(api, platform)
-        found.queried = list(map(str, agents))
-        found.answers, found.notes = await _query_all(api, agents, key, details=details)
+        located = await find_agents(api, platform)
+        found.queried = list(map(str, located.agents))
+        found.notes += located.notes
+        found.answers, problems = await _query_all(api, located.agents, key, details=details)
+        found.notes += problems
     except (CommandError, KubeError) as error:
         found.problem = str(error)
     return found
@@ -91,186 +114,211 @@ def remembered_at(url: str, key: str, *, details: bool) -> RememberedDecisions:
     """What the extender at a URL remembers.
 
     Raises:
-        CommandError: it does not respond.
+        CommandError: it does not respond, or its answer is not valid.
     """
-    answer = _query_url(url, key, details=details)
+    answer = asyncio.run(_query_url(url, key, details=details))
     return RememberedDecisions([] if answer is None else [(url, answer)], [url])
+
+
+def simulated_answers(
+    extenders: Mapping[str, Any], key: str
+) -> tuple[list[tuple[str, AgentAnswer]], list[str]]:
+    """What extenders decided in a simulation, and the problems of those that are not valid."""
+    found: list[tuple[str, AgentAnswer]] = []
+    problems = []
+    for name, answer in extenders.items():
+        try:
+            found.append(("simulated now", read_agent_answer(answer, key)))
+        except AnswerError as error:
+            problems.append(f"extender {name} in the simulation: its answer is not valid: {error}")
+    return found, problems
 
 
 # --- queries ------------------------------------------------------------------------------------
 
 
-async def _agents(api: ApiClient, platform: Platform) -> list[AgentEndpoint]:
-    """All running agents."""
-    try:
-        extenders = (await api.list(SCHEDULER_EXTENDERS)).items
-    except NotFound as error:
-        raise CommandError(
-            "the kind SchedulerExtender is not installed: install its CRD, or query an extender "
-            "with --url"
-        ) from error
-    if not any((obj.get("spec") or {}).get("agent") for obj in extenders):
-        raise CommandError(
-            "no SchedulerExtender has an agent (spec.agent), so there are no decisions to "
-            "show; the scheduler's own reasons are in the Pod's events: kubectl describe pod"
-        )
-    own = await api.list(PODS, platform.target_namespace, label_selector=f"app={names.EXTENDER}")
-    secondary = await api.list(PODS, label_selector=f"app={names.SECONDARY}")
-    found = list(agents_in(extenders, [*own.items, *secondary.items]))
-    if not found:
-        raise CommandError(
-            "no agent is running; see its condition Available: kubectl get schedulerextenders"
-        )
-    return found
-
-
-def agents_in(extenders: Iterable[Object], pods: Iterable[Object]) -> Iterator[AgentEndpoint]:
-    """The agents in these pods, by containers `extender-NAME`; the extenders have their ports."""
-    ports = {
-        obj["metadata"]["name"]: port
-        for obj in extenders
-        if (port := ((obj.get("status") or {}).get("agent") or {}).get("port"))
-    }
-    for pod in pods:
-        if (pod.get("status") or {}).get("phase") != "Running":
-            continue
-        metadata, spec = pod["metadata"], pod["spec"]
-        for container in spec.get("containers") or ():
-            prefix, _, name = container["name"].partition("extender-")
-            if not prefix and name in ports:
-                yield AgentEndpoint(
-                    name,
-                    metadata["namespace"],
-                    metadata["name"],
-                    spec.get("nodeName") or "",
-                    int(ports[name]),
-                )
-
-
 async def _query_all(
     api: ApiClient, agents: Sequence[AgentEndpoint], key: str, *, details: bool
-) -> tuple[list[tuple[str, Any]], list[str]]:
+) -> tuple[list[tuple[str, AgentAnswer]], list[str]]:
     """The answers of agents that remember the pod, and the problems of others.
 
     Raises:
         CommandError: no agent could be queried.
     """
     access = await api.credentials.access()
-
-    def query(agent: AgentEndpoint) -> Any:
-        tunnel = Tunnel(access, agent.namespace, agent.pod, agent.port, tls=False)
-        return _fetch(tunnel.fetch, key, details=details)
-
-    queries = (asyncio.to_thread(query, agent) for agent in agents)
-    answers = await asyncio.gather(*queries, return_exceptions=True)
-    found: list[tuple[str, Any]] = []
+    await asyncio.to_thread(load_client)
+    end = time.monotonic() + _SECONDS - _CLOSING
+    queries = [partial(_query, access, agent, key, end, details=details) for agent in agents]
+    found: list[tuple[str, AgentAnswer]] = []
     problems = []
-    for agent, answer in zip(agents, answers, strict=True):
-        if isinstance(answer, CommandError):
-            problems.append(f"{agent}: {answer}")
-        elif isinstance(answer, BaseException):
-            raise answer
-        elif answer is not None:
-            found.append((str(agent), answer))
+    for agent, answer in zip(agents, await in_daemon_threads(queries, _SECONDS), strict=True):
+        if isinstance(answer, Exception):
+            problems.append(f"{agent}: {answer or type(answer).__name__}")
+        elif answer is None:
+            problems.append(f"{agent}: there was no complete response within {_SECONDS:g} s")
+        elif answer:
+            found.append((str(agent), answer[0]))
     if problems and not found:
         raise CommandError("; ".join(problems))
     return found, problems
 
 
-def _fetch(fetch: Any, key: str, *, details: bool) -> Any:
-    target = io.BytesIO()
-    status = fetch(_path(key, details=details), "", _SECONDS, target)
+def _query(
+    access: Access, agent: AgentEndpoint, key: str, end: float, *, details: bool
+) -> tuple[AgentAnswer, ...]:
+    """The answer of an agent until `end`; none if it does not remember the pod.
+
+    Raises:
+        CommandError: it does not respond, or its answer is not valid.
+    """
+    left = end - time.monotonic()
+    if left <= 0:
+        raise CommandError(f"it was not queried within {_SECONDS:g} s, because others are slow")
+    limit = _DETAILS if details else _DECISIONS
+    tunnel = Tunnel(access, agent.namespace, agent.pod, agent.port, tls=False)
+    status, text = tunnel.read(_path(key, details=details), ResponseLimit(limit.size, left))
     if status == 404:
-        return None
+        return ()
     if status != 200:
         raise CommandError(f"the agent responded with status {status}")
-    return json.loads(target.getvalue())
+    return (_decoded(text, key, limit),)
+
+
+def _decoded(text: bytes, key: str, limit: _AnswerLimit) -> AgentAnswer:
+    try:
+        document = read_bounded_json(text, limit_bytes=limit.size, limit_values=limit.values)
+        return read_agent_answer(document, key)
+    except ValueError as error:  # an AnswerError as well
+        raise CommandError(f"its answer is not valid: {error}") from None
 
 
 def _path(key: str, *, details: bool) -> str:
     return "/explain?" + urlencode({"pod": key, **({"details": "1"} if details else {})})
 
 
-def _query_url(url: str, key: str, *, details: bool) -> Any:
+async def _query_url(url: str, key: str, *, details: bool) -> AgentAnswer | None:
+    import aiohttp
+
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"--url {url!r} is not a URL such as http://HOST:PORT")
+    limit = _DETAILS if details else _DECISIONS
+    path = url.rstrip("/") + _path(key, details=details)
     try:
-        path = url.rstrip("/") + _path(key, details=details)
-        with urllib.request.urlopen(path, timeout=_SECONDS) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        if error.code == 404:
-            return None
-        raise CommandError(f"{url} responded with status {error.code}") from error
-    except (OSError, ValueError) as error:
+        status, text = await _get(path, ResponseLimit(limit.size, _SECONDS))
+    except TimeoutError:
+        raise CommandError(f"{url} does not respond completely within {_SECONDS:g} s") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
         raise CommandError(f"{url} does not respond: {error}") from error
+    if status == 404:
+        return None
+    if status != 200:
+        raise CommandError(f"{url} responded with status {status}")
+    if len(text) > limit.size:
+        raise CommandError(f"the response of {url} has more than {limit.size} bytes")
+    try:
+        return _decoded(text, key, limit)
+    except CommandError as error:
+        raise CommandError(f"{url}: {error}") from None
+
+
+async def _get(url: str, limit: ResponseLimit) -> tuple[int, bytes]:
+    """The status and, if it is 200, the body, or its beginning if it is larger than the limit."""
+    import aiohttp
+    from yarl import URL
+
+    content = bytearray()
+    async with (
+        aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=limit.seconds),
+            headers={"Accept-Encoding": "identity"},
+            auto_decompress=False,
+            trust_env=True,
+        ) as session,
+        session.get(URL(url, encoded=True)) as response,
+    ):
+        if response.status == 200:
+            async for chunk in response.content.iter_chunked(_CHUNK):
+                content += chunk
+                if len(content) > limit.size:
+                    break
+        return response.status, bytes(content)
 
 
 # --- output -------------------------------------------------------------------------------------
 
 
-def lines(answers: Sequence[tuple[str, Any]], most: int) -> Iterator[str]:
+def lines(answers: Sequence[tuple[str, AgentAnswer]], most: int) -> Iterator[str]:
     """The text output, with at most `most` nodes in a table (0: all)."""
     for name, answer in answers:
-        for agent in answer.get("agents") or ():
-            yield ""
-            yield f"Extender {agent['agent']} ({name})"
-            yield from _filter(agent.get("filter"), most)
-            yield from _prioritize(agent.get("prioritize"), most)
-        for agent, policies in (answer.get("now") or {}).items():
+        for agent in answer.agents:
+            yield from _agent(agent, name, most)
+        for called, policies in (answer.now or {}).items():
             for policy, rows in policies.items():
                 yield ""
-                yield f"Current input of {policy} in {agent}"
+                yield f"Current input of {policy} in {called}"
                 yield from _details(rows, most)
 
 
-def _filter(decision: Mapping[str, Any] | None, most: int) -> Iterator[str]:
-    if decision is None:
-        return
-    rejected = decision["rejected"]
-    yield f"  filter at {decision['at']}: {len(rejected)} of {decision['nodes']} nodes rejected"
+def _agent(agent: AgentDecisions, name: str, most: int) -> Iterator[str]:
+    yield ""
+    yield f"Extender {agent.agent} ({name})"
+    if agent.filter is not None:
+        yield from _filter(agent.filter, most)
+    if agent.prioritize is not None:
+        yield from _prioritize(agent.prioritize, most)
+
+
+def _filter(decision: FilterDecision, most: int) -> Iterator[str]:
+    rejected = decision.rejected
+    yield f"  filter at {decision.at}: {len(rejected)} of {decision.nodes} nodes rejected"
     rows = [["NODE", "POLICY AND REASON"]]
     for row in _cut(rejected, most):
-        final = "; preemption does not help" if row["unresolvable"] else ""
-        rows.append([row["node"], row["reason"] + final])
+        final = "; preemption does not help" if row.unresolvable else ""
+        rows.append([row.node, row.reason + final])
     yield from _table(rows, len(rejected))
 
 
-def _prioritize(decision: Mapping[str, Any] | None, most: int) -> Iterator[str]:
-    if decision is None:
-        return
-    weights = decision["weights"]
-    nodes = decision["nodes"]
-    yield f"  prioritize at {decision['at']}: {len(nodes)} nodes, best first"
+def _prioritize(decision: PrioritizeDecision, most: int) -> Iterator[str]:
+    weights = decision.weights
+    nodes = decision.nodes
+    yield f"  prioritize at {decision.at}: {len(nodes)} nodes, best first"
     heads = [
         f"{policy} (weight {weight})" if len(weights) > 1 else policy
         for policy, weight in weights.items()
     ]
     rows = [["NODE", "SCORE", *heads]]
-    for row in _cut(nodes, most):
-        parts = row.get("policies") or {}
-        shown = [str(parts.get(policy, "-")) for policy in weights]
-        if row.get("unknown"):
-            shown = ["unknown, median"] + [""] * (len(weights) - 1)
-        rows.append([row["node"], str(row["score"]), *shown[: max(len(weights), 1)]])
+    rows += [_scores(row, list(weights)) for row in _cut(nodes, most)]
     width = max(map(len, rows))
     yield from _table([row + [""] * (width - len(row)) for row in rows], len(nodes))
 
 
-def _details(found: Sequence[Mapping[str, Any]], most: int) -> Iterator[str]:
+def _scores(row: ScoredNode, policies: Sequence[str]) -> list[str]:
+    parts = row.policies or {}
+    shown = [str(parts.get(policy, "-")) for policy in policies]
+    if row.unknown:
+        shown = ["unknown, median"] + [""] * (len(policies) - 1)
+    return [row.node, str(row.score), *shown[: max(len(policies), 1)]]
+
+
+def _details(found: Sequence[DetailRow], most: int) -> Iterator[str]:
     keys = list(dict.fromkeys(key for row in found for key in row))
     rows = [[key.upper() if key == "node" else key for key in keys]]
     rows += [[_value(row.get(key)) for key in keys] for row in _cut(found, most)]
     yield from _table(rows, len(found))
 
 
+_CELL: Final = 1024
+"""Characters of a value in a table."""
+
+
 def _value(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _CELL else f"{text[:_CELL]}…"
 
 
-def _cut(rows: Sequence[Any], most: int) -> Sequence[Any]:
+def _cut(rows: Sequence[T], most: int) -> Sequence[T]:
     return rows[:most] if most > 0 else rows
 
 

@@ -10,8 +10,11 @@ import http.client
 import shutil
 import socket
 import ssl
-from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from .errors import CommandError
 
@@ -20,6 +23,22 @@ if TYPE_CHECKING:
 
 _WAIT = 30.0
 """Seconds that a request may take in addition to the recording of a profile."""
+
+
+_CHUNK: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseLimit:
+    """What a response of a program that is not trusted may be.
+
+    Attributes:
+        size: bytes of its body.
+        seconds: the time from the connection to its end.
+    """
+
+    size: int
+    seconds: float
 
 
 class Tunnel:
@@ -34,9 +53,11 @@ class Tunnel:
         self._tls = tls
         self._forward: Any = None
         self._connection: http.client.HTTPConnection | None = None
+        self._closed = False
 
     def close(self) -> None:
         """Close it, even during a request in another thread."""
+        self._closed = True
         if self._stream is not None:
             with suppress(OSError):
                 self._stream.shutdown(socket.SHUT_RDWR)
@@ -75,31 +96,105 @@ class Tunnel:
         Raises:
             CommandError: the connection cannot be established, or failed.
         """
-        forward = _open(*self._where)
-        stream = forward.socket(self._port)
-        stream.settimeout(seconds + _WAIT)
-        connection = http.client.HTTPConnection("localhost", self._port)
-        try:
-            self._stream = _wrapped(stream) if self._tls else stream
-            connection.sock = self._stream
-            headers = {"Authorization": f"Bearer {token}"} if token else {}
-            connection.request("GET", path, headers=headers)
-            answer = connection.getresponse()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        with self._response(path, headers, seconds + _WAIT) as answer:
             if answer.status == 200:
                 shutil.copyfileobj(answer, target)
             else:
                 answer.read()
+            return answer.status
+
+    def read(self, path: str, limit: ResponseLimit) -> tuple[int, bytes]:
+        """GET `path`, with its query; the HTTP status and, if it is 200, the body.
+
+        Raises:
+            CommandError: the connection cannot be established, failed, or exceeded a limit.
+        """
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            self._closed = True
+            if self._forward is not None:
+                _cut(self._forward)
+
+        timer = threading.Timer(limit.seconds, expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            with self._response(path, {}, limit.seconds) as answer:
+                content = _limited(answer, limit.size) if answer.status == 200 else b""
+                if expired.is_set():  # the end of the stream looks like that of the body
+                    raise TimeoutError("it was closed")
+                return answer.status, content
+        except CommandError:
+            if expired.is_set():
+                raise CommandError(
+                    f"there was no complete response within {limit.seconds:g} s"
+                ) from None
+            raise
+        finally:
+            timer.cancel()
+
+    @contextmanager
+    def _response(
+        self, path: str, headers: dict[str, str], silence: float
+    ) -> Iterator[http.client.HTTPResponse]:
+        """The response to a GET; `silence` is the longest time without a byte of it.
+
+        Raises:
+            CommandError: the connection cannot be established, or failed, also while it is read.
+        """
+        forward = self._forward = _open(*self._where)
+        stream = forward.socket(self._port)
+        stream.settimeout(silence)
+        connection = http.client.HTTPConnection("localhost", self._port)
+        try:
+            self._stream = _wrapped(stream) if self._tls else stream
+            connection.sock = self._stream
+            if self._closed:  # before there was a stream to close
+                raise TimeoutError("it was closed")
+            connection.request("GET", path, headers=headers)
+            yield connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise self._failed(forward, error) from error
-        else:
-            return answer.status
         finally:
+            _cut(forward)
+            _drain(stream)
             connection.close()
             forward.close()
 
     def _failed(self, forward: Any, error: Exception) -> CommandError:
         reason = forward.error(self._port) or error or type(error).__name__
         return CommandError(f"the connection to port {self._port} of the pod failed: {reason}")
+
+
+def _limited(answer: IO[bytes], size: int) -> bytes:
+    """The body.
+
+    Raises:
+        CommandError: it is larger.
+    """
+    content = bytearray()
+    while chunk := answer.read(_CHUNK):
+        content += chunk
+        if len(content) > size:
+            raise CommandError(f"its response has more than {size} bytes")
+    return bytes(content)
+
+
+def _cut(forward: Any) -> None:
+    """End the connection to the API server; what has arrived can still be read."""
+    with suppress(OSError, AttributeError, TypeError):  # it may be closed already
+        # SSLSocket.shutdown would continue without TLS.
+        socket.socket.shutdown(forward.websocket.sock, socket.SHUT_RDWR)
+
+
+def _drain(stream: socket.socket) -> None:
+    """Read the rest: the client's thread fails, with a traceback, if it cannot deliver it."""
+    with suppress(OSError):
+        while stream.recv(_CHUNK):
+            pass
 
 
 def _wrapped(stream: socket.socket) -> socket.socket:
@@ -113,8 +208,11 @@ def _wrapped(stream: socket.socket) -> socket.socket:
 
 
 def load_client() -> None:
-    """Import what `Tunnel` needs, which takes half a second and 60 MiB."""
+    """Import what `Tunnel` needs, which takes a second and 60 MiB."""
     from kubernetes import client, stream  # noqa: F401
+
+    # The package loads a module when one of its names is used first.
+    _ = client.ApiClient, client.Configuration, client.CoreV1Api
 
 
 def _open(access: Access, namespace: str, pod: str, port: int) -> Any:

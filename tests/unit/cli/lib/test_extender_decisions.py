@@ -9,7 +9,7 @@ import asyncio
 import gc
 import json
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from aiohttp import web
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.lib import extender_decisions
-from kube_scheduler_operator.kube.resource import PODS, SCHEDULER_EXTENDERS
+from kube_scheduler_operator.cli.lib import agent_endpoints, extender_decisions
+from kube_scheduler_operator.kube.resource import DAEMON_SETS, PODS, SCHEDULER_EXTENDERS
 
 from ..conftest import PORTFORWARD, Cluster, relay
 
@@ -80,38 +80,45 @@ def agent_pod(
     node: str,
     containers: Sequence[str],
     phase: str = "Running",
-    app: str = names.EXTENDER,
+    owner: str = "uid-of-calm",
+    namespace: str = KUBEADM.target_namespace,
 ) -> dict[str, Any]:
+    controller = {"kind": "DaemonSet", "name": "x", "uid": owner, "controller": True}
     return {
         "metadata": {
             "name": name,
-            "namespace": KUBEADM.target_namespace,
+            "namespace": namespace,
             "labels": {"app": names.EXTENDER},
+            "ownerReferences": [controller] if owner else [],
         },
         "spec": {"nodeName": node, "containers": [{"name": each} for each in containers]},
         "status": {"phase": phase},
     }
 
 
-def test_agents_are_found_by_their_containers() -> None:
-    extenders = [
-        extender("calm"),
-        extender("other", 5402),
-        extender("theirs", url="http://x"),
-        {"metadata": {"name": "new"}, "spec": {"agent": {}}},
-    ]
+def daemon_set(name: str, uid: str) -> dict[str, Any]:
+    namespace = KUBEADM.target_namespace
+    labels = {"app": names.EXTENDER}
+    return {
+        "metadata": {"name": name, "uid": uid, "namespace": namespace, "labels": labels},
+        "spec": {},
+    }
+
+
+def test_an_agent_is_in_a_pod_of_its_own_daemon_set() -> None:
+    ports = {"calm": 5401, "other": 5402}
+    daemon_sets = [daemon_set("extender-calm", "uid-of-calm"), daemon_set("mine", "uid-of-mine")]
     pods = [
         agent_pod("agent-1", "cp1", ["extender-calm"]),
         agent_pod("agent-2", "cp2", ["extender-calm"], phase="Pending"),
-        agent_pod("mine-x", "n1", ["kube-scheduler", "extender-calm", "extender-other"]),
-        agent_pod("strange", "n2", ["extender-unused", "extender-new", "my-extender-calm"]),
+        agent_pod("labelled", "n1", ["extender-calm"], owner=""),
+        agent_pod("of-another-one", "n1", ["extender-calm"], owner="uid-of-mine"),
+        agent_pod("two", "n2", ["extender-other", "my-extender-calm"]),
+        agent_pod("strange", "n3", ["extender-unused"]),
     ]
-    assert [
-        (p.extender, p.pod, p.node, p.port) for p in extender_decisions.agents_in(extenders, pods)
-    ] == [
-        ("calm", "agent-1", "cp1", 5401),
-        ("calm", "mine-x", "n1", 5401),
-        ("other", "mine-x", "n1", 5402),
+    found = agent_endpoints.agents_of_daemon_sets(ports, daemon_sets, pods)
+    assert [(p.extender, p.pod, p.node, p.port) for p in found] == [
+        ("calm", "agent-1", "cp1", 5401)
     ]
 
 
@@ -125,20 +132,35 @@ class World:
         self.ports: dict[str, int] = {}
         self.runners: list[web.AppRunner] = []
 
-    async def agent(self, pod: str, status: int, answer: Any) -> None:
+    async def agent(self, pod: str, status: int, answer: Any, **how: Any) -> None:
         async def reported(request: web.Request) -> web.Response:
-            self.asked.append(f"{pod} {request.path_qs}")
             assert "Authorization" not in request.headers
+            if isinstance(answer, bytes):
+                return web.Response(body=answer, status=status)
             return web.json_response(answer, status=status)
 
+        await self.serve(pod, reported, **how)
+
+    async def serve(
+        self,
+        pod: str,
+        answer: Callable[[web.Request], Awaitable[web.StreamResponse]],
+        **how: Any,
+    ) -> None:
+        """An agent in a pod that `how` describes."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            self.asked.append(f"{pod} {request.path_qs}")
+            return await answer(request)
+
         app = web.Application()
-        app.router.add_get("/explain", reported)
+        app.router.add_get("/explain", handle)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.runners.append(runner)
         self.ports[pod] = runner.addresses[0][1]
-        self.cluster.put(PODS, agent_pod(pod, "cp1", ["extender-calm"]))
+        self.cluster.put(PODS, agent_pod(pod, "cp1", ["extender-calm"], **how))
 
     async def forward(self, request: web.Request) -> web.StreamResponse:
         assert request.query["ports"] == "5401"
@@ -159,9 +181,10 @@ def no_kube_scheduler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 async def world(cluster: Cluster) -> AsyncIterator[World]:
     made = World(cluster)
-    cluster.api.served |= {SCHEDULER_EXTENDERS}
+    cluster.api.served |= {DAEMON_SETS, SCHEDULER_EXTENDERS}
     cluster.api.routes |= {PORTFORWARD: made.forward}
     cluster.put(SCHEDULER_EXTENDERS, extender("calm"))
+    cluster.put(DAEMON_SETS, daemon_set("extender-calm", "uid-of-calm"))
     cluster.put(PODS, {"metadata": {"name": "web", "namespace": "shop"}, "spec": {}})
     yield made
     for runner in made.runners:
@@ -245,7 +268,7 @@ async def test_missing_agents_are_reported(cluster: Cluster) -> None:
     cluster.put(PODS, {"metadata": {"name": "web", "namespace": "default"}, "spec": {}})
     done = await cluster.run("why", "web", "--platform", "kubeadm")
     assert (done.code, "SchedulerExtender is not installed" in done.err) == (1, True)
-    cluster.api.served |= {SCHEDULER_EXTENDERS}
+    cluster.api.served |= {DAEMON_SETS, SCHEDULER_EXTENDERS}
     cluster.put(SCHEDULER_EXTENDERS, extender("theirs", url="http://x"))
     done = await cluster.run("why", "web", "--platform", "kubeadm")
     assert "no SchedulerExtender has an agent" in done.err
@@ -275,3 +298,149 @@ async def test_url_that_does_not_respond_is_reported(
 ) -> None:
     done = await cluster.run("explain", "web", "--url", url)
     assert (done.code, reported in done.err) == (1, True)
+
+
+# --- pods and answers of others -------------------------------------------------------------------
+
+
+async def test_a_pod_with_the_labels_alone_is_never_asked(world: World) -> None:
+    await world.agent("agent-1", 200, EXPLAINED)
+    forged = {"pod": "shop/web", "uid": "u-1", "agents": [{"agent": "FORGED"}]}
+    await world.agent("theirs", 200, forged, owner="", namespace="tenant")
+    await world.agent("owned", 200, forged, namespace="tenant")  # by the uid of the DaemonSet
+    for pod in ("theirs", "owned"):
+        obj = agent_pod(pod, "n1", ["extender-calm"], namespace="tenant")
+        obj["metadata"]["labels"] = {"app": names.SECONDARY, names.SECONDARY_LABEL: "mine"}
+        world.cluster.put(PODS, obj)
+    done = await explained(world, "shop/web", "-o", "json")
+    assert done.code == 0
+    assert [each["agents"] for each in json.loads(done.out)["answers"]] == [EXPLAINED["agents"]]
+    assert world.asked == ["agent-1 /explain?pod=shop%2Fweb"]
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "text": (b"it works", "it is not JSON: "),
+    "no-name": ({"agents": [{}]}, "agents[0].agent: it is missing"),
+    "no-list": (
+        {"agents": [{"agent": "x", "filter": {"at": "t", "nodes": 1, "rejected": {}}}]},
+        "agents[0].filter.rejected: expected a list",
+    ),
+    "no-key": (
+        {"agents": [{"agent": "x", "prioritize": {"at": "t", "weights": {}, "nodes": [{}]}}]},
+        "agents[0].prioritize.nodes[0].node: it is missing",
+    ),
+    "list": ([], "expected an object"),
+    "deep": (b"[" * 100_000, "it is not JSON: this is nested too deep"),
+    "many": (b"[" + b"{}," * 300_000 + b"{}]", "it has more than 250000 values"),
+    "number": (b'{"agents": [], "now": {"a": {"p": [{"x": 1e999}]}}}', "now.a.p[0].x: expected a "),
+    "other": ({"pod": "shop/other", "agents": []}, 'pod: expected "shop/web"'),
+}
+
+
+async def test_bad_agents_are_a_note_each_and_hide_no_other(world: World) -> None:
+    for name, (answer, _) in BAD.items():
+        await world.agent(f"bad-{name}", 200, answer)
+    await world.agent("good", 200, EXPLAINED)
+    done = await explained(world, "shop/web")
+    assert done.code == 0
+    assert done.out == TEXT.replace("agent-1", "good")
+    for name, (_, problem) in BAD.items():
+        where = f"calm in pod {KUBEADM.target_namespace}/bad-{name} on cp1"
+        assert f"note: {where}: its answer is not valid: {problem}" in done.err, name
+    assert "Traceback" not in done.err
+
+
+async def test_only_bad_agents_are_an_error_with_all_their_problems(world: World) -> None:
+    for name in ("text", "no-name"):
+        await world.agent(name, 200, BAD[name][0])
+    done = await explained(world, "shop/web")
+    assert (done.code, "Traceback" in done.err) == (1, False)
+    assert BAD["no-name"][1] in done.err
+
+
+class Endless:
+    """A body without an end.
+
+    Attributes:
+        sent: bytes that were sent.
+    """
+
+    def __init__(self, chunk: bytes, pause: float = 0.0) -> None:
+        self.chunk, self.pause, self.sent = chunk, pause, 0
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        transport = request.transport
+        assert transport is not None
+        try:
+            while not transport.is_closing():
+                await response.write(self.chunk)
+                self.sent += len(self.chunk)
+                await asyncio.sleep(self.pause)
+        except ConnectionError:
+            pass
+        finally:
+            transport.abort()  # what is not sent yet would keep the socket open
+        return response
+
+
+async def test_an_endless_answer_ends_at_the_limit(world: World) -> None:
+    endless = Endless(b" " * 65536)
+    await world.serve("endless", endless)
+    await world.agent("good", 200, EXPLAINED)
+    done = await explained(world, "shop/web")
+    assert (done.code, done.out) == (0, TEXT.replace("agent-1", "good"))
+    assert "endless on cp1: its response has more than 4194304 bytes" in done.err
+    assert endless.sent < 64 * 2**20, "what the connection buffers is more than the limit"
+
+
+async def test_a_slow_answer_ends_after_the_time_of_all(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extender_decisions, "_SECONDS", 2.0)
+    await world.serve("slow", Endless(b" ", pause=0.05))
+    await world.serve("silent", Endless(b"", pause=0.05))
+    await world.agent("good", 200, EXPLAINED)
+    done = await explained(world, "shop/web")
+    assert (done.code, done.out) == (0, TEXT.replace("agent-1", "good"))
+    for pod in ("slow", "silent"):
+        assert f"{pod} on cp1: there was no complete response within" in done.err
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_an_answer_of_a_url_that_is_not_valid_is_an_error(world: World, name: str) -> None:
+    answer, problem = BAD[name]
+    await world.agent("x", 200, answer)
+    url = f"http://127.0.0.1:{world.ports['x']}"
+    done = await world.cluster.run("explain", "shop/web", "--url", url)
+    assert (done.code, done.out) == (1, "")
+    assert f"error: {url}: its answer is not valid: {problem}" in done.err
+
+
+async def test_an_answer_of_a_url_is_bounded_in_size_and_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = Endless(b" " * 65536)
+    await world.serve("endless", endless)
+    url = f"http://127.0.0.1:{world.ports['endless']}"
+    done = await world.cluster.run("explain", "shop/web", "--url", url)
+    assert (done.code, f"the response of {url} has more than 4194304 bytes" in done.err) == (
+        1,
+        True,
+    )
+    assert endless.sent < 64 * 2**20, "what the connection buffers is more than the limit"
+    monkeypatch.setattr(extender_decisions, "_SECONDS", 1.0)
+    await world.serve("slow", Endless(b" ", pause=0.05))
+    url = f"http://127.0.0.1:{world.ports['slow']}"
+    done = await world.cluster.run("explain", "shop/web", "--url", url)
+    assert (done.code, "does not respond completely within 1 s" in done.err) == (1, True)
+
+
+async def test_programs_get_the_decoded_answer_and_nothing_else(world: World) -> None:
+    await world.agent("agent-1", 200, {**EXPLAINED, "note": "run this", "now": DETAILS})
+    done = await explained(world, "shop/web", "--details", "-o", "json")
+    (answer,) = json.loads(done.out)["answers"]
+    source = answer.pop("from")
+    assert source.startswith("calm in pod")
+    assert answer == {**EXPLAINED, "now": DETAILS}

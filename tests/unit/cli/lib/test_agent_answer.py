@@ -1,0 +1,145 @@
+"""Answers of agents: what is valid, what the message of an error names, and the limits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.cli.lib.agent_answer import AnswerError, read_agent_answer
+from kube_scheduler_operator.cli.lib.bounded_json import read_bounded_json
+
+FILTER = {
+    "at": "2026-01-01T00:00:00.000Z",
+    "nodes": 2,
+    "rejected": [{"node": "a", "reason": "r", "unresolvable": False}],
+}
+PRIORITIZE = {
+    "at": "2026-01-01T00:00:00.000Z",
+    "weights": {"p": 1},
+    "nodes": [{"node": "a", "score": 7, "policies": {"p": 7}}, {"node": "b", "score": 1.5,
+                                                               "unknown": True}],
+}  # fmt: skip
+NOW = {"x": {"p": [{"node": "a", "used": {"cpu": 1.5, "memory": None}, "table": [[1, 2], [3, 4]]}]}}
+WHOLE = {
+    "pod": "shop/web",
+    "uid": "u-1",
+    "agents": [{"agent": "x", "filter": FILTER, "prioritize": PRIORITIZE}, {"agent": "y"}],
+    "now": NOW,
+}
+NUMBER = "expected a number"
+
+
+def with_rows(*rows: Any) -> Any:
+    return {"agents": [], "now": {"x": {"p": list(rows)}}}
+
+
+@pytest.mark.parametrize("answer", [WHOLE, {"agents": []}, {"agents": [{"agent": "x"}]}])
+def test_a_valid_answer_is_printed_as_it_was(answer: Any) -> None:
+    found = read_agent_answer(answer, "shop/web").document()
+    assert json.dumps(found) == json.dumps(answer), "also the order of keys"
+
+
+def test_keys_that_are_not_known_are_left_out() -> None:
+    found = read_agent_answer({"agents": [{"agent": "x", "run": "this"}], "note": "n"}, "a/b")
+    assert found.document() == {"agents": [{"agent": "x"}]}
+
+
+def decisions(**fields: Any) -> Any:
+    return {"agents": [{"agent": "x", **fields}]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (None, "expected an object"),
+        ({}, "agents: it is missing"),
+        ({"agents": {}}, "agents: expected a list"),
+        ({"agents": [1]}, "agents[0]: expected an object"),
+        ({"agents": [{"agent": 5}]}, "agents[0].agent: expected a string"),
+        ({"agents": [{"agent": "x" * 254}]}, "agents[0].agent: expected at most 253 characters"),
+        ({"agents": [{"agent": "\ud800"}]}, "agents[0].agent: expected Unicode"),
+        ({"agents": [{"agent": "x"}] * 257}, "agents: expected at most 256 entries"),
+        ({"agents": [], "pod": "a/other"}, 'pod: expected "shop/web"'),
+        (decisions(filter=[]), "agents[0].filter: expected an object"),
+        (decisions(filter={**FILTER, "nodes": -1}), "filter.nodes: expected a number of nodes"),
+        (decisions(filter={**FILTER, "nodes": True}), "filter.nodes: expected a number of nodes"),
+        (decisions(filter={**FILTER, "rejected": "a"}), "filter.rejected: expected a list"),
+        (
+            decisions(filter={**FILTER, "rejected": [{"node": "a", "unresolvable": True}]}),
+            "filter.rejected[0].reason: it is missing",
+        ),
+        (
+            decisions(filter={**FILTER, "rejected": [{"node": "a", "reason": "r",
+                                                      "unresolvable": 1}]}),
+            "filter.rejected[0].unresolvable: expected true or false",
+        ),
+        (
+            decisions(prioritize={**PRIORITIZE, "weights": {"p": "1"}}),
+            f"prioritize.weights.p: {NUMBER}",
+        ),
+        (
+            decisions(prioritize={**PRIORITIZE, "weights": {str(n): 1 for n in range(33)}}),
+            "prioritize.weights: expected at most 32 keys",
+        ),
+        (
+            decisions(prioritize={**PRIORITIZE, "nodes": [{"node": "a", "score": float("nan")}]}),
+            f"prioritize.nodes[0].score: {NUMBER}",
+        ),
+        (
+            decisions(prioritize={**PRIORITIZE, "nodes": [{"node": "a", "score": 2**63}]}),
+            f"prioritize.nodes[0].score: {NUMBER}",
+        ),
+        ({"agents": [], "now": []}, "now: expected an object"),
+        (with_rows(1), "now.x.p[0]: expected an object"),
+        (with_rows({"k": float("inf")}), f"now.x.p[0].k: {NUMBER}"),
+        (with_rows({"k" * 254: 1}), "a key of now.x.p[0]: expected at most 253 characters"),
+        (with_rows({str(n): 1 for n in range(33)}), "now.x.p[0]: expected at most 32 keys"),
+        (with_rows(*({str(n): 1} for n in range(33))), "at most 32 different keys"),
+        (with_rows({"k": [0] * 257}), "now.x.p[0].k: expected at most 256 entries"),
+        (with_rows(*[{}] * 20_001), "now.x.p: expected at most 20000 entries"),
+    ],
+)  # fmt: skip
+def test_the_message_has_the_path_and_what_was_expected(answer: Any, problem: str) -> None:
+    with pytest.raises(AnswerError) as error:
+        read_agent_answer(answer, "shop/web")
+    assert str(error.value).endswith(problem)
+
+
+def test_long_texts_end_early() -> None:
+    rejected = [{"node": "a", "reason": "r" * 5000, "unresolvable": False}]
+    found = read_agent_answer(decisions(filter={**FILTER, "rejected": rejected}), "shop/web")
+    decision = found.agents[0].filter
+    assert decision is not None
+    assert decision.rejected[0].reason == "r" * 1024 + "…"
+    document = read_agent_answer(with_rows({"k": "v" * 5000}), "shop/web").document()
+    assert document["now"]["x"]["p"] == [{"k": "v" * 1024 + "…"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"x" * 101, "it has more than 100 bytes"),
+        (b"[" + b"1," * 10 + b"1]", "it has more than 10 values"),
+        (b"{" * 11, "it has more than 10 values"),
+        (b"no", "it is not JSON: "),
+        (b"\xff\xff", "it is not JSON: "),
+        (b"1" * 0, "it is not JSON: "),
+    ],
+)
+def test_a_document_is_read_within_its_limits(text: bytes, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        read_bounded_json(text, limit_bytes=100, limit_values=10)
+
+
+@pytest.mark.parametrize("depth", [17, 900, 100_000])
+def test_a_nested_document_is_refused(depth: int) -> None:
+    text = b"[" * depth + b"]" * depth
+    with pytest.raises(ValueError, match="nested"):
+        read_bounded_json(text, limit_bytes=10**6, limit_values=10**6)
+
+
+def test_a_document_within_its_limits_is_read() -> None:
+    text = json.dumps(WHOLE).encode()
+    assert read_bounded_json(text, limit_bytes=len(text), limit_values=100) == WHOLE
