@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from ...base.json_text import bounded, exceeds_depth, read_json
 from ...base.limits import OBJECT_DEPTH
 from ...base.platform import Platform
 from ...kube import resource as kinds
-from ...kube.api import Object
+from ...kube.api import ListResult, Object
 from ...kube.errors import ApiError, Invalid, NotFound, Unauthorized, Unavailable
 from ...kube.resource import ObjectRef, Resource
 from ...schedulerconfig.yaml_text import yaml_text
@@ -139,7 +139,11 @@ class _Gatherer:
             self._write_all(kinds.LEASES, found)
 
     async def _pods(self, namespace: str, labels: str | None = None) -> None:
-        pods = await self._list(kinds.PODS, namespace, labels=labels, keep=without_exporters_spec)
+        pods = await (
+            self._list(kinds.PODS, namespace, keep=without_exporters_spec)
+            if labels is None
+            else self._labelled(kinds.PODS, namespace, labels, keep=without_exporters_spec)
+        )
         self._write_all(kinds.PODS, pods)
         for pod in pods:
             if is_healthy_exporter(pod):
@@ -167,10 +171,21 @@ class _Gatherer:
         kind: Resource,
         namespace: str | None = None,
         *,
-        labels: str | None = None,
         fields: str | None = None,
         keep: Callable[[Object], Object] = lambda obj: obj,
     ) -> list[Object]:
+        return await self._read(
+            kind, self.api.list(kind, namespace, field_selector=fields, keep=keep)
+        )
+
+    async def _labelled(
+        self, kind: Resource, namespace: str, labels: str, keep: Callable[[Object], Object]
+    ) -> list[Object]:
+        return await self._read(
+            kind, self.api.list(kind, namespace, label_selector=labels, keep=keep)
+        )
+
+    async def _read(self, kind: Resource, request: Awaitable[ListResult]) -> list[Object]:
         optional = (
             kinds.LOAD_POLICIES,
             kinds.OPERATOR_SETTINGS,
@@ -179,9 +194,7 @@ class _Gatherer:
             kinds.SECONDARY_SCHEDULERS,
         )
         try:
-            found = await self.api.list(
-                kind, namespace, label_selector=labels, field_selector=fields, keep=keep
-            )
+            found = await request
         except ApiError as error:
             if not (isinstance(error, NotFound) and kind in optional):
                 self._missed(error)
