@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from ..base.objects import is_controlled_by
 from ..kube.client import ApiClient
 from ..kube.errors import KubeError, NotFound
 from ..kube.resource import EVENTS, JOBS, PODS, ObjectRef
@@ -43,6 +44,7 @@ class SimulationJob:
         self._job = job_of(plan)
         self._api = api
         self._poll = poll
+        self._uid = ""
         self.ref: ObjectRef = JOBS.ref(self._job)
 
     async def create(self) -> None:
@@ -51,7 +53,8 @@ class SimulationJob:
         Raises:
             KubeError: the API server refuses it.
         """
-        await self._api.create(JOBS, self._job)
+        created = await self._api.create(JOBS, self._job)
+        self._uid = str(created["metadata"]["uid"])
 
     async def delete(self) -> None:
         """Delete it with its Pod; the cluster would do so a minute after its end.
@@ -94,12 +97,15 @@ class SimulationJob:
     async def pod(self) -> Object | None:
         """Its Pod; None: it has none yet, or none any more.
 
+        Pods of other Jobs may have its label, and would receive the copy of the cluster.
+
         Raises:
             KubeError: the API server does not respond.
         """
         selector = f"batch.kubernetes.io/job-name={self.ref.name}"
         pods = await self._api.list(PODS, self.ref.namespace, label_selector=selector)
-        return dict(pods.items[0]) if pods.items else None
+        own = (pod for pod in pods.items if is_controlled_by(pod, self._uid))
+        return next(map(dict, own), None)
 
     async def end_of_pod(self) -> str:
         """Why the Pod ended, for an error message; empty: it runs."""

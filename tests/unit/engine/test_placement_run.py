@@ -209,7 +209,12 @@ class Kubelet:
             ],
             "containerStatuses": [{"name": "simulation", **running}],
         }
-        metadata: dict[str, Any] = {"name": f"{name}-x", "namespace": NAMESPACE, "labels": labels}
+        metadata: dict[str, Any] = {
+            "name": f"{name}-x",
+            "namespace": NAMESPACE,
+            "labels": labels,
+            "ownerReferences": [JOBS.owner(name, self.job["metadata"]["uid"])],
+        }
         self._api.put(
             PODS,
             metadata["name"],

@@ -115,6 +115,11 @@ class World:
         template = obj["spec"]["template"]
         labels = {**template["metadata"]["labels"], "batch.kubernetes.io/job-name": name}
         metadata = {"name": f"{name}-x", "namespace": NAMESPACE, "labels": labels}
+        # Another Job may give its Pods this label, but not this owner.
+        other = {**metadata, "name": "a-forged-one", "ownerReferences": [JOBS.owner("x", "other")]}
+        failed = {"phase": "Failed", "message": "the Pod of another Job"}
+        self.cluster.put(PODS, {"metadata": other, "spec": template["spec"], "status": failed})
+        metadata["ownerReferences"] = [JOBS.owner(name, obj["metadata"]["uid"])]
         pod = {"metadata": metadata, "spec": template["spec"], "status": self.status}
         self.cluster.put(PODS, pod)
         await asyncio.sleep(self.delay)
