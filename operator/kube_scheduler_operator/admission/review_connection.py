@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
+from ..base.json_text import separators
 from ..telemetry.address_rate import source
 from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, Answer, text
 from .fair_shares import Bodies, Ticket, Turns
@@ -41,11 +42,6 @@ _REASONS: Final = {
 
 BUSY: Final = text(429, "too many concurrent requests", "busy")
 TOO_MANY_VALUES: Final = text(413, f"the body has more than {MAX_VALUES} values", "invalid")
-
-
-def count_values(part: bytes) -> int:
-    """At least the number of values in a part of JSON, without parsing it."""
-    return part.count(b",") + part.count(b"[") + part.count(b"{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +182,7 @@ class ReviewConnection(asyncio.Protocol):
         del self._buffer[: len(part)]
         self._left -= len(part)
         if self._refusal is None:
-            self._values += count_values(part)
+            self._values += separators(part)
             self._body += part
             if self._values > MAX_VALUES:
                 self._refusal = TOO_MANY_VALUES

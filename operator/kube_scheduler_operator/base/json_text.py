@@ -61,24 +61,25 @@ def _values_exceed(text: str | bytes, limit: int) -> bool:
     found = at = 0
     strings = _STRING.finditer(text) if isinstance(text, str) else _BYTE_STRING.finditer(text)
     for string in strings:
-        found += _separators(text[at : string.start()])
+        found += separators(text[at : string.start()])
         if found >= limit:
             return True
         at = string.end()
-    return found + _separators(text[at:]) >= limit
+    return found + separators(text[at:]) >= limit
 
 
 def share(text: bytes, limit: Size = DOCUMENT) -> float:
     """How much of a limit a document takes at most: 1.0 is all of it."""
-    return max(len(text) / limit.bytes, _separators(text) / limit.values)
+    return max(len(text) / limit.bytes, separators(text) / limit.values)
 
 
 def most_values(text: str | bytes) -> int:
     """How many values JSON has at most: each one but the first follows one of `,`, `[`, `{`."""
-    return _separators(text) + 1
+    return separators(text) + 1
 
 
-def _separators(text: str | bytes) -> int:
+def separators(text: str | bytes) -> int:
+    """The characters before values in a part of JSON; those within strings count, too."""
     if isinstance(text, str):
         return text.count(",") + text.count("[") + text.count("{")
     return text.count(b",") + text.count(b"[") + text.count(b"{")

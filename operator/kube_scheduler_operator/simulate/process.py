@@ -38,9 +38,6 @@ _CHUNK: Final = 2**16
 _LONGEST_LINE: Final = 2**20
 """Bytes of a line of its log; of the rest of a longer line nothing is read."""
 _KEPT_LINES: Final = 40
-_KEPT_OF_A_LINE: Final = 2000
-_UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""What controls a terminal or ends a line."""
 _UNDECODABLE: Final = re.compile(
     r"failed to list \*\w+\.(\w+): "
     r"((?:json: cannot unmarshal|quantities must match|unable to parse quantity).*?)\" "
@@ -155,7 +152,7 @@ def binary_version(binary: Binary) -> Version:
         words = _program(binary).version().split() or ["nothing"]
         return Version.parse(words[-1])
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        reason = _printable(str(error))
+        reason = foreign(str(error), FOREIGN_LINE)
         raise SimulationError(f"{binary} does not report its version: {reason}") from None
 
 
@@ -197,8 +194,8 @@ class KubeSchedulerProcess:
             async for line in _lines(log):
                 self._on_line(line)
                 if line[:1] in (b"E", b"F") or not line[1:5].isdigit():
-                    text = line[:_KEPT_OF_A_LINE].decode(errors="replace")
-                    self.lines.append(_printable(text))
+                    text = line[: 4 * FOREIGN_LINE].decode(errors="replace").rstrip()
+                    self.lines.append(foreign(text, FOREIGN_LINE))
         finally:
             self.ended.set()
 
@@ -227,11 +224,6 @@ class KubeSchedulerProcess:
         finally:
             if self._started is not None:
                 await self._started.close()
-
-
-def _printable(text: str) -> str:
-    """A text of any program, for messages."""
-    return _UNPRINTABLE.sub("?", text[:_KEPT_OF_A_LINE].rstrip())
 
 
 async def _lines(log: asyncio.StreamReader) -> AsyncIterator[bytes]:

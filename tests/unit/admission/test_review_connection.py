@@ -17,7 +17,6 @@ from kube_scheduler_operator.admission.review_connection import (
     MAX_VALUES,
     ReviewConnection,
     Shared,
-    count_values,
 )
 
 from .webhook_client import post, review
@@ -199,11 +198,6 @@ async def test_what_a_pod_of_a_tenant_may_be_is_left_unparsed_and_keeps_the_conn
     assert statuses(transport) == [413, 200]
     assert played.decided == [("10.0.0.1", review())]
     assert played.results == ["invalid", "unchanged"]
-
-
-def test_values_are_counted_without_parsing() -> None:
-    assert count_values(b'{"a": [1, 2, {}], "b": [[]]}') == 8
-    assert count_values(b"[]," * 10) == 20
 
 
 async def test_a_second_large_body_of_an_address_is_not_read_before_the_first(

@@ -6,20 +6,20 @@ that is shown or printed is made from these values, never from the answer itself
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from json import JSONDecodeError
 from typing import Any, Final, TypeAlias, TypeVar
 
-from .bounded_json import is_number
+from ...base.foreign_text import foreign, one_line
+from ...base.json_text import exceeds_depth, parse_json
+from ...base.limits import FOREIGN_NAME, FOREIGN_REASON, Size
 
 T = TypeVar("T")
 
 Number: TypeAlias = int | float
 
-_NAME_LENGTH: Final = 253
-"""Characters of a name of Kubernetes; those of policies are shorter."""
-_TEXT_LENGTH: Final = 1024
-"""Characters of a reason, which may list several resources."""
 _POLICIES: Final = 32
 """Policies of an agent, and different keys of the rows of a policy: columns of a table."""
 _ROWS: Final = 20_000
@@ -27,6 +27,8 @@ _ROWS: Final = 20_000
 _ENTRIES: Final = 256
 """Entries of a value within a row; the distribution of safe-overload has 21 rows."""
 _AGENTS: Final = 256
+_LEVELS: Final = 16
+"""Levels of nested objects and lists; answers of agents have 7."""
 
 
 class AnswerError(ValueError):
@@ -177,6 +179,21 @@ def _scored_document(row: ScoredNode) -> dict[str, Any]:
 # --- decoding -----------------------------------------------------------------------------------
 
 
+def parse_agent_answer(text: bytes, pod: str, limit: Size) -> AgentAnswer:
+    """The answer about a pod (namespace/name), from JSON within limits.
+
+    Raises:
+        ValueError: it is not valid, or it exceeds a limit; the message has the limit.
+    """
+    try:
+        document = parse_json(text, limit)
+    except (UnicodeDecodeError, JSONDecodeError) as error:
+        raise AnswerError(f"it is not JSON: {error}") from None
+    if exceeds_depth(document, _LEVELS):
+        raise AnswerError(f"it is nested in more than {_LEVELS} levels")
+    return read_agent_answer(document, pod)
+
+
 def read_agent_answer(value: Any, pod: str) -> AgentAnswer:
     """The answer about a pod (namespace/name); keys that are not known are left out.
 
@@ -315,9 +332,9 @@ def _values(decode: _Decode[T], most: int) -> _Decode[dict[str, T]]:
             raise _expected("an object", path)
         if len(value) > most:
             raise _expected(f"at most {most} keys", path)
-        for key in value:
-            _name(key, f"a key of {path}")
-        return {key: decode(each, _at(path, key)) for key, each in value.items()}
+        names = [_name(key, f"a key of {path}") for key in value]
+        entries = zip(names, value.values(), strict=True)
+        return {name: decode(each, _at(path, name)) for name, each in entries}
 
     return read
 
@@ -333,15 +350,14 @@ def _string(value: Any, path: str) -> str:
 
 
 def _name(value: Any, path: str) -> str:
-    if len(text := _string(value, path)) > _NAME_LENGTH:
-        raise _expected(f"at most {_NAME_LENGTH} characters", path)
-    return text
+    if len(text := _string(value, path)) > FOREIGN_NAME:
+        raise _expected(f"at most {FOREIGN_NAME} characters", path)
+    return one_line(text)
 
 
 def _text(value: Any, path: str) -> str:
     """A text for people, which may end early."""
-    text = _string(value, path)
-    return text if len(text) <= _TEXT_LENGTH else f"{text[:_TEXT_LENGTH]}…"
+    return foreign(_string(value, path), FOREIGN_REASON)
 
 
 def _bool(value: Any, path: str) -> bool:
@@ -351,12 +367,22 @@ def _bool(value: Any, path: str) -> bool:
 
 
 def _number(value: Any, path: str) -> Number:
-    if not is_number(value):
+    if not _is_number(value):
         raise _expected("a number", path)
     return value  # type: ignore[no-any-return]  # just checked
 
 
 def _count(value: Any, path: str) -> int:
-    if not isinstance(value, int) or not is_number(value) or value < 0:
+    if not isinstance(value, int) or not _is_number(value) or value < 0:
         raise _expected("a number of nodes", path)
     return value
+
+
+_LARGEST: Final = 2**63
+
+
+def _is_number(value: Any) -> bool:
+    """Whether this is a number that other programs read as well."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and abs(value) < _LARGEST

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
+from ...base.limits import Size
 from ...base.platform import Platform
 from ...kube.errors import KubeError
 from .agent_answer import (
@@ -25,10 +26,10 @@ from .agent_answer import (
     FilterDecision,
     PrioritizeDecision,
     ScoredNode,
+    parse_agent_answer,
     read_agent_answer,
 )
 from .agent_endpoints import AgentEndpoint, find_agents
-from .bounded_json import read_bounded_json
 from .daemon_threads import in_daemon_threads
 from .errors import CommandError
 from .output import format_table
@@ -47,17 +48,9 @@ _CLOSING: Final = 0.5
 _CHUNK: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class _AnswerLimit:
-    """The largest answer: bytes, and values as JSON."""
-
-    size: int
-    values: int
-
-
-_DECISIONS: Final = _AnswerLimit(4 * 2**20, 250_000)
-"""Ten times the decisions of an agent about 5,000 nodes."""
-_DETAILS: Final = _AnswerLimit(16 * 2**20, 1_000_000)
+_DECISIONS: Final = Size(4 * 2**20, 250_000)
+"""The decisions of an agent with three policies about 15,000 nodes."""
+_DETAILS: Final = Size(16 * 2**20, 1_000_000)
 """With the current inputs of its policies, 250 bytes for each policy and node."""
 
 
@@ -176,7 +169,7 @@ def _query(
         raise CommandError(f"it was not queried within {_SECONDS:g} s, because others are slow")
     limit = _DETAILS if details else _DECISIONS
     tunnel = Tunnel(access, agent.namespace, agent.pod, agent.port, tls=False)
-    status, text = tunnel.read(_path(key, details=details), ResponseLimit(limit.size, left))
+    status, text = tunnel.read(_path(key, details=details), ResponseLimit(limit.bytes, left))
     if status == 404:
         return ()
     if status != 200:
@@ -184,10 +177,9 @@ def _query(
     return (_decoded(text, key, limit),)
 
 
-def _decoded(text: bytes, key: str, limit: _AnswerLimit) -> AgentAnswer:
+def _decoded(text: bytes, key: str, limit: Size) -> AgentAnswer:
     try:
-        document = read_bounded_json(text, limit_bytes=limit.size, limit_values=limit.values)
-        return read_agent_answer(document, key)
+        return parse_agent_answer(text, key, limit)
     except ValueError as error:  # an AnswerError as well
         raise CommandError(f"its answer is not valid: {error}") from None
 
@@ -204,7 +196,7 @@ async def _query_url(url: str, key: str, *, details: bool) -> AgentAnswer | None
     limit = _DETAILS if details else _DECISIONS
     path = url.rstrip("/") + _path(key, details=details)
     try:
-        status, text = await _get(path, ResponseLimit(limit.size, _SECONDS))
+        status, text = await _get(path, ResponseLimit(limit.bytes, _SECONDS))
     except TimeoutError:
         raise CommandError(f"{url} does not respond completely within {_SECONDS:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -213,8 +205,8 @@ async def _query_url(url: str, key: str, *, details: bool) -> AgentAnswer | None
         return None
     if status != 200:
         raise CommandError(f"{url} responded with status {status}")
-    if len(text) > limit.size:
-        raise CommandError(f"the response of {url} has more than {limit.size} bytes")
+    if len(text) > limit.bytes:
+        raise CommandError(f"the response of {url} has more than {limit.bytes} bytes")
     try:
         return _decoded(text, key, limit)
     except CommandError as error:
@@ -224,7 +216,6 @@ async def _query_url(url: str, key: str, *, details: bool) -> AgentAnswer | None
 async def _get(url: str, limit: ResponseLimit) -> tuple[int, bytes]:
     """The status and, if it is 200, the body, or its beginning if it is larger than the limit."""
     import aiohttp
-    from yarl import URL
 
     content = bytearray()
     async with (
@@ -234,7 +225,7 @@ async def _get(url: str, limit: ResponseLimit) -> tuple[int, bytes]:
             auto_decompress=False,
             trust_env=True,
         ) as session,
-        session.get(URL(url, encoded=True)) as response,
+        session.get(url) as response,
     ):
         if response.status == 200:
             async for chunk in response.content.iter_chunked(_CHUNK):

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.cli.lib.agent_answer import AnswerError, read_agent_answer
-from kube_scheduler_operator.cli.lib.bounded_json import read_bounded_json
+from kube_scheduler_operator.base.limits import Size
+from kube_scheduler_operator.cli.lib.agent_answer import (
+    AnswerError,
+    parse_agent_answer,
+    read_agent_answer,
+)
 
 FILTER = {
     "at": "2026-01-01T00:00:00.000Z",
@@ -112,34 +116,46 @@ def test_long_texts_end_early() -> None:
     found = read_agent_answer(decisions(filter={**FILTER, "rejected": rejected}), "shop/web")
     decision = found.agents[0].filter
     assert decision is not None
-    assert decision.rejected[0].reason == "r" * 1024 + "…"
+    assert decision.rejected[0].reason == "r" * 1023 + "…"
     document = read_agent_answer(with_rows({"k": "v" * 5000}), "shop/web").document()
-    assert document["now"]["x"]["p"] == [{"k": "v" * 1024 + "…"}]
+    assert document["now"]["x"]["p"] == [{"k": "v" * 1023 + "…"}]
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (b"x" * 101, "it has more than 100 bytes"),
-        (b"[" + b"1," * 10 + b"1]", "it has more than 10 values"),
-        (b"{" * 11, "it has more than 10 values"),
+        (b"x" * 101, "more than 100 bytes"),
+        (b"[" + b"1," * 10 + b"1]", "more than 10 values"),
+        (b"{" * 11, "more than 10 values"),
         (b"no", "it is not JSON: "),
         (b"\xff\xff", "it is not JSON: "),
-        (b"1" * 0, "it is not JSON: "),
+        (b"", "it is not JSON: "),
     ],
 )
-def test_a_document_is_read_within_its_limits(text: bytes, problem: str) -> None:
+def test_an_answer_is_read_within_its_limits(text: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        read_bounded_json(text, limit_bytes=100, limit_values=10)
+        parse_agent_answer(text, "shop/web", Size(100, 10))
 
 
 @pytest.mark.parametrize("depth", [17, 900, 100_000])
-def test_a_nested_document_is_refused(depth: int) -> None:
+def test_a_nested_answer_is_refused(depth: int) -> None:
     text = b"[" * depth + b"]" * depth
     with pytest.raises(ValueError, match="nested"):
-        read_bounded_json(text, limit_bytes=10**6, limit_values=10**6)
+        parse_agent_answer(text, "shop/web", Size(10**6, 10**6))
 
 
-def test_a_document_within_its_limits_is_read() -> None:
+def test_an_answer_within_its_limits_is_read() -> None:
     text = json.dumps(WHOLE).encode()
-    assert read_bounded_json(text, limit_bytes=len(text), limit_values=100) == WHOLE
+    whole = parse_agent_answer(text, "shop/web", Size(len(text), 100))
+    assert whole == read_agent_answer(WHOLE, "shop/web")
+
+
+def test_texts_are_one_line_of_visible_characters() -> None:
+    rejected = [{"node": "a\x1b[2J", "reason": "x\nerror: y", "unresolvable": False}]
+    found = read_agent_answer(decisions(filter={**FILTER, "rejected": rejected}), "shop/web")
+    decision = found.agents[0].filter
+    assert decision is not None
+    (row,) = decision.rejected
+    assert (row.node, row.reason) == ("a\\u001b[2J", "x\\nerror: y")
+    details = read_agent_answer(with_rows({"k\n": "v\n"}), "shop/web").document()
+    assert details["now"]["x"]["p"] == [{"k\\n": "v\\n"}]
