@@ -460,7 +460,7 @@ def test_streams_write_out_what_is_left(capsys: pytest.CaptureFixture[str]) -> N
     assert printed.err.endswith("\\u202e\n\\r")
 
 
-def test_a_guarded_stream_is_no_terminal_that_python_colours() -> None:
+def test_python_does_not_colour_a_guarded_stream() -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
