@@ -189,6 +189,7 @@ async def world(cluster: Cluster) -> AsyncIterator[World]:
     yield made
     for runner in made.runners:
         await runner.cleanup()
+    await asyncio.sleep(0.1)  # aborted connections close their sockets in the next turns
 
 
 async def explained(world: World, *args: str) -> Any:
