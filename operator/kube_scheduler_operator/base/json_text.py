@@ -41,8 +41,11 @@ def too_many_bytes(limit: Size, size: int) -> TooLargeError:
     return TooLargeError(f"more than {limit.bytes} bytes", size)
 
 
-def check_size(text: str | bytes, limit: Size = DOCUMENT) -> None:
+def check_size(text: str | bytes, limit: Size = DOCUMENT) -> float:
     """Refuse a document that is too large to be decoded.
+
+    Returns:
+        How much of `limit` it takes at most; 1.0 is all of it.
 
     Raises:
         TooLargeError: it has more bytes or values than `limit`.
@@ -50,13 +53,13 @@ def check_size(text: str | bytes, limit: Size = DOCUMENT) -> None:
     size = len(text)
     if size > limit.bytes:
         raise too_many_bytes(limit, size)
-    if size > limit.values and _values_exceed(text, limit.values):
+    values = most_values(text)
+    if values > limit.values and _values_exceed(text, limit.values):
         raise TooLargeError(f"more than {limit.values} values", size)
+    return max(size / limit.bytes, values / limit.values)
 
 
 def _values_exceed(text: str | bytes, limit: int) -> bool:
-    if most_values(text) <= limit:
-        return False
     # Strings have separators, too: a ConfigMap with a table is one value.
     found = at = 0
     strings = _STRING.finditer(text) if isinstance(text, str) else _BYTE_STRING.finditer(text)
@@ -66,11 +69,6 @@ def _values_exceed(text: str | bytes, limit: int) -> bool:
             return True
         at = string.end()
     return found + separators(text[at:]) >= limit
-
-
-def share(text: bytes, limit: Size = DOCUMENT) -> float:
-    """How much of a limit a document takes at most: 1.0 is all of it."""
-    return max(len(text) / limit.bytes, separators(text) / limit.values)
 
 
 def most_values(text: str | bytes) -> int:
@@ -87,18 +85,20 @@ def separators(text: str | bytes) -> int:
 
 def read_json(
     text: str | bytes,
-    limit: Size = DOCUMENT,
+    limit: Size | None = DOCUMENT,
     loads: Callable[[str | bytes], Any] = json.loads,
 ) -> Any:
     """The document; what is nested deeper than DOCUMENT_DEPTH may be null instead.
 
-    `loads` decodes it: a program that reads a lot has a faster one.
+    `loads` decodes it: a program that reads a lot has a faster one. Without a `limit`, the caller
+    has called `check_size`.
 
     Raises:
         TooLargeError: it is larger than `limit`.
         ValueError: this is not JSON.
     """
-    check_size(text, limit)
+    if limit is not None:
+        check_size(text, limit)
     try:
         return loads(text)
     except (RecursionError, ValueError) as error:

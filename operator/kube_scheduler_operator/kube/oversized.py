@@ -62,7 +62,7 @@ class Notices:
 def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]:
     """An event of a watch whose object is too large: a deletion, and what is left out.
 
-    Whoever knew the object knows an old state of it, so it does not exist any more.
+    A client that knew the object knows an old state of it, so it does not exist any more.
 
     Raises:
         TooLargeError: `error`, if the event does not name its object.

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from ..base.json_text import TooLargeError, share
+from ..base.json_text import TooLargeError, check_size
 from ..base.limits import DOCUMENT
 from .api import LeftOut, ListResult, Object
 from .errors import Gone
@@ -26,6 +26,9 @@ LARGER: Final = 5
 SMALLER: Final = 4
 """By how much pages shrink after one that was too large, and grow at most after one that was not.
 """
+
+FIRST: Final = 200
+"""Objects of a first page at most: what they contain is not known yet. 200 Pods fit."""
 
 ROOM: Final = 0.75
 """The part of the limit that a page may fill by what the one before had."""
@@ -44,7 +47,7 @@ class PageSize:
     limit: int = 0
 
     def __post_init__(self) -> None:
-        self.limit = self.limit or self.most
+        self.limit = self.limit or min(self.most, FIRST)
 
     def enlarge(self, times: int) -> None:
         """Larger pages, which are fewer; what is too large is noticed."""
@@ -162,13 +165,13 @@ class Pages:
                 params["continue"] = token
             try:
                 text = await self.source.page(params)
-                page = await decoded(text, DOCUMENT, self.loads)
+                filled = check_size(text, DOCUMENT)
             except TooLargeError as error:
                 if not self.size.exceeded():
                     return await self.source.first(params, error.excess)
                 continue
-            found = page_of(page)
-            self.size.received(len(found.items), share(text, DOCUMENT))
+            found = page_of(await decoded(text, None, self.loads))
+            self.size.received(len(found.items), filled)
             return found
 
 

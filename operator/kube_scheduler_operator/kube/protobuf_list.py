@@ -67,7 +67,7 @@ class ListDecoder:
         self._item_limit = item_limit
         self._data = bytearray()
         self._skip = 0  # bytes to come that belong to a field that is not read
-        self._left = -1  # bytes of the list that are to come; -1: it has not begun
+        self._left = -1  # bytes of the list that will come; -1: it has not begun
 
     def feed(self, data: bytes) -> Iterator[bytes | Oversized]:
         """The objects that are complete, as they were encoded.

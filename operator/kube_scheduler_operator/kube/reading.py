@@ -45,7 +45,7 @@ async def read_body(response: aiohttp.ClientResponse, limit: Size = DOCUMENT) ->
     return bytes(read)
 
 
-async def decoded(text: bytes, limit: Size = DOCUMENT, loads: Loads = json.loads) -> Any:
+async def decoded(text: bytes, limit: Size | None = DOCUMENT, loads: Loads = json.loads) -> Any:
     """The document.
 
     Raises:

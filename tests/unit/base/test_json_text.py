@@ -131,7 +131,7 @@ def test_a_document_that_is_too_large_is_not_decoded(
         '{"[[[[[[[[[[[[[[[": ",,,,,,,,,,,,,,,,,,,"}',
     ],
 )
-def test_separators_in_strings_are_no_values(text: str, *, encoded: bool) -> None:
+def test_separators_in_strings_do_not_count(text: str, *, encoded: bool) -> None:
     assert read_json(text.encode() if encoded else text, SMALL) == json.loads(text)
 
 

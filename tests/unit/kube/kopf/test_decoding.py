@@ -140,7 +140,7 @@ async def test_a_list_of_kopf_leaves_out_what_is_too_large(
             break
     assert found == [obj["metadata"]["name"] for obj in ordinary]
     assert "pods tenant/hostile has more than 100000 values and is left out" in caplog.text
-    assert server.asked[0] == 500
+    assert server.asked[0] == 200
 
 
 async def test_a_watch_of_kopf_has_a_deletion_instead_of_what_is_too_large(
