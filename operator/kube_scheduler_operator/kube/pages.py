@@ -41,10 +41,13 @@ class PageSize:
     Attributes:
         most: the largest number.
         limit: the number.
+        suspect: the objects of the last page that was too large which have not been read yet. The
+            cause is among them, so pages do not grow before.
     """
 
     most: int
     limit: int = 0
+    suspect: int = 0
 
     def __post_init__(self) -> None:
         self.limit = self.limit or min(self.most, FIRST)
@@ -57,12 +60,15 @@ class PageSize:
     def received(self, objects: int, filled: float) -> None:
         """A page had that many objects, and filled this part of the limit."""
         fits = int(objects * ROOM / filled) if objects and filled else self.most
-        self.limit = max(1, min(self.most, SMALLER * self.limit, fits))
+        self.suspect = max(self.suspect - objects, 0)
+        growth = 1 if self.suspect else SMALLER
+        self.limit = max(1, min(self.most, growth * self.limit, fits))
 
     def exceeded(self) -> bool:
         """A page was too large; whether there is a smaller one."""
         if self.limit == 1:
             return False
+        self.suspect = self.limit
         self.limit = max(1, self.limit // SMALLER)
         return True
 
@@ -167,9 +173,11 @@ class Pages:
                 text = await self.source.page(params)
                 filled = check_size(text, DOCUMENT)
             except TooLargeError as error:
-                if not self.size.exceeded():
-                    return await self.source.first(params, error.excess)
-                continue
+                if self.size.exceeded():
+                    continue
+                self.size.suspect = 0
+                self.size.received(1, 0.0)
+                return await self.source.first(params, error.excess)
             found = page_of(await decoded(text, None, self.loads))
             self.size.received(len(found.items), filled)
             return found

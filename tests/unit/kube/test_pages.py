@@ -102,12 +102,14 @@ async def test_pages_are_as_large_as_the_values_of_their_objects_allow() -> None
     assert size.exceeded()
     assert size.limit == 125
     size.received(125, 0.01)
+    assert size.limit == 125, "what was too large is among the next 375"
+    size.received(375, 0.01)
     assert size.limit == 500
     for _ in range(10):
         size.exceeded()
     assert size.limit == 1
     assert not size.exceeded()
-    size.received(0, 0.0)
+    size.received(7, 0.0)
     assert size.limit == 4
 
 
