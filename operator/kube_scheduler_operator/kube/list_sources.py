@@ -107,7 +107,7 @@ async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -
 
 
 class JsonSource:
-    """The pages of one list; implements `pages.Source`."""
+    """The pages of one list; implements `pages.PageSource`."""
 
     def __init__(self, client: Client, request: ApiRequest) -> None:
         self._client = client

@@ -93,7 +93,7 @@ class Page:
     api_version: str = ""
 
 
-class Source(Protocol):
+class PageSource(Protocol):
     """Requests pages of one list."""
 
     async def page(self, params: Mapping[str, str]) -> bytes:
@@ -113,7 +113,7 @@ class Pages:
         loads: decodes them.
     """
 
-    source: Source
+    source: PageSource
     size: PageSize
     loads: Loads = json.loads
     _begun: bool = field(default=False, init=False)  # only then a token can be too old

@@ -71,7 +71,7 @@ async def _requested(
 
 
 class _Source:
-    """The pages of a list of kopf; implements `pages.Source`."""
+    """The pages of a list of kopf; implements `pages.PageSource`."""
 
     def __init__(self, path: str, arguments: Mapping[str, Any]) -> None:
         self._path = path
