@@ -289,7 +289,7 @@ def _rows(number: int, found: list[Figures], quiet: list[Figures]) -> Iterator[R
     def gap(of: list[Figures], share: float) -> float:
         return max(percentile(sorted(one.gaps), share) for one in of)
 
-    rest = max(one.operator + one.webhook for one in quiet)
+    rest = min(one.operator + one.webhook for one in quiet)
     yield Row(
         title + "Pods unassigned", [float(one.unassigned) for one in found], "",
         max(float(one.unassigned) for one in quiet) if flood else None,

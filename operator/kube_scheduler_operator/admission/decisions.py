@@ -50,7 +50,7 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReviewAnswer:
     """What a client receives.
 
     Attributes:
@@ -64,9 +64,9 @@ class Answer:
     result: str = ""
 
 
-def text(status: int, message: str, result: str = "") -> Answer:
+def text(status: int, message: str, result: str = "") -> ReviewAnswer:
     """An answer that decides nothing."""
-    return Answer(status, f"{message}\n".encode(), result)
+    return ReviewAnswer(status, f"{message}\n".encode(), result)
 
 
 CANNOT_DECIDE: Final = text(503, "cannot decide", "error")
@@ -122,7 +122,7 @@ class NamespaceLabels:
             done.exception()  # each Pod that waits receives it
 
 
-class Decisions:
+class ReviewDecisions:
     """Decides about new Pods.
 
     Args:
@@ -142,7 +142,7 @@ class Decisions:
         """Decide by these SecondarySchedulers from now on."""
         self._schedulers, self._by_namespace = schedulers, needs_namespace(schedulers)
 
-    def decide(self, body: bytes, address: str) -> Answer | Awaitable[Answer]:
+    def decide(self, body: bytes, address: str) -> ReviewAnswer | Awaitable[ReviewAnswer]:
         """The answer to a request of `address`; whatever its body is, the process continues."""
         try:
             pod = read_review(parse_json(body), self._excluded)
@@ -156,7 +156,7 @@ class Decisions:
         except Exception as error:  # a defect here must not reach the API server's client
             return _defect(error)
 
-    def _about(self, pod: NewPod, address: str) -> Answer | Awaitable[Answer]:
+    def _about(self, pod: NewPod, address: str) -> ReviewAnswer | Awaitable[ReviewAnswer]:
         if not pod.eligible or not self._schedulers:
             return _decided(pod, "")
         labels = self._labels.known(pod.namespace) if self._by_namespace else {}
@@ -168,7 +168,7 @@ class Decisions:
             return text(429, "too many namespaces at once", "busy")
         return self._later(pod)
 
-    async def _later(self, pod: NewPod) -> Answer:
+    async def _later(self, pod: NewPod) -> ReviewAnswer:
         try:
             labels = await self._labels.of(self._api, pod.namespace)
             return _decided(pod, scheduler_for(pod, self._schedulers, labels))
@@ -180,11 +180,11 @@ class Decisions:
             return _defect(error)
 
 
-def _decided(pod: NewPod, scheduler: str) -> Answer:
+def _decided(pod: NewPod, scheduler: str) -> ReviewAnswer:
     body = json.dumps(answer(pod.uid, scheduler)).encode()
-    return Answer(200, body, "assigned" if scheduler else "unchanged")
+    return ReviewAnswer(200, body, "assigned" if scheduler else "unchanged")
 
 
-def _defect(error: Exception) -> Answer:
+def _defect(error: Exception) -> ReviewAnswer:
     contained("webhook", names.ASSIGNMENT, error)
     return text(500, "cannot decide", "error")

@@ -1,8 +1,8 @@
 """What the clients of one port may use at a time, shared by address.
 
 The API server cannot authenticate itself on managed platforms, so only its address distinguishes it
-from others. `Bodies` limits what is received at a time; `Turns` handles one request at a time, of
-each address in turn, so that a flood from k addresses delays a request by at most k others.
+from others. `BodyShares` limits what is received at a time; `AddressTurns` handles one request at a
+time, of each address in turn, so that a flood from k addresses delays a request by k others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOM: Final = 16 * 1024 * 1024
 
 
 @dataclass(slots=True, eq=False)
-class Ticket:
+class BodyTicket:
     """A body that is received, or waits to be.
 
     Attributes:
@@ -47,20 +47,20 @@ class Ticket:
         return self.address, self.size > SMALL
 
 
-class Bodies:
+class BodyShares:
     """Admits bodies, of each address in the order of arrival."""
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[tuple[str, bool], deque[Ticket]] = OrderedDict()
+        self._waiting: OrderedDict[tuple[str, bool], deque[BodyTicket]] = OrderedDict()
         self._received: Counter[tuple[str, bool]] = Counter()
         self._stored = 0
 
-    def enter(self, ticket: Ticket) -> None:
+    def enter(self, ticket: BodyTicket) -> None:
         """Wait for permission to receive a body; `leave` has to follow."""
         self._waiting.setdefault(ticket.share, deque()).append(ticket)
         self._admit()
 
-    def leave(self, ticket: Ticket) -> None:
+    def leave(self, ticket: BodyTicket) -> None:
         """Stop receiving a body, or waiting for it."""
         share = ticket.share
         if ticket.admitted:
@@ -88,14 +88,14 @@ class Bodies:
             if not queue:
                 del self._waiting[share]
 
-    def _fits(self, ticket: Ticket) -> bool:
+    def _fits(self, ticket: BodyTicket) -> bool:
         address, large = ticket.share
         if not large:
             return self._received[address, False] < SMALL_AT_ONCE
         return not self._received[address, True] and self._stored + ticket.stored <= ROOM
 
 
-class Turns:
+class AddressTurns:
     """Runs one job in each turn of the event loop, of each address in turn."""
 
     def __init__(self) -> None:

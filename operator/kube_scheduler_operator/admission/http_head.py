@@ -11,7 +11,7 @@ from typing import Final
 
 import httptools
 
-from .decisions import Answer, text
+from .decisions import ReviewAnswer, text
 
 PATH: Final = b"/assign"
 
@@ -25,7 +25,7 @@ tenant must not cost the API server its connections."""
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RequestHead:
     """A request for which a body is received.
 
     Attributes:
@@ -51,8 +51,8 @@ class _Reader:
         self.headers[name.lower()] = value
 
 
-def read_head(head: bytes) -> Head | Answer:
-    """Read a head; an Answer refuses the request, and ends the connection."""
+def read_head(head: bytes) -> RequestHead | ReviewAnswer:
+    """Read a head; a ReviewAnswer refuses the request, and ends the connection."""
     reader = _Reader()
     parser = httptools.HttpRequestParser(reader)
     try:
@@ -70,7 +70,7 @@ def read_head(head: bytes) -> Head | Answer:
         return text(411, "send the body with Content-Length, not in chunks", "invalid")
     if len(length) > 12 or int(length) > MAX_DISCARDED:
         return TOO_LARGE
-    return Head(int(length), parser.should_keep_alive())
+    return RequestHead(int(length), parser.should_keep_alive())
 
 
 TOO_LARGE: Final = text(413, f"the body has more than {MAX_BODY} bytes", "invalid")

@@ -1,8 +1,8 @@
 """What the operator and the webhook's process report to each other: lines of JSON over two pipes.
 
-The operator sends `Start` once, then `Serving` and `Schedulers` whenever they change; its end of
-the pipe is closed when the process has to end. The key travels here and nowhere else: others can
-read arguments and environments.
+The operator sends `StartOrder` once, then `ServeOrder` and `SchedulersOrder` whenever they change;
+its end of the pipe is closed when the process has to end. The key travels here and nowhere else:
+others can read arguments and environments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RESULTS: Final = ("assigned", "unchanged", "invalid", "busy", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartOrder:
     """What does not change while the process runs.
 
     Attributes:
@@ -45,7 +45,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServeOrder:
     """The certificate to serve, with its key; PEM."""
 
     certificate: str
@@ -53,31 +53,31 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedulers:
+class SchedulersOrder:
     """What decides of the SecondarySchedulers, see `admission_review.essentials`."""
 
     items: Sequence[Object]
 
 
-Order = Start | Serving | Schedulers
-_ORDERS: Final[Mapping[str, type[Order]]] = {
-    kind.__name__: kind for kind in (Start, Serving, Schedulers)
+PipeOrder = StartOrder | ServeOrder | SchedulersOrder
+_ORDERS: Final[Mapping[str, type[PipeOrder]]] = {
+    kind.__name__: kind for kind in (StartOrder, ServeOrder, SchedulersOrder)
 }
 
 
-def order_line(order: Order) -> bytes:
+def order_line(order: PipeOrder) -> bytes:
     """The line of an order."""
     return json.dumps({type(order).__name__: asdict(order)}).encode() + b"\n"
 
 
-def read_order(line: bytes) -> Order:
+def read_order(line: bytes) -> PipeOrder:
     """The order of a line; only the operator writes them."""
     ((name, values),) = json.loads(line).items()
     return _ORDERS[name](**values)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class WebhookReport:
     """What the process reports.
 
     Attributes:
@@ -99,7 +99,7 @@ class Report:
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
-    def read(cls, line: bytes) -> Report:
+    def read(cls, line: bytes) -> WebhookReport:
         """The report of a line.
 
         Raises:

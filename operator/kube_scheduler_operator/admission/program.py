@@ -33,9 +33,9 @@ from ..kube.errors import CredentialsError
 from ..telemetry.address_rate import AddressRate
 from ..telemetry.certificate import CertificateError, KeyPair, ServingCertificate
 from ..telemetry.connections import Listener, Sharing
-from .decisions import Decisions
-from .pipe import LINE, Report, Schedulers, Serving, Start, read_order
-from .review_connection import ReviewConnection, Shared
+from .decisions import ReviewDecisions
+from .pipe import LINE, SchedulersOrder, ServeOrder, StartOrder, WebhookReport, read_order
+from .review_connection import ReviewConnection, SharedDesk
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ _STACK: Final = 1024 * 1024
 _SET_PDEATHSIG: Final = 1
 
 
-class Reports(logging.Handler):
+class WebhookReports(logging.Handler):
     """What the operator receives: gathered, and written when there is something new."""
 
     def __init__(self) -> None:
@@ -116,7 +116,9 @@ class Reports(logging.Handler):
                 self._news.clear()
                 results, self._results = self._results, Counter()
                 messages, self._messages = self._messages, []
-                report = Report(self.port, self.certificate, self.problem, dict(results), messages)
+                report = WebhookReport(
+                    self.port, self.certificate, self.problem, dict(results), messages
+                )
                 output.write(report.line())
                 await output.drain()
 
@@ -124,14 +126,16 @@ class Reports(logging.Handler):
 class WebhookServer:
     """The port, and what is served there."""
 
-    def __init__(self, start: Start, decisions: Decisions, reports: Reports) -> None:
+    def __init__(
+        self, start: StartOrder, decisions: ReviewDecisions, reports: WebhookReports
+    ) -> None:
         self._start, self._reports = start, reports
-        self._shared = Shared(decisions.decide, reports.count)
-        self._serving: Serving | None = None
+        self._shared = SharedDesk(decisions.decide, reports.count)
+        self._serving: ServeOrder | None = None
         self._certificate: ServingCertificate | None = None
         self._listener: Listener[ReviewConnection] | None = None
 
-    async def serve(self, serving: Serving) -> None:
+    async def serve(self, serving: ServeOrder) -> None:
         """Serve with this certificate from now on; a problem is reported."""
         pair = KeyPair(serving.certificate.encode(), serving.key.encode())
         try:
@@ -198,11 +202,11 @@ async def _run(source: Any, sink: Any) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), source)
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
     output = asyncio.StreamWriter(transport, protocol, None, loop)
-    reports = Reports()
+    reports = WebhookReports()
     logging.getLogger().handlers[:] = [reports]
     logging.getLogger().setLevel(logging.INFO)
     start = read_order(await orders.readline())
-    if not isinstance(start, Start):
+    if not isinstance(start, StartOrder):
         raise TypeError("the first order is not Start")
     if os.getppid() != start.parent:
         return  # the operator ended before it could be noticed
@@ -210,7 +214,7 @@ async def _run(source: Any, sink: Any) -> None:
     with contextlib.suppress(CredentialsError):  # of which the first read reports
         await credentials.access()  # which takes long the first time
     async with ApiClient(credentials, field_manager=names.FIELD_MANAGER) as api:
-        decisions = Decisions(api, start.excluded)
+        decisions = ReviewDecisions(api, start.excluded)
         server = WebhookServer(start, decisions, reports)
         writing = asyncio.create_task(reports.write(output))
         obeying = asyncio.create_task(_obey(orders, decisions, server))
@@ -224,15 +228,17 @@ async def _run(source: Any, sink: Any) -> None:
             transport.close()
 
 
-async def _obey(orders: asyncio.StreamReader, decisions: Decisions, server: WebhookServer) -> None:
+async def _obey(
+    orders: asyncio.StreamReader, decisions: ReviewDecisions, server: WebhookServer
+) -> None:
     """Do what the operator orders until it ends; of several certificates only the last counts."""
     serving: asyncio.Task[None] | None = None
     try:
         while line := await orders.readline():
             order = read_order(line)
-            if isinstance(order, Schedulers):
+            if isinstance(order, SchedulersOrder):
                 decisions.use(order.items)
-            elif isinstance(order, Serving):
+            elif isinstance(order, ServeOrder):
                 if serving is not None:
                     serving.cancel()
                     await asyncio.gather(serving, return_exceptions=True)

@@ -15,8 +15,8 @@ from typing import Final
 
 from ..base.json_text import separators
 from ..telemetry.address_rate import source
-from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, Answer, text
-from .fair_shares import Bodies, Ticket, Turns
+from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, ReviewAnswer, text
+from .fair_shares import AddressTurns, BodyShares, BodyTicket
 from .http_head import MAX_BODY, TOO_LARGE, read_head
 
 READ_SECONDS: Final = ANSWER_SECONDS
@@ -45,7 +45,7 @@ TOO_MANY_VALUES: Final = text(413, f"the body has more than {MAX_VALUES} values"
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedDesk:
     """What all connections of the webhook share.
 
     Attributes:
@@ -56,10 +56,10 @@ class Shared:
         connections: the open ones.
     """
 
-    decide: Callable[[bytes, str], Answer | Awaitable[Answer]]
+    decide: Callable[[bytes, str], ReviewAnswer | Awaitable[ReviewAnswer]]
     count: Callable[[str], None]
-    bodies: Bodies = field(default_factory=Bodies)
-    turns: Turns = field(default_factory=Turns)
+    bodies: BodyShares = field(default_factory=BodyShares)
+    turns: AddressTurns = field(default_factory=AddressTurns)
     connections: set[ReviewConnection] = field(default_factory=set)
 
     @property
@@ -68,7 +68,7 @@ class Shared:
         return any(not connection.idle for connection in self.connections)
 
 
-class State(Enum):
+class ReviewState(Enum):
     """What a connection waits for."""
 
     HEAD = auto()
@@ -86,26 +86,28 @@ class ReviewConnection(asyncio.Protocol):
         proven: whether a review was answered.
     """
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedDesk) -> None:
         self.proven = False
         self._shared = shared
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._address = ""
-        self._state = State.HEAD
+        self._state = ReviewState.HEAD
         self._buffer = bytearray()  # received and not yet used
         self._body = bytearray()
         self._left = self._values = 0
         self._alive = True
-        self._refusal: Answer | None = None  # of a body whose rest is discarded
-        self._ticket: Ticket | None = None
+        self._refusal: ReviewAnswer | None = None  # of a body whose rest is discarded
+        self._ticket: BodyTicket | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
     def idle(self) -> bool:
         """Whether no request is in progress."""
-        return self._state is State.END or (self._state is State.HEAD and not self._buffer)
+        return self._state is ReviewState.END or (
+            self._state is ReviewState.HEAD and not self._buffer
+        )
 
     # --- asyncio ----------------------------------------------------------------------------------
 
@@ -123,12 +125,12 @@ class ReviewConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """A part of a request."""
-        if self._state is State.END:
+        if self._state is ReviewState.END:
             return
         self._buffer += data
-        if self._state is State.HEAD:
+        if self._state is ReviewState.HEAD:
             self._read_head()
-        elif self._state is State.BODY:
+        elif self._state is ReviewState.BODY:
             self._read_body()
 
     def eof_received(self) -> bool:
@@ -142,7 +144,7 @@ class ReviewConnection(asyncio.Protocol):
     # --- a request --------------------------------------------------------------------------------
 
     def _read_head(self) -> None:
-        if self._state is not State.HEAD or not self._buffer:
+        if self._state is not ReviewState.HEAD or not self._buffer:
             return
         if self._timer is None:
             self._timer = self._loop.call_later(READ_SECONDS, self._late)
@@ -153,7 +155,7 @@ class ReviewConnection(asyncio.Protocol):
             return
         head = read_head(bytes(self._buffer[:end]))
         del self._buffer[:end]
-        if isinstance(head, Answer):
+        if isinstance(head, ReviewAnswer):
             self._refuse(head)
             return
         self._left, self._values, self._alive = head.length, 0, head.alive
@@ -161,19 +163,19 @@ class ReviewConnection(asyncio.Protocol):
         if len(self._buffer) >= head.length:
             self._receive()
             return
-        self._state = State.TICKET
+        self._state = ReviewState.TICKET
         self._read(False)
         stored = head.length if self._refusal is None else 0
-        self._ticket = Ticket(self._address, head.length, stored, self._admitted)
+        self._ticket = BodyTicket(self._address, head.length, stored, self._admitted)
         self._shared.bodies.enter(self._ticket)
 
     def _admitted(self) -> None:
         self._loop.call_soon(self._receive)  # not within another connection's call
 
     def _receive(self) -> None:
-        if self._state is State.END:
+        if self._state is ReviewState.END:
             return
-        self._state = State.BODY
+        self._state = ReviewState.BODY
         self._read(True)
         self._read_body()
 
@@ -194,21 +196,21 @@ class ReviewConnection(asyncio.Protocol):
         if self._refusal is not None:
             self._send(self._refusal)
             return
-        self._state = State.TURN
+        self._state = ReviewState.TURN
         self._shared.turns.add(self._address, self._decide)
 
     def _decide(self) -> None:
-        if self._state is not State.TURN:
+        if self._state is not ReviewState.TURN:
             return
         body, self._body = bytes(self._body), bytearray()
         answer = self._shared.decide(body, self._address)
-        if isinstance(answer, Answer):
+        if isinstance(answer, ReviewAnswer):
             self._send(answer)
         else:
-            self._state = State.ANSWER
+            self._state = ReviewState.ANSWER
             self._task = asyncio.ensure_future(self._wait(answer))
 
-    async def _wait(self, answer: Awaitable[Answer]) -> None:
+    async def _wait(self, answer: Awaitable[ReviewAnswer]) -> None:
         self._send(await answer)
 
     # --- its end ----------------------------------------------------------------------------------
@@ -216,20 +218,20 @@ class ReviewConnection(asyncio.Protocol):
     def _late(self) -> None:
         """A request has taken too long."""
         self._timer = None
-        if self._state is State.HEAD:
+        if self._state is ReviewState.HEAD:
             self._abort()
-        elif self._state is State.BODY:
+        elif self._state is ReviewState.BODY:
             self._refuse(text(408, "the body did not arrive in time", "error"))
-        elif self._state is State.ANSWER:
+        elif self._state is ReviewState.ANSWER:
             self._send(CANNOT_DECIDE)
-        elif self._state is State.TURN:
+        elif self._state is ReviewState.TURN:
             self._send(BUSY)
         else:
             self._refuse(BUSY)
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: ReviewAnswer) -> None:
         """Answer a request whose body is complete; the connection stays unless it is invalid."""
-        if self._state is State.END or self._transport is None:
+        if self._state is ReviewState.END or self._transport is None:
             return
         self._forget()
         self.proven = self.proven or answer.status == 200
@@ -238,12 +240,12 @@ class ReviewConnection(asyncio.Protocol):
         if not stays:
             self._close()
             return
-        self._state = State.HEAD
+        self._state = ReviewState.HEAD
         self._read(True)
         if self._buffer:
             self._loop.call_soon(self._read_head)
 
-    def _refuse(self, answer: Answer) -> None:
+    def _refuse(self, answer: ReviewAnswer) -> None:
         """Answer a request whose body is not complete, and end the connection.
 
         Nothing more is read. The end is later, because a client that still sends loses an answer
@@ -267,7 +269,7 @@ class ReviewConnection(asyncio.Protocol):
 
     def _end(self) -> None:
         self._forget()
-        self._state = State.END
+        self._state = ReviewState.END
         self._buffer, self._body = bytearray(), bytearray()
         self._leave()
 
@@ -284,7 +286,7 @@ class ReviewConnection(asyncio.Protocol):
         if ticket is not None:
             self._shared.bodies.leave(ticket)
 
-    def _write(self, answer: Answer, *, stays: bool) -> None:
+    def _write(self, answer: ReviewAnswer, *, stays: bool) -> None:
         if answer.result:
             self._shared.count(answer.result)
         if self._transport is None or self._transport.is_closing():

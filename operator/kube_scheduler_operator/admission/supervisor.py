@@ -15,7 +15,7 @@ from typing import Final
 from ..base.backoff import Backoff
 from ..base.klog import kv
 from ..base.objects import Object
-from .pipe import REPORT_LINE, Report, Schedulers, Serving, Start, order_line
+from .pipe import REPORT_LINE, SchedulersOrder, ServeOrder, StartOrder, WebhookReport, order_line
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ PROGRAM: Final = ("-m", "kube_scheduler_operator.admission.program")
 class _Desired:
     """What the process should know; a new one receives all of it."""
 
-    serving: Serving | None = None
+    serving: ServeOrder | None = None
     schedulers: Sequence[Object] = ()
 
 
@@ -47,7 +47,7 @@ class WebhookProcess:
 
     Args:
         address: host and port to listen on.
-        kubeconfig: see `Start`.
+        kubeconfig: see `StartOrder`.
         excluded: namespaces whose Pods are never assigned.
         observer: called with a result of requests and their number.
 
@@ -75,7 +75,7 @@ class WebhookProcess:
 
     def serve(self, certificate: str, key: str) -> None:
         """Serve with this certificate; starts the process if none runs."""
-        serving = Serving(certificate, key)
+        serving = ServeOrder(certificate, key)
         if serving != self._desired.serving:
             self._desired.serving = serving
             self._news.set()
@@ -142,7 +142,9 @@ class WebhookProcess:
     async def _order(self, pipe: asyncio.StreamWriter) -> None:
         """Write what is desired, and again whenever it changes."""
         host, port = self._address
-        pipe.write(order_line(Start(host, port, self._kubeconfig, self._excluded, os.getpid())))
+        pipe.write(
+            order_line(StartOrder(host, port, self._kubeconfig, self._excluded, os.getpid()))
+        )
         sent = _Desired()
         with contextlib.suppress(ConnectionError):
             while True:
@@ -151,7 +153,7 @@ class WebhookProcess:
                 # First what decides: a process that listens without it would assign nothing.
                 if desired.schedulers != sent.schedulers:
                     sent.schedulers = desired.schedulers
-                    pipe.write(order_line(Schedulers(sent.schedulers)))
+                    pipe.write(order_line(SchedulersOrder(sent.schedulers)))
                 if desired.serving is not None and desired.serving != sent.serving:
                     sent.serving = desired.serving
                     pipe.write(order_line(sent.serving))
@@ -166,13 +168,13 @@ class WebhookProcess:
                     line = await pipe.readline()
                 if not line.endswith(b"\n"):
                     return ""
-                self._take(Report.read(line))
+                self._take(WebhookReport.read(line))
             except TimeoutError:
                 return f"it has reported nothing for {SILENT_SECONDS:.0f} s"
             except ValueError as error:
                 return str(error)
 
-    def _take(self, report: Report) -> None:
+    def _take(self, report: WebhookReport) -> None:
         if report.port and not self.port:
             log.info("Serving the webhook", extra=kv(port=report.port))
         if report.problem and report.problem != self.problem:

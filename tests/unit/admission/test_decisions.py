@@ -14,9 +14,9 @@ from kube_scheduler_operator.admission.decisions import (
     CANNOT_DECIDE,
     NAMESPACE_SECONDS,
     REMEMBERED,
-    Answer,
-    Decisions,
     NamespaceLabels,
+    ReviewAnswer,
+    ReviewDecisions,
 )
 from kube_scheduler_operator.kube.errors import ApiRequest, KubeError, NotFound, Unavailable
 from kube_scheduler_operator.kube.resource import NAMESPACES, ObjectRef
@@ -57,10 +57,10 @@ class Decided:
     def __init__(self, cluster: Cluster) -> None:
         api: Any = cluster
         self.cluster = cluster
-        self.decisions = Decisions(api, [EXCLUDED])
+        self.decisions = ReviewDecisions(api, [EXCLUDED])
         self.decisions.use([SCHEDULER])
 
-    async def about(self, body: bytes, address: str = "10.0.0.1") -> Answer:
+    async def about(self, body: bytes, address: str = "10.0.0.1") -> ReviewAnswer:
         found = self.decisions.decide(body, address)
         return await found if inspect.isawaitable(found) else found
 
@@ -104,7 +104,7 @@ async def test_an_unknown_namespace_is_an_error_that_admits_the_pod(
     decided: Decided, error: KubeError
 ) -> None:
     decided.cluster.namespaces["jobs"] = error
-    assert await decided.about(review()) == Answer(503, b"cannot decide\n", "error")
+    assert await decided.about(review()) == ReviewAnswer(503, b"cannot decide\n", "error")
     decided.cluster.namespaces["jobs"] = {"team": "batch"}
     assert await decided.scheduler_of() == "packed"
 
@@ -120,13 +120,13 @@ async def test_a_namespace_that_is_read_too_slowly_ends_the_request(
 @pytest.mark.parametrize(
     ("error", "answer"),
     [
-        (RuntimeError("a defect"), Answer(500, b"cannot decide\n", "error")),
-        (MemoryError(), Answer(503, b"cannot decide\n", "error")),
+        (RuntimeError("a defect"), ReviewAnswer(500, b"cannot decide\n", "error")),
+        (MemoryError(), ReviewAnswer(503, b"cannot decide\n", "error")),
     ],
     ids=["defect", "memory"],
 )
 async def test_a_failure_is_contained_in_its_request(
-    decided: Decided, monkeypatch: pytest.MonkeyPatch, error: BaseException, answer: Answer
+    decided: Decided, monkeypatch: pytest.MonkeyPatch, error: BaseException, answer: ReviewAnswer
 ) -> None:
     def fails(*_: Any) -> str:
         raise error
@@ -153,7 +153,7 @@ async def test_a_failure_is_contained_in_its_request(
 async def test_the_answer_names_what_makes_a_body_invalid(
     decided: Decided, body: bytes, message: bytes
 ) -> None:
-    assert await decided.about(body) == Answer(400, message, "invalid")
+    assert await decided.about(body) == ReviewAnswer(400, message, "invalid")
     assert decided.cluster.reads == []
 
 

@@ -11,9 +11,9 @@ from kube_scheduler_operator.admission.fair_shares import (
     ROOM,
     SMALL,
     SMALL_AT_ONCE,
-    Bodies,
-    Ticket,
-    Turns,
+    AddressTurns,
+    BodyShares,
+    BodyTicket,
 )
 
 MIB = 1024 * 1024
@@ -23,12 +23,12 @@ class Arrivals:
     """Bodies that arrive, by name, and those that are received."""
 
     def __init__(self) -> None:
-        self.bodies = Bodies()
+        self.bodies = BodyShares()
         self.received: list[str] = []
-        self.tickets: dict[str, Ticket] = {}
+        self.tickets: dict[str, BodyTicket] = {}
 
     def enter(self, name: str, size: int, stored: int | None = None) -> None:
-        ticket = Ticket(
+        ticket = BodyTicket(
             name[0], size, size if stored is None else stored, lambda: self.received.append(name)
         )
         self.tickets[name] = ticket
@@ -92,7 +92,7 @@ def test_who_ends_while_it_waits_keeps_nothing(arrivals: Arrivals) -> None:
 
 
 async def test_each_address_has_one_job_in_turn_and_one_job_runs_in_a_turn_of_the_loop() -> None:
-    turns, done = Turns(), []
+    turns, done = AddressTurns(), []
 
     def job(name: str) -> Callable[[], None]:
         return lambda: done.append(name)
@@ -113,7 +113,7 @@ async def test_each_address_has_one_job_in_turn_and_one_job_runs_in_a_turn_of_th
 
 async def test_a_job_that_fails_does_not_end_the_turns() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-    turns, done = Turns(), []
+    turns, done = AddressTurns(), []
     turns.add("a", lambda: [][0])
     turns.add("a", lambda: done.append("next"))
     for _ in range(5):

@@ -5,28 +5,28 @@ from __future__ import annotations
 import pytest
 
 from kube_scheduler_operator.admission.pipe import (
-    Order,
-    Report,
-    Schedulers,
-    Serving,
-    Start,
+    PipeOrder,
+    SchedulersOrder,
+    ServeOrder,
+    StartOrder,
+    WebhookReport,
     order_line,
     read_order,
 )
 
-REPORT = Report(8443, "PEM", "", {"assigned": 2}, [(30, "a message")])
+REPORT = WebhookReport(8443, "PEM", "", {"assigned": 2}, [(30, "a message")])
 
 
 @pytest.mark.parametrize(
     "order",
     [
-        Start("0.0.0.0", 10250, None, ("kube-system",), 1),
-        Serving("certificate\nPEM", "key\nPEM"),
-        Schedulers([{"metadata": {}, "status": {"assignment": {"schedulerName": "ä\ud800"}}}]),
+        StartOrder("0.0.0.0", 10250, None, ("kube-system",), 1),
+        ServeOrder("certificate\nPEM", "key\nPEM"),
+        SchedulersOrder([{"metadata": {}, "status": {"assignment": {"schedulerName": "ä\ud800"}}}]),
     ],
     ids=["start", "serving", "schedulers"],
 )
-def test_an_order_is_one_line(order: Order) -> None:
+def test_an_order_is_one_line(order: PipeOrder) -> None:
     line = order_line(order)
     assert line.count(b"\n") == 1
     found = read_order(line)
@@ -35,12 +35,12 @@ def test_an_order_is_one_line(order: Order) -> None:
 
 
 def test_the_text_of_an_order_does_not_contain_the_key() -> None:
-    assert "secret" not in repr(Serving("certificate", "secret"))
+    assert "secret" not in repr(ServeOrder("certificate", "secret"))
 
 
 def test_a_report_is_one_line() -> None:
     assert REPORT.line().count(b"\n") == 1
-    assert Report.read(REPORT.line()) == REPORT
+    assert WebhookReport.read(REPORT.line()) == REPORT
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def test_a_report_is_one_line() -> None:
 def test_what_is_not_a_report_is_an_error(line: bytes) -> None:
     """Any client may have taken over the process, which must not harm the operator."""
     with pytest.raises(ValueError, match=r"."):
-        Report.read(line)
+        WebhookReport.read(line)

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.admission import review_connection as module
-from kube_scheduler_operator.admission.decisions import Answer
+from kube_scheduler_operator.admission.decisions import ReviewAnswer
 from kube_scheduler_operator.admission.fair_shares import SMALL
 from kube_scheduler_operator.admission.http_head import MAX_BODY, MAX_DISCARDED
 from kube_scheduler_operator.admission.review_connection import (
     MAX_HEAD,
     MAX_VALUES,
     ReviewConnection,
-    Shared,
+    SharedDesk,
 )
 
 from .webhook_client import post, review
 
-GOOD = Answer(200, b"{}", "unchanged")
+GOOD = ReviewAnswer(200, b"{}", "unchanged")
 HEAD = b"POST /assign?timeout=1s HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -66,12 +66,12 @@ class Played:
     """
 
     def __init__(self) -> None:
-        self.answer: Answer | Awaitable[Answer] = GOOD
+        self.answer: ReviewAnswer | Awaitable[ReviewAnswer] = GOOD
         self.decided: list[tuple[str, bytes]] = []
         self.results: list[str] = []
-        self.shared = Shared(self._decide, self.results.append)
+        self.shared = SharedDesk(self._decide, self.results.append)
 
-    def _decide(self, body: bytes, address: str) -> Answer | Awaitable[Answer]:
+    def _decide(self, body: bytes, address: str) -> ReviewAnswer | Awaitable[ReviewAnswer]:
         self.decided.append((address, body))
         return self.answer
 
@@ -119,7 +119,7 @@ async def test_a_request_may_arrive_in_any_parts(played: Played) -> None:
 
 
 async def test_requests_of_a_connection_are_answered_one_after_the_other(played: Played) -> None:
-    waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    waiting: asyncio.Future[ReviewAnswer] = asyncio.get_running_loop().create_future()
     played.answer = waiting
     connection, transport = played.connect()
     connection.data_received(post(b"1") + post(b"2"))
@@ -247,7 +247,7 @@ async def test_who_waits_for_too_long_receives_an_answer_and_gives_way(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "READ_SECONDS", 0.05)
-    never: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    never: asyncio.Future[ReviewAnswer] = asyncio.get_running_loop().create_future()
     played.answer = never
     decided, decided_transport = played.connect()
     decided.data_received(post(review()))
