@@ -336,12 +336,12 @@ class Upgraded(Cluster):
         return {node.name: self.scheduler(node)[0] for node in ours}
 
 
-@pytest.fixture(scope="module", params=LAYOUTS.values(), ids=LAYOUTS)
+@pytest.fixture(scope="module", params=LAYOUTS)
 def upgraded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Upgraded, Release]]:
     """The operator of the earlier commit, in use."""
-    layout: Layout = request.param
+    layout = LAYOUTS[request.param]
     release = Release.export(released.commit(), tmp_path_factory.mktemp("release"))
     image = release.image()
     operator_image.build()

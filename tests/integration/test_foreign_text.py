@@ -19,6 +19,9 @@ import yaml
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.diagnostics import unknown_scheduler_names, unmanaged_schedulers
+from kube_scheduler_operator.engine.polling import Poller
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.credentials import find
 
 from ..hostile import FORGED, HOSTILE, STORED, expect_harmless
 from .conftest import ApiServer, RefusedError
@@ -198,13 +201,22 @@ def test_the_status_of_a_pod_may_have_it(name: str, api_server: ApiServer, names
     assert get(found["status"], STATUS_FIELDS[name]) == STORED
 
 
-def test_the_operator_compares_the_raw_name_and_shows_a_harmless_one(
+async def polled(api_server: ApiServer) -> Poller:
+    """What the operator reads of the cluster's Pods and Events."""
+    poller = Poller(60.0, lambda: None)
+    poller.served = frozenset({"default-scheduler"})
+    async with ApiClient(find(str(api_server.kubeconfig)), field_manager="test") as api:
+        await poller.poll_pods(api)
+        await poller.poll_bindings(api)
+    return poller
+
+
+async def test_the_operator_compares_the_raw_name_and_shows_a_harmless_one(
     api_server: ApiServer, namespace: str
 ) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}], "schedulerName": STORED}
     api_server.request("POST", PODS, {"metadata": {"name": "lonely"}, "spec": spec})
-    listed = api_server.request("GET", unknown_scheduler_names.path(("default-scheduler",)))
-    pods = unknown_scheduler_names.not_attempted(listed["items"])
+    pods = (await polled(api_server)).pods
     assert STORED in {pod.scheduler for pod in pods}
     later = datetime(2100, 1, 1, tzinfo=UTC)
     waiting = unknown_scheduler_names.without_scheduler(pods, (), later)
@@ -216,14 +228,13 @@ def test_the_operator_compares_the_raw_name_and_shows_a_harmless_one(
         expect_harmless(unknown_scheduler_names.event_message(each))
 
 
-def test_a_binding_of_a_stranger_is_named_without_a_forged_line(
+async def test_a_binding_of_a_stranger_is_named_without_a_forged_line(
     api_server: ApiServer, namespace: str
 ) -> None:
     event = {**CORE_EVENT, "metadata": {"name": "bound"}, "reason": "Scheduled"}
     event |= {"reportingComponent": f"a{STORED}", "reportingInstance": f"a{STORED}-{STORED}"}
     api_server.request("POST", CORE_EVENTS, event)
-    items = api_server.request("GET", unmanaged_schedulers.PATH)["items"]
-    found = unmanaged_schedulers.binding_schedulers(items)
+    found = (await polled(api_server)).bindings
     assert f"a{STORED}" in {each.scheduler for each in found}
     condition = unmanaged_schedulers.condition(found)
     assert condition.status == "True"

@@ -101,10 +101,10 @@ async def extender(_folder: Path) -> AsyncIterator[Port]:
 
 
 @asynccontextmanager
-async def simulation(folder: Path) -> AsyncIterator[Port]:
+async def simulation(_folder: Path) -> AsyncIterator[Port]:
     port, digest = free_port(), hashlib.sha256(b"key").hexdigest()
     options = ServiceOptions("127.0.0.1", digest, 60.0, port, Path(sys.executable))
-    service = Service(options, folder)
+    service = Service(options)
     service_task = asyncio.create_task(service.run())
     holder = None
     try:

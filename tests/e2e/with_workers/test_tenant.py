@@ -1,4 +1,4 @@
-"""A user with the ClusterRole `edit` in one namespace decides nothing of what others are told."""
+"""A user with the ClusterRole `edit` in one namespace decides nothing of what others see."""
 
 from __future__ import annotations
 
@@ -230,10 +230,10 @@ def test_no_text_of_a_tenant_forges_a_line_or_reaches_the_terminal(tenant: Clust
     for command in COMMANDS:
         done = tenant.plugin(*command)
         outputs[" ".join(command)] = done.stdout + done.stderr
-    for command, text in outputs.items():
+    for source, text in outputs.items():
         unsafe = [each for each in text if (each < " " and each != "\n") or each in "\x7f\u202e"]
-        assert not unsafe, f"{command}: {text}"
+        assert not unsafe, f"{source}: {text}"
         forged = [line for line in text.splitlines() if line.startswith("error: LIES")]
-        assert not forged, f"{command}: {text}"
+        assert not forged, f"{source}: {text}"
     assert "SEIL" in "".join(outputs.values()), "it is shown, written out"
     tenant.kubectl("-n", NAMESPACE, "delete", "pods", "--all", "--now")

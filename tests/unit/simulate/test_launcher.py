@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kube_scheduler_operator.base.limits import FOREIGN_LINE
 from kube_scheduler_operator.simulate import process
 from kube_scheduler_operator.simulate.launched_program import LaunchedProgram
 from kube_scheduler_operator.simulate.launcher import (
@@ -234,7 +235,7 @@ def test_another_text_is_not_a_version(launchers: Launchers, code: str, text: st
         binary_version(launchers.python(code))
     before = "the kube-scheduler of the operand's image does not report its version: "
     assert str(error.value).startswith(before + text)
-    assert len(str(error.value)) <= len(before) + process._KEPT_OF_A_LINE
+    assert len(str(error.value)) <= len(before) + FOREIGN_LINE
 
 
 # --- its end --------------------------------------------------------------------------------------
@@ -414,7 +415,7 @@ async def test_of_endless_lines_the_last_ones_are_kept(launchers: Launchers) -> 
     code = "import os\nwhile True: os.write(2, b'E' + b'x' * 5000 + b'\\n')"
     made, _ = await first_line(launchers.python(code))
     assert await until(lambda: len(made.lines) == process._KEPT_LINES)
-    assert max(map(len, made.lines)) == process._KEPT_OF_A_LINE
+    assert max(map(len, made.lines)) == FOREIGN_LINE
     await asyncio.wait_for(made.stop(), 20)
     assert made.ended.is_set()
     assert len(made.lines) == process._KEPT_LINES
