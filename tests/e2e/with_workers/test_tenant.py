@@ -152,10 +152,7 @@ def test_no_program_and_no_configuration_of_a_tenant_is_simulated(
     assert image == images.scheduler_name(tenant.sandbox.kubernetes)
     assert FORGED not in done.stdout + done.stderr
     if scheduler == NAME:
-        reasons = {
-            reason for group in json.loads(done.stdout)["groups"] for reason in group["reasons"]
-        }
-        assert any("cpu" in reason for reason in reasons), done.stdout
+        assert "Insufficient cpu" in done.stdout
     else:
         assert "ghost" in done.stdout
     tenant.kubectl("-n", NAMESPACE, "delete", "configmaps", "-l", names.SECONDARY_LABEL)
@@ -177,15 +174,16 @@ def test_no_answer_of_a_tenants_pod_is_shown_as_that_of_an_agent(tenant: Cluster
     until(running, 60, "the tenant's Pods do not run")
     create(tenant, pod("asked", NAME))
     placed(tenant, "asked")
-    (real,) = own_pods(tenant, OF_SCHEDULER)
+    real = [
+        f"{OPERATOR_NAMESPACE}/{one['metadata']['name']}" for one in own_pods(tenant, OF_SCHEDULER)
+    ]
     done = tenant.plugin("why", "default/asked", "-o", "json")
     assert done.returncode == 0, done.stderr
     sources = [answer["from"] for answer in json.loads(done.stdout)["answers"]]
-    assert len(sources) == 1
-    assert f"{OPERATOR_NAMESPACE}/{real['metadata']['name']}" in sources[0]
+    assert sources
+    assert all(any(name in source for name in real) for source in sources)
     assert FORGED not in done.stdout + done.stderr
-    assert NAMESPACE not in sources[0]
-    tenant.kubectl("-n", NAMESPACE, "delete", "pods", "--all", "--now")
+    tenant.kubectl("-n", NAMESPACE, "delete", "pods", "--all", "--now", "--wait=false")
     delete(tenant, "asked")
 
 
@@ -202,6 +200,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.timeout(600, func_only=True)
 def test_no_text_of_a_tenant_forges_a_line_or_reaches_the_terminal(tenant: Cluster) -> None:
     lying = pod("lying", LIES)
     lying["metadata"]["namespace"] = NAMESPACE
@@ -236,4 +235,3 @@ def test_no_text_of_a_tenant_forges_a_line_or_reaches_the_terminal(tenant: Clust
         forged = [line for line in text.splitlines() if line.startswith("error: LIES")]
         assert not forged, f"{source}: {text}"
     assert "SEIL" in "".join(outputs.values()), "it is shown, written out"
-    tenant.kubectl("-n", NAMESPACE, "delete", "pods", "--all", "--now")
