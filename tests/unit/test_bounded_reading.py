@@ -24,6 +24,7 @@ ROOT: Final = "reads a file on a node that root writes"
 COMMAND: Final = "reads a file of the command's user, in a process of its own"
 
 ALLOWED: Final = {
+    "admission/pipe.py": {"read_order": "reads what the operator writes to its child process"},
     "base/json_text.py": {"parse_json": READER, "read_json": READER},
     "cli/lib/cache_dump.py": {
         "_entries": "reads one line of a scheduler's log, in a command",
@@ -32,10 +33,6 @@ ALLOWED: Final = {
     "cli/lib/cluster_configuration.py": {"disagreements": CONTENT},
     "cli/lib/compare.py": {"_document": CONTENT},
     "cli/lib/completion.py": {"_contexts": COMMAND},
-    "cli/lib/extender_decisions.py": {
-        "_fetch": "bounds what it reads itself",
-        "_query_url": CONTENT,
-    },
     "cli/lib/installation_objects.py": {"installation_objects": PART, "own_crds": PART},
     "cli/lib/proposal.py": {"_agent_image": CONTENT},
     "cli/lib/scheduler_contents.py": {"parse_content": CONTENT},
@@ -54,7 +51,6 @@ ALLOWED: Final = {
         "render_documents": PART, "render_file": PART, "render_object": PART,
     },
     "offline/baseline.py": {"read_baseline": COMMAND},
-    "offline/volcano/catalogue.py": {"recorded": PART},
     "profiles/aks.py": {"_document": "reads a text that is hardly longer than the operator's own"},
     "programs/annotator/program.py": {"AnnotatorProgram._annotate": BOUNDED},
     "programs/annotator/sources/http.py": {"get_json": BOUNDED},
@@ -83,6 +79,7 @@ ALLOWED: Final = {
         "InProcessExtenders._event": OWN,
         "InProcessExtenders._with_files": OWN,
     },
+    "simulate/launcher_files.py": {"copy_launcher": "reads what its own interpreter writes"},
     "simulate/questions.py": {"read_answer": BOUNDED, "read_request": BOUNDED},
     "simulate/read_files.py": {"_json": COMMAND, "_json_items": COMMAND, "_yaml": COMMAND},
     "simulate/run.py": {

@@ -33,7 +33,7 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
 
     for resource in KINDS:
         try:
-            found = await api.list(resource, keep=take)
+            listed = await api.list(resource, keep=take)
         except Forbidden:
             if resource in _NEEDED:
                 raise
@@ -41,8 +41,9 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
                 f"you have no permission to list {resource.name}, so the simulation has none"
             )
         except NotFound:
-            continue  # this version does not serve the kind
-        world.notes += [not_simulated(each) for each in found.left_out]
+            pass  # this version does not serve the kind
+        else:
+            world.notes += [not_simulated(each) for each in listed.left_out]
     world.complete()
     return world
 

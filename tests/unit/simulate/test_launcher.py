@@ -444,5 +444,5 @@ async def test_its_text_does_not_control_a_terminal(launchers: Launchers) -> Non
     code = "import os; os.write(2, b'E1 \\x1b[2J\\xc2\\x9b31m\\xff red\\r\\t.\\n')"
     made, _ = await first_line(launchers.python(code))
     await asyncio.wait_for(made.ended.wait(), 20)
-    assert made.failure() == "E1 ?[2J?31m\N{REPLACEMENT CHARACTER} red?\t."
+    assert made.failure() == r"E1 \u001b[2J\u009b31m" "\N{REPLACEMENT CHARACTER}" r" red\r\t."
     await made.stop()

@@ -6,12 +6,12 @@ target namespace, where no tenant writes; the others are containers in Pods of S
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base import names
+from ...base.json_text import parse_json
 from ...base.objects import Object, is_controlled_by, label, mapping
 from ...base.platform import Platform
 from ...kube.api import Api
@@ -184,7 +184,7 @@ async def _of_secondary(api: Api, scheduler: Object, ports: Mapping[str, int]) -
 
 def _containers(config_map: Object) -> dict[str, Any]:
     """The programs of the containers of a content, by name."""
-    spec = json.loads(content_of(config_map).data.get(names.POD_KEY, "{}"))
+    spec = parse_json(content_of(config_map).data.get(names.POD_KEY, "{}"))
     return {str(each["name"]): _program(each) for each in mapping(spec).get("containers") or ()}
 
 
