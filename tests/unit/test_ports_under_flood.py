@@ -22,6 +22,8 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
+from kube_scheduler_operator.admission.decisions import ReviewAnswer
+from kube_scheduler_operator.admission.review_connection import ReviewConnection, SharedDesk
 from kube_scheduler_operator.programs.extender.http_types import HttpRequest, HttpResponse
 from kube_scheduler_operator.programs.extender.wire import ArgsReader, WireError
 from kube_scheduler_operator.simulate import questions
@@ -32,6 +34,7 @@ from kube_scheduler_operator.simulate.store import WorldStore
 from kube_scheduler_operator.simulate.world import World
 from kube_scheduler_operator.telemetry.health import HealthServer
 
+from .admission.webhook_client import post
 from .programs.exporter.test_server import serving
 from .programs.extender.conftest import running
 from .simulate.test_service import asked, free_port, say
@@ -136,13 +139,26 @@ async def world(_folder: Path) -> AsyncIterator[Port]:
         await server.stop()
 
 
+@asynccontextmanager
+async def webhook(_folder: Path) -> AsyncIterator[Port]:
+    """Its connections without TLS and in this process; tests of `admission` have the whole."""
+    shared = SharedDesk(
+        lambda _body, _address: ReviewAnswer(200, b"{}", "unchanged"), lambda _result: None
+    )
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: ReviewConnection(shared), "127.0.0.1", 0)
+    async with server:
+        good = post(b"{}", "Connection: close")
+        yield Port(server.sockets[0].getsockname()[1], (b"/assign", b""), good)
+
+
 PORTS: Final[Mapping[str, Callable[[Path], AbstractAsyncContextManager[Port]]]] = {
     "telemetry": telemetry,
     "exporter": exporter,
     "extender": extender,
     "simulation": simulation,
     "API server of a simulation": world,
-    # The webhook that assigns Pods belongs here as well.
+    "webhook": webhook,
 }
 """Every port that a program of this project opens."""
 
@@ -260,16 +276,17 @@ async def test_a_flood_is_refused_and_the_next_request_is_answered(
     assert cost < MOST_MEMORY
 
 
-def test_the_world_of_a_request_is_bounded_as_a_whole() -> None:
+def test_the_world_of_a_request_is_bounded_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "_LARGEST_WORLD", 16 * 2**20)
     line = b'{"x":"' + bytes(2**20).replace(b"\0", b"y") + b'"}\n'
     compressor = zlib.compressobj(9, zlib.DEFLATED, GZIP)
 
     def chunks() -> Iterator[bytes]:
-        for _ in range(1200):
+        for _ in range(20):
             yield compressor.compress(line)
         yield compressor.flush()
 
-    with pytest.raises(ValueError, match="more than 1073741824 bytes"):
+    with pytest.raises(ValueError, match="more than 16777216 bytes"):
         for _ in questions._lines(chunks()):
             pass
 
