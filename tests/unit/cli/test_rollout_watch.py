@@ -68,6 +68,7 @@ FAILED = condition(names.NODE_INSTALLER_DEGRADED, "True", "RevisionFailed", "it 
 REFUSED = condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", "no")
 STUCK = condition(names.NODE_INSTALLER_DEGRADED, "True", "InstallerFailed", "disk full")
 WRONG = condition(names.OVERRIDES_DEGRADED, "True", "Malformed", "spec.x: wrong")
+PROFILE = condition(names.SCHEDULER_PROFILES_DEGRADED, "True", "NotInUse", "a: spec.x: wrong")
 ADVICE = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "remove it")
 MISTAKE_TOO = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "a\nb")
 
@@ -88,6 +89,12 @@ MISTAKE_TOO = condition(names.TARGET_CONFIG_DEGRADED, "True", "PolicyRemoved", "
         (state(calm(), WRONG), End.FAILED, "UnsupportedConfigOverridesDegraded: spec.x: wrong"),
         (state(calm(), WRONG, generation=2), None, ""),
         (state(calm("ok"), ADVICE), End.DONE, "ok"),
+        (state(MOVING, PROFILE), None, ""),
+        (
+            state(calm("ok"), PROFILE),
+            End.FAILED,
+            "ok, without an object that is refused: SchedulerProfilesDegraded: a: spec.x: wrong",
+        ),
         (state(calm(), MISTAKE_TOO), End.FAILED, "TargetConfigControllerDegraded: a\nb"),
         (
             state(calm(), management="Unmanaged"),

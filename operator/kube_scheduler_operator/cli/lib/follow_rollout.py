@@ -59,6 +59,12 @@ _FAILURES = (
     names.PREFLIGHT_DEGRADED,
     names.NODE_INSTALLER_DEGRADED,
 )
+# Conditions of objects whose edits are not in the revision: it is rolled out without them.
+_LEFT_OUT = (
+    names.SCHEDULER_PROFILES_DEGRADED,
+    names.SCHEDULER_EXTENDERS_DEGRADED,
+    names.OPERATOR_SETTINGS_DEGRADED,
+)
 _HARMLESS_REASONS = ("PolicyRemoved", "FeatureGatesNotFound")
 
 
@@ -98,7 +104,7 @@ def read_state(
         entry.target for entry in entries.values()
     ):  # fmt: skip
         if progress.get("reason") in ("AllNodesAtLatestRevision", "Removed"):
-            end, message = End.DONE, str(progress.get("message", ""))
+            end, message = settled(kubescheduler, str(progress.get("message", "")))
         elif progress.get("reason") == "RevisionRejected":
             end, message = End.FAILED, str(progress.get("message", ""))
     return RolloutState(
@@ -125,6 +131,14 @@ def blocking_problem(kubescheduler: Mapping[str, Any]) -> str:
         if failing and not _is_advice(condition) and _is_final(condition):
             return _text(condition)
     return ""
+
+
+def settled(kubescheduler: Mapping[str, Any], message: str) -> tuple[End, str]:
+    """The end of a rollout that is complete, and its message: whether every object is in it."""
+    for condition in (kubescheduler.get("status") or {}).get("conditions") or ():
+        if condition["type"] in _LEFT_OUT and condition.get("status") == "True":
+            return End.FAILED, f"{message}, without an object that is refused: {_text(condition)}"
+    return End.DONE, message
 
 
 def _is_advice(condition: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from ...base import names
 from ...base.objects import mapping
 from ...controlplane.managed_scheduler import is_ours
 from ...status.generations import is_scheduler_observed
-from .follow_rollout import End, blocking_problem
+from .follow_rollout import End, blocking_problem, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ def read_scheduler(
     if observed and (refused or problem) and progressing.get("status") == "False":
         end, message = End.FAILED, refused or problem
     elif observed and progressing.get("status") == "False":
-        end, message = End.DONE, f"configuration {status.get('configHash', '')} runs; {pods}"
+        done = f"configuration {status.get('configHash', '')} runs; {pods}"
+        end, message = settled(kubescheduler if is_ours(scheduler) else {}, done)
     waits = {name: str(progressing.get("message", ""))} if end is None else {}
     shown = problem if end is None else ""
     return SchedulerRollout(str(status.get("configHash") or ""), pods, shown, end, message, waits)
