@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-from ..base.json_text import separators
+from ..base.json_text import count_values, separators
 from ..telemetry.address_rate import source
 from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, ReviewAnswer, text
 from .fair_shares import AddressTurns, BodyShares, BodyTicket
@@ -95,7 +95,8 @@ class ReviewConnection(asyncio.Protocol):
         self._state = ReviewState.HEAD
         self._buffer = bytearray()  # received and not yet used
         self._body = bytearray()
-        self._left = self._values = 0
+        self._left = self._separators = 0
+        self._counted = MAX_VALUES  # separators until values are counted again
         self._alive = True
         self._refusal: ReviewAnswer | None = None  # of a body whose rest is discarded
         self._ticket: BodyTicket | None = None
@@ -158,7 +159,8 @@ class ReviewConnection(asyncio.Protocol):
         if isinstance(head, ReviewAnswer):
             self._refuse(head)
             return
-        self._left, self._values, self._alive = head.length, 0, head.alive
+        self._left, self._alive = head.length, head.alive
+        self._separators, self._counted = 0, MAX_VALUES
         self._refusal = TOO_LARGE if head.length > MAX_BODY else None
         if len(self._buffer) >= head.length:
             self._receive()
@@ -184,9 +186,9 @@ class ReviewConnection(asyncio.Protocol):
         del self._buffer[: len(part)]
         self._left -= len(part)
         if self._refusal is None:
-            self._values += separators(part)
+            self._separators += separators(part)
             self._body += part
-            if self._values > MAX_VALUES:
+            if self._separators > self._counted and self._has_too_many_values():
                 self._refusal = TOO_MANY_VALUES
                 self._body = bytearray()
         if self._left:
@@ -198,6 +200,15 @@ class ReviewConnection(asyncio.Protocol):
             return
         self._state = ReviewState.TURN
         self._shared.turns.add(self._address, self._decide)
+
+    def _has_too_many_values(self) -> bool:
+        """Whether what has arrived has more values than a body may have, without those in strings.
+
+        The number cannot reach the limit before as many separators have arrived as are left of it.
+        """
+        values = count_values(bytes(self._body), MAX_VALUES)
+        self._counted = self._separators + MAX_VALUES - values
+        return values >= MAX_VALUES
 
     def _decide(self) -> None:
         if self._state is not ReviewState.TURN:

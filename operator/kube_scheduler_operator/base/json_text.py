@@ -54,21 +54,25 @@ def check_size(text: str | bytes, limit: Size = DOCUMENT) -> float:
     if size > limit.bytes:
         raise too_many_bytes(limit, size)
     values = most_values(text)
-    if values > limit.values and _values_exceed(text, limit.values):
+    if values > limit.values and count_values(text, limit.values) >= limit.values:
         raise TooLargeError(f"more than {limit.values} values", size)
     return max(size / limit.bytes, values / limit.values)
 
 
-def _values_exceed(text: str | bytes, limit: int) -> bool:
-    # Strings have separators, too: a ConfigMap with a table is one value.
+def count_values(text: str | bytes, limit: int) -> int:
+    """The characters before values in JSON or the beginning of it, outside of strings.
+
+    Strings have separators, too: a ConfigMap with a table is one value. It counts to `limit`, and
+    counts as that many what has more than twice as many strings: each value has a key at most.
+    """
     found = at = 0
     strings = _STRING.finditer(text) if isinstance(text, str) else _BYTE_STRING.finditer(text)
-    for string in strings:
+    for number, string in enumerate(strings):
         found += separators(text[at : string.start()])
-        if found >= limit:
-            return True
+        if found >= limit or number > 2 * limit:
+            return limit
         at = string.end()
-    return found + separators(text[at:]) >= limit
+    return min(found + separators(text[at:]), limit)
 
 
 def most_values(text: str | bytes) -> int:

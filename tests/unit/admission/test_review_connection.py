@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from kube_scheduler_operator.admission.review_connection import (
     ReviewConnection,
     SharedDesk,
 )
+from kube_scheduler_operator.base.json_text import separators
 
 from .webhook_client import post, review
 
@@ -171,13 +173,30 @@ async def test_what_no_api_server_sends_is_refused_unread_and_ends_the_connectio
     assert played.decided == []
 
 
+async def test_separators_in_the_strings_of_a_pod_are_no_values(played: Played) -> None:
+    """A template of a workflow engine is one value, in a variable of each container."""
+    template = json.dumps({"args": ["{{,}}"] * 9000})
+    container = {"name": "c", "image": "i", "env": [{"name": "T", "value": template}]}
+    body = review(containers=[container] * 8)
+    assert separators(body) > 2 * MAX_VALUES
+    connection, transport = played.connect()
+    sent = post(body)
+    for at in range(0, len(sent), 65536):
+        connection.data_received(sent[at : at + 65536])
+        await turns()
+    await turns()
+    assert statuses(transport) == [200]
+    assert played.decided == [("10.0.0.1", body)]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
         (b"[" + b"[]," * MAX_VALUES + b"1]", b"values"),
+        (b"[" + b'"", ' * MAX_VALUES + b"1]", b"values"),
         (b" " * (MAX_BODY + 1), b"bytes"),
     ],
-    ids=["values", "bytes"],
+    ids=["values", "strings", "bytes"],
 )
 async def test_what_a_pod_of_a_tenant_may_be_is_left_unparsed_and_keeps_the_connection(
     played: Played, body: bytes, message: bytes

@@ -12,6 +12,7 @@ import pytest
 from kube_scheduler_operator.base.json_text import (
     TooLargeError,
     bounded,
+    count_values,
     exceeds_depth,
     most_values,
     parse_json,
@@ -133,6 +134,13 @@ def test_a_document_that_is_too_large_is_not_decoded(
 )
 def test_separators_in_strings_do_not_count(text: str, *, encoded: bool) -> None:
     assert read_json(text.encode() if encoded else text, SMALL) == json.loads(text)
+
+
+def test_strings_without_values_count_at_some_number() -> None:
+    """Such a document is no JSON, but is searched for strings before that is known."""
+    assert count_values('""' * 22, 10) == 10
+    assert count_values('""' * 19, 10) == 0
+    assert count_values('[",,,", "[', 10) == 2, "the beginning of a document"
 
 
 def test_the_values_of_any_document_are_at_most_what_is_counted() -> None:
