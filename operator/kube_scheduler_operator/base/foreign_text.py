@@ -43,8 +43,19 @@ Unassigned characters stay otherwise: they are visible, as boxes, and may be new
 spaces and combining marks, which languages need.
 """
 
-_HIDDEN: Final = re.compile(f"[{_CHARACTERS}]")
-_HIDDEN_IN_LINES: Final = re.compile(f"(?!\n)[{_CHARACTERS}]")
+_SYMBOL: Final = "\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_LETTER: Final = "\u0620-\u064a\u066e-\u06d3\u0900-\u0dff\u1000-\u109f\u1780-\u17b3"
+"""Of scripts whose words have joiners: Arabic, those of India, Burmese, Khmer."""
+
+_NOT_NEEDED: Final = (
+    f"(?<![{_SYMBOL}]\ufe0f)"  # the form of an emoji
+    f"(?!(?<=[{_SYMBOL}\ufe0f]\u200d)[{_SYMBOL}])"  # an emoji of several
+    f"(?!(?<=[{_LETTER}][\u200c\u200d])[{_LETTER}])"
+)
+"""After a character: it is no part of what is seen. Names of Kubernetes have no such neighbours."""
+
+_HIDDEN: Final = re.compile(f"[{_CHARACTERS}]{_NOT_NEEDED}")
+_HIDDEN_IN_LINES: Final = re.compile(f"(?!\n)[{_CHARACTERS}]{_NOT_NEEDED}")
 _SHORT: Final[Mapping[str, str]] = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _BEGUN: Final = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?\Z")
 """The beginning of a character that is written out."""

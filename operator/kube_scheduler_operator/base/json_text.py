@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from .limits import DOCUMENT, DOCUMENT_DEPTH, OBJECT_DEPTH, Size
@@ -66,13 +66,18 @@ def count_values(text: str | bytes, limit: int) -> int:
     counts as that many what has more than twice as many strings: each value has a key at most.
     """
     found = at = 0
-    strings = _STRING.finditer(text) if isinstance(text, str) else _BYTE_STRING.finditer(text)
-    for number, string in enumerate(strings):
-        found += separators(text[at : string.start()])
+    for number, (begin, end) in enumerate(_strings(text)):
+        found += separators(text[at:begin])
         if found >= limit or number > 2 * limit:
             return limit
-        at = string.end()
+        at = end
     return min(found + separators(text[at:]), limit)
+
+
+def _strings(text: str | bytes) -> Iterator[tuple[int, int]]:
+    if isinstance(text, str):
+        return (string.span() for string in _STRING.finditer(text))
+    return (string.span() for string in _BYTE_STRING.finditer(text))
 
 
 def most_values(text: str | bytes) -> int:

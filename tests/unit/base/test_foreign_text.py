@@ -100,3 +100,32 @@ def test_every_hostile_text_is_harmless(name: str) -> None:
     expect_harmless(one_line(TEXTS[name]))
     with pytest.raises(AssertionError):
         expect_harmless(TEXTS[name])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u26a0\ufe0f Gr\u00f6\u00dfe",
+        "\U0001f469\u200d\U0001f4bb",
+        "\u2764\ufe0f\u200d\U0001f525",
+        "\u0632\u0645\u0627\u0646\u200c\u0628\u0646\u062f",
+        "\u0924\u200d\u0924",
+    ],
+    ids=["emoji", "several", "form and several", "Persian", "Hindi"],
+)
+def test_what_emoji_and_words_are_made_of_stays(text: str) -> None:
+    assert foreign(text, 100) == visible(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\u200db", "a\\u200db"),
+        ("\U0001f469\u200da", "\U0001f469\\u200da"),
+        ("default\ufe0f", "default\\ufe0f"),
+        ("\u0632\u200c", "\u0632\\u200c"),
+        ("\U0001f469\u202e\U0001f4bb", "\U0001f469\\u202e\U0001f4bb"),
+    ],
+)
+def test_joiners_elsewhere_are_written_out(text: str, shown: str) -> None:
+    assert foreign(text, 100) == shown
