@@ -160,6 +160,9 @@ class TooLarge(ApiError):
         self.excess = excess
         super().__init__(request, status=200, message=f"the response has {excess}")
 
+    def _text(self) -> str:
+        return f"{self.request}: {self.message}, which this program does not decode"
+
 
 class Unauthorized(ApiError):
     """401: the API server rejects the token or certificate."""
