@@ -14,7 +14,7 @@ from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.errors import ApiError, ApiRequest
 from kube_scheduler_operator.kube.protobuf import ACCEPT
-from kube_scheduler_operator.kube.reflector import Reflector, ReflectorTuning, Selection
+from kube_scheduler_operator.kube.reflector import Decoding, Reflector, ReflectorTuning, Selection
 from kube_scheduler_operator.kube.resource import PODS
 from kube_scheduler_operator.policies.pod_fields import POD
 from kube_scheduler_operator.policies.pods import Pod, read_pod
@@ -138,7 +138,7 @@ async def test_protobuf_and_json_yield_the_same_pods(prepared: ApiServer) -> Non
     async with (
         ApiClient(find(str(prepared.kubeconfig)), field_manager="test") as client,
         following(client) as (json, _),
-        following(client, fields=POD) as (binary, reflector),
+        following(client, decoding=Decoding(fields=POD)) as (binary, reflector),
     ):
         for name, spec in SPECS.items():
             metadata: dict[str, Any] = {"name": name, "labels": LABELS if name == "small" else {}}

@@ -14,6 +14,12 @@ from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.engine.intake import Intake
 from kube_scheduler_operator.engine.reconcile import reconcile
+from kube_scheduler_operator.engine.snapshot_inputs import (
+    OperatorSetup,
+    PolledState,
+    PreviousReconcile,
+    ServerContact,
+)
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.engine.write_guard import WriteGuard
@@ -453,22 +459,19 @@ class OperatorProcess:
         self.passes += 1
         snapshot = take_snapshot(
             self._store,
-            self._platform,
-            self._settings,
-            server_version=self.server_version,
-            decision=self.decision,
-            lease_seen=self.intake.lease_seen,
-            node_left=self.intake.node_left,
-            answered_since=self.answered_since,
-            recovered_at=self.recovered_at,
-            last_error=self.trouble,
-            now=self._now(),
-            leases_seen=self.intake.leases_seen,
-            write_errors=self._executor.write_errors,
-            futile_writes=self._executor.futile,
-            restored_at=self.restored_at,
-            clocks=self.intake.clocks.differences,
-            placement_answer=self._answer,
+            OperatorSetup(self._platform, self._settings, self.decision),
+            ServerContact(
+                self.server_version,
+                answered_since=self.answered_since,
+                recovered_at=self.recovered_at,
+                restored_at=self.restored_at,
+            ),
+            self._now(),
+            sightings=self.intake.sightings,
+            previous=PreviousReconcile(
+                self.trouble, self._executor.write_errors, self._executor.futile
+            ),
+            polled=PolledState(placement_answer=self._answer),
         )
         futile = self._executor.futile
         try:

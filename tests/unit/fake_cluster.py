@@ -16,6 +16,7 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.engine.reconcile import reconcile
+from kube_scheduler_operator.engine.snapshot_inputs import OperatorSetup, ServerContact
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.kube.errors import ApiRequest, NotFound
 from kube_scheduler_operator.kube.resource import (
@@ -125,14 +126,11 @@ class FakeCluster(Stored):
         self.now += timedelta(seconds=1)
         return take_snapshot(
             self._store,
-            KUBEADM,
-            Settings(operand_image=self.image, allowed_images=self.allowed_images),
-            server_version="v1.35.4",
-            lease_seen=None,
-            answered_since=BEGIN - timedelta(hours=1),
-            recovered_at=None,
-            last_error="",
-            now=self.now,
+            OperatorSetup(
+                KUBEADM, Settings(operand_image=self.image, allowed_images=self.allowed_images)
+            ),
+            ServerContact("v1.35.4", answered_since=BEGIN - timedelta(hours=1)),
+            self.now,
         )
 
     def reconcile(self) -> Plan:

@@ -161,40 +161,17 @@ class Executor:
 
     async def _perform(self, action: Action, recreate: bool) -> _Result:
         """One write; `recreate`: a later one creates the deleted object again."""
-        resource = action.resource
-        ref = resource.ref(action.obj)
-        stored, known = self._store.get(ref), self._store.known(ref)
+        ref = action.resource.ref(action.obj)
+        stored = self._store.get(ref)
         if not self._guard.allows(action, stored):
-            whys = {write.why for write in self._guard.futile() if write.ref == ref}
-            status = getattr(action, "subresource", None) == "status"
-            alone = whys == {Futility.DROPPED} or (isinstance(action, Replace) and not status)
-            return _Result.DELAYED if alone else _Result.WITHHELD
+            return self._held_back(action, ref)
         try:
-            match action:
-                case Create():
-                    answer = await self._api.create(resource, action.obj)
-                    self._put(resource, answer, known)
-                    lasting = self._guard.wrote(action, stored, answer)
-                case Replace():
-                    answer = await self._api.replace(
-                        resource, action.obj, subresource=action.subresource
-                    )
-                    self._put(resource, answer, known)
-                    lasting = self._guard.wrote(action, stored, answer)
-                case Delete():
-                    await self._api.delete(ref, uid=action.obj["metadata"]["uid"])
-                    # Deleted or still terminating: the next reconcile must see which.
-                    await self._refresh(action)
-                    if not recreate:
-                        self._guard.forget(ref)
-                    lasting = True
-        except AlreadyExists:
-            if isinstance(action, Create) and action.exclusive:
-                await self._claim(resource, action.obj)
-            elif not await self._refresh(action):
-                await self._unseen(action)
+            if isinstance(action, Delete):
+                lasting = await self._delete(action, ref, recreate)
             else:
-                self._guard.conflicted(action)
+                lasting = await self._write(action, ref, stored)
+        except AlreadyExists:
+            await self._exists(action)
             return _Result.STALE
         except Conflict:
             self._guard.conflicted(action)
@@ -211,6 +188,43 @@ class Executor:
         if lasting:  # what is done again and again is not announced again and again
             self._send(action.events)
         return _Result.DONE
+
+    def _held_back(self, action: Action, ref: ObjectRef) -> _Result:
+        """The result of a write that the guard delays: whether what follows depends on it."""
+        whys = {write.why for write in self._guard.futile() if write.ref == ref}
+        status = getattr(action, "subresource", None) == "status"
+        alone = whys == {Futility.DROPPED} or (isinstance(action, Replace) and not status)
+        return _Result.DELAYED if alone else _Result.WITHHELD
+
+    async def _write(self, action: Create | Replace, ref: ObjectRef, stored: Object | None) -> bool:
+        """Create or replace an object; whether the write has a lasting effect."""
+        known = self._store.known(ref)
+        if isinstance(action, Create):
+            answer = await self._api.create(action.resource, action.obj)
+        else:
+            answer = await self._api.replace(
+                action.resource, action.obj, subresource=action.subresource
+            )
+        self._put(action.resource, answer, known)
+        return self._guard.wrote(action, stored, answer)
+
+    async def _delete(self, action: Delete, ref: ObjectRef, recreate: bool) -> bool:
+        """Delete an object, which always counts as a lasting effect."""
+        await self._api.delete(ref, uid=action.obj["metadata"]["uid"])
+        # Deleted or still terminating: the next reconcile must see which.
+        await self._refresh(action)
+        if not recreate:
+            self._guard.forget(ref)
+        return True
+
+    async def _exists(self, action: Action) -> None:
+        """Bring the store up to date with an object that exists already."""
+        if isinstance(action, Create) and action.exclusive:
+            await self._claim(action.resource, action.obj)
+        elif not await self._refresh(action):
+            await self._unseen(action)
+        else:
+            self._guard.conflicted(action)
 
     def _put(self, resource: Resource, answer: Object, known: Known) -> None:
         """Store an answer.

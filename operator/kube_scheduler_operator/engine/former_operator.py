@@ -18,7 +18,7 @@ from ..base.platform import Platform
 from ..kube.api import Api
 from ..kube.errors import Conflict, KubeError, NotFound
 from ..kube.events import EventRecorder
-from ..kube.lease import LeaderElector, Timings
+from ..kube.lease import ElectionLease, LeaderElector, Timings
 from ..kube.resource import DEPLOYMENTS, ObjectRef
 
 log = logging.getLogger(__name__)
@@ -47,11 +47,9 @@ async def replace_former_operator(api: Api, platform: Platform, recorder: EventR
     # Its Pods release the Lease when they end; a Pod whose node is gone loses it by the clock.
     claim = LeaderElector(
         api,
-        namespace,
-        former.lease,
+        ElectionLease(namespace, former.lease, names.OWN_LABELS),
         platform.operator.deployment,
         timings=Timings(lease_duration=WITHOUT_END),
-        labels=names.OWN_LABELS,
     )
     await claim.acquire()
 

@@ -13,6 +13,7 @@ from ..kube import resource as kinds
 from ..kube.resource import ObjectRef, Resource
 from ..kube.store import Store
 from .node_clocks import NodeClocks
+from .snapshot_inputs import Sightings
 from .watches import is_control_plane
 
 _USER_KINDS: Final = (
@@ -81,38 +82,58 @@ class Intake:
         self._unclaimed_leases.clear()
         self.leases_seen.clear()
 
+    @property
+    def sightings(self) -> Sightings:
+        """What the events have shown besides the objects."""
+        return Sightings(
+            lease_seen=self.lease_seen,
+            leases_seen=self.leases_seen,
+            node_left=self.node_left,
+            clocks=self.clocks.differences,
+        )
+
     def event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
         """Take one watch event; `kind` is ADDED, MODIFIED, DELETED or None for a listed object."""
+        deleted = kind == "DELETED"
         if resource == kinds.LEASES:
-            self._lease(obj, deleted=kind == "DELETED")
+            self._lease(obj, deleted=deleted)
             return
         if not self._is_relevant(resource, obj):
             if resource != kinds.SECRETS or self._store.get(resource.ref(obj)) is None:
                 return
-            kind = "DELETED"  # it has lost its label
+            deleted = True  # it has lost its label
         if resource == kinds.SECRETS and self._is_token(obj):
             obj = {key: value for key, value in obj.items() if key not in ("data", "stringData")}
         before = self._store.get(resource.ref(obj))
         selectors = self._platform.node_selectors
         if resource == kinds.NODES and before is None and not is_control_plane(obj, selectors):
             return  # it has lost the label
-        if resource == kinds.NODES and kind == "DELETED":
-            self.node_left = self._now()
-            self.clocks.forget(obj["metadata"]["name"])
-        elif kind != "DELETED":
-            self.clocks.observe(resource, before, obj)
-        if kind == "DELETED":
+        self._note_nodes(resource, before, obj, deleted=deleted)
+        if deleted:
             changed = self._store.remove(resource, obj)
         else:
             changed = self._store.put(resource, obj, may_return=resource == kinds.NODES)
-        if resource == kinds.SECONDARY_SCHEDULERS and kind != "DELETED":
-            for namespace in self._namespaces:
-                key = (namespace, obj["metadata"]["name"])
-                lease = self._unclaimed_leases.pop(key, None)
-                if lease is not None:
-                    self._lease(lease, deleted=False)
+        if resource == kinds.SECONDARY_SCHEDULERS and not deleted:
+            self._claim_leases(obj["metadata"]["name"])
         if changed:
-            self._wake(urgent=kind == "DELETED" or _is_urgent(resource, before, obj))
+            self._wake(urgent=deleted or _is_urgent(resource, before, obj))
+
+    def _note_nodes(
+        self, resource: Resource, before: Object | None, obj: Mapping[str, Any], *, deleted: bool
+    ) -> None:
+        """Note what an event shows of nodes: their clocks, and that one is gone."""
+        if not deleted:
+            self.clocks.observe(resource, before, obj)
+        elif resource == kinds.NODES:
+            self.node_left = self._now()
+            self.clocks.forget(obj["metadata"]["name"])
+
+    def _claim_leases(self, scheduler: str) -> None:
+        """Take the Leases of a secondary scheduler that were listed before it."""
+        for namespace in self._namespaces:
+            lease = self._unclaimed_leases.pop((namespace, scheduler), None)
+            if lease is not None:
+                self._lease(lease, deleted=False)
 
     def _is_relevant(self, resource: Resource, obj: Mapping[str, Any]) -> bool:
         """Whether the operator uses the object; one watch cannot select several names."""

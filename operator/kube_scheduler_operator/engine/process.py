@@ -31,18 +31,19 @@ from ..base.objects import Object
 from ..base.platform import Platform
 from ..base.recognition import Decision
 from ..base.settings import Settings
-from ..kube.client import ApiClient
+from ..kube.client import ApiClient, Writes
 from ..kube.credentials import Credentials, find
 from ..kube.errors import HistoryRewoundError, KubeError
 from ..kube.events import EventRecorder, Involved
 from ..kube.kopf.watcher import Watcher
-from ..kube.lease import LeaderElector
+from ..kube.lease import ElectionLease, LeaderElector
 from ..kube.queue import ShutDown, WorkQueue
 from ..kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS, ObjectRef, Resource, Stream
 from ..kube.server_clock import ServerClock
 from ..kube.store import Store
 from ..kube.throttle import Throttle
-from ..model.plan import soonest
+from ..model.plan import Plan, soonest
+from ..model.snapshot import Snapshot
 from ..schedulerconfig.version_skew import MINORS_BEHIND
 from ..schedulerconfig.versions import Version
 from ..secondary.assignment import assigned_pods, in_effect
@@ -62,6 +63,7 @@ from .placement_run import PlacementRunner, in_cluster
 from .polling import Poller
 from .reconcile import reconcile
 from .serving import Serving
+from .snapshot_inputs import OperatorSetup, PolledState, PreviousReconcile, ServerContact
 from .snapshot_metrics import SnapshotMetrics
 from .snapshots import take_snapshot
 from .watches import watches
@@ -171,10 +173,12 @@ class Operator:
         async with api, leading:
             elector = LeaderElector(
                 api,
-                self._platform.operator_namespace,
-                self._platform.operator.lease,
+                ElectionLease(
+                    self._platform.operator_namespace,
+                    self._platform.operator.lease,
+                    names.OWN_LABELS,
+                ),
                 self._identity,
-                labels=names.OWN_LABELS,
                 now=self._clock.now,
                 rewound=self._rewound,
                 recovered=lambda: self._start_over("the API server was away"),
@@ -217,7 +221,7 @@ class Operator:
             field_manager=names.FIELD_MANAGER,
             observer=self._metrics.requested,
             clock=self._clock,
-            may_write=may_write,
+            writes=Writes(may_write),
         )
 
     def _make_server(self, api: ApiClient) -> TelemetryServer:
@@ -502,44 +506,15 @@ class Operator:
 
     async def _reconcile(self, executor: Executor, recorder: EventRecorder) -> None:
         began = time.monotonic()
-        snapshot = take_snapshot(
-            self._store,
-            self._platform,
-            self._options.settings,
-            decision=self._decision,
-            server_version=self._version.text,
-            newer_version=self._version.newer,
-            lease_seen=self._intake.lease_seen,
-            node_left=self._intake.node_left,
-            answered_since=self._elector.answered_since if self._elector else None,
-            recovered_at=self._elector.recovered_at if self._elector else None,
-            last_error=self._last_error,
-            now=self._clock.now(),
-            missing_kinds=self._watcher.missing if self._watcher else (),
-            leases_seen=self._intake.leases_seen,
-            write_errors=executor.write_errors,
-            pending=self._poller.pods,
-            assignment_way=self._ways.way,
-            bindings=self._poller.bindings,
-            futile_writes=executor.futile,
-            restored_at=self._restored_at,
-            clocks=self._intake.clocks.differences,
-            placement_answer=self._placements.answer if self._placements else None,
-        )
-        futile = executor.futile
-        write_errors = executor.write_errors
+        snapshot = self._snapshot(executor)
+        before = executor.write_errors, executor.futile
         self._follow_log_level(snapshot.spec, recorder)
         try:
             self._snapshot_metrics.observe(snapshot)
         except Exception as error:  # metrics must not stop a reconcile
             contained("metrics", "", error)
         try:
-            plan = reconcile(snapshot)
-            self._poller.report(recorder, plan.pods_without_scheduler)
-            if plan.served is not None:
-                self._poller.served = plan.served
-            if self._placements is not None and plan.simulations is not None:
-                self._placements.follow(next(iter(plan.simulations), None))
+            plan = self._decide(snapshot, recorder)
             again = await executor.execute(plan)
         except HistoryRewoundError as error:
             self._rewound(error.evidence)
@@ -557,19 +532,62 @@ class Operator:
             return
         recovered, self._last_error = self._last_error != "", ""
         self._failing = "; ".join(plan.failures)
-        changed = executor.write_errors != write_errors or executor.futile != futile
+        changed = (executor.write_errors, executor.futile) != before
+        for owner, text in executor.write_errors.items() if changed else ():
+            log.warning("Writes for %s failed: %s", owner, text)
+        self._queue_next(executor, plan, at_once=again or recovered or changed)
+        self._throttle.reconciled(idle=not again)
+        self._note_success(plan, began)
+
+    def _snapshot(self, executor: Executor) -> Snapshot:
+        """The input of this reconcile."""
+        elector = self._elector
+        return take_snapshot(
+            self._store,
+            OperatorSetup(self._platform, self._options.settings, self._decision),
+            ServerContact(
+                version=self._version.text,
+                answered_since=elector.answered_since if elector else None,
+                newer_version=self._version.newer,
+                recovered_at=elector.recovered_at if elector else None,
+                restored_at=self._restored_at,
+                missing_kinds=self._watcher.missing if self._watcher else (),
+            ),
+            self._clock.now(),
+            sightings=self._intake.sightings,
+            previous=PreviousReconcile(self._last_error, executor.write_errors, executor.futile),
+            polled=PolledState(
+                pending_pods=self._poller.pods,
+                bindings=self._poller.bindings,
+                assignment_way=self._ways.way,
+                placement_answer=self._placements.answer if self._placements else None,
+            ),
+        )
+
+    def _decide(self, snapshot: Snapshot, recorder: EventRecorder) -> Plan:
+        """The plan of this reconcile, after its polls and simulations are passed on."""
+        plan = reconcile(snapshot)
+        self._poller.report(recorder, plan.pods_without_scheduler)
+        if plan.served is not None:
+            self._poller.served = plan.served
+        if self._placements is not None and plan.simulations is not None:
+            self._placements.follow(next(iter(plan.simulations), None))
+        return plan
+
+    def _queue_next(self, executor: Executor, plan: Plan, *, at_once: bool) -> None:
+        """Queue the reconcile that follows an executed plan."""
         if executor.write_errors or plan.failures:
             # Other write sets succeeded: the next reconcile reports this error, retries back off.
-            for owner, text in executor.write_errors.items() if changed else ():
-                log.warning("Writes for %s failed: %s", owner, text)
             self._queue.add_rate_limited(_KEY)
         else:
             self._queue.forget(_KEY)
-        if again or recovered or changed:
+        if at_once:
             self._queue.add(_KEY)
         after = soonest(plan.requeue_after, executor.wait(), self._options.settings.resync)
         self._queue.add_after(_KEY, after if after is not None else 0.0)
-        self._throttle.reconciled(idle=not again)
+
+    def _note_success(self, plan: Plan, began: float) -> None:
+        """Note an executed plan, for probes and metrics."""
         first, self._reconciled_at = self._reconciled_at is None, time.monotonic()
         if first:
             self._metrics.first_pass()

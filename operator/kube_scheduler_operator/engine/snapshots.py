@@ -2,90 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from ..base import names
 from ..base.objects import NamespacedName, Object, label
 from ..base.platform import AUTHENTICATION_NAMESPACE, Platform
-from ..base.recognition import Decision
-from ..base.settings import Settings
 from ..kube import resource as kinds
-from ..kube.resource import ObjectRef, Resource
+from ..kube.resource import Resource
 from ..kube.store import Fields, Store, StoreView
 from ..model.mirror_pods import foreign_by_node, of_manifest
-from ..model.placements import PlacementAnswer
-from ..model.snapshot import (
-    AssignmentWay,
-    BindingScheduler,
-    FutileWrite,
-    Loads,
-    PendingPod,
-    Secondaries,
-    Snapshot,
-)
+from ..model.snapshot import Loads, Secondaries, Snapshot
 from .node_clocks import translated
+from .snapshot_inputs import (
+    FIRST_RECONCILE,
+    NOT_POLLED,
+    NOTHING_SEEN,
+    OperatorSetup,
+    PolledState,
+    PreviousReconcile,
+    ServerContact,
+    Sightings,
+)
 from .watches import AGENT_KINDS, LOAD_KINDS, SECONDARY_KINDS, is_control_plane
 
 
 def take_snapshot(
     store: Store,
-    platform: Platform,
-    settings: Settings,
-    *,
-    server_version: str,
-    lease_seen: datetime | None,
-    answered_since: datetime | None,
-    recovered_at: datetime | None,
-    last_error: str,
+    setup: OperatorSetup,
+    server: ServerContact,
     now: datetime,
-    missing_kinds: Container[Resource] = (),
-    node_left: datetime | None = None,
-    leases_seen: Mapping[NamespacedName, datetime] | None = None,
-    write_errors: Mapping[ObjectRef, str] | None = None,
-    pending: tuple[PendingPod, ...] = (),
-    bindings: tuple[BindingScheduler, ...] = (),
-    futile_writes: tuple[FutileWrite, ...] = (),
-    restored_at: datetime | None = None,
-    clocks: Mapping[str, timedelta] | None = None,
-    decision: Decision | None = None,
-    newer_version: str = "",
-    assignment_way: AssignmentWay | None = None,
-    placement_answer: PlacementAnswer | None = None,
+    *,
+    sightings: Sightings = NOTHING_SEEN,
+    previous: PreviousReconcile = FIRST_RECONCILE,
+    polled: PolledState = NOT_POLLED,
 ) -> Snapshot:
     """One immutable view of the cluster for a reconcile.
 
-    A kind in `missing_kinds` becomes None; a kind without objects is empty. `clocks` has what to
-    add to the times that kubelets write, by node.
+    A kind that the API server does not serve becomes None; a kind without objects is empty.
     """
+    platform, clocks = setup.platform, sightings.clocks
     view = _ByOneClock(store.view(), clocks, now) if clocks else store.view()
     target = platform.target_namespace
     source = platform.credentials.namespace if platform.credentials else ""
     users = platform.config_namespace
     pods = _operand_pods(view, platform)
+
+    def served(resource: Resource) -> dict[str, Object] | None:
+        missing = resource in server.missing_kinds
+        return None if missing else _by_name(view.list(resource))
+
     return Snapshot(
         now=now,
         platform=platform,
-        settings=settings,
-        decision=decision,
-        server_version=server_version,
-        newer_version=newer_version,
+        settings=setup.settings,
+        decision=setup.decision,
+        server_version=server.version,
+        newer_version=server.newer_version,
         scheduler=view.get(kinds.SCHEDULERS, names.CLUSTER),
         kubescheduler=view.get(kinds.KUBE_SCHEDULERS, names.CLUSTER),
         cluster_operator=view.get(kinds.CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
-        scheduler_profiles=None
-        if kinds.SCHEDULER_PROFILES in missing_kinds
-        else _by_name(view.list(kinds.SCHEDULER_PROFILES)),
-        scheduler_extenders=None
-        if kinds.SCHEDULER_EXTENDERS in missing_kinds
-        else _by_name(view.list(kinds.SCHEDULER_EXTENDERS)),
-        operator_settings=None
-        if kinds.OPERATOR_SETTINGS in missing_kinds
-        else _by_name(view.list(kinds.OPERATOR_SETTINGS)),
+        scheduler_profiles=served(kinds.SCHEDULER_PROFILES),
+        scheduler_extenders=served(kinds.SCHEDULER_EXTENDERS),
+        operator_settings=served(kinds.OPERATOR_SETTINGS),
         aks_configurations=None
-        if platform.owns_static_pods or kinds.AKS_SCHEDULER_CONFIGURATIONS in missing_kinds
-        else _by_name(view.list(kinds.AKS_SCHEDULER_CONFIGURATIONS)),
+        if platform.owns_static_pods
+        else served(kinds.AKS_SCHEDULER_CONFIGURATIONS),
         config_maps=_by_name(_control_plane_objects(view.list(kinds.CONFIG_MAPS, target))),
         secrets=_by_name(view.list(kinds.SECRETS, target)),
         source_config_maps=_by_name(view.list(kinds.CONFIG_MAPS, source)),
@@ -114,21 +97,21 @@ def take_snapshot(
         operand_lease=view.get(
             kinds.LEASES, platform.operand_lease_name, platform.operand_lease_namespace
         ),
-        lease_seen=lease_seen,
-        node_left=node_left,
-        answered_since=answered_since,
-        recovered_at=recovered_at,
-        last_error=last_error,
-        write_errors=write_errors or {},
-        futile_writes=futile_writes,
-        restored_at=restored_at,
-        secondaries=_secondaries(view, leases_seen or {}),
-        pending_pods=pending,
-        assignment_way=assignment_way,
-        binding_schedulers=bindings,
+        lease_seen=sightings.lease_seen,
+        node_left=sightings.node_left,
+        answered_since=server.answered_since,
+        recovered_at=server.recovered_at,
+        last_error=previous.error,
+        write_errors=previous.write_errors,
+        futile_writes=previous.futile_writes,
+        restored_at=server.restored_at,
+        secondaries=_secondaries(view, sightings.leases_seen),
+        pending_pods=polled.pending_pods,
+        assignment_way=polled.assignment_way,
+        binding_schedulers=polled.bindings,
         agents=_agents(view, target),
-        placement_answer=placement_answer,
-        loads=_loads(view, target, served=kinds.LOAD_POLICIES not in missing_kinds),
+        placement_answer=polled.placement_answer,
+        loads=_loads(view, target, served(kinds.LOAD_POLICIES)),
     )
 
 
@@ -170,7 +153,7 @@ class _ByOneClock(StoreView):
         return translated(resource, found, self._clocks, self._now)
 
 
-def _loads(view: StoreView, target: str, *, served: bool) -> Loads:
+def _loads(view: StoreView, target: str, policies: dict[str, Object] | None) -> Loads:
     objects = {
         resource: _by_name(
             obj for obj in view.list(resource, target) if names.LOAD_LABEL in _labels(obj)
@@ -178,7 +161,7 @@ def _loads(view: StoreView, target: str, *, served: bool) -> Loads:
         for resource in LOAD_KINDS
     }
     return Loads(
-        _by_name(view.list(kinds.LOAD_POLICIES)) if served else None,
+        policies,
         objects,
         _by_name(
             obj for obj in view.list(kinds.SECRETS, target) if names.TOKEN_FOR_LABEL in _labels(obj)

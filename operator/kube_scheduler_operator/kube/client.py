@@ -14,6 +14,7 @@ import random
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
@@ -66,6 +67,39 @@ class RequestObserver(Protocol):
         """A request of HTTP `method` ended with the status `code` (or NO_ANSWER)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client tries.
+
+    Attributes:
+        timeout: for one attempt of one request, seconds.
+        backoff: delays before retries; their number is the number of retries.
+    """
+
+    timeout: float = 30.0
+    backoff: Backoff = BACKOFF
+
+
+PATIENCE: Final = Patience()
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """What becomes of a client's writes.
+
+    Attributes:
+        permitted: checked right before each attempt to write, also after a pause.
+        dry_run: let the server validate every write without persisting it.
+    """
+
+    permitted: Callable[[], bool] = lambda: True
+    dry_run: bool = False
+
+
+WRITES: Final = Writes()
+DRY_RUN: Final = Writes(dry_run=True)
+
+
 class ApiClient:
     """A client of one API server; an async context manager. Implements `api.Api`.
 
@@ -73,12 +107,10 @@ class ApiClient:
         credentials: identity and server; reloaded when they change or expire.
         field_manager: the owner of written fields in `managedFields`.
         user_agent: appears in the server's audit log.
-        timeout: for one attempt of one request, seconds.
-        dry_run: let the server validate every write without persisting it.
+        patience: how long it tries.
+        writes: what becomes of writes.
         observer: receives every request.
-        backoff: delays before retries; their number is the number of retries.
         clock: set from the Date header of responses.
-        may_write: checked right before each attempt to write, also after a pause.
     """
 
     def __init__(
@@ -87,22 +119,20 @@ class ApiClient:
         *,
         field_manager: str,
         user_agent: str | None = None,
-        timeout: float = 30.0,
-        dry_run: bool = False,
+        patience: Patience = PATIENCE,
+        writes: Writes = WRITES,
         observer: RequestObserver | None = None,
-        backoff: Backoff = BACKOFF,
         clock: ServerClock | None = None,
-        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self.credentials = credentials
-        self.dry_run = dry_run
+        self.dry_run = writes.dry_run
         self._field_manager = field_manager
         self._user_agent = user_agent or field_manager
-        self._timeout = timeout
+        self._timeout = patience.timeout
         self._observer = observer
-        self._backoff = backoff
+        self._backoff = patience.backoff
         self._clock = clock
-        self._may_write = may_write
+        self._may_write = writes.permitted
         self._session: aiohttp.ClientSession | None = None
         self._tls: tuple[Access, ssl.SSLContext | bool] | None = None
         self._notices = Notices()

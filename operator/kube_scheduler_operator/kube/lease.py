@@ -12,7 +12,7 @@ import datetime
 import logging
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..base.times import rfc3339_micro
@@ -55,17 +55,30 @@ class Timings:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class ElectionLease:
+    """The Lease that an elector acquires.
+
+    Attributes:
+        namespace: its namespace.
+        name: its name.
+        labels: its labels, if the elector creates it.
+    """
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
 class LeaderElector:
     """Acquires one Lease: `await acquire()`, work during `await hold()`, `await release()`.
 
     Args:
         api: the API client.
-        namespace: namespace of the Lease.
-        name: name of the Lease.
+        lease: the Lease.
         identity: the holder's identity. Stable across restarts of a container (e.g. the Pod's UID),
             so that a restarted one does not wait for its own Lease to expire.
         timings: see Timings.
-        labels: labels of a new Lease.
         now: the wall clock, aware; only for timestamps.
         rewound: called with the evidence when a version of the Lease is older than one before: etcd
             was restored from a backup. A candidate notices it as well, within `retry_period`.
@@ -80,12 +93,10 @@ class LeaderElector:
     def __init__(
         self,
         api: Api,
-        namespace: str,
-        name: str,
+        lease: ElectionLease,
         identity: str,
         *,
         timings: Timings | None = None,
-        labels: Mapping[str, str] | None = None,
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
         rewound: Callable[[str], None] = lambda _: None,
         recovered: Callable[[], None] = lambda: None,
@@ -93,10 +104,10 @@ class LeaderElector:
         if not identity:
             raise ValueError("leader election needs an identity: an empty one means no holder")
         self._api = api
-        self._ref = ObjectRef(LEASES, namespace, name)
+        self._ref = ObjectRef(LEASES, lease.namespace, lease.name)
         self._identity = identity
         self._timings = timings or Timings()
-        self._labels = dict(labels or {})
+        self._labels = dict(lease.labels)
         self._now = now
         self._rewound = rewound
         self._recovered = recovered

@@ -34,6 +34,8 @@ _CACHE_ENTRIES, _CACHE_BYTES = 4096, 512 * 1024
 """Size of the cache of one field; a full cache is emptied."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_NO_VARINT: Final = 0b101
+"""Bits that are zero in the wire types of fields that begin with a varint: _VARINT and _BYTES."""
 _LONGEST_VARINT: Final = 64
 _SIGN: Final = 1 << 63
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -85,33 +87,35 @@ class Message:
             at += 1
             if tag > 0x7F:
                 tag, at = varint(data, at - 1)
-            kind = tag & 7
-            if kind == _BYTES:
-                size = data[at]
-                at += 1
-                if size > 0x7F:
-                    size, at = varint(data, at - 1)
-                begin, at = at, at + size
-                if at > end:
-                    break
-                if (put := puts.get(tag)) is not None:
-                    put(found, data, begin, at)
-            elif kind == _VARINT:
-                value = data[at]
-                at += 1
-                if value > 0x7F:
-                    value, at = varint(data, at - 1)
+            if tag & _NO_VARINT:
+                at += _fixed_size(tag)
+                continue
+            value = data[at]  # a number, or the length of bytes
+            at += 1
+            if value > 0x7F:
+                value, at = varint(data, at - 1)
+            if not tag & _BYTES:
                 if (name := numbers.get(tag)) is not None:
                     found[name] = value
-            elif kind == _FIXED64:
-                at += 8
-            elif kind == _FIXED32:
-                at += 4
-            else:
-                raise UnreadableError(f"unknown wire type {kind}")
+                continue
+            begin, at = at, at + value
+            if at > end:
+                break
+            if (put := puts.get(tag)) is not None:
+                put(found, data, begin, at)
         if at != end:
             raise UnreadableError("a field exceeds its message")
         return found
+
+
+def _fixed_size(tag: int) -> int:
+    """The size of a field that does not begin with a varint, in bytes."""
+    kind = tag & 7
+    if kind == _FIXED64:
+        return 8
+    if kind == _FIXED32:
+        return 4
+    raise UnreadableError(f"unknown wire type {kind}")
 
 
 def varint(data: bytes | bytearray, at: int) -> tuple[int, int]:

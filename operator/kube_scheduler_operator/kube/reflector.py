@@ -131,6 +131,23 @@ class ReflectorTuning:
     page: int = PAGE
 
 
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How a reflector decodes objects.
+
+    Attributes:
+        loads: decodes JSON; programs that read a lot pass a faster decoder.
+        fields: the fields of a changed object that the receiver reads; changes then come as
+            protobuf, if the server supports it. Lists are complete.
+    """
+
+    loads: Loads = json.loads
+    fields: protobuf.Message | None = None
+
+
+DECODING: Final = Decoding()
+
+
 class Reflector:
     """Passes the objects of one kind to a receiver while `run` runs.
 
@@ -145,8 +162,7 @@ class Reflector:
         receiver: Receiver,
         selection: Selection | None = None,
         *,
-        loads: Loads = json.loads,
-        fields: protobuf.Message | None = None,
+        decoding: Decoding = DECODING,
         tuning: ReflectorTuning | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -157,9 +173,7 @@ class Reflector:
             resource: the kind.
             receiver: receives every object. Its exceptions are logged and otherwise ignored.
             selection: the objects to follow; by default all.
-            loads: decodes JSON; programs that read a lot pass a faster decoder.
-            fields: the fields of a changed object that the receiver reads; changes then come as
-                protobuf, if the server supports it. Lists are complete.
+            decoding: how objects are decoded.
             tuning: delays and sizes.
             clock: monotonic seconds.
         """
@@ -168,8 +182,8 @@ class Reflector:
         self._client = client
         self._receiver = receiver
         self._selection = selection or Selection()
-        self._loads = loads
-        self._fields = fields
+        self._loads = decoding.loads
+        self._fields = decoding.fields
         self._tuning = tuning or ReflectorTuning()
         self._clock = clock
         self._known: dict[tuple[str, str], str] = {}
@@ -202,32 +216,33 @@ class Reflector:
                     self.state.version = ""
                 if not self.state.version:
                     await self._list()
-                    delay = 0.0
-                    lost_at = None
+                    delay, lost_at = 0.0, None
                 if await self._watch():
                     delay, lost_at = 0.0, None
                     continue
                 problem = "the watch ended right after its start"
             except Gone:
-                self.state.version = (
-                    ""  # the receiver's objects stay until the new list is complete
-                )
+                # The receiver's objects stay until the new list is complete.
+                self.state.version = ""
                 if not delay:
                     delay = self._tuning.backoff.delay(0) / 2
                     continue
                 problem = "the resourceVersion of a new list is already too old"
-            except Unauthorized as error:
-                self._client.credentials.invalidate()
-                problem = str(error)
-            except TooManyRequests as error:
-                delay, problem = max(delay, error.retry_after), str(error)
             except (KubeError, OSError, ValueError) as error:
-                problem = str(error) or type(error).__name__
-                if self._is_silent():
-                    self.state.version = ""
+                problem = self._answer(error)
+                if isinstance(error, TooManyRequests):
+                    delay = max(delay, error.retry_after)
             if lost_at is None:
                 lost_at = max(self.state.received_at, began)
             delay = await self._back_off(delay, problem)
+
+    def _answer(self, error: Exception) -> str:
+        """Prepare the next attempt after an error; returns the problem."""
+        if isinstance(error, Unauthorized):
+            self._client.credentials.invalidate()
+        elif not isinstance(error, TooManyRequests) and self._is_silent():
+            self.state.version = ""
+        return str(error) or type(error).__name__
 
     async def _back_off(self, delay: float, problem: str) -> float:
         """Wait after a failure; returns the next delay."""

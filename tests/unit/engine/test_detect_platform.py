@@ -27,7 +27,7 @@ from kube_scheduler_operator.engine.detect_platform import (
     detect,
     read_record,
 )
-from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.client import ApiClient, Patience
 from kube_scheduler_operator.kube.errors import Unauthorized, Unavailable
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
@@ -263,7 +263,7 @@ def test_a_record_that_cannot_be_read_counts_as_none(data: Any) -> None:
 @pytest.fixture
 async def client(api: FakeApi) -> AsyncIterator[ApiClient]:
     async with ApiClient(
-        api.credentials(), field_manager="me", backoff=NO_RETRIES, timeout=2
+        api.credentials(), field_manager="me", patience=Patience(2, NO_RETRIES)
     ) as made:
         yield made
 

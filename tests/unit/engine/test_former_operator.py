@@ -19,7 +19,7 @@ from kube_scheduler_operator.kube.errors import (
     NotFound,
     Unavailable,
 )
-from kube_scheduler_operator.kube.lease import LeaderElector, Timings
+from kube_scheduler_operator.kube.lease import ElectionLease, LeaderElector, Timings
 from kube_scheduler_operator.kube.resource import DEPLOYMENTS, ObjectRef, Resource
 
 FORMER = ObjectRef(DEPLOYMENTS, OPENSHIFT.operator_namespace, "kube-scheduler-operator")
@@ -103,7 +103,7 @@ def replace(cluster: Cluster) -> tuple[asyncio.Task[None], Recorder]:
 def former(cluster: Cluster) -> LeaderElector:
     """An operator of an earlier release."""
     api: Any = cluster
-    return LeaderElector(api, OPENSHIFT.operator_namespace, LEASE, "former-pod")
+    return LeaderElector(api, ElectionLease(OPENSHIFT.operator_namespace, LEASE), "former-pod")
 
 
 def test_its_deployment_is_deleted_and_its_lease_claimed(virtual_time: asyncio.Runner) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,14 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.intake import Intake
+from kube_scheduler_operator.engine.snapshot_inputs import (
+    FIRST_RECONCILE,
+    NOTHING_SEEN,
+    OperatorSetup,
+    PreviousReconcile,
+    ServerContact,
+    Sightings,
+)
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.kube.resource import (
@@ -77,16 +86,21 @@ class Harness:
         body = {"holderIdentity": holder, "leaseDurationSeconds": 15, **spec}
         self.event(LEASES, kind, {"metadata": metadata, "spec": body})
 
-    def snapshot(self, **fields: Any) -> Snapshot:
-        given = {
-            "server_version": "",
-            "lease_seen": None,
-            "answered_since": self.now,
-            "recovered_at": None,
-            "last_error": "",
-            "now": self.now,
-        }
-        return take_snapshot(self.store, self.platform, Settings(), **{**given, **fields})
+    def snapshot(
+        self,
+        *,
+        missing: Container[Resource] = (),
+        sightings: Sightings = NOTHING_SEEN,
+        previous: PreviousReconcile = FIRST_RECONCILE,
+    ) -> Snapshot:
+        return take_snapshot(
+            self.store,
+            OperatorSetup(self.platform, Settings()),
+            ServerContact("", answered_since=self.now, missing_kinds=missing),
+            self.now,
+            sightings=sightings,
+            previous=previous,
+        )
 
 
 @pytest.fixture
@@ -383,7 +397,7 @@ def test_optional_kinds() -> None:
 
 def test_kind_without_objects_and_kind_that_is_not_served_differ(harness: Harness) -> None:
     assert harness.snapshot().scheduler_profiles == {}
-    assert harness.snapshot(missing_kinds=(SCHEDULER_PROFILES,)).scheduler_profiles is None
+    assert harness.snapshot(missing=(SCHEDULER_PROFILES,)).scheduler_profiles is None
     harness.event(SCHEDULER_PROFILES, "ADDED", {"metadata": {"name": "team"}})
     assert set(harness.snapshot().scheduler_profiles or ()) == {"team"}
 

@@ -8,6 +8,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, PLATFORMS, Platform
+from kube_scheduler_operator.engine.snapshot_inputs import PreviousReconcile
 from kube_scheduler_operator.engine.watches import LOAD_KINDS, watches
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
@@ -71,12 +72,14 @@ def test_objects_of_load_policies_are_in_their_part_of_the_snapshot_only(harness
 
 def test_load_policies_that_are_not_served_are_none(harness: Harness) -> None:
     assert harness.snapshot().loads.policies == {}
-    assert harness.snapshot(missing_kinds=(LOAD_POLICIES,)).loads.policies is None
+    assert harness.snapshot(missing=(LOAD_POLICIES,)).loads.policies is None
 
 
 def test_write_errors_are_found_by_object(harness: Harness) -> None:
     policy, other = LOAD_POLICIES.named("default"), SECONDARY_SCHEDULERS.named("default")
-    snapshot = harness.snapshot(write_errors={policy: "403", other: "1"})
+    snapshot = harness.snapshot(
+        previous=PreviousReconcile(write_errors={policy: "403", other: "1"})
+    )
     assert snapshot.write_errors[policy] == "403"
     assert snapshot.write_errors[other] == "1"
     assert LOAD_POLICIES.named("x") not in snapshot.write_errors

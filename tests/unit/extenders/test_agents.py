@@ -15,6 +15,7 @@ from kube_scheduler_operator.base.images import AllowedImages
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.revision.history import configurations_in_use
+from kube_scheduler_operator.engine.snapshot_inputs import OperatorSetup, ServerContact
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.extenders import agents as extender_agents
 from kube_scheduler_operator.kube.resource import (
@@ -77,14 +78,9 @@ def exists(cluster: FakeCluster, *objects: str) -> list[str]:
 def snapshot(cluster: FakeCluster) -> Snapshot:
     return take_snapshot(
         cluster._store,  # the cluster's own method reconciles first
-        KUBEADM,
-        Settings(),
-        server_version="v1.35.4",
-        lease_seen=None,
-        answered_since=BEGIN,
-        recovered_at=None,
-        last_error="",
-        now=cluster.now,
+        OperatorSetup(KUBEADM, Settings()),
+        ServerContact("v1.35.4", answered_since=BEGIN),
+        cluster.now,
     )
 
 

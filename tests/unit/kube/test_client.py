@@ -14,7 +14,7 @@ from aiohttp import web
 from kube_scheduler_operator.base.backoff import NO_RETRIES, Backoff
 from kube_scheduler_operator.kube import errors
 from kube_scheduler_operator.kube.api import Api, PatchType, Propagation
-from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.client import DRY_RUN, ApiClient, Patience, Writes
 from kube_scheduler_operator.kube.credentials import Access, Credentials
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
@@ -40,7 +40,7 @@ def body(**rest: Any) -> dict[str, Any]:
 @pytest.fixture
 async def client(api: Any) -> AsyncIterator[Any]:
     async with ApiClient(
-        api.credentials(), field_manager="me", backoff=Backoff((0.001, 0.001)), timeout=2
+        api.credentials(), field_manager="me", patience=Patience(2, Backoff((0.001, 0.001)))
     ) as made:
         yield made
 
@@ -197,7 +197,7 @@ async def test_list_with_expired_pages_is_repeated_in_larger_pages(
 
 
 async def test_dry_run_is_passed_to_the_server(api: Any) -> None:
-    async with ApiClient(api.credentials(), field_manager="me", dry_run=True) as client:
+    async with ApiClient(api.credentials(), field_manager="me", writes=DRY_RUN) as client:
         await client.create(CONFIG_MAPS, body())
         await client.patch(CONFIG, {})
         await client.delete(CONFIG)
@@ -245,7 +245,7 @@ async def test_write_that_never_reached_the_server_is_retried(api: Any, client: 
 
 async def _patient(api: Any, action: Any) -> Any:
     async with ApiClient(
-        api.credentials(), field_manager="me", backoff=Backoff((0.01,) * 200)
+        api.credentials(), field_manager="me", patience=Patience(backoff=Backoff((0.01,) * 200))
     ) as patient:
         return await action(patient)
 
@@ -311,7 +311,7 @@ async def test_refused_connection_names_the_server(api: Any, client: Any) -> Non
 async def test_slow_server_is_a_timeout(api: Any) -> None:
     api.faults.append(_slow())
     async with ApiClient(
-        api.credentials(), field_manager="me", timeout=0.05, backoff=NO_RETRIES
+        api.credentials(), field_manager="me", patience=Patience(0.05, NO_RETRIES)
     ) as client:
         with pytest.raises(errors.Unavailable, match=r"no response from .* within 0\.05 s"):
             await client.get(CONFIG)
@@ -352,7 +352,10 @@ async def test_observer_receives_every_attempt(api: Any) -> None:
         attempts.append((method, host, code))
 
     async with ApiClient(
-        api.credentials(), field_manager="me", observer=observe, backoff=Backoff((0.001,))
+        api.credentials(),
+        field_manager="me",
+        observer=observe,
+        patience=Patience(backoff=Backoff((0.001,))),
     ) as client:
         api.put(CONFIG_MAPS, "config", "ops")
         api.fail(503)
@@ -439,7 +442,7 @@ async def test_a_process_that_may_not_write_sends_reads_only(api: Any) -> None:
     allowed = iter([True, False])
     api.fail(429, method="POST", times=1, headers={"Retry-After": "0"})
     async with ApiClient(
-        api.credentials(), field_manager="test", may_write=lambda: next(allowed)
+        api.credentials(), field_manager="test", writes=Writes(lambda: next(allowed))
     ) as client:
         assert await client.get(ObjectRef(CONFIG_MAPS, "ops", "a"))
         body = {"metadata": {"name": "b", "namespace": "ops"}}

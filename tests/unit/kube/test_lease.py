@@ -24,7 +24,7 @@ from kube_scheduler_operator.kube.errors import (
     NotFound,
     Unavailable,
 )
-from kube_scheduler_operator.kube.lease import LeaderElector, Timings
+from kube_scheduler_operator.kube.lease import ElectionLease, LeaderElector, Timings
 
 REQUEST = ApiRequest("update", "/lease")
 
@@ -94,8 +94,7 @@ def elector(leases: Leases, who: str, skew: float = 0.0) -> LeaderElector:
     start = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     return LeaderElector(
         cast(Api, leases.seen_by(who)),
-        "ops",
-        "lock",
+        ElectionLease("ops", "lock"),
         who,
         now=lambda: start + datetime.timedelta(seconds=loop.time() + skew),
     )
@@ -409,7 +408,7 @@ def test_invalid_timings_are_refused(timings: Any) -> None:
 
 def test_empty_identity_is_refused() -> None:
     with pytest.raises(ValueError, match="identity"):
-        LeaderElector(cast(Api, Connection(Leases(), "")), "ops", "lock", "")
+        LeaderElector(cast(Api, Connection(Leases(), "")), ElectionLease("ops", "lock"), "")
 
 
 def test_micro_time_is_utc_with_six_decimals() -> None:
@@ -425,8 +424,7 @@ def test_a_restore_of_etcd_is_noticed_by_the_holder_and_by_a_candidate(virtual_t
         one, two = (
             LeaderElector(
                 cast(Api, leases.seen_by(who)),
-                "ops",
-                "lock",
+                ElectionLease("ops", "lock"),
                 who,
                 rewound=partial(lambda evidence, who: found.append(f"{who}: {evidence}"), who=who),
             )
@@ -457,8 +455,7 @@ def test_the_end_of_an_outage_is_reported_before_the_server_counts_as_back(
         found: list[object] = []
         one = LeaderElector(
             cast(Api, leases.seen_by("one")),
-            "ops",
-            "lock",
+            ElectionLease("ops", "lock"),
             "one",
             recovered=lambda: found.append(one.answered_since),
         )

@@ -15,7 +15,7 @@ from kube_scheduler_operator.base import limits
 from kube_scheduler_operator.base.backoff import NO_RETRIES
 from kube_scheduler_operator.diagnostics import unknown_scheduler_names
 from kube_scheduler_operator.kube import protobuf
-from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.client import ApiClient, Patience
 from kube_scheduler_operator.kube.errors import TooLarge
 from kube_scheduler_operator.kube.list_sources import FIRST_PAGE
 from kube_scheduler_operator.kube.pages import PageSize
@@ -32,7 +32,9 @@ FIELDS = unknown_scheduler_names.FIELDS
 
 @pytest.fixture
 async def client(api: FakeApi) -> AsyncIterator[ApiClient]:
-    async with ApiClient(api.credentials(), field_manager="me", backoff=NO_RETRIES) as made:
+    async with ApiClient(
+        api.credentials(), field_manager="me", patience=Patience(backoff=NO_RETRIES)
+    ) as made:
         yield made
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kube_scheduler_operator.base.backoff import NO_RETRIES, Backoff
-from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.client import ApiClient, Patience
 from kube_scheduler_operator.kube.protobuf import METADATA, Message, part
-from kube_scheduler_operator.kube.reflector import Reflector, ReflectorTuning, Selection
+from kube_scheduler_operator.kube.reflector import Decoding, Reflector, ReflectorTuning, Selection
 from kube_scheduler_operator.kube.resource import NODES, PODS
 
 from ...hostile_objects import large_pod
@@ -51,7 +51,9 @@ class Copy:
 async def following(
     api: FakeApi, copy: Copy, tuning: ReflectorTuning = QUICK, **more: Any
 ) -> AsyncIterator[Reflector]:
-    async with ApiClient(api.credentials(), field_manager="test", backoff=NO_RETRIES) as client:
+    async with ApiClient(
+        api.credentials(), field_manager="test", patience=Patience(backoff=NO_RETRIES)
+    ) as client:
         reflector = Reflector(client, more.pop("resource", NODES), copy, tuning=tuning, **more)
         task = asyncio.create_task(reflector.run())
         try:
@@ -312,7 +314,7 @@ async def test_changes_come_as_protobuf_with_the_listed_fields(api: FakeApi) -> 
     api.protobuf = True
     api.put(PODS, "listed", "shop", spec={"nodeName": "a"})
     copy = Copy()
-    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+    async with following(api, copy, resource=PODS, decoding=Decoding(fields=NAMES)) as reflector:
         await api.until_watched(PODS)
         api.put(PODS, "new", "shop", spec={"nodeName": "a"}, labels={"app": "web"})
         api.put(PODS, "listed", "shop", spec={"nodeName": "b"})
@@ -330,7 +332,7 @@ async def test_changes_come_as_protobuf_with_the_listed_fields(api: FakeApi) -> 
 
 async def test_json_from_a_server_without_protobuf(api: FakeApi) -> None:
     copy = Copy()
-    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+    async with following(api, copy, resource=PODS, decoding=Decoding(fields=NAMES)) as reflector:
         await api.until_watched(PODS)
         api.put(PODS, "new", "shop", spec={"nodeName": "a"})
         await until(lambda: "new" in copy.objects)
@@ -341,7 +343,7 @@ async def test_json_from_a_server_without_protobuf(api: FakeApi) -> None:
 async def test_json_is_requested_after_invalid_protobuf(api: FakeApi) -> None:
     api.protobuf = True
     copy = Copy()
-    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+    async with following(api, copy, resource=PODS, decoding=Decoding(fields=NAMES)) as reflector:
         await api.until_watched(PODS)
         await api.send_raw(PODS, b"\0\0\0\2\x0b\x0b")
         await until(lambda: reflector.state.failures == 1)
@@ -354,7 +356,7 @@ async def test_json_is_requested_after_invalid_protobuf(api: FakeApi) -> None:
 async def test_expired_version_is_recognized_in_protobuf(api: FakeApi) -> None:
     api.protobuf = True
     copy = Copy()
-    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+    async with following(api, copy, resource=PODS, decoding=Decoding(fields=NAMES)) as reflector:
         await api.until_watched(PODS)
         await api.send_error(PODS, 410)
         await until(lambda: reflector.state.lists == 2)
@@ -425,7 +427,7 @@ async def test_an_object_that_becomes_too_large_is_removed_and_the_watch_goes_on
 async def test_selected_fields_of_a_large_object_are_read(api: FakeApi) -> None:
     api.protobuf = True
     copy = Copy()
-    async with following(api, copy, resource=PODS, fields=NAMES) as reflector:
+    async with following(api, copy, resource=PODS, decoding=Decoding(fields=NAMES)) as reflector:
         await api.until_watched(PODS)
         api.put(PODS, "hostile", "shop", spec=large_pod("hostile")["spec"])
         await until(lambda: "hostile" in copy.objects)

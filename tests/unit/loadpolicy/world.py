@@ -13,6 +13,11 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.executor import Executor
+from kube_scheduler_operator.engine.snapshot_inputs import (
+    OperatorSetup,
+    PreviousReconcile,
+    ServerContact,
+)
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound
 from kube_scheduler_operator.kube.resource import (
@@ -140,16 +145,14 @@ class World(Stored):
     def snapshot(self) -> Snapshot:
         return take_snapshot(
             self._store,
-            self.platform,
-            self.settings,
-            server_version="v1.35.4",
-            lease_seen=None,
-            answered_since=BEGIN,
-            recovered_at=None,
-            last_error="",
-            now=self.now,
-            missing_kinds=() if self.served else (LOAD_POLICIES,),
-            write_errors=self._executor.write_errors,
+            OperatorSetup(self.platform, self.settings),
+            ServerContact(
+                "v1.35.4",
+                answered_since=BEGIN,
+                missing_kinds=() if self.served else (LOAD_POLICIES,),
+            ),
+            self.now,
+            previous=PreviousReconcile(write_errors=self._executor.write_errors),
         )
 
     def reconciled(self) -> LoadPolicies:

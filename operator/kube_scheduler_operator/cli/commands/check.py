@@ -118,6 +118,7 @@ async def _results(
     api: ApiClient, args: argparse.Namespace, clock: ServerClock, version: str
 ) -> tuple[CheckResult, ...]:
     from ...diagnostics.checks.table import AFTER, BEFORE, run_checks
+    from ...kube.client import DRY_RUN
     from ...kube.client import ApiClient as Client
     from ..lib.cluster_facts import common_facts, facts_after, facts_before
 
@@ -128,7 +129,7 @@ async def _results(
     if not args.pre:
         results = run_checks(AFTER, await facts_after(api, facts))
         return (*results, *(await _self_test(api, platform, args) if args.schedule else ()))
-    async with Client(api.credentials, field_manager="kubectl-scheduler", dry_run=True) as dry:
+    async with Client(api.credentials, field_manager="kubectl-scheduler", writes=DRY_RUN) as dry:
         return run_checks(BEFORE, await facts_before(api, dry, facts, args.filename))
 
 

@@ -222,6 +222,7 @@ async def _admitted(
     api: ApiClient, world: World, workload: SimulatedWorkload, question: Question
 ) -> SimulatedWorkload:
     """The workload with a pod as the API server would complete it: nothing is created."""
+    from ...kube.client import DRY_RUN
     from ...kube.client import ApiClient as Client
     from ...kube.resource import PODS
     from ...simulate.workloads import admit
@@ -233,7 +234,9 @@ async def _admitted(
     pod["spec"] = {key: value for key, value in pod["spec"].items() if key != "priority"}
     pod["spec"].pop("preemptionPolicy", None)
     try:
-        async with Client(api.credentials, field_manager="kubectl-scheduler", dry_run=True) as dry:
+        async with Client(
+            api.credentials, field_manager="kubectl-scheduler", writes=DRY_RUN
+        ) as dry:
             made = await dry.create(PODS, pod)
     except Forbidden as error:
         if not error.rule:

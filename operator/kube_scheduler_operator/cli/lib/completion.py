@@ -20,7 +20,7 @@ from .pod_reference import KIND_WORDS, workload_kind
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
-    from ...kube.client import ApiClient
+    from ...kube.client import ApiClient, Patience
 
     Source = Callable[[ApiClient, Platform, str, str], Awaitable[list[str]]]
 
@@ -229,8 +229,7 @@ def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[s
             ApiClient(
                 credentials,
                 field_manager="kubectl-scheduler",
-                timeout=SECONDS,
-                backoff=NO_RETRIES,
+                patience=Patience(SECONDS, NO_RETRIES),
             ) as api,
         ):
             platform = PLATFORMS.get(args.platform)

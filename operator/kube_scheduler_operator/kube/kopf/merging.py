@@ -16,6 +16,7 @@ from ..api import Object
 from .imports import watching
 
 Key = tuple[str | None, str]
+_Queue = asyncio.Queue[tuple[int, Any]]
 
 
 async def quiet_ends(source: AsyncIterator[Any], seconds: float) -> AsyncGenerator[Any, None]:
@@ -44,28 +45,13 @@ async def merged(sources: Sequence[AsyncIterator[Any]]) -> AsyncGenerator[tuple[
 
     There is one Bookmark.LISTED, after all lists.
     """
-    queue: asyncio.Queue[tuple[int, Any]] = asyncio.Queue(1)
+    queue: _Queue = asyncio.Queue(1)
     listed = [asyncio.Event() for _ in sources]
-
-    async def read(index: int, source: AsyncIterator[Any]) -> None:
-        try:
-            async with aclosing(cast("Any", source)) as events:
-                if index:
-                    await listed[index - 1].wait()
-                async for event in events:
-                    if event is not watching.Bookmark.LISTED:
-                        await queue.put((index, event))
-                        continue
-                    if listed[index] is listed[-1]:
-                        await queue.put((index, event))  # before the watches go on
-                    listed[index].set()
-                    await listed[-1].wait()
-            await queue.put((index, None))
-        except Exception as error:  # raised below
-            await queue.put((index, error))
-
     # A source uses timeouts of its task, so each stays in one task.
-    tasks = [asyncio.create_task(read(*each)) for each in enumerate(sources)]
+    tasks = [
+        asyncio.create_task(_read(index, source, listed, queue))
+        for index, source in enumerate(sources)
+    ]
     try:
         while True:
             index, event = await queue.get()
@@ -78,6 +64,30 @@ async def merged(sources: Sequence[AsyncIterator[Any]]) -> AsyncGenerator[tuple[
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _read(
+    index: int, source: AsyncIterator[Any], listed: Sequence[asyncio.Event], queue: _Queue
+) -> None:
+    """Put the events of one source into the queue, then None or its error.
+
+    `listed` has an event for each source: its list has ended.
+    """
+    try:
+        async with aclosing(cast("Any", source)) as events:
+            if index:
+                await listed[index - 1].wait()
+            async for event in events:
+                if event is not watching.Bookmark.LISTED:
+                    await queue.put((index, event))
+                    continue
+                if listed[index] is listed[-1]:
+                    await queue.put((index, event))  # before the watches go on
+                listed[index].set()
+                await listed[-1].wait()
+        await queue.put((index, None))
+    except Exception as error:  # raised by `merged`
+        await queue.put((index, error))
 
 
 class Selected:

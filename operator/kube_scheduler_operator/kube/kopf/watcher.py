@@ -17,7 +17,7 @@ from typing import Any, Self, TypeAlias
 
 from ...base.backoff import NO_RETRIES
 from ..api import Object
-from ..client import ApiClient
+from ..client import ApiClient, Patience
 from ..credentials import Credentials
 from ..errors import KubeError, NotFound
 from ..resource import Resource, Stream, WatchSpec
@@ -216,7 +216,9 @@ class Watcher:
 
         kopf lists the kinds of the API server only when it starts.
         """
-        async with ApiClient(credentials, field_manager="watch", backoff=NO_RETRIES) as client:
+        async with ApiClient(
+            credentials, field_manager="watch", patience=Patience(backoff=NO_RETRIES)
+        ) as client:
             while not stop.is_set():
                 try:
                     missing = await _missing(client, self.kinds)
@@ -234,7 +236,9 @@ class Watcher:
         """Return when the API server serves an optional kind that was missing."""
         if not self.missing:
             return
-        async with ApiClient(credentials, field_manager="watch", backoff=NO_RETRIES) as client:
+        async with ApiClient(
+            credentials, field_manager="watch", patience=Patience(backoff=NO_RETRIES)
+        ) as client:
             while True:
                 await asyncio.sleep(self.tuning.appearing)
                 with contextlib.suppress(KubeError):

@@ -15,7 +15,7 @@ from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.errors import Invalid, NotFound
-from ...kube.lease import LeaderElector
+from ...kube.lease import ElectionLease, LeaderElector
 from ...kube.pages import PageSize
 from ...kube.resource import NODES, ObjectRef
 from .annotation import cleanup_patch
@@ -36,7 +36,7 @@ async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) 
         # The Lease excludes an annotator that is still terminating.
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         elector = LeaderElector(
-            api, namespace, LEASE, identity, timings=LEASE_TIMINGS, labels=OWN_LABELS
+            api, ElectionLease(namespace, LEASE, OWN_LABELS), identity, timings=LEASE_TIMINGS
         )
         await elector.acquire()
         holding = asyncio.create_task(elector.hold())

@@ -27,8 +27,8 @@ from ...base.names import OWN_LABELS
 from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.credentials import find
-from ...kube.lease import LeaderElector, Timings
-from ...kube.reflector import Reflector, ReflectorTuning, Selection
+from ...kube.lease import ElectionLease, LeaderElector, Timings
+from ...kube.reflector import Decoding, Reflector, ReflectorTuning, Selection
 from ...kube.resource import NODES, PODS
 from ...kube.server_clock import ServerClock
 from ...load.policy import LoadPolicy
@@ -107,11 +107,9 @@ class AnnotatorProgram:
     async def _compete(self, api: ApiClient) -> None:
         elector = LeaderElector(
             api,
-            self._options.namespace,
-            LEASE,
+            ElectionLease(self._options.namespace, LEASE, OWN_LABELS),
             self._identity,
             timings=LEASE_TIMINGS,
-            labels=OWN_LABELS,
             now=self._clock.now,
         )
         try:
@@ -158,7 +156,9 @@ class AnnotatorProgram:
     ) -> None:
         """Work until the policy changes so that other watches are needed."""
         async with asyncio.TaskGroup() as group:
-            nodes = Reflector(api, NODES, _Nodes(annotator), loads=orjson.loads, tuning=_NODES_PACE)
+            nodes = Reflector(
+                api, NODES, _Nodes(annotator), decoding=Decoding(orjson.loads), tuning=_NODES_PACE
+            )
             tasks = [group.create_task(nodes.run())]
             if bindings is not None:
                 bindings.changed = annotator.pods_changed
@@ -167,8 +167,7 @@ class AnnotatorProgram:
                     PODS,
                     bindings,
                     Selection(field_selector="spec.nodeName!="),
-                    loads=orjson.loads,
-                    fields=POD,
+                    decoding=Decoding(orjson.loads, POD),
                     tuning=_PODS_PACE,
                 )
                 tasks.append(group.create_task(pods.run()))

@@ -17,7 +17,7 @@ from typing import Final
 from ...kube.api import Object
 from ...kube.client import ApiClient
 from ...kube.reading import Loads
-from ...kube.reflector import Reflector, ReflectorTuning, Selection
+from ...kube.reflector import Decoding, Reflector, ReflectorTuning, Selection
 from ...kube.resource import CONFIG_MAPS, NODES, PODS
 from ...policies.cluster import Cluster
 from ...policies.pod_fields import POD
@@ -110,7 +110,9 @@ class ClusterFeed:
         self._loads = loads
         self._pace = pace
         self._clock = clock
-        self._nodes = Reflector(client, NODES, _Nodes(cluster), loads=loads, tuning=pace)
+        self._nodes = Reflector(
+            client, NODES, _Nodes(cluster), decoding=Decoding(loads), tuning=pace
+        )
         self._pods_receiver = _Pods(cluster)
         self._pods: Reflector | None = None
         self._pods_task: asyncio.Task[None] | None = None
@@ -140,8 +142,7 @@ class ClusterFeed:
                 PODS,
                 self._pods_receiver,
                 Selection(field_selector=BOUND),
-                loads=self._loads,
-                fields=POD,
+                decoding=Decoding(self._loads, POD),
                 tuning=self._pace,
             )
             self._pods_task = asyncio.create_task(self._pods.run())
@@ -160,7 +161,7 @@ class ClusterFeed:
                 CONFIG_MAPS,
                 _ConfigMap(self._on_config_map),
                 Selection(namespace, field_selector=f"metadata.name={name}"),
-                loads=self._loads,
+                decoding=Decoding(self._loads),
                 tuning=self._pace,
             )
             self._config_maps[key] = asyncio.create_task(reflector.run())

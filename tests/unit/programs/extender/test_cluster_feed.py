@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from kube_scheduler_operator.base.backoff import NO_RETRIES, Backoff
-from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.client import ApiClient, Patience
 from kube_scheduler_operator.kube.reflector import ReflectorTuning
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS
 from kube_scheduler_operator.policies.cluster import Cluster
@@ -58,7 +58,9 @@ async def world(
         api.put(NODES, f"n{number}", status={"allocatable": {"cpu": "4"}})
     made.bind("p", "n0")
     api.put(PODS, "pending", "shop", spec={"containers": []})
-    async with ApiClient(api.credentials(), field_manager="test", backoff=NO_RETRIES) as client:
+    async with ApiClient(
+        api.credentials(), field_manager="test", patience=Patience(backoff=NO_RETRIES)
+    ) as client:
         made.view = ClusterFeed(
             made.cluster,
             client,
