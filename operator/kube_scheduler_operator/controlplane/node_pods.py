@@ -121,41 +121,67 @@ class SchedulerSurroundings:
         return cls(tuple(container.get("env") or ()), volumes, tuple(mounts))
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt to install a revision on a node.
+
+    Attributes:
+        node: the node.
+        revision: the revision.
+        number: 0 for the first attempt; each later one may change the node again.
+    """
+
+    node: str
+    revision: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledScheduler:
+    """The scheduler of a revision's static Pod.
+
+    Attributes:
+        image: its image.
+        arguments: its flags.
+        content_hash: the value of the Pod's annotation, if any.
+        surroundings: what the preflight shares with it.
+    """
+
+    image: str
+    arguments: Sequence[str]
+    content_hash: str = ""
+    surroundings: SchedulerSurroundings = SchedulerSurroundings()
+
+
 def render_installer_pod(
     platform: Platform,
-    node: str,
-    revision: int,
-    retry: int,
-    operand_image: str,
+    attempt: Attempt,
+    scheduler: InstalledScheduler,
     operator_image: str,
-    arguments: Sequence[str],
     owner_uid: str,
     settings: InstallerSettings = InstallerSettings(),
-    *,
-    content_hash: str = "",
-    surroundings: SchedulerSurroundings = SchedulerSurroundings(),
 ) -> dict[str, Any]:
-    """The Pod that checks revision `revision` and installs it on `node`; needs no scheduler.
+    """The Pod that checks a revision and installs it on a node; needs no scheduler.
 
-    Its ConfigMaps `config-N` and `kube-scheduler-pod-N` must exist. `retry` is 0 for the first
-    attempt; each later one may change the node again. `arguments` and `content_hash` are those of
-    the static pod; `owner_uid` is the uid of the ConfigMap `revision-status-N`.
+    Its ConfigMaps `config-N` and `kube-scheduler-pod-N` must exist. `owner_uid` is the uid of the
+    ConfigMap `revision-status-N`.
     """
+    node, revision = attempt.node, attempt.revision
     return render_object(
         "installer-pod.yaml.j2",
         platform=platform,
         node=node,
         node_label_value=label_value(node),
-        pod_name=installer_pod_name(node, revision, retry),
+        pod_name=installer_pod_name(node, revision, attempt.number),
         revision=revision,
-        retry=retry,
-        operand_image=operand_image,
+        retry=attempt.number,
+        operand_image=scheduler.image,
         operator_image=operator_image,
-        arguments=list(arguments),
+        arguments=list(scheduler.arguments),
         owner_uid=owner_uid,
         settings=settings,
-        content_hash=content_hash,
-        surroundings=surroundings,
+        content_hash=scheduler.content_hash,
+        surroundings=scheduler.surroundings,
         preflight_arguments=_preflight_arguments(platform),
         configmaps=[part for part in platform.parts if part != names.POD],
         secrets=_secrets(platform),

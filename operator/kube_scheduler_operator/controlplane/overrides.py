@@ -139,28 +139,32 @@ def read_serving(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
     flags: dict[str, list[str]] = {}
     findings: list[Finding] = []
     for key, item in value.items():
-        path: Path = (SERVING_INFO, key)
         if item is None:
             continue
-        if key not in SERVING_FLAGS:
-            findings.append(
-                _malformed(
-                    path,
-                    f"only {listing(SERVING_FLAGS)} can be set here; set other flags in arguments",
-                )
-            )
-        elif key == "cipherSuites":
-            if isinstance(item, list) and all(isinstance(name, str) for name in item):
-                if item:
-                    flags[SERVING_FLAGS[key]] = [",".join(item)]
-            else:
-                findings.append(_malformed(path, "cipherSuites must be a list of names"))
-        elif isinstance(item, str):
-            if item:
-                flags[SERVING_FLAGS[key]] = [item]
+        if key in SERVING_FLAGS:
+            text, problem = (_cipher_suites if key == "cipherSuites" else _tls_version)(item)
+            if text:
+                flags[SERVING_FLAGS[key]] = [text]
         else:
-            findings.append(_malformed(path, "minTLSVersion must be a string such as VersionTLS12"))
+            known = listing(SERVING_FLAGS)
+            problem = f"only {known} can be set here; set other flags in arguments"
+        if problem:
+            findings.append(_malformed((SERVING_INFO, key), problem))
     return flags, findings
+
+
+def _cipher_suites(item: Any) -> tuple[str, str]:
+    """The value of the flag, empty if it is not set; and the problem, empty without one."""
+    if isinstance(item, list) and all(isinstance(name, str) for name in item):
+        return ",".join(item), ""
+    return "", "cipherSuites must be a list of names"
+
+
+def _tls_version(item: Any) -> tuple[str, str]:
+    """The value of the flag, empty if it is not set; and the problem, empty without one."""
+    if isinstance(item, str):
+        return item, ""
+    return "", "minTLSVersion must be a string such as VersionTLS12"
 
 
 def set_keys(value: Any) -> list[str]:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
 from kube_scheduler_operator.controlplane.node_pods import (
+    Attempt,
+    InstalledScheduler,
     InstallerSettings,
     installer_pod_name,
     render_guard_pod,
@@ -33,23 +35,29 @@ each_with_static_pods = pytest.mark.parametrize(
     ids=lambda platform: platform.name,
 )
 
+SCHEDULER = InstalledScheduler(IMAGE, ARGUMENTS)
+SETTINGS = InstallerSettings()
+
 
 def static_pod(**changes: Any) -> Any:
     return render_static_pod(KUBEADM, IMAGE, ARGUMENTS, ("127.0.0.1", 10259), **changes)
 
 
-def installer_pod(**changes: Any) -> Any:
-    values = {
-        "platform": KUBEADM,
-        "node": "cp-1",
-        "revision": 7,
-        "retry": 0,
-        "operand_image": IMAGE,
-        "operator_image": "example.com/operator:1",
-        "arguments": ARGUMENTS,
-        "owner_uid": "6f2c7d3e-0000-4000-8000-000000000007",
-    }
-    return render_installer_pod(**{**values, **changes})
+def installer_pod(
+    platform: Platform = KUBEADM,
+    retry: int = 0,
+    scheduler: InstalledScheduler = SCHEDULER,
+    owner_uid: str = "6f2c7d3e-0000-4000-8000-000000000007",
+    settings: InstallerSettings = SETTINGS,
+) -> Any:
+    return render_installer_pod(
+        platform,
+        Attempt("cp-1", 7, retry),
+        scheduler,
+        "example.com/operator:1",
+        owner_uid,
+        settings,
+    )
 
 
 def as_text(pod: Any) -> str:
@@ -61,7 +69,8 @@ def test_static_pod(golden: Any) -> None:
 
 
 def test_installer_pod(golden: Any) -> None:
-    golden("installer-pod.json", as_text(installer_pod(content_hash="sha256:abc")))
+    scheduler = InstalledScheduler(IMAGE, ARGUMENTS, "sha256:abc")
+    golden("installer-pod.json", as_text(installer_pod(scheduler=scheduler)))
 
 
 def test_installer_pod_of_a_retry_with_rollback(golden: Any) -> None:
@@ -251,7 +260,7 @@ hostile = st.text(st.characters(blacklist_categories=["Cs"]), max_size=60)
 
 @given(image=hostile, arguments=st.lists(hostile, max_size=4), uid=hostile)
 def test_no_value_can_change_the_structure_of_a_pod(image: Any, arguments: Any, uid: Any) -> None:
-    pod = installer_pod(operand_image=image, arguments=arguments, owner_uid=uid)
+    pod = installer_pod(scheduler=InstalledScheduler(image, arguments), owner_uid=uid)
     assert pod["spec"]["containers"][0]["image"] == image
     assert pod["spec"]["containers"][0]["args"][:-2] == arguments
     assert pod["metadata"]["ownerReferences"][0]["uid"] == uid

@@ -15,6 +15,8 @@ from kube_scheduler_operator.base.quantities import amounts
 from kube_scheduler_operator.cli.lib.self_test import TriedProfile
 from kube_scheduler_operator.cli.lib.self_test import test_pod as self_test_pod
 from kube_scheduler_operator.controlplane.node_pods import (
+    Attempt,
+    InstalledScheduler,
     render_config_reader_pod,
     render_guard_pod,
     render_installer_pod,
@@ -57,8 +59,8 @@ def unlimited(objects: Iterable[Object]) -> tuple[list[str], int]:
 def on_nodes(platform: Platform) -> Iterator[Object]:
     probe = {"host": "127.0.0.1", "path": "/readyz", "port": 10259, "scheme": "HTTPS"}
     yield render_installer_pod(
-        platform=platform, node="n", revision=7, retry=0, operand_image=IMAGE,
-        operator_image=IMAGE, arguments=[], owner_uid="u",
+        platform, Attempt("n", 7, 0), InstalledScheduler(IMAGE, []), operator_image=IMAGE,
+        owner_uid="u",
     )  # fmt: skip
     yield render_restore_pod(platform, "n", 1, IMAGE)
     yield render_guard_pod(

@@ -698,7 +698,13 @@ def node_pods(platform: Platform) -> list[dict[str, Any]]:
     if not platform.owns_static_pods:
         return []
     return [
-        pods.render_installer_pod(platform, "n", 1, 0, "operand", "operator", (), "uid"),
+        pods.render_installer_pod(
+            platform,
+            pods.Attempt("n", 1, 0),
+            pods.InstalledScheduler("operand", ()),
+            "operator",
+            "uid",
+        ),
         pods.render_restore_pod(platform, "n", 0, "operator"),
         pods.render_guard_pod(platform, "n", "operator", {}, known="", owner_uid="uid"),
     ]

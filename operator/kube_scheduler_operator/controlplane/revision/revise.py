@@ -23,7 +23,7 @@ from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
 from .content import RevisionContent
 from .history import Revision, last_good
-from .proof import known_numbers, unseen_nodes
+from .proof import KnownNumbers, known_numbers, unseen_nodes
 from .write import make_copies, mark_ready, record_outcome, status_object
 
 _NOTHING: Object = {"metadata": {}}
@@ -68,6 +68,112 @@ class RevisionResult:
         return next((revision for revision in self.history if revision.number == number), None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Situation:
+    """What the steps of `revise` know.
+
+    Attributes:
+        snapshot: the observed state.
+        content: the desired content; None if a finding blocks it.
+        disks: what programs on the nodes have read there.
+        numbers: the numbers that count.
+        ready: the revisions that are ready, oldest first.
+        running: node -> the revision that it runs.
+    """
+
+    snapshot: Snapshot
+    content: RevisionContent | None
+    disks: Disks
+    numbers: KnownNumbers
+    ready: tuple[Revision, ...]
+    running: Mapping[str, int]
+
+    @property
+    def history(self) -> tuple[Revision, ...]:
+        """The revisions that count, oldest first."""
+        return self.numbers.history
+
+    @property
+    def newest(self) -> Revision | None:
+        """The newest ready revision."""
+        return self.ready[-1] if self.ready else None
+
+    @property
+    def bad(self) -> Revision | None:
+        """The newest ready revision, if it was refused or failed."""
+        newest = self.newest
+        return newest if newest is not None and newest.bad else None
+
+    @property
+    def latest(self) -> int:
+        """The new `status.latestAvailableRevision`.
+
+        A crash between "ready" and the status write leaves the status behind, and a deleted
+        revision-status leaves it ahead; if both are lost, as after a restore of an older backup of
+        etcd, the nodes' disks still have the revisions. Numbers only ever grow, so the largest one
+        counts.
+        """
+        newest = self.newest
+        return max(self.numbers.advertised, newest.number if newest and newest.complete else 0)
+
+    @property
+    def used(self) -> int:
+        """The largest number that a revision has or had."""
+        newest = self.newest
+        return max(
+            self.numbers.advertised,
+            newest.number if newest else 0,
+            *(revision.number for revision in self.history if revision.was_ready),
+            self.numbers.newest_on_disk,
+        )
+
+    @property
+    def taken(self) -> bool:
+        """Whether a node has another revision with the number of the newest one."""
+        newest = self.newest
+        return newest is not None and any(
+            disk.taken == newest.number for disk in self.disks.values()
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether no revision after the newest one, and no part of it, was lost."""
+        newest = self.newest
+        return newest is not None and newest.number == self.used and not self.taken
+
+    @property
+    def installable(self) -> Revision | None:
+        """The revision that nodes may be moved to: the latest, or else the last good one."""
+        newest = self.newest
+        if newest is None or not self.whole:
+            return None
+        return self.last_installed if newest.bad or newest.withdrawn else newest
+
+    @property
+    def last_installed(self) -> Revision | None:
+        """The newest installed revision, unless some node runs a newer one."""
+        return _last_installed(self.snapshot, self.ready, self.running)
+
+    def result(
+        self,
+        actions: tuple[Action, ...] = (),
+        blocked: str = "",
+        rejected: Revision | None = None,
+    ) -> RevisionResult:
+        """A result; nodes run the installable revision."""
+        return RevisionResult(
+            actions,
+            self.latest,
+            self.installable,
+            blocked,
+            rejected,
+            _missing_copies(self.ready[:-1]),
+            self.history,
+            problem=self.numbers.problem,
+            known=self.numbers.in_api,
+        )
+
+
 def revise(
     snapshot: Snapshot,
     content: RevisionContent | None,
@@ -80,94 +186,83 @@ def revise(
     the nodes have read there.
     """
     numbers = known_numbers(snapshot, disks)
-    history = numbers.history
-    ready = tuple(revision for revision in history if revision.ready)
-    newest = ready[-1] if ready else None
-    bad = newest if newest is not None and newest.bad else None
-    running = _running(snapshot, numbers.in_api)
-    # A crash between "ready" and the status write leaves the status behind, and a deleted
-    # revision-status leaves it ahead; if both are lost, as after a restore of an older backup of
-    # etcd, the nodes' disks still have the revisions. Numbers only ever grow, so the largest one
-    # counts.
-    advertised = numbers.advertised
-    latest = max(advertised, newest.number if newest and newest.complete else 0)
-    used = max(
-        advertised,
-        newest.number if newest else 0,
-        *(revision.number for revision in history if revision.was_ready),
-        numbers.newest_on_disk,
+    situation = _Situation(
+        snapshot,
+        content,
+        disks,
+        numbers,
+        ready=tuple(revision for revision in numbers.history if revision.ready),
+        running=_running(snapshot, numbers.in_api),
     )
-    taken = newest is not None and any(disk.taken == newest.number for disk in disks.values())
-    whole = newest is not None and newest.number == used and not taken
-    installable = _installable(snapshot, ready, running) if whole else None
-    note = _missing_copies(ready[:-1])
-
-    def result(
-        actions: tuple[Action, ...] = (),
-        desired: Revision | None = installable,
-        blocked: str = "",
-        rejected: Revision | None = None,
-    ) -> RevisionResult:
-        return RevisionResult(
-            actions,
-            latest,
-            desired,
-            blocked,
-            rejected,
-            note,
-            history,
-            problem=numbers.problem,
-            known=numbers.in_api,
-        )
-
-    unseen = unseen_nodes(snapshot, disks, max(used, numbers.in_api))
+    unseen = unseen_nodes(snapshot, disks, max(situation.used, numbers.in_api))
     if unseen:
         # A number must not be used a second time, with other content.
         listed = ", ".join(sorted(unseen))
         blocked = (
             f"looking at the disk of {listed}: a revision that the API does not know runs there"
         )
-        return replace(result(blocked=blocked), requeue_after=min(unseen.values()))
-    if used >= LARGEST:
-        return result(blocked="no revision number is left")
-    if newest is None or not whole:
-        remade = () if taken else _remake(snapshot, content, used, history, disks)
-        if remade:
-            return result(remade)
-        if content is None:
-            return result(rejected=bad)
-        reason = f"a node has another revision {used} on its disk" if taken else ""
-        return result(_cut(snapshot, content, used + 1, newest, history, reason))
+        return replace(situation.result(blocked=blocked), requeue_after=min(unseen.values()))
+    if situation.used >= LARGEST:
+        return situation.result(blocked="no revision number is left")
+    newest = situation.newest
+    if newest is None or not situation.whole:
+        return _restore(situation)
+    return _return_to_good(situation, newest) or _follow(situation, newest, swapping)
 
-    fallen = _fallen(history, running)
-    if fallen is not None and bad is not None:
-        unchanged = content is None or content.hash in (fallen.hash, bad.hash)
-        good = last_good(history, fallen.number) if unchanged else None
-        if good is not None:
-            cut = _go_back(snapshot, fallen, bad, good, used + 1, history)
-            return result(cut, blocked=_FAILED_BEFORE, rejected=fallen)
 
+def _restore(situation: _Situation) -> RevisionResult:
+    """Make the latest revision again, or else the next one, after the latest was lost."""
+    snapshot, content, used = situation.snapshot, situation.content, situation.used
+    history = situation.history
+    remade = () if situation.taken else _remake(snapshot, content, used, history, situation.disks)
+    if remade:
+        return situation.result(remade)
     if content is None:
-        return result(rejected=bad)
-    tidy = (*_repaired(snapshot, newest, content, history), *_abandon(history, used))
+        return situation.result(rejected=situation.bad)
+    reason = f"a node has another revision {used} on its disk" if situation.taken else ""
+    return situation.result(_cut(snapshot, content, used + 1, situation.newest, history, reason))
+
+
+def _return_to_good(situation: _Situation, newest: Revision) -> RevisionResult | None:
+    """Go back to good content if content failed after it was healthy; None if it did not."""
+    content, history = situation.content, situation.history
+    fallen = _fallen(history, situation.running)
+    if fallen is None or not newest.bad:
+        return None
+    unchanged = content is None or content.hash in (fallen.hash, newest.hash)
+    good = last_good(history, fallen.number) if unchanged else None
+    if good is None:
+        return None
+    cut = _go_back(situation.snapshot, fallen, newest, good, situation.used + 1, history)
+    return situation.result(cut, blocked=_FAILED_BEFORE, rejected=fallen)
+
+
+def _follow(situation: _Situation, newest: Revision, swapping: Container[int]) -> RevisionResult:
+    """Follow the desired content: with the newest revision, an earlier one, or a new one."""
+    snapshot, content, history = situation.snapshot, situation.content, situation.history
+    bad, number = situation.bad, situation.used + 1
+    if content is None:
+        return situation.result(rejected=bad)
+    tidy = (*_repaired(snapshot, newest, content, history), *_abandon(history, situation.used))
     if newest.hash == content.hash and newest.withdrawn:
         reason = f"content of withdrawn revision {newest.number} requested again"
-        return result(_cut(snapshot, content, used + 1, newest, history, reason))
+        return situation.result(_cut(snapshot, content, number, newest, history, reason))
     if newest.hash == content.hash:
         blocked = f"revision {newest.number} is {newest.outcome}" if bad else ""
-        return result(tidy, blocked=blocked, rejected=bad)
+        return situation.result(tidy, blocked=blocked, rejected=bad)
     if content.hash in newest.quarantined:
         failed = next((r for r in reversed(history) if r.hash == content.hash and r.bad), None)
-        return result(tidy, blocked=_FAILED_BEFORE, rejected=failed)
+        return situation.result(tidy, blocked=_FAILED_BEFORE, rejected=failed)
+    installable = situation.installable
     if installable is not None and installable.hash == content.hash:
         # The later revisions were refused or rolled back, and the edit was reverted: no scheduler
         # has to be restarted.
-        return result((*_repaired(snapshot, installable, content, history), *tidy))
-    good = _last_installed(snapshot, ready, running)
+        return situation.result((*_repaired(snapshot, installable, content, history), *tidy))
+    good = situation.last_installed
     begun = newest.outcome or newest.number in swapping
     if not begun and good is not None and good.hash == content.hash and good.complete:
-        return result(_withdraw(snapshot, newest), desired=good)
-    return result(_cut(snapshot, content, used + 1, newest, history))
+        return replace(situation.result(_withdraw(snapshot, newest)), desired=good)
+    return situation.result(_cut(snapshot, content, number, newest, history))
 
 
 def _withdraw(snapshot: Snapshot, revision: Revision) -> tuple[Action, ...]:
@@ -219,15 +314,6 @@ def _running(snapshot: Snapshot, known: int) -> dict[str, int]:
         )
         found[node] = current if rolled_back or not shown else shown
     return found
-
-
-def _installable(
-    snapshot: Snapshot, ready: tuple[Revision, ...], running: Mapping[str, int]
-) -> Revision | None:
-    """The revision that nodes may be moved to: the latest, or else the last good one."""
-    if not ready[-1].bad and not ready[-1].withdrawn:
-        return ready[-1]
-    return _last_installed(snapshot, ready, running)
 
 
 def _last_installed(

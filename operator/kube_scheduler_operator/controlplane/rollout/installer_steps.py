@@ -10,6 +10,8 @@ from ...kube.resource import PODS
 from ...model.plan import Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
 from ..node_pods import (
+    Attempt,
+    InstalledScheduler,
     InstallerSettings,
     SchedulerSurroundings,
     installer_pod_name,
@@ -109,12 +111,9 @@ def start(
     rollout = snapshot.settings.rollout
     rendered = render_installer_pod(
         snapshot.platform,
-        node,
-        number,
-        attempt,
-        operand_image=image,
+        Attempt(node, number, attempt),
+        InstalledScheduler(image, arguments, revision.hash, surroundings),
         operator_image=snapshot.settings.operator_image,
-        arguments=arguments,
         owner_uid=str(revision.status["metadata"]["uid"]),
         settings=InstallerSettings(
             rollout.health_timeout,
@@ -123,8 +122,6 @@ def start(
             follow_kubeadm=not snapshot.settings.operand_image,
             keep=tuple(sorted(protected(snapshot, revised.history, observation, result))),
         ),
-        content_hash=revision.hash,
-        surroundings=surroundings,
     )
     event = Event("InstallerPodCreated", f'installing revision {number} on "{node}"')
     create = Create(PODS, rendered, events=(event,))

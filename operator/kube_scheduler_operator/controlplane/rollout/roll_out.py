@@ -139,13 +139,11 @@ def _choose(
     """The node to move next: unhealthy ones first, the holder of the scheduler's Lease last."""
     if not able:
         return result, None
-    for status in result.node_statuses:
-        pod = observation.operands.get(status.node)
-        unwell = status.node not in observation.not_ready and (pod is None or not pod.ready)
-        if status.current == desired and unwell and status.node not in drifted:
-            # Two unavailable schedulers are worse than one with an older revision.
-            waiting = f"revision {desired} is not Ready on this node"
-            return result.with_waiting(status.node, waiting), None
+    unwell = _unwell(observation, result, desired, drifted)
+    if unwell is not None:
+        # Two unavailable schedulers are worse than one with an older revision.
+        waiting = f"revision {desired} is not Ready on this node"
+        return result.with_waiting(unwell.node, waiting), None
     other = _installer_that_may_swap(snapshot, observation)
     if other is not None and other.node in observation.not_ready:
         return result.with_actions(Delete(PODS, other.pod)), None
@@ -154,18 +152,31 @@ def _choose(
     busy = sorted(node for node, hold in result.holds.items() if hold.work)
     if busy:
         # kubeadm waits until the schedulers of all nodes run, and fails if one does not.
-        for status in able:
-            waits = f"`kubeadm upgrade` is running on {', '.join(busy)}"
-            result = result.with_waiting(status.node, waits)
-        return result, None
+        return _all_wait(result, able, f"`kubeadm upgrade` is running on {', '.join(busy)}"), None
     left, why = aftermath(snapshot)
     if left > 0:
-        for status in able:
-            result = result.with_waiting(status.node, why)
-        return result.with_requeue(left), None
+        return _all_wait(result, able, why).with_requeue(left), None
     if len(able) > 1 and not all(_is_staged(observation, status, desired) for status in able):
         return result, None  # a single node checks and swaps in one go
     return result, min(able, key=lambda s: rollout_order(snapshot, observation.operands, s))
+
+
+def _unwell(
+    observation: Observation, result: RolloutResult, desired: int, drifted: Mapping[str, str]
+) -> NodeStatus | None:
+    """A node that has the desired revision and is Ready, but whose scheduler is not."""
+    for status in result.node_statuses:
+        pod = observation.operands.get(status.node)
+        unwell = status.node not in observation.not_ready and (pod is None or not pod.ready)
+        if status.current == desired and unwell and status.node not in drifted:
+            return status
+    return None
+
+
+def _all_wait(result: RolloutResult, able: Sequence[NodeStatus], why: str) -> RolloutResult:
+    for status in able:
+        result = result.with_waiting(status.node, why)
+    return result
 
 
 def _installer_that_may_swap(snapshot: Snapshot, observation: Observation) -> Installer | None:

@@ -301,14 +301,20 @@ def test_missing_file_grants_no_permission(tmp_path: Path) -> None:
 def test_flags_of_the_template_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     from kube_scheduler_operator.base.platform import KUBEADM
     from kube_scheduler_operator.controlplane.node_pods import (
+        Attempt,
+        InstalledScheduler,
         InstallerSettings,
         render_installer_pod,
     )
 
     pod = render_installer_pod(
-        KUBEADM, "cp-1", 7, 2, "a", "b", [], "uid", InstallerSettings(rollback=True, keep=(3, 6)),
-        content_hash="sha256:x",
-    )  # fmt: skip
+        KUBEADM,
+        Attempt("cp-1", 7, 2),
+        InstalledScheduler("a", [], "sha256:x"),
+        "b",
+        "uid",
+        InstallerSettings(rollback=True, keep=(3, 6)),
+    )
     container = pod["spec"]["containers"][1]
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())
