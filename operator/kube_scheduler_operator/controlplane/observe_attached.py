@@ -13,7 +13,12 @@ from typing import Any, Final
 from ..base import names
 from ..base.findings import Finding
 from ..base.objects import mapping
-from ..extenders.validate import ExtenderResult, unattached_extenders, validate_extenders
+from ..extenders.validate import (
+    ExtenderResult,
+    OwnExtenders,
+    unattached_extenders,
+    validate_extenders,
+)
 from ..model.attachment import (
     CONTROL_PLANE,
     EXTENDER,
@@ -82,9 +87,8 @@ def observe_extenders(inputs: Inputs, base: Base) -> ObservedExtenders:
     chosen = validate_extenders(
         CONTROL_PLANE,
         objects,
-        over.get(EXTENDERS),
+        OwnExtenders(over.get(EXTENDERS), OVERRIDES),
         base.target,
-        itself=OVERRIDES,
         profiles=_profile_count(inputs, over),
         planned=inputs.planned,
         images=inputs.agent_images,

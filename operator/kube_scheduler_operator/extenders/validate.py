@@ -113,14 +113,50 @@ class _Taken:
             self.binder = self.binder or owner
 
 
+@dataclass(frozen=True, slots=True)
+class OwnExtenders:
+    """The extenders that a scheduler has without SchedulerExtenders; they win conflicts.
+
+    Attributes:
+        entries: its entries of `extenders`, whatever their types are.
+        owner: the object that has them, for messages.
+        ports: ports that are in use where the agents listen.
+    """
+
+    entries: Any
+    owner: str
+    ports: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheduler:
+    """The scheduler whose SchedulerExtenders are validated, and what its extenders have.
+
+    Attributes:
+        name: its name in `spec.scheduler`.
+        target: the kube-scheduler that will read the configuration.
+        profiles: the number of its profiles.
+        planned: whether to assume that agents run.
+        images: the images that agents may have.
+        taken: what its extenders have; grows with each one that is accepted.
+        reserved: port -> the SchedulerExtender for which it was chosen before.
+    """
+
+    name: str
+    target: Target
+    profiles: int
+    planned: bool
+    images: AllowedImages
+    taken: _Taken
+    reserved: Mapping[int, str]
+
+
 def validate_extenders(
     scheduler: str,
     objects: Iterable[Mapping[str, Any]],
-    own: Any,
+    own: OwnExtenders,
     target: Target,
     *,
-    itself: str,
-    ports: Iterable[int] = (),
     profiles: int = 1,
     planned: bool = False,
     images: AllowedImages = EVERY_IMAGE,
@@ -130,29 +166,25 @@ def validate_extenders(
     Args:
         scheduler: its name in `spec.scheduler`; "" for the control plane's.
         objects: SchedulerExtenders, also those of other schedulers.
-        own: the scheduler's other extenders; they win conflicts.
+        own: the scheduler's other extenders.
         target: the kube-scheduler that will read the configuration.
-        itself: the owner of `own`, for messages.
-        ports: ports that are in use where the agents listen.
         profiles: the number of the scheduler's profiles.
         planned: whether to assume that agents run, for offline checks.
         images: the images that agents may have.
     """
-    taken = _Taken.by(own, itself, {*TAKEN_PORTS, *ports})
+    taken = _Taken.by(own.entries, own.owner, {*TAKEN_PORTS, *own.ports})
     mine = sorted((obj for obj in objects if scheduler in schedulers_of(obj)), key=age_of)
     # Ports that were chosen before are reserved before new ones are chosen.
     for obj in mine:  # versions that were accepted before stay in use
         if (accepted := last_accepted(obj)) is not None:
             taken.bytes[name_of(obj)] = _entry_bytes(accepted)
     reserved = {port: name_of(obj) for obj in reversed(mine) if (port := known_port(obj))}
+    of = _Scheduler(scheduler, target, profiles, planned, images, taken, reserved)
     results: list[ExtenderResult] = []
     leaving: list[ExtenderResult] = []
     for obj in mine:
-        result = _choose(
-            obj, scheduler, taken, reserved, target, profiles, planned=planned, images=images
-        )
         stays = scheduler_of(mapping(obj.get("spec"))) == scheduler
-        (results if stays else leaving).append(result)
+        (results if stays else leaving).append(_choose(obj, of))
     return ExtenderResults(
         tuple(sorted(results, key=lambda result: result.name)),
         tuple(result for result in leaving if result.spec is not None),
@@ -179,32 +211,21 @@ def ready_since(obj: Mapping[str, Any]) -> str:
     return str(mapping(mapping(obj.get("status")).get("agent")).get("readySince") or "")
 
 
-def _choose(
-    obj: Mapping[str, Any],
-    scheduler: str,
-    taken: _Taken,
-    reserved: Mapping[int, str],
-    target: Target,
-    profiles: int,
-    *,
-    planned: bool,
-    images: AllowedImages,
-) -> ExtenderResult:
+def _choose(obj: Mapping[str, Any], of: _Scheduler) -> ExtenderResult:
     """The newest valid version of an object, with the errors of the others."""
     name = name_of(obj)
     findings: dict[str, Finding] = {}
-    for root, spec in versions_for(scheduler, obj):
+    for root, spec in versions_for(of.name, obj):
         try:
-            problems = tuple(_problems(obj, spec, target, profiles, taken))
-            refused = tuple(refused_settings(spec, images)) if root == SPEC and not problems else ()
+            problems = tuple(_problems(obj, spec, of))
+            asks = root == SPEC and not problems
+            refused = tuple(refused_settings(spec, of.images)) if asks else ()
             problems = (*problems, *(each for each in refused if each.severity == ERROR))
             if not problems:
                 before = tuple(findings.values())
                 warnings = tuple(EXTENDER.warning(name, root, each) for each in refused)
                 settled = ExtenderResult(name, root == SPEC, before, spec, warnings)
-                return _in_use(
-                    settled, obj, scheduler, taken, reserved, target, profiles, planned=planned
-                )
+                return _in_use(settled, obj, of)
         except Exception as error:  # of this version only
             found = EXTENDER.defect(name, root, error)
             findings.setdefault(found.message, found)
@@ -216,21 +237,11 @@ def _choose(
     return ExtenderResult(name, False, tuple(findings.values()))
 
 
-def _in_use(
-    settled: ExtenderResult,
-    obj: Mapping[str, Any],
-    scheduler: str,
-    taken: _Taken,
-    reserved: Mapping[int, str],
-    target: Target,
-    profiles: int,
-    *,
-    planned: bool,
-) -> ExtenderResult:
+def _in_use(settled: ExtenderResult, obj: Mapping[str, Any], of: _Scheduler) -> ExtenderResult:
     """`settled` with the port and the entry of its version, which are recorded as taken."""
-    name, spec = settled.name, settled.spec or {}
-    judgement = check_entry(name, spec, target, profiles)
-    port = _port(obj, spec, taken, reserved) if agent_of(spec) is not None else 0
+    name, spec, taken = settled.name, settled.spec or {}, of.taken
+    judgement = check_entry(name, spec, of.target, of.profiles)
+    port = _port(obj, spec, taken, of.reserved) if agent_of(spec) is not None else 0
     entry = dict(judgement.entry)
     if port:
         entry["urlPrefix"] = agent_url(name, port)
@@ -238,8 +249,8 @@ def _in_use(
     taken.bytes[name] = json_bytes(entry)
     surprises = [*judgement.warnings, *_twice(entry, taken)]
     taken.take(entry, _owner(name))
-    known = known_port(obj) == port and (scheduler != CONTROL_PLANE or ready_since(obj))
-    is_called = planned or not port or known
+    known = known_port(obj) == port and (of.name != CONTROL_PLANE or ready_since(obj))
+    is_called = of.planned or not port or known
     return replace(
         settled,
         warnings=(
@@ -251,20 +262,18 @@ def _in_use(
     )
 
 
-def _problems(
-    obj: Mapping[str, Any], spec: Mapping[str, Any], target: Target, profiles: int, taken: _Taken
-) -> Iterator[Problem]:
+def _problems(obj: Mapping[str, Any], spec: Mapping[str, Any], of: _Scheduler) -> Iterator[Problem]:
     """The errors of a version: its own, or else its conflicts with other extenders."""
     problems = limit_problems(spec)
     if problems:
         yield from problems
         return
     name = name_of(obj)
-    judgement = check_entry(name, spec, target, profiles)
+    judgement = check_entry(name, spec, of.target, of.profiles)
     if judgement.problems:
         yield from judgement.problems
         return
-    others = sum(size for owner, size in taken.bytes.items() if owner != name)
+    others = sum(size for owner, size in of.taken.bytes.items() if owner != name)
     size = others + json_bytes(judgement.entry)
     if size > EXTENDERS_BYTES and last_accepted(obj) != spec:
         message = (
@@ -272,7 +281,7 @@ def _problems(
             f"the limit is {EXTENDERS_BYTES}; use tls.caFile instead of tls.caData, or shorten it"
         )
         yield Problem(TOO_LARGE, (), message)
-    yield from _clashes(name, spec, judgement, taken)
+    yield from _clashes(name, spec, judgement, of.taken)
 
 
 def _clashes(

@@ -44,7 +44,7 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
     A profile whose scheduler is not among them is checked alone: the cluster may have it.
     """
     # Loaded here because composition is slow to import and configurations do not need it.
-    from ..extenders.validate import validate_extenders
+    from ..extenders.validate import OwnExtenders, validate_extenders
     from ..profiles.validate import validate_profiles
     from ..secondary.compose import scheduler_names
 
@@ -72,9 +72,8 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
         chosen = validate_extenders(
             scheduler,
             [item.value for item in extenders.values()],
-            None,
+            OwnExtenders(None, f'SecondaryScheduler "{scheduler}" itself'),
             options.target,
-            itself=f'SecondaryScheduler "{scheduler}" itself',
             planned=True,
             images=options.images,
         )

@@ -10,7 +10,7 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.images import EVERY_IMAGE, AllowedImages
 from ..base.objects import Object, mapping
-from ..extenders.validate import ExtenderResults, validate_extenders
+from ..extenders.validate import ExtenderResults, OwnExtenders, validate_extenders
 from ..model.limits import json_bytes
 from ..profiles.validate import ProfileResult, validate_profiles
 from ..schedulerconfig.merge import normalized_json
@@ -114,10 +114,12 @@ def attach_extenders(
     chosen = validate_extenders(
         request.name,
         objects,
-        request.config.get(EXTENDERS),
+        OwnExtenders(
+            request.config.get(EXTENDERS),
+            f'SecondaryScheduler "{request.name}" itself',
+            ports=(PORT, *_ports(request)),
+        ),
         target,
-        itself=f'SecondaryScheduler "{request.name}" itself',
-        ports=(PORT, *_ports(request)),
         profiles=profiles,
         planned=planned,
         images=images,

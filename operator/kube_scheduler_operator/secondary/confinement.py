@@ -52,6 +52,13 @@ def confinement_problems(
 
 def _container(container: Mapping[str, Any], path: Path, volumes: set[str]) -> Iterator[Problem]:
     yield from _security_context(container, (*path, "securityContext"))
+    yield from _mounts(container, path, volumes)
+    yield from _host_ports(container, path)
+    yield from _secrets(container, path)
+    yield from _hosts(container, path)
+
+
+def _mounts(container: Mapping[str, Any], path: Path, volumes: set[str]) -> Iterator[Problem]:
     for index, mount in enumerate(_objects(container.get("volumeMounts"))):
         name = str(mount.get("name"))
         if name not in volumes:
@@ -60,18 +67,23 @@ def _container(container: Mapping[str, Any], path: Path, volumes: set[str]) -> I
     if container.get("volumeDevices"):
         message = "a sidecar has no block devices; remove this"
         yield Problem(NOT_ALLOWED, (*path, "volumeDevices"), message)
+
+
+def _host_ports(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     for index, port in enumerate(_objects(container.get("ports"))):
         for key in ("hostPort", "hostIP"):
             if port.get(key):
                 message = "a sidecar uses no port of its node; remove this"
                 yield Problem(NOT_ALLOWED, (*path, "ports", index, key), message)
+
+
+def _secrets(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     for index, variable in enumerate(_objects(container.get("env"))):
         if mapping(variable.get("valueFrom")).get("secretKeyRef") is not None:
             yield _secret((*path, "env", index, "valueFrom", "secretKeyRef"))
     for index, source in enumerate(_objects(container.get("envFrom"))):
         if source.get("secretRef") is not None:
             yield _secret((*path, "envFrom", index, "secretRef"))
-    yield from _hosts(container, path)
 
 
 def _security_context(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:

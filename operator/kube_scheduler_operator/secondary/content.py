@@ -114,29 +114,39 @@ def is_content(found: Object, scheduler: Object, content_hash: str) -> bool:
     )
 
 
-def make_content(
-    request: SchedulerRequest,
-    composition: SecondaryComposition,
-    *,
-    image: str,
-    command: tuple[str, ...],
-    version: Version,
-    stock: bool,
-    pull_secrets: tuple[str, ...],
-    agent_image: str = "",
-) -> SecondaryContent:
-    """The content for a request and its valid composition.
+@dataclass(frozen=True, slots=True)
+class SchedulerProgram:
+    """What the Pods of a SecondaryScheduler run.
 
-    With `stock`, the version determines the probes; `agent_image` is the default image of agents.
+    Attributes:
+        image: kube-scheduler's image.
+        command: its command.
+        version: its version.
+        stock: whether it is a release of Kubernetes; the version then determines the probes.
+        pull_secrets: names of Secrets for pulling images.
+        agent_image: the default image of agents.
     """
-    modern = stock and version >= LIVEZ_SINCE
+
+    image: str
+    command: tuple[str, ...]
+    version: Version
+    stock: bool
+    pull_secrets: tuple[str, ...]
+    agent_image: str = ""
+
+
+def make_content(
+    request: SchedulerRequest, composition: SecondaryComposition, program: SchedulerProgram
+) -> SecondaryContent:
+    """The content for a request and its valid composition."""
+    modern = program.stock and program.version >= LIVEZ_SINCE
     paths = ("/livez", "/readyz") if modern else ("/healthz", "/healthz")
     (spec,) = render_file(
         "secondary-scheduler-pod.yaml.j2",
         request=request,
         arguments=list(composition.arguments),
-        image=image,
-        command=list(command),
+        image=program.image,
+        command=list(program.command),
         paths=dict(zip(("live", "ready"), paths, strict=True)),
         port=PORT,
         user=USER,
@@ -148,7 +158,7 @@ def make_content(
         ),
         spreading=list(_spread(request) if request.spread is None else request.spread),
         affinity=dict(_affinity(request)),
-        pull_secrets=[{"name": name} for name in pull_secrets],
+        pull_secrets=[{"name": name} for name in program.pull_secrets],
         # A sidecar inherits the scheduler's security context unless it sets its own.
         sidecars=[
             {**sidecar, "securityContext": confined(sidecar)} for sidecar in request.sidecars
@@ -158,7 +168,7 @@ def make_content(
     )
     spec["volumes"] += [dict(volume) for volume in request.volumes]
     for agent in request.sidecar_agents:
-        of_agent = container(agent, agent_image)
+        of_agent = container(agent, program.agent_image)
         # It runs under the scheduler's account; sidecars of users do not.
         of_agent["volumeMounts"] = [*of_agent["volumeMounts"], dict(_TOKEN_MOUNT)]
         spec["containers"].append(of_agent)
@@ -166,7 +176,7 @@ def make_content(
     data = {
         names.CONFIG_KEY: config_text(composition.config),
         names.POD_KEY: canonical_json(spec),
-        IMAGE_KEY: image,
+        IMAGE_KEY: program.image,
         **{_agent_key(agent): agent_file(agent) for agent in request.sidecar_agents},
     }
     if request.reason:

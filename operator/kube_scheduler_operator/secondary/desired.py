@@ -23,7 +23,7 @@ from ..schedulerconfig.validation import Target
 from ..schedulerconfig.versions import Version
 from .attached import NO_EXTENDERS, AttachedExtenders, asked_for
 from .compose import SecondaryComposition, compose
-from .content import SecondaryContent, make_content
+from .content import SchedulerProgram, SecondaryContent, make_content
 from .request import SchedulerRequest, read
 
 
@@ -106,9 +106,7 @@ def _want(
     if composition.blocking:
         return DesiredScheduler(request, composition, None)
     default = operand.pull_secrets if request.namespace == platform.target_namespace else ()
-    content = make_content(
-        request,
-        composition,
+    program = SchedulerProgram(
         image=image,
         command=request.command or (("kube-scheduler",) if not stock else platform.operand_command),
         version=version,
@@ -116,6 +114,7 @@ def _want(
         pull_secrets=default if request.pull_secrets is None else request.pull_secrets,
         agent_image=operand.agent_image,
     )
+    content = make_content(request, composition, program)
     if content.size > CONFIG_MAP_BYTES:
         message = (
             f"its ConfigMap would have {content.size} bytes, and the limit is {CONFIG_MAP_BYTES}; "

@@ -47,38 +47,47 @@ def content_outcome(
     content_hash = running_hash(deployment)
     if deployment is None or not content_hash:
         return ContentOutcome()
+    proven = entry is not None and entry.outcome == names.OUTCOME_INSTALLED
     if complete(deployment):
-        if entry is None or entry.outcome != names.OUTCOME_INSTALLED:
-            return ContentOutcome(names.OUTCOME_INSTALLED)
-        return ContentOutcome()
+        return ContentOutcome() if proven else ContentOutcome(names.OUTCOME_INSTALLED)
     own = [pod for pod in pods if pod.hash == content_hash and not pod.leaving]
     if entry is not None and entry.bad:
         return ContentOutcome(trouble=_trouble(own))
-    for pod in own:
-        if pod.refused and not pod.ready:
-            return ContentOutcome(names.OUTCOME_REFUSED, pod.refused)
-    rule = snapshot.settings.rollout
-    proven = entry is not None and entry.outcome == names.OUTCOME_INSTALLED
-    if entry is not None and proven and age(entry, snapshot.now) > rule.probation:
+    refusal = next((pod.refused for pod in own if pod.refused and not pod.ready), "")
+    if refusal:
+        return ContentOutcome(names.OUTCOME_REFUSED, refusal)
+    probation = snapshot.settings.rollout.probation
+    if entry is not None and proven and age(entry, snapshot.now) > probation:
         return ContentOutcome(trouble=_trouble(own))
     others = [pod for pod in pods if pod.hash != content_hash and not pod.leaving]
     if others and not any(pod.ready for pod in others):
         return ContentOutcome(trouble=_trouble(own))
     since = accountable_since(snapshot)
-    for pod in own:
-        accountable = since is not None and pod.ended is not None and pod.ended > since
-        if pod.crashing and pod.restarts >= rule.crash_restarts and accountable:
-            return ContentOutcome(names.OUTCOME_FAILED, f"pod {pod.name} crashes: {pod.crashing}")
     waits = [] if proven else [(pod, _left(snapshot, pod, since)) for pod in own]
-    for pod, left in waits:
-        if left is not None and left <= 0:
-            message = (
-                f"pod {pod.name} runs but was not Ready within {rule.health_timeout:g} s; see its "
-                "log"
-            )
-            return ContentOutcome(names.OUTCOME_FAILED, message)
+    failure = _crash(snapshot, own, since) or _lateness(snapshot, waits)
+    if failure:
+        return ContentOutcome(names.OUTCOME_FAILED, failure)
     soonest = min((left for _, left in waits if left is not None), default=None)
     return ContentOutcome(trouble=_trouble(own), requeue_after=soonest)
+
+
+def _crash(snapshot: Snapshot, pods: Sequence[SchedulerPod], since: datetime | None) -> str:
+    """The pod that crashes again and again, and why; empty without one."""
+    for pod in pods:
+        accountable = since is not None and pod.ended is not None and pod.ended > since
+        often = pod.restarts >= snapshot.settings.rollout.crash_restarts
+        if pod.crashing and often and accountable:
+            return f"pod {pod.name} crashes: {pod.crashing}"
+    return ""
+
+
+def _lateness(snapshot: Snapshot, waits: Sequence[tuple[SchedulerPod, float | None]]) -> str:
+    """The pod that has not become Ready in time; empty without one."""
+    for pod, left in waits:
+        if left is not None and left <= 0:
+            timeout = snapshot.settings.rollout.health_timeout
+            return f"pod {pod.name} runs but was not Ready within {timeout:g} s; see its log"
+    return ""
 
 
 def complete(deployment: Object) -> bool:

@@ -5,7 +5,7 @@ An error in one, even a defect of the operator, stops neither the others nor the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -46,7 +46,7 @@ from .filter_differences import CONTROL_PLANE, different_filters, main_filters
 from .history import HistoryEntry
 from .permitted import refused_settings
 from .plan import NOT_ALLOWED, plan
-from .request import read
+from .request import SchedulerRequest, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,47 @@ class SecondarySchedulers:
     requeue_after: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What the plans of all SecondarySchedulers start from.
+
+    Attributes:
+        snapshot: the observed state.
+        image: the control plane's image; empty if it is unknown.
+        operand: the defaults of their Pods.
+        version_of: the version of an image.
+        profiles: SchedulerProfiles by scheduler; None: the API does not serve the kind.
+        extenders: SchedulerExtenders likewise.
+        filters: the filters of the control plane's scheduler; None if they are unknown.
+    """
+
+    snapshot: Snapshot
+    image: str
+    operand: OperandDefaults
+    version_of: Callable[[str], Version]
+    profiles: Mapping[str, Sequence[Object]] | None
+    extenders: Mapping[str, Sequence[Object]] | None
+    filters: frozenset[str] | None
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What the plans add up to; attributes as in SecondarySchedulers, `planned` by name."""
+
+    served: dict[str, str]
+    planned: dict[str, ObjectPlan] = field(default_factory=dict)
+    results: list[ProfileResult] = field(default_factory=list)
+    extenders: list[ExtenderResult] = field(default_factory=list)
+    agents: dict[str, AgentHealth] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
+
+    def claim(self, name: str, scheduler_names: Iterable[str]) -> None:
+        """Record that a SecondaryScheduler serves schedulerNames that no other one serves."""
+        self.served |= {
+            claim: _named(name) for claim in scheduler_names if claim not in self.served
+        }
+
+
 def secondary_schedulers(
     snapshot: Snapshot,
     image: str,
@@ -81,83 +122,30 @@ def secondary_schedulers(
 ) -> SecondarySchedulers:
     """Plan all SecondarySchedulers; `image` is the control plane's, empty if it is unknown."""
     settings = snapshot.settings
-    operand = OperandDefaults(image, settings.image_pull_secrets, settings.operator_image)
-    planned: dict[str, ObjectPlan] = {}
-    results: list[ProfileResult] = []
-    extender_results: list[ExtenderResult] = []
-    agents: dict[str, AgentHealth] = {}
-    waiting: set[str] = set()
-    served = dict.fromkeys(control_plane_names(snapshot), CONTROL_PLANE)
-    objects = snapshot.scheduler_profiles
-    profiles = None if objects is None else by_scheduler(objects.values())
-    kept = snapshot.scheduler_extenders
-    extenders = None if kept is None else by_scheduler(kept.values())
-    filters = main_filters(snapshot, version_of(image)) if snapshot.secondaries.schedulers else None
+    objects, kept = snapshot.scheduler_profiles, snapshot.scheduler_extenders
+    context = _Context(
+        snapshot,
+        image,
+        OperandDefaults(image, settings.image_pull_secrets, settings.operator_image),
+        version_of,
+        profiles=None if objects is None else by_scheduler(objects.values()),
+        extenders=None if kept is None else by_scheduler(kept.values()),
+        filters=main_filters(snapshot, version_of(image))
+        if snapshot.secondaries.schedulers
+        else None,
+    )
+    collected = _Collected(dict.fromkeys(control_plane_names(snapshot), CONTROL_PLANE))
     # Oldest first: the older object keeps a schedulerName.
     for obj in sorted(snapshot.secondaries.schedulers.values(), key=age):
-        name = obj["metadata"]["name"]
         if "deletionTimestamp" in obj["metadata"]:
             continue
         try:
-            readable, beyond = _readable(obj)
-            version = version_of(str((readable.get("spec") or {}).get("image") or image))
-            request = read(readable)
-            target = target_of(request, operand, version)
-            mine = None if profiles is None else profiles.get(name, ())
-            calls = attach_extenders(
-                request,
-                obj,
-                None if extenders is None else extenders.get(name, ()),
-                target,
-                profiles=max(len(request.profiles), 1) + len(mine or ()),
-                images=settings.agent_images,
-            )
-            request = with_extenders(request, calls)
-            attached = attach_profiles(request, obj, mine, target, served)
-            desired = desired_scheduler(
-                readable, snapshot.platform, operand, version, attached.profiles, calls
-            )
-            desired = name_profiles_in(desired, attached.results)
-            further = [*_place(snapshot, desired), *_conflicts(desired, served), *attached.findings]
-            further += (*beyond, *calls.findings)
-            further += refused_settings(
-                request, image, settings.allowed_images, settings.agent_images
-            )
-            further += different_filters(name, desired.composition, filters)
-            if is_stock(request, operand):
-                further += _skew(snapshot, version)
-            if not any(finding.reason == NOT_ALLOWED for finding in further):
-                running = _running(obj) if beyond else ()
-                claims = dict.fromkeys((*desired.composition.scheduler_names, *running))
-                served |= {claim: _named(name) for claim in claims if claim not in served}
-            claim = claim_of(
-                readable,
-                snapshot.secondaries.schedulers.values(),
-                (*desired.composition.scheduler_names, *_running(obj)),
-                snapshot.pending_pods,
-                snapshot.assignment_way,
-            )
-            if claim is not None:
-                further += overlap_findings(claim)
-                if (
-                    condition_in(mapping(obj.get("status")), names.AVAILABLE).get("status")
-                    != "True"
-                ):
-                    waiting |= {*desired.composition.scheduler_names, *_running(obj)}
-            planned[name], asked = plan(snapshot, obj, desired, version, further, claim)
-            refusal = _refusal(name, desired.content, asked)
-            extender_results += attribute_extenders(calls.chosen.results, refusal)
-            pods = tuple(snapshot.secondaries.objects.get(name, {}).get(PODS, {}).values())
-            workload = f"{DEPLOYMENTS.kind}/{name}"
-            agents |= {
-                agent.name: of_sidecars(agent, request.namespace, workload, pods)
-                for agent in request.sidecar_agents
-            }
-            results += attribute(attached.results, refusal, refusal.config if refusal else {})
+            _plan_one(context, obj, collected)
         except Exception as error:
-            planned[name] = defect(snapshot, SECONDARY_SCHEDULERS, obj, error)
-            served |= {claim: _named(name) for claim in _running(obj) if claim not in served}
-    waits = [each.requeue_after for each in planned.values()]
+            name = obj["metadata"]["name"]
+            collected.planned[name] = defect(snapshot, SECONDARY_SCHEDULERS, obj, error)
+            collected.claim(name, _running(obj))
+    planned = collected.planned
     return SecondarySchedulers(
         {
             SECONDARY_SCHEDULERS.named(name): each.actions
@@ -171,13 +159,84 @@ def secondary_schedulers(
                 {f"{name}: ": each.degraded for name, each in planned.items()},
             ),
         ),
-        tuple(results),
-        tuple(extender_results),
-        agents,
-        served,
-        frozenset(waiting),
-        soonest(*waits),
+        tuple(collected.results),
+        tuple(collected.extenders),
+        collected.agents,
+        collected.served,
+        frozenset(collected.waiting),
+        soonest(*(each.requeue_after for each in planned.values())),
     )
+
+
+def _plan_one(context: _Context, obj: Object, collected: _Collected) -> None:
+    """Plan one SecondaryScheduler; `collected` has the results of the older ones."""
+    snapshot, name = context.snapshot, obj["metadata"]["name"]
+    readable, beyond = _readable(obj)
+    version = context.version_of(str((readable.get("spec") or {}).get("image") or context.image))
+    request = read(readable)
+    target = target_of(request, context.operand, version)
+    mine = None if context.profiles is None else context.profiles.get(name, ())
+    calls = attach_extenders(
+        request,
+        obj,
+        None if context.extenders is None else context.extenders.get(name, ()),
+        target,
+        profiles=max(len(request.profiles), 1) + len(mine or ()),
+        images=snapshot.settings.agent_images,
+    )
+    request = with_extenders(request, calls)
+    attached = attach_profiles(request, obj, mine, target, collected.served)
+    desired = desired_scheduler(
+        readable, snapshot.platform, context.operand, version, attached.profiles, calls
+    )
+    desired = name_profiles_in(desired, attached.results)
+    further = [
+        *_place(snapshot, desired),
+        *_conflicts(desired, collected.served),
+        *attached.findings,
+        *beyond,
+        *calls.findings,
+        *_settings_findings(context, request, desired, version),
+    ]
+    running = _running(obj)
+    if not any(finding.reason == NOT_ALLOWED for finding in further):
+        claims = (*desired.composition.scheduler_names, *(running if beyond else ()))
+        collected.claim(name, dict.fromkeys(claims))
+    claim = claim_of(
+        readable,
+        snapshot.secondaries.schedulers.values(),
+        (*desired.composition.scheduler_names, *running),
+        snapshot.pending_pods,
+        snapshot.assignment_way,
+    )
+    if claim is not None:
+        further += overlap_findings(claim)
+        available = condition_in(mapping(obj.get("status")), names.AVAILABLE)
+        if available.get("status") != "True":
+            collected.waiting |= {*desired.composition.scheduler_names, *running}
+    collected.planned[name], asked = plan(snapshot, obj, desired, version, further, claim)
+    refusal = _refusal(name, desired.content, asked)
+    collected.extenders += attribute_extenders(calls.chosen.results, refusal)
+    pods = tuple(snapshot.secondaries.objects.get(name, {}).get(PODS, {}).values())
+    workload = f"{DEPLOYMENTS.kind}/{name}"
+    collected.agents |= {
+        agent.name: of_sidecars(agent, request.namespace, workload, pods)
+        for agent in request.sidecar_agents
+    }
+    collected.results += attribute(attached.results, refusal, refusal.config if refusal else {})
+
+
+def _settings_findings(
+    context: _Context, request: SchedulerRequest, desired: DesiredScheduler, version: Version
+) -> Iterator[Finding]:
+    """Findings about settings that depend on the operator and on the control plane."""
+    settings = context.snapshot.settings
+    yield from refused_settings(
+        request, context.image, settings.allowed_images, settings.agent_images
+    )
+    yield from different_filters(request.name, desired.composition, context.filters)
+    if is_stock(request, context.operand):
+        yield from _skew(context.snapshot, version)
 
 
 def _readable(obj: Object) -> tuple[Object, tuple[Finding, ...]]:

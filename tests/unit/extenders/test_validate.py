@@ -13,6 +13,7 @@ from kube_scheduler_operator.extenders.validate import (
     FIRST_PORT,
     ExtenderResult,
     ExtenderResults,
+    OwnExtenders,
     unattached_extenders,
     validate_extenders,
 )
@@ -39,7 +40,7 @@ def running(port: int, ready: str = "2026-01-20T00:00:00Z") -> dict[str, Any]:
 
 
 def chosen(*objects: Any, scheduler: str = "", own: Any = None, **more: Any) -> ExtenderResults:
-    found = validate_extenders(scheduler, objects, own, TARGET, itself="another", **more)
+    found = validate_extenders(scheduler, objects, OwnExtenders(own, "another"), TARGET, **more)
     config = {"apiVersion": API_VERSION, "kind": KIND, "extenders": list(found.entries)}
     assert validate_config(config, TARGET) == [], "kube-scheduler accepts the entries"
     return found
@@ -367,9 +368,8 @@ def test_existing_extenders_win_conflicts() -> None:
     found = validate_extenders(
         "",
         [foreign("a", verbs={"bind": "b"}), foreign("b", managedResources=GPU), foreign("c")],
-        own,
+        OwnExtenders(own, "unsupportedConfigOverrides"),
         TARGET,
-        itself="unsupportedConfigOverrides",
     )
     assert urls(found) == ["http://10.0.0.1/c"]
     assert all("unsupportedConfigOverrides" in problems(v)[0][1] for v in found.results[:2])
@@ -377,13 +377,13 @@ def test_existing_extenders_win_conflicts() -> None:
 
 @pytest.mark.parametrize("own", [None, {}, "x", [None, 3], [{"managedResources": None}]])
 def test_invalid_existing_extenders_are_ignored(own: Any) -> None:
-    found = validate_extenders("", [foreign("a")], own, TARGET, itself="x")
+    found = validate_extenders("", [foreign("a")], OwnExtenders(own, "x"), TARGET)
     assert urls(found) == ["http://10.0.0.1/a"]
 
 
 def test_a_repeated_url_is_a_warning() -> None:
     own = [{"urlPrefix": "http://10.0.0.1/a/", "filterVerb": "filter"}]
-    (result,) = validate_extenders("", [foreign("a")], own, TARGET, itself="x").results
+    (result,) = validate_extenders("", [foreign("a")], OwnExtenders(own, "x"), TARGET).results
     assert [w.reason for w in result.warnings] == ["CalledTwice"]
 
 
