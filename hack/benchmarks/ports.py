@@ -331,7 +331,7 @@ def main() -> None:
             certificate = ServingCertificate(folder / "crt", folder / "key")
         server = TelemetryServer(
             render=OperatorMetrics("0").render, authorize=authorize, alive=dict, ready=dict,
-            certificate=certificate, host="127.0.0.1", port=0,
+            certificate=certificate, address=("127.0.0.1", 0),
         )  # fmt: skip
         await server.start()
         print(f"listening port={server.port}", flush=True)

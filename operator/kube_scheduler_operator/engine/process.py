@@ -238,8 +238,7 @@ class Operator:
             ready=self._ready,
             certificate=certificate,
             refresh=serving.refresh,
-            host=options.host,
-            port=options.port,
+            address=(options.host, options.port),
         )
 
     async def _watch(self, unwatch: asyncio.Event) -> None:

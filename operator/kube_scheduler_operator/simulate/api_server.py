@@ -299,28 +299,30 @@ class WorldServer:
         if known is None:
             return _failure(404, "NotFound", f"{resource.plural} {target.name!r} not found")
         if method == "DELETE":
-            gone = self._store.delete(resource, target.key)
-            if resource == PODS and gone is not None:
-                self._controllers.pod_deleted(gone)
-                self._listener.deleted(gone)
-            return _response(gone or {})
-        if method == "PATCH":
-            changed = merged(known, obj)
-        elif target.subresource == "status":
-            changed = {**known, "status": obj.get("status") or {}}
-        else:
-            changed = {**obj, "status": known["status"]} if "status" in known else obj
+            return self._delete(target)
+        changed = _changed(method, target, known, obj)
         sent = (obj.get("metadata") or {}).get("resourceVersion")
         if sent and sent != known["metadata"]["resourceVersion"]:
             return _failure(409, "Conflict", "the object has been modified")
         stored = self._store.put(resource, changed)
-        if resource == PODS and target.subresource == "status":
-            self._listener.unschedulable(stored)
-        elif resource == CLAIMS:
-            self._controllers.claim_changed(stored)
-        elif resource == VOLUMES:
-            self._controllers.volume_changed(stored)
+        self._report(target, stored)
         return _response(self._store.get(resource, target.key) or stored)
+
+    def _delete(self, target: _Target) -> web.Response:
+        gone = self._store.delete(target.resource, target.key)
+        if target.resource == PODS and gone is not None:
+            self._controllers.pod_deleted(gone)
+            self._listener.deleted(gone)
+        return _response(gone or {})
+
+    def _report(self, target: _Target, stored: Object) -> None:
+        """Report a changed object to those who watch for it."""
+        if target.resource == PODS and target.subresource == "status":
+            self._listener.unschedulable(stored)
+        elif target.resource == CLAIMS:
+            self._controllers.claim_changed(stored)
+        elif target.resource == VOLUMES:
+            self._controllers.volume_changed(stored)
 
     def _post(self, target: _Target, obj: Object) -> web.Response:
         resource = target.resource
@@ -344,6 +346,15 @@ class WorldServer:
         pod["status"].pop("nominatedNodeName", None)
         self._store.put(PODS, pod)
         return _response({"kind": "Status", "apiVersion": "v1", "status": "Success"}, 201)
+
+
+def _changed(method: str, target: _Target, known: Object, obj: Object) -> Object:
+    """The object after a PATCH or PUT of `obj`."""
+    if method == "PATCH":
+        return merged(known, obj)
+    if target.subresource == "status":
+        return {**known, "status": obj.get("status") or {}}
+    return {**obj, "status": known["status"]} if "status" in known else obj
 
 
 def _described(resource: Resource) -> Object:

@@ -314,6 +314,15 @@ class _Placement:
     def result(self, subject: set[str], outcome: PlacementOutcome) -> None:
         """Describe where the pods are; the question is about `subject`."""
         again = set(self._origins.values())
+        gone = self._preempted(outcome)
+        for name, decision in self._decisions.items():
+            if name not in gone:
+                self._describe(name, decision, subject, outcome)
+            elif name in subject and name not in again:
+                outcome.pending[name] = "preempted by a pod of a higher priority"
+
+    def _preempted(self, outcome: PlacementOutcome) -> set[str]:
+        """Describe the pods that were preempted; returns their names."""
         gone = set()
         for name, node in self._run.preempted:
             gone.add(name)
@@ -321,25 +330,30 @@ class _Placement:
             pod = self._pod(name)
             if pod is not None and name not in self._decisions:
                 outcome.utilization.add(pod, node, -1)
-        for name, decision in self._decisions.items():
-            if name in gone:
-                if name in subject and name not in again:
-                    outcome.pending[name] = "preempted by a pod of a higher priority"
-                continue
-            if decision.node:
-                outcome.utilization.add(self._pods[name], decision.node)
-            else:
-                outcome.waiting += 1
-            first = name
-            while first in self._origins:
-                first = self._origins[first]
-            if first not in subject:
-                if first != name and not decision.node:
-                    outcome.homeless.append(first)
-            elif decision.node:
-                outcome.placed[name] = decision.node
-            else:
-                outcome.pending[name] = _reason(decision, self._pods[name])
+        return gone
+
+    def _describe(
+        self, name: str, decision: PodDecision, subject: set[str], outcome: PlacementOutcome
+    ) -> None:
+        """Describe where one pod is, or why it waits."""
+        if decision.node:
+            outcome.utilization.add(self._pods[name], decision.node)
+        else:
+            outcome.waiting += 1
+        first = self._origin(name)
+        if first not in subject:
+            if first != name and not decision.node:
+                outcome.homeless.append(first)
+        elif decision.node:
+            outcome.placed[name] = decision.node
+        else:
+            outcome.pending[name] = _reason(decision, self._pods[name])
+
+    def _origin(self, name: str) -> str:
+        """The pod that was created first, of those that replace each other."""
+        while name in self._origins:
+            name = self._origins[name]
+        return name
 
     def _pod(self, name: str) -> Object | None:
         namespace, _, own = name.partition("/")

@@ -105,18 +105,17 @@ class Input:
         kind = obj["kind"]
         if kind == CONFIGURATION:
             self.configurations.append((file, obj))
-            return
-        if kind.endswith("List") and isinstance(obj.get("items"), list):
-            for item in obj["items"]:
-                if isinstance(item, dict) and kind != "List":
-                    # The items of a response of the API server have no kinds of their own.
-                    item.setdefault("kind", kind.removesuffix("List"))
-                    item.setdefault("apiVersion", obj.get("apiVersion"))
+        elif kind.endswith("List") and isinstance(obj.get("items"), list):
+            for item in _items(obj):
                 self.take(item, file)
-            return
-        if str(obj.get("apiVersion", "")).startswith(_OWN_GROUP):
+        elif str(obj.get("apiVersion", "")).startswith(_OWN_GROUP):
             self.own.append(obj)
-            return
+        else:
+            self._add(obj, file)
+
+    def _add(self, obj: Mapping[str, Any], file: str) -> None:
+        """Add an object to the world, or count it if scheduling does not read it."""
+        kind = obj["kind"]
         name = str(mapping(obj.get("metadata")).get("name") or "")
         label = f"{kind} {name}".rstrip()
         if not obj.get("apiVersion") and kind in _KINDS:
@@ -128,6 +127,17 @@ class Input:
             raise WorldFileError(f"{file}: {label}: {error}") from None
         if not taken:
             self.ignored[kind] = self.ignored.get(kind, 0) + 1
+
+
+def _items(listed: Mapping[str, Any]) -> Iterator[Any]:
+    """The items of a list, with their kinds."""
+    kind = listed["kind"]
+    for item in listed["items"]:
+        if isinstance(item, dict) and kind != "List":
+            # The items of a response of the API server have no kinds of their own.
+            item.setdefault("kind", kind.removesuffix("List"))
+            item.setdefault("apiVersion", listed.get("apiVersion"))
+        yield item
 
 
 def check_quantities(obj: Mapping[str, Any]) -> None:

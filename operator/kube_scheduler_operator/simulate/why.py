@@ -230,16 +230,7 @@ class _Inquiry:
         by_family: dict[str, list[Constraint]] = {}
         for constraint in self._constraints:
             by_family.setdefault(constraint.family, []).append(constraint)
-        questions: list[tuple[Object, str]] = [(self._pod, ALL)]
-        questions += [(self._pod, profile_of(family)) for family in self._families]
-        alone = []
-        for family, constraints in by_family.items():
-            for constraint in constraints:
-                others = [each for each in constraints if each is not constraint]
-                questions.append((without(self._pod, others), profile_of(family)))
-                alone.append(constraint)
-            questions.append((without(self._pod, constraints), profile_of(family)))
-        answers = iter(await self._ask(questions))
+        answers = iter(await self._ask(self._questions(by_family)))
         whole = next(answers)
         self._found.candidates = list(whole.candidates or ())
         self._found.message = "" if whole.candidates else whole.message
@@ -253,25 +244,52 @@ class _Inquiry:
                 excluded.setdefault(family, {})[constraint] = nodes
             rest[family] = self._rejected(next(answers))
         for family, decision in families.items():
-            nodes = self._rejected(decision)
-            texts = [text for _, text in reasons(decision.message) if text != "spy"]
-            if not texts and nodes:
-                texts = [whole_reason(decision.message)]
+            texts = self._texts(decision)
             own[family] = tuple(texts)
             causes = excluded.setdefault(family, {})
             if family == EXTENDERS:
-                for cause, rejected in self._by_extender(decision).items():
-                    causes[cause] = rejected
+                causes |= self._by_extender(decision)
             always = rest.get(family, set())
-            if always:  # not because of a constraint of this pod
-                for known_cause in list(causes):
-                    causes[known_cause] = causes[known_cause] - always
-                causes[_generic(family, texts)] = always & nodes
-            known = set().union(*causes.values())
-            if nodes - known:
-                # Only the constraints together exclude these.
-                causes[_generic(family, texts)] = (nodes - known) | (always & nodes)
+            self._add_generic(causes, _generic(family, texts), self._rejected(decision), always)
         return excluded, own
+
+    def _questions(self, by_family: Mapping[str, list[Constraint]]) -> list[tuple[Object, str]]:
+        """The pod with all families, with each one, and in each with one or no constraint."""
+        questions: list[tuple[Object, str]] = [(self._pod, ALL)]
+        questions += [(self._pod, profile_of(family)) for family in self._families]
+        for family, constraints in by_family.items():
+            for constraint in constraints:
+                others = [each for each in constraints if each is not constraint]
+                questions.append((without(self._pod, others), profile_of(family)))
+            questions.append((without(self._pod, constraints), profile_of(family)))
+        return questions
+
+    def _texts(self, decision: PodDecision) -> list[str]:
+        """The reasons of a family for rejecting nodes."""
+        texts = [text for _, text in reasons(decision.message) if text != "spy"]
+        if not texts and self._rejected(decision):
+            return [whole_reason(decision.message)]
+        return texts
+
+    @staticmethod
+    def _add_generic(
+        causes: dict[Cause | Constraint, set[str]],
+        generic: Cause,
+        nodes: set[str],
+        always: set[str],
+    ) -> None:
+        """Add the nodes that no single constraint of the pod excludes.
+
+        `nodes` are those that the family excludes, `always` those without any constraint.
+        """
+        if always:  # not because of a constraint of this pod
+            for known_cause in list(causes):
+                causes[known_cause] = causes[known_cause] - always
+            causes[generic] = always & nodes
+        known = set().union(*causes.values())
+        if nodes - known:
+            # Only the constraints together exclude these.
+            causes[generic] = (nodes - known) | (always & nodes)
 
     def _by_extender(self, decision: PodDecision) -> dict[Cause | Constraint, set[str]]:
         """The nodes that our own extenders rejected, by extender and reason."""

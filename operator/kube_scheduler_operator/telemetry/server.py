@@ -52,17 +52,15 @@ class TelemetryServer:
         ready: Checks,
         certificate: ServingCertificate | None,
         refresh: Refresh | None = None,
-        host: str = "0.0.0.0",
-        port: int = 8443,
+        address: tuple[str, int] = ("0.0.0.0", 8443),
     ) -> None:
-        """Prepare; `start` opens the port. Port 0 lets the system choose.
+        """Prepare; `start` opens the port of `address`. Port 0 lets the system choose.
 
         `authorize` applies to /metrics; `alive` has the checks of /healthz and /livez, `ready`
         those of /readyz. Without a certificate it serves plain HTTP, for tests and for a proxy in
         the same Pod. `refresh` is called every REFRESH_SECONDS.
         """
-        self.port = port
-        self._host = host
+        self._host, self.port = address
         self._render = render
         self._authorize = authorize
         self._certificate = certificate

@@ -48,8 +48,7 @@ async def running(**changes: Any) -> AsyncIterator[TelemetryServer]:
         "alive": lambda: {"ping": None},
         "ready": lambda: {"ping": None},
         "certificate": None,
-        "host": "127.0.0.1",
-        "port": 0,
+        "address": ("127.0.0.1", 0),
     }
     server = TelemetryServer(**(arguments | changes))
     await server.start()
@@ -222,7 +221,7 @@ async def test_certificate_is_reloaded_while_serving(
 async def test_port_is_free_after_stop() -> None:
     async with running() as first:
         port = first.port
-    async with running(port=port) as second:
+    async with running(address=("127.0.0.1", port)) as second:
         assert second.port == port
 
 

@@ -9,6 +9,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...base.objects import mapping
@@ -115,14 +116,15 @@ def _convert_all(
     readers: convert_forms.ConfigMapReaders | None,
     args: argparse.Namespace,
 ) -> int:
-    found, failed, reading = _convertible(documents, readers)
+    convertible = _convertible(documents, readers)
+    found, failed = convertible.documents, convertible.failed
     used = _referenced([document for _name, document in found], documents)
     results: list[dict[str, Any]] = []
     for name, document in found:
         if any(document is each for each in used):
             continue  # converted with the document that refers to it
         prefix = f"{name}: " if len(found) > 1 else ""
-        reader = reading.get(name)
+        reader = convertible.reading.get(name)
         try:
             converted = _convert_one(document, documents, policy, target, reader, results, args)
         except (ConversionError, CommandError) as error:
@@ -255,48 +257,66 @@ def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bo
     return bool(conversion.problems)
 
 
-def _convertible(
-    documents: Sequence[Any], readers: convert_forms.ConfigMapReaders | None
-) -> tuple[list[tuple[str, Any]], bool, dict[str, convert_forms.Reader]]:
+@dataclass(slots=True)
+class _Convertible:
     """What can be converted.
 
-    Returns:
-        Display name and document of each, with those in ConfigMaps; whether one cannot be read; and
-        by display name the schedulers that read them, as far as the files show them.
+    Attributes:
+        documents: display name and document of each, with those in ConfigMaps.
+        failed: whether one cannot be read.
+        reading: display name -> the scheduler that reads it, as far as the files show it.
     """
-    found: list[tuple[str, Any]] = []
-    reading: dict[str, convert_forms.Reader] = {}
-    failed = False
+
+    documents: list[tuple[str, Any]] = field(default_factory=list)
+    failed: bool = False
+    reading: dict[str, convert_forms.Reader] = field(default_factory=dict)
+
+    def add_config_map(
+        self,
+        document: Mapping[str, Any],
+        number: int,
+        readers: convert_forms.ConfigMapReaders | None,
+    ) -> None:
+        """Add what the values of a ConfigMap contain."""
+        name = _object(document, "metadata").get("name", number)
+        for key, text in _object(document, "data").items():
+            inner = embedded_document(text)
+            where = f"{_CONFIG_MAP} {name} {key}"
+            errors = embedded_errors(text, where) if _may_be_scheduler(inner, text) else ()
+            if errors:
+                self._fail(errors)
+            elif _is_scheduler(inner):
+                self.documents.append((where, inner))
+                reader = readers.of(document, key) if readers else None
+                if reader is not None:
+                    self.reading[where] = reader
+            elif key == POLICY_KEY:
+                self._fail([f"{_CONFIG_MAP} {name}: data.{key} has no Policy; add one"])
+
+    def _fail(self, errors: Sequence[str]) -> None:
+        self.failed = True
+        for error in errors:
+            _print_error(error)
+
+
+def _convertible(
+    documents: Sequence[Any], readers: convert_forms.ConfigMapReaders | None
+) -> _Convertible:
+    """What can be converted of the documents of a file."""
+    found = _Convertible()
     for number, document in enumerate(documents, start=1):
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind == _CONFIG_MAP:
-            name = _object(document, "metadata").get("name", number)
-            for key, text in _object(document, "data").items():
-                inner = embedded_document(text)
-                where = f"{_CONFIG_MAP} {name} {key}"
-                errors = embedded_errors(text, where) if _may_be_scheduler(inner, text) else ()
-                for error in errors:
-                    failed = True
-                    _print_error(error)
-                if errors:
-                    continue
-                if _is_scheduler(inner):
-                    found.append((where, inner))
-                    reader = readers.of(document, key) if readers else None
-                    if reader is not None:
-                        reading[where] = reader
-                elif key == POLICY_KEY:
-                    failed = True
-                    _print_error(f"{_CONFIG_MAP} {name}: data.{key} has no Policy; add one")
+            found.add_config_map(document, number, readers)
         elif _is_scheduler(document) or is_policy(document):
-            found.append((f"document {number}", document))
+            found.documents.append((f"document {number}", document))
         elif convert_crane.is_load_policy(document):
             continue  # converted with the document that refers to it
         elif kind and document.get("apiVersion"):
             print_remark(f"skipped: document {number}, {kind}")
-        else:
-            found.append((f"document {number}", document))  # the conversion reports its errors
-    return found, failed, reading
+        else:  # the conversion reports its errors
+            found.documents.append((f"document {number}", document))
+    return found
 
 
 def _is_converted(document: Any) -> bool:

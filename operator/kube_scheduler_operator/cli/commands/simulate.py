@@ -23,13 +23,15 @@ from ..lib.simulation import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...base.platform import Platform
     from ...kube.client import ApiClient
     from ...simulate.run import RunOptions
     from ...simulate.scenario import Prepared
     from ...simulate.workloads import SimulatedWorkload
     from ...simulate.world import World
-    from ..lib.simulation_answer import Question, SimulationAnswer
+    from ..lib.simulation_answer import ConfigurationResult, Question, SimulationAnswer
 
 FITS, DOES_NOT_FIT, FAILED = 0, 1, 2
 _NODES: Final = 12
@@ -166,38 +168,52 @@ def run(args: argparse.Namespace) -> int:
 
 def _question(args: argparse.Namespace) -> Question:
     from ...simulate.scenario import Scenario
-    from ...simulate.workloads import DAEMON_SET, WorkloadError, read_workloads
     from ..lib.simulation_answer import Question
 
     if args.repeat < 1:
         raise UsageError(f"--repeat {args.repeat}: at least one run is needed")
     if args.replicas is not None and args.replicas < 1:
         raise UsageError(f"--replicas {args.replicas}: at least one pod is needed")
-    added = []
-    for text in args.add_nodes:
-        match = _ADD.fullmatch(text)
-        if match is None or int(match[1]) < 1:
-            raise UsageError(
-                f"--add-nodes {text}: use NUMBERxNODE, the name of an existing node, such as "
-                "3xworker-1"
-            )
-        added.append((int(match[1]), match[2]))
+    added = tuple(map(_added_nodes, args.add_nodes))
     both = sorted({*args.drain} & {*args.without_node})
     if both:
         raise UsageError(f"{both[0]} cannot be drained by --drain and lost by --without-node")
-    question = Question(
-        Scenario(tuple(args.without_node), tuple(args.drain), tuple(added), args.replay)
-    )
-    for name in args.files:
+    question = Question(Scenario(tuple(args.without_node), tuple(args.drain), added, args.replay))
+    _read_workloads(question, args.files)
+    _check_workload_flags(question, args)
+    return question
+
+
+def _added_nodes(text: str) -> tuple[int, str]:
+    """How many nodes `--add-nodes` adds, and the node that they are like."""
+    match = _ADD.fullmatch(text)
+    if match is None or int(match[1]) < 1:
+        raise UsageError(
+            f"--add-nodes {text}: use NUMBERxNODE, the name of an existing node, such as 3xworker-1"
+        )
+    return int(match[1]), match[2]
+
+
+def _read_workloads(question: Question, files: Sequence[str]) -> None:
+    """Add the workloads and other objects of files to the question."""
+    from ...simulate.workloads import WorkloadError, read_workloads
+
+    for name in files:
         try:
             workloads, others = read_workloads(read_documents(name), display_name(name))
         except WorkloadError as error:
             raise UsageError(str(error)) from None
         question.workloads += workloads
         question.others += others
-    if args.files and not question.workloads:
-        names = ", ".join(map(display_name, args.files))
+    if files and not question.workloads:
+        names = ", ".join(map(display_name, files))
         raise UsageError(f"{names}: no object has a Pod template, so there is nothing to place")
+
+
+def _check_workload_flags(question: Question, args: argparse.Namespace) -> None:
+    """Check the flags that are about one workload."""
+    from ...simulate.workloads import DAEMON_SET
+
     for flag, given in (("--replicas", args.replicas is not None), ("--max", args.max)):
         if given and len(question.workloads) != 1:
             raise UsageError(
@@ -205,7 +221,6 @@ def _question(args: argparse.Namespace) -> Question:
             )
         if given and question.workloads[0].kind == DAEMON_SET:
             raise UsageError(f"{flag}: the number of pods of a DaemonSet is that of its nodes")
-    return question
 
 
 async def _from_cluster(
@@ -260,51 +275,24 @@ async def _admitted(
 
 
 async def _simulate(simulation: Simulation, question: Question, args: argparse.Namespace) -> int:
-    from ...simulate.placements import eligible_nodes, placements
-    from ...simulate.scenario import ScenarioError, add_daemon_set, add_workload
+    from ...simulate.scenario import ScenarioError
     from ...simulate.utilization import utilization_of
-    from ...simulate.workloads import DAEMON_SET, admit, existing
-    from ..lib.simulation_answer import ConfigurationResult, SimulationAnswer
+    from ...simulate.workloads import admit
+    from ..lib.simulation_answer import SimulationAnswer
 
     world = simulation.world
     for obj in question.others:
-        if world.add(obj):
-            continue
-        question.notes.append(f"{obj['kind']} does not influence placement and is left out")
+        if not world.add(obj):
+            question.notes.append(f"{obj['kind']} does not influence placement and is left out")
     if args.from_files:
         for workload in question.workloads:
             question.notes += admit(workload, world)
     try:
         prepared = _prepared(simulation, question)
         largest = question.workloads[0] if args.max else None
-        for workload in question.workloads:
-            if workload.kind == DAEMON_SET:
-                nodes = await simulation.ask(
-                    eligible_nodes, world=prepared.world, workload=workload
-                )
-                add_daemon_set(prepared, workload, nodes)
-            elif largest is None:
-                count = workload.replicas if args.replicas is None else args.replicas
-                add_workload(prepared, workload, count)
-            if running := existing(workload, world):
-                question.notes.append(
-                    f"{workload.title} has {counted(running, 'pod')}, which stay; the simulated "
-                    "ones come in addition"
-                )
+        await _add_workloads(simulation, prepared, question, args)
         _refuse_nothing(prepared, question, args)
-        columns = []
-        for title, options in _configurations(simulation, args):
-            outcomes = await simulation.ask(
-                placements,
-                world=prepared.world,
-                options=options,
-                pods=prepared.pods,
-                subject=prepared.subject,
-                repeat=args.repeat,
-                in_order=prepared.in_order,
-                largest=largest,
-            )
-            columns.append(ConfigurationResult(title, outcomes))
+        columns = await _columns(simulation, prepared, largest, args)
     except ScenarioError as error:
         raise UsageError(str(error)) from None
     now = utilization_of(world)
@@ -318,6 +306,54 @@ async def _simulate(simulation: Simulation, question: Question, args: argparse.N
         _write_picture(args.svg, answer)
     print_document(answer.document(), args.output, text_of(answer.lines()))
     return FITS if answer.fits else DOES_NOT_FIT
+
+
+async def _add_workloads(
+    simulation: Simulation, prepared: Prepared, question: Question, args: argparse.Namespace
+) -> None:
+    """Add the pods of the question's workloads; with --max, as many as fit are added later."""
+    from ...simulate.placements import eligible_nodes
+    from ...simulate.scenario import add_daemon_set, add_workload
+    from ...simulate.workloads import DAEMON_SET, existing
+
+    for workload in question.workloads:
+        if workload.kind == DAEMON_SET:
+            nodes = await simulation.ask(eligible_nodes, world=prepared.world, workload=workload)
+            add_daemon_set(prepared, workload, nodes)
+        elif not args.max:
+            count = workload.replicas if args.replicas is None else args.replicas
+            add_workload(prepared, workload, count)
+        if running := existing(workload, simulation.world):
+            question.notes.append(
+                f"{workload.title} has {counted(running, 'pod')}, which stay; the simulated "
+                "ones come in addition"
+            )
+
+
+async def _columns(
+    simulation: Simulation,
+    prepared: Prepared,
+    largest: SimulatedWorkload | None,
+    args: argparse.Namespace,
+) -> list[ConfigurationResult]:
+    """Run the simulation with each configuration."""
+    from ...simulate.placements import placements
+    from ..lib.simulation_answer import ConfigurationResult
+
+    columns = []
+    for title, options in _configurations(simulation, args):
+        outcomes = await simulation.ask(
+            placements,
+            world=prepared.world,
+            options=options,
+            pods=prepared.pods,
+            subject=prepared.subject,
+            repeat=args.repeat,
+            in_order=prepared.in_order,
+            largest=largest,
+        )
+        columns.append(ConfigurationResult(title, outcomes))
+    return columns
 
 
 def _prepared(simulation: Simulation, question: Question) -> Prepared:

@@ -415,30 +415,58 @@ def render_extenders(extenders: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def render(report: Mapping[str, Any]) -> str:
     """The status as text."""
+    managed = "secondarySchedulers" in report
+    lines = [
+        *_render_problems(report["problems"]),
+        *_render_scheduler(report, managed=managed),
+        *_render_settings(report),
+        "",
+        *(_render_secondaries(report) if managed else _render_nodes(report["nodes"])),
+    ]
+    if report["schedulerProfiles"]:
+        lines += ["", *_render_profiles(report["schedulerProfiles"])]
+    if report["schedulerExtenders"]:
+        lines += ["", *render_extenders(report["schedulerExtenders"])]
+    if report["warnings"]:
+        lines += ["", *_render_warnings(report["warnings"])]
+    for node in report["nodes"]:
+        if "scheduler" in node:
+            lines += ["", *render_identity(node["node"], node["scheduler"])]
+    lines += ["", *_next_steps(report)]
+    return text_of(lines).rstrip()
+
+
+def _render_problems(problems: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
-    for problem in report["problems"]:
+    for problem in problems:
         lines.append(f"PROBLEM  {problem['condition']} ({problem['reason']})")
         lines += [f"         {line}" for line in str(problem["message"]).splitlines()]
-    if report["problems"]:
-        lines.append("")
+    return [*lines, ""] if lines else []
+
+
+def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
+    """The control plane's scheduler; it is `managed` by a provider if it has no nodes here."""
     states = "  ".join(
         f"{type_}={report['conditions'].get(type_, 'Unknown')}"
         for type_ in ("Available", "Progressing", "Degraded", "Upgradeable")
     )
-    lines += [
+    lines = [
         f"Scheduler  {states}",
         f"Profile    {report['profile']}   logLevel {report['logLevel']}   "
         f"managementState {report['managementState']}",
     ]
-    managed = "secondarySchedulers" in report
-    lines += (
-        [f"Platform   {report['platform']}"]
-        if managed
-        else [
-            f"Revision   {report['revision'] or 'none yet'}",
-            f"Leader     {report['leaseHolder'] or 'none (no scheduler holds the Lease)'}",
-        ]
-    )
+    if managed:
+        return [*lines, f"Platform   {report['platform']}"]
+    return [
+        *lines,
+        f"Revision   {report['revision'] or 'none yet'}",
+        f"Leader     {report['leaseHolder'] or 'none (no scheduler holds the Lease)'}",
+    ]
+
+
+def _render_settings(report: Mapping[str, Any]) -> list[str]:
+    """One line for each thing that is set or in progress."""
+    lines = []
     if report["profilingSince"]:
         lines.append(
             f"Profiling  on since revision {report['profilingSince']}; to turn it off, remove "
@@ -458,9 +486,12 @@ def render(report: Mapping[str, Any]) -> str:
         lines.append(f"Assigned   {each['scheduler']}: {state}{each['message']}")
     if report["progressing"]:
         lines.append(f"Rollout    {report['progress']}")
-    lines.append("")
+    return lines
+
+
+def _render_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [("NODE", "REVISION", "TARGET", "READY", "RESTARTS", "LEADER", "IMAGE")]
-    for node in report["nodes"]:
+    for node in nodes:
         runs = node["runs"]
         revision = "stock" if runs == 0 and not node["revision"] else str(node["revision"] or "-")
         rows.append(
@@ -474,18 +505,7 @@ def render(report: Mapping[str, Any]) -> str:
                 node["image"],
             )
         )
-    lines += _render_secondaries(report) if managed else format_table(rows)
-    if report["schedulerProfiles"]:
-        lines += ["", *_render_profiles(report["schedulerProfiles"])]
-    if report["schedulerExtenders"]:
-        lines += ["", *render_extenders(report["schedulerExtenders"])]
-    if report["warnings"]:
-        lines += ["", *_render_warnings(report["warnings"])]
-    for node in report["nodes"]:
-        if "scheduler" in node:
-            lines += ["", *render_identity(node["node"], node["scheduler"])]
-    lines += ["", *_next_steps(report)]
-    return text_of(lines).rstrip()
+    return format_table(rows)
 
 
 def _render_secondaries(report: Mapping[str, Any]) -> list[str]:

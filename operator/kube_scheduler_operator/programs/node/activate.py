@@ -17,7 +17,7 @@ from typing import Final
 
 from .health_watch import BACK_OFF, BACK_OFF_LIMIT, EXITS, HealthWatch, Host
 from .layout import Journal, Layout
-from .manifest import Manifest
+from .manifest import Manifest, Probe
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +71,41 @@ class HealthTimeouts:
 
     health_timeout: float = 60.0
     settling_time: float = 2.0
+
+
+@dataclass(slots=True)
+class _Release:
+    """Since when the parts of the old scheduler are gone; None: they are not.
+
+    Attributes:
+        ended: its processes, with its port.
+        freed: its kubelet worker.
+        tidied: its pod's directory.
+    """
+
+    ended: float | None = None
+    freed: float | None = None
+    tidied: float | None = None
+
+    def is_complete(self, now: float, host: Host, probe: Probe) -> bool:
+        """Note what is gone; whether enough is, for long enough."""
+        if host.operands() or not host.is_port_free(probe):
+            self.ended = self.tidied = self.freed = None
+            return False
+        ended = self.ended = now if self.ended is None else self.ended
+        has_worker = host.has_worker()
+        if has_worker is not False:
+            self.freed = None
+        elif self.freed is None:
+            self.freed = now
+        if self.freed is not None and now - max(self.freed, ended + UNMOUNTING) >= MARGIN:
+            return True
+        if self.tidied is None and not host.kept_pods():
+            self.tidied = now
+        if self.tidied is None:
+            return False
+        over = has_worker is None and self.tidied - ended >= UNMOUNTING
+        return now - self.tidied >= MARGIN + (0.0 if over else HOUSEKEEPING)
 
 
 class Activator:
@@ -138,29 +173,11 @@ class Activator:
         host = self._host
         probe = (old or target).probe
         begin = host.now()
-        ended: float | None = None
-        tidied: float | None = None
-        freed: float | None = None
+        release = _Release()
         while True:
             now = host.now()
-            if host.operands() or not host.is_port_free(probe):
-                ended = tidied = freed = None
-            elif ended is None:
-                ended = now
-            if ended is not None:
-                has_worker = host.has_worker()
-                if has_worker is not False:
-                    freed = None
-                elif freed is None:
-                    freed = now
-                if freed is not None and now - max(freed, ended + UNMOUNTING) >= MARGIN:
-                    return
-                if tidied is None and not host.kept_pods():
-                    tidied = now
-                if tidied is not None:
-                    over = has_worker is None and tidied - ended >= UNMOUNTING
-                    if now - tidied >= MARGIN + (0.0 if over else HOUSEKEEPING):
-                        return
+            if release.is_complete(now, host, probe):
+                return
             if now - begin >= RELEASE_TIMEOUT:
                 log.warning("The old scheduler is still running after %.0f s", RELEASE_TIMEOUT)
                 return

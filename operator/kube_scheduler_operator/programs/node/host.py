@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,38 +25,49 @@ _LEAVES: Final = (".service", ".scope", ".socket", ".mount")
 _DEPTH: Final = 6
 
 
+@dataclass(frozen=True, slots=True)
+class NodePaths:
+    """Directories of a node.
+
+    Attributes:
+        pod_logs: the kubelet's directory of container logs.
+        kubelet_pods: the kubelet's directory of pods.
+        cgroups: mount point of the node's cgroups.
+        proc: /proc.
+    """
+
+    pod_logs: Path
+    kubelet_pods: Path
+    cgroups: Path
+    proc: Path = Path("/proc")
+
+
 class NodeHost:
     """The real node; needs hostPID, hostNetwork and the kubelet's log directory.
 
     Args:
-        pod_log_dir: the kubelet's directory of container logs.
+        paths: the directories that it reads.
         log_prefix: prefix of the static pod's log directories, up to its UID.
         container: name of the scheduler's container.
         operand: text that identifies the scheduler's command line.
-        kubelet_pod_dir: the kubelet's directory of pods.
-        cgroup_dir: mount point of the node's cgroups.
-        proc: /proc.
         api_server: probe of the scheduler's API server; None if unknown, which counts as available.
     """
 
     def __init__(
         self,
-        pod_log_dir: Path,
+        paths: NodePaths,
         log_prefix: str,
         container: str,
         operand: str,
-        kubelet_pod_dir: Path,
-        cgroup_dir: Path,
-        proc: Path = Path("/proc"),
         api_server: Probe | None = None,
     ) -> None:
-        self._pod_log_dir = pod_log_dir
+        self._pod_log_dir = paths.pod_logs
         self._log_prefix = log_prefix
         self._container = container
         self._operand = operand
-        self._kubelet_pod_dir = kubelet_pod_dir
-        self._cgroup_dir = cgroup_dir
-        self._proc = proc
+        self._kubelet_pod_dir = paths.kubelet_pods
+        self._cgroup_dir = paths.cgroups
+        self._proc = paths.proc
         self._api_server = api_server
 
     def now(self) -> float:

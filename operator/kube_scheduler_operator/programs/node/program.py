@@ -24,7 +24,7 @@ from ...base.klog import TextFormatter
 from ...base.names import OPERAND
 from .certificates import PairError
 from .exit_codes import EXIT_DEFINITIVE, EXIT_RETRY, EXIT_TERMINATED
-from .host import NodeHost
+from .host import NodeHost, NodePaths
 from .layout import Layout
 from .manifest import ManifestError, Probe
 from .result import Result
@@ -57,12 +57,10 @@ class NodeProgramOptions:
     ) -> NodeHost:
         """This node; `log_prefix` is the prefix of the static pod's log directories."""
         return NodeHost(
-            pod_log_dir=self.pod_log_dir,
+            NodePaths(self.pod_log_dir, self.kubelet_pod_dir, self.cgroup_dir),
             log_prefix=log_prefix,
             container=container,
             operand=OPERAND,
-            kubelet_pod_dir=self.kubelet_pod_dir,
-            cgroup_dir=self.cgroup_dir,
             api_server=api_server,
         )
 

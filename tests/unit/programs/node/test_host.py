@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kube_scheduler_operator.programs.node.host import NodeHost
+from kube_scheduler_operator.programs.node.host import NodeHost, NodePaths
 
 PREFIX = "kube-system_kube-scheduler-cp-1_"
 FLAG = 'I1126 10:36:02.241237   28253 flags.go:64] FLAG: --allow-metric-labels="[]"'
@@ -33,7 +33,7 @@ def after(tmp_path: Path) -> Runs:
             path = folder / f"{number}.log"
             path.write_text("".join(f"2025-11-21T09:00:00Z stderr F {line}\n" for line in lines))
             os.utime(path, (number, number))
-        return NodeHost(tmp_path, PREFIX, "kube-scheduler", "", tmp_path, tmp_path)
+        return NodeHost(NodePaths(tmp_path, tmp_path, tmp_path), PREFIX, "kube-scheduler", "")
 
     return written
 
