@@ -8,6 +8,7 @@ Every difference is reported.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base.findings import Path, Problem
@@ -80,6 +81,19 @@ def load_policy_object(policy: LoadPolicy, *, prometheus: str = "") -> dict[str,
     return operator_object(LOAD_POLICIES, POLICY_NAME, spec)
 
 
+@dataclass(frozen=True, slots=True)
+class SecondScheduler:
+    """The SecondaryScheduler that gets the settings of crane's scheduler.
+
+    Attributes:
+        name: its name.
+        namespace: the namespace of its Pods.
+    """
+
+    name: str
+    namespace: str
+
+
 def convert_dynamic(
     dynamic: DynamicConfig,
     loaded: LoadedPolicy,
@@ -87,16 +101,14 @@ def convert_dynamic(
     target: Target,
     *,
     used: set[str],
-    second: str | None = None,
-    namespace: str = "",
+    second: SecondScheduler | None = None,
     prometheus: str = "",
 ) -> ConvertedObjects:
     """Convert to objects with which the stock kube-scheduler does the same.
 
-    `changes` are those of the policy's conversion. `second` and `namespace` are of the
-    SecondaryScheduler; without `second`, the control plane's scheduler gets the settings.
-    `prometheus` is as in `load_policy_object`. `used` has the names of other SchedulerExtenders,
-    and receives the new ones.
+    `changes` are those of the policy's conversion. Without `second`, the control plane's scheduler
+    gets the settings. `prometheus` is as in `load_policy_object`. `used` has the names of other
+    SchedulerExtenders, and receives the new ones.
 
     Raises:
         ConversionError: the rest of the configuration cannot be converted.
@@ -104,14 +116,17 @@ def convert_dynamic(
     report = ConversionLog()
     conversion = convert(dynamic.rest, target)
     policy = _used_rules(dynamic, loaded.policy)
-    served = {name: _served(name, second) for name in dynamic.names}
+    name = second.name if second is not None else None
+    served = {each: _served(each, name) for each in dynamic.names}
     objects = [load_policy_object(policy, prometheus=prometheus)]
     used.add(EXTENDER_NAME)
     if second is None:
         objects += _for_control_plane(conversion.config, used, report)
     else:
-        objects += secondary_objects(conversion.config, second, namespace, served, used, report)
-    objects.append(_extender(dynamic, second, served, report))
+        objects += secondary_objects(
+            conversion.config, second.name, second.namespace, served, used, report
+        )
+    objects.append(_extender(dynamic, name, served, report))
     _report_replacement(dynamic, report, prometheus=prometheus)
     all_changes = (*dynamic.changes, *changes, *conversion.changes, *report.changes())
     return ConvertedObjects(tuple(objects), tuple(dict.fromkeys(all_changes)), conversion.problems)

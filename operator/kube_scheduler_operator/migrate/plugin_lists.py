@@ -7,7 +7,8 @@ shows a missing plugin, an extra one or another weight, entries are added. So li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ..schedulerconfig.effective_plugins import WILDCARD, PluginEntry, effective_plugins
@@ -42,10 +43,8 @@ def convert_lists(old: OldProfile, gates: Gates, report: ConversionLog) -> dict[
     """`plugins` for a profile of the target version; empty if the defaults suffice."""
     known = listable_plugins(gates.version)
     desired, new = _desired_plugins(old, known, gates)
-    lists = {
-        point: _translated(point, item, old, desired, known, gates, report)
-        for point, item in old.written.items()
-    }
+    translation = _Translation(old, desired, known, gates, report)
+    lists = {point: translation.lists(point, item) for point, item in old.written.items()}
     disabled = [name for name in new if _add_disabled(lists, MULTI, name)]
     if disabled:
         why = f'a list that disables "*" gets no plugins that were added after {old.source}'
@@ -60,6 +59,31 @@ def _desired_plugins(
 ) -> tuple[dict[str, dict[str, PluginEntry]], list[str]]:
     """(point -> plugins to run in the target version, newer plugins to disable everywhere)."""
     desired: dict[str, dict[str, PluginEntry]] = {point: {} for point in POINTS}
+    _add_successors(desired, old, known, gates)
+    closed = {point for point, item in old.written.items() if item.closed}
+    mentioned = {entry.name for entries in old.ran.values() for entry in entries}
+    off = []
+    for name, weight in default_plugins(gates):
+        points = known[name].points_at(gates.version.minor)
+        entry = PluginEntry(name, weight)
+        if name in old.points or name in mentioned:
+            _add_new_points(desired, old, entry, points, closed)
+        elif MULTI in closed or closed & _TOGETHER & set(points):
+            off.append(name)
+        else:
+            for point in points:
+                if point not in closed and not old.disables(point, name):
+                    _put_in_default_order(desired[point], entry)
+    return desired, [] if MULTI in closed else off
+
+
+def _add_successors(
+    desired: dict[str, dict[str, PluginEntry]],
+    old: OldProfile,
+    known: Mapping[str, Plugin],
+    gates: Gates,
+) -> None:
+    """Add the plugins that ran, with their current names."""
     strategy = chosen_strategy(old.ran)
     for point, entries in old.ran.items():
         own = {entry.name: entry for entry in entries if entry.name not in STRATEGIES}
@@ -81,31 +105,28 @@ def _desired_plugins(
                 and before in known[name].points_at(gates.version.minor)
             ):
                 desired[before].setdefault(name, PluginEntry(name))
-    closed = {point for point, item in old.written.items() if item.closed}
-    mentioned = {entry.name for entries in old.ran.values() for entry in entries}
-    off = []
-    for name, weight in default_plugins(gates):
-        points = known[name].points_at(gates.version.minor)
-        if name not in old.points and name not in mentioned:
-            if MULTI in closed or closed & _TOGETHER & set(points):
-                off.append(name)
-                continue
-            for point in points:
-                if point not in closed and not old.disables(point, name):
-                    _put_in_default_order(desired[point], PluginEntry(name, weight))
+
+
+def _add_new_points(
+    desired: dict[str, dict[str, PluginEntry]],
+    old: OldProfile,
+    entry: PluginEntry,
+    points: Iterable[str],
+    closed: Container[str],
+) -> None:
+    """Add a plugin that ran at the points that it has implemented since."""
+    name = entry.name
+    for point in sorted(points, key=lambda point: point in FOLLOWS):
+        if point in old.points.get(name, ()) or name in desired[point]:
             continue
-        for point in sorted(points, key=lambda point: point in FOLLOWS):
-            if point in old.points.get(name, ()) or name in desired[point]:
-                continue
-            main = FOLLOWS.get(point)
-            if main is None:
-                # NodeResourcesFit only scores in place of the plugins that it replaced.
-                there = name != FIT and point not in closed and name in _of_all(desired)
-            else:
-                there = name in desired[main] and (point == "preFilter" or point not in closed)
-            if there:
-                desired[point][name] = PluginEntry(name, weight)
-    return desired, [] if MULTI in closed else off
+        main = FOLLOWS.get(point)
+        if main is None:
+            # NodeResourcesFit only scores in place of the plugins that it replaced.
+            there = name != FIT and point not in closed and name in _of_all(desired)
+        else:
+            there = name in desired[main] and (point == "preFilter" or point not in closed)
+        if there:
+            desired[point][name] = entry
 
 
 def _superseded_limit(name: str, now: str, point: str, old: OldProfile) -> bool:
@@ -123,59 +144,93 @@ def chosen_strategy(ran: PointPlugins) -> str | None:
     return max(candidates, key=lambda entry: entry.weight or 1).name
 
 
-def _translated(
-    point: str,
-    item: PluginLists,
-    old: OldProfile,
-    desired: Mapping[str, Mapping[str, PluginEntry]],
-    known: Mapping[str, Plugin],
-    gates: Gates,
-    report: ConversionLog,
-) -> dict[str, Any]:
-    """One point's lists with current names, without plugins that no longer exist."""
-    enabled: dict[str, dict[str, Any]] = {}
-    repeated: list[dict[str, Any]] = []
-    for listed in item.enabled:
-        name = replacement(listed.name, point, known)
-        if name != listed.name:
-            _report_entry(listed, name, point, old, gates, report)
-        if name is None or (point != MULTI and name in PLUGINS and name not in desired[point]):
-            continue
-        entry: dict[str, Any] = {"name": name}
-        if listed.weight:
-            entry["weight"] = listed.weight
-        if name not in enabled:
-            enabled[name] = entry
-        elif name == listed.name and name in (
-            other.name for other in item.enabled[: item.enabled.index(listed)]
-        ):
-            repeated.append(entry)  # old and new kube-schedulers reject this
-        elif name == listed.name:
-            enabled[name] = entry
-    defaults = {name for name, _weight in default_plugins(gates)}
-    disabled: dict[str, dict[str, Any]] = {}
-    for listed in item.disabled:
-        name = replacement(listed.name, point, known)
-        if listed.name == WILDCARD or not is_in_tree(listed.name):
-            disabled[listed.name] = {"name": listed.name}
-        elif name in defaults and (
-            point == MULTI or known[name].implements(point, gates.version.minor)
-        ):
-            moved = name == listed.name and (point == MULTI or name in enabled)
-            if moved or point == MULTI or name not in desired[point]:
+@dataclass(frozen=True, slots=True)
+class _Translation:
+    """What the translation of all points of a profile shares.
+
+    Attributes:
+        old: the old profile.
+        desired: point -> plugins to run in the target version.
+        known: the plugins of the target version.
+        gates: of the target version.
+        report: receives the changes.
+    """
+
+    old: OldProfile
+    desired: Mapping[str, Mapping[str, PluginEntry]]
+    known: Mapping[str, Plugin]
+    gates: Gates
+    report: ConversionLog
+
+    def lists(self, point: str, item: PluginLists) -> dict[str, Any]:
+        """One point's lists with current names, without plugins that no longer exist."""
+        enabled, repeated = self._enabled(point, item)
+        disabled = self._disabled(point, item, enabled)
+        sets = {"enabled": [*enabled.values(), *repeated], "disabled": list(disabled.values())}
+        return {key: value for key, value in sets.items() if value}
+
+    def _enabled(
+        self, point: str, item: PluginLists
+    ) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+        """(name -> entry, entries that the document repeats)."""
+        enabled: dict[str, dict[str, Any]] = {}
+        repeated: list[dict[str, Any]] = []
+        for listed in item.enabled:
+            name = replacement(listed.name, point, self.known)
+            if name != listed.name:
+                _report_entry(listed, name, point, self.old, self.gates, self.report)
+            if name is None or (
+                point != MULTI and name in PLUGINS and name not in self.desired[point]
+            ):
+                continue
+            entry: dict[str, Any] = {"name": name}
+            if listed.weight:
+                entry["weight"] = listed.weight
+            if name not in enabled:
+                enabled[name] = entry
+            elif name == listed.name and name in (
+                other.name for other in item.enabled[: item.enabled.index(listed)]
+            ):
+                repeated.append(entry)  # old and new kube-schedulers reject this
+            elif name == listed.name:
+                enabled[name] = entry
+        return enabled, repeated
+
+    def _disabled(
+        self, point: str, item: PluginLists, enabled: Container[str]
+    ) -> dict[str, dict[str, Any]]:
+        """Name -> entry."""
+        defaults = {name for name, _weight in default_plugins(self.gates)}
+        minor, version = self.gates.version.minor, self.gates.version.short
+        disabled: dict[str, dict[str, Any]] = {}
+        for listed in item.disabled:
+            name = replacement(listed.name, point, self.known)
+            if listed.name == WILDCARD or not is_in_tree(listed.name):
+                disabled[listed.name] = {"name": listed.name}
+            elif name not in defaults or not (
+                point == MULTI or self.known[name].implements(point, minor)
+            ):
+                why = f"kube-scheduler {version} does not run it at {point} by default"
+                self._report_removal(listed, why)
+            elif self._stays_disabled(listed, name, point, enabled):
                 disabled[name] = {"name": name}
                 if name != listed.name:
-                    why = f"{name} replaced it"
-                    report.same(listed.path, f"{name} disabled instead of {listed.name}", why)
+                    what = f"{name} disabled instead of {listed.name}"
+                    self.report.same(listed.path, what, f"{name} replaced it")
             else:
-                what = f"{listed.name} removed from the disabled plugins"
-                why = f"{name} replaced it, but also an enabled plugin"
-                report.same(listed.path, what, why)
-        else:
-            why = f"kube-scheduler {gates.version.short} does not run it at {point} by default"
-            report.same(listed.path, f"{listed.name} removed from the disabled plugins", why)
-    sets = {"enabled": [*enabled.values(), *repeated], "disabled": list(disabled.values())}
-    return {key: value for key, value in sets.items() if value}
+                self._report_removal(listed, f"{name} replaced it, but also an enabled plugin")
+        return disabled
+
+    def _stays_disabled(
+        self, listed: ListedPlugin, name: str, point: str, enabled: Container[str]
+    ) -> bool:
+        """Whether nothing else enables the successor of a disabled plugin."""
+        moved = name == listed.name and (point == MULTI or name in enabled)
+        return moved or point == MULTI or name not in self.desired[point]
+
+    def _report_removal(self, listed: ListedPlugin, why: str) -> None:
+        what = f"{listed.name} removed from the disabled plugins"
+        self.report.same(listed.path, what, why)
 
 
 def _report_defaults(old: OldProfile, report: ConversionLog) -> None:

@@ -129,18 +129,8 @@ def check_control_plane(items: Sequence[Item], options: CheckOptions) -> Checked
     from ..schedulerconfig.command_line import parse
 
     checked = Checked()
-    chosen: dict[str, Item] = {}
-    for item in items:
-        if item.kind not in _MANY and item.name not in ("", names.CLUSTER):
-            message = f'{item.kind} "{item.name}" is ignored'
-            fix = f'rename it to "{names.CLUSTER}"'
-            problem = Problem(NOT_READ, ("metadata", "name"), message, fix, WARNING)
-            checked.problems.append((item, problem))
-        elif item.kind not in _MANY and item.kind in chosen:
-            message = f"a {item.kind} is already defined and a cluster has one; remove one of them"
-            checked.problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
-        elif item.kind not in _MANY:
-            chosen[item.kind] = item
+    chosen, problems = _single_objects(items)
+    checked.problems += problems
     profiles, problems = by_name(item for item in items if item.kind == PROFILE)
     checked.problems += problems
     extenders, problems = valid_extenders(items)
@@ -179,6 +169,28 @@ def check_control_plane(items: Sequence[Item], options: CheckOptions) -> Checked
         process = ConfiguredScheduler(item.file, composition.config, target)
         checked.processes.append((item, process))
     return checked
+
+
+def _single_objects(
+    items: Iterable[Item],
+) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
+    """(kind -> object, of kinds of which a cluster has one; problems of unused ones)."""
+    chosen: dict[str, Item] = {}
+    problems: list[tuple[Item, Problem]] = []
+    for item in items:
+        if item.kind in _MANY:
+            continue
+        if item.name not in ("", names.CLUSTER):
+            message = f'{item.kind} "{item.name}" is ignored'
+            fix = f'rename it to "{names.CLUSTER}"'
+            problem = Problem(NOT_READ, ("metadata", "name"), message, fix, WARNING)
+            problems.append((item, problem))
+        elif item.kind in chosen:
+            message = f"a {item.kind} is already defined and a cluster has one; remove one of them"
+            problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+        else:
+            chosen[item.kind] = item
+    return chosen, problems
 
 
 def valid_extenders(

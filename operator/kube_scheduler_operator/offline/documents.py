@@ -12,7 +12,7 @@ from ..base.findings import ERROR, WARNING, Path, Severity, format_path
 from ..base.objects import mapping
 from ..schedulerconfig.printed_arguments import unprintable_arguments
 from ..schedulerconfig.schema import KIND, args_struct
-from ..schedulerconfig.source import Document, Position, is_json, read, read_yaml
+from ..schedulerconfig.source import Document, ParseError, Position, is_json, read, read_yaml
 from ..schedulerconfig.source_culprit import TEMPLATE
 from ..schedulerconfig.source_encoding import LINE_BREAK, characters
 from .checks import Item
@@ -26,7 +26,7 @@ from .forms.table import read_form
 from .forms.workload import with_image
 from .linking import Readers, names_text
 from .other_files import lacks_its_kind
-from .templates import NOT_RENDERED, template_of
+from .templates import NOT_RENDERED, UnrenderedTemplate, template_of
 from .volcano import is_volcano, looks_like_volcano
 
 SYNTAX: Final = "Syntax"
@@ -258,7 +258,6 @@ def _read(
     reader: CommandLine | None = None,
 ) -> Source:
     shown = (place.version if place else None) or (reader.version if reader else None)
-    minor = shown.minor if shown else minor
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     if plain := _plain_command(file, data, place):
         return plain
@@ -270,88 +269,126 @@ def _read(
     source.has_configuration = KIND.encode() in data and bool(
         CONFIGURATION.search(data.decode("utf-8", "replace"))
     )
-    items = source.items
+    reading = _Reading(source, content, data, shown.minor if shown else minor)
+    for document in objects:
+        reading.add(document, own, reader)
+    for document in documents:
+        reading.report_flaws(document)
+        reading.report_unprintable(document)
+    if error is not None:
+        reading.report_error(error, documents[-1].index + 1 if documents else 0)
+    elif not documents:
+        message = "the file does not contain a document"
+        reading.report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
+    elif not objects:
+        message = "the List has no items"
+        reading.report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
+    for item in source.items:
+        if item.kind == KIND:
+            source.problems += _of_a_template(item)
+    return source
 
-    def report(
-        position: Position,
-        index: int,
-        reason: str,
-        message: str,
-        fix: str,
-        severity: Severity = ERROR,
-    ) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A text that is being read.
+
+    Attributes:
+        source: receives its documents and problems.
+        content: the text.
+        data: the text as bytes.
+        minor: of the kube-scheduler that reads it.
+    """
+
+    source: Source
+    content: str | bytes
+    data: bytes
+    minor: int
+
+    def report(self, position: Position, index: int, reason: str, message: str, fix: str) -> None:
+        """Report a problem of the document with an index."""
+        items, place = self.source.items, self.source.place
         # What follows a configuration is not read by kube-scheduler.
         ignored = bool(items) and index > 0 and is_read(items[0])
-        severity = WARNING if ignored else severity
+        severity: Severity = WARNING if ignored else ERROR
         more = f"; {FIRST_ONLY}" if ignored else ""
         at = place.in_file(position) if place else position
         if place:
             message, fix = _with_lines(message, place), _with_lines(fix, place)
-        source.problems.append(TextProblem(at, reason, message + more, fix, severity))
+        self.source.problems.append(TextProblem(at, reason, message + more, fix, severity))
 
-    for document in objects:
-        value = document.value
-        item = Item(file, document, value if isinstance(value, Mapping) else {}, place, reader)
+    def add(
+        self, document: Document, own: Callable[[Item], bool], reader: CommandLine | None
+    ) -> None:
+        """Add a document to the source, or report that it is none."""
+        source, value = self.source, document.value
+        is_object = isinstance(value, Mapping)
+        item = Item(source.file, document, value if is_object else {}, source.place, reader)
         contents = None if own(item) else read_form(document)
-        if isinstance(value, Mapping) or contents:
+        if is_object or contents:
             if contents is not None:
-                source.contents[len(items)] = contents
-            items.append(item)
-        else:
-            message = "a document must be an object with apiVersion and kind"
-            fix = "add both, or remove the document"
-            foreign = foreign_file(data) if document.index == 0 else None
-            if foreign is not None:
-                report(foreign.position, document.index, SYNTAX, foreign.message, foreign.fix)
-                continue
-            report(document.root.position, document.index, NO_DOCUMENT, message, fix)
-    for document in documents:
+                source.contents[len(source.items)] = contents
+            source.items.append(item)
+            return
+        if document.index == 0 and self._report_foreign(0):
+            return
+        message = "a document must be an object with apiVersion and kind"
+        fix = "add both, or remove the document"
+        self.report(document.root.position, document.index, NO_DOCUMENT, message, fix)
+
+    def report_flaws(self, document: Document) -> None:
+        """Report what kube-scheduler's strict decoding refuses."""
         for flaw in document.flaws:
-            wrong, _, fix = flaw.message.rpartition("; ")
             if TEMPLATE in flaw.message:
-                text = content if isinstance(content, str) else characters(content).text
-                template = template_of(text)
+                template = self._template()
                 if template is not None:
-                    report(
+                    self.report(
                         flaw.position, document.index, NOT_RENDERED, template.message, template.fix
                     )
                     continue
             ignored = is_volcano(mapping(document.root.data)) or _is_not_decoded(
-                document, flaw.path, minor
+                document, flaw.path, self.minor
             )
             if not ignored:
-                report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
-        if mapping(document.root.data).get("kind") == KIND:
-            for path, message in unprintable_arguments(document, minor):
-                what, _, fix = message.rpartition("; ")
-                wrong = (
-                    f"{format_path(path)}: kube-scheduler has to read these arguments as YAML to "
-                    f"print them with -v=2, as the operator starts it: {what or fix}"
-                )
-                fix = "remove args; the plugin has no arguments"
-                report(document.position(path), document.index, SYNTAX, wrong, fix)
-    if error is not None:
+                wrong, _, fix = flaw.message.rpartition("; ")
+                self.report(flaw.position, document.index, NOT_STRICT, wrong or fix, fix)
+
+    def report_unprintable(self, document: Document) -> None:
+        """Report arguments of plugins that kube-scheduler cannot print."""
+        if mapping(document.root.data).get("kind") != KIND:
+            return
+        for path, message in unprintable_arguments(document, self.minor):
+            what, _, fix = message.rpartition("; ")
+            wrong = (
+                f"{format_path(path)}: kube-scheduler has to read these arguments as YAML to "
+                f"print them with -v=2, as the operator starts it: {what or fix}"
+            )
+            fix = "remove args; the plugin has no arguments"
+            self.report(document.position(path), document.index, SYNTAX, wrong, fix)
+
+    def report_error(self, error: ParseError, index: int) -> None:
+        """Report the error that ended the text, in the document with an index."""
+        if index == 0 and self._report_foreign(index):
+            return
+        template = self._template()
+        if template is not None:
+            self.report(template.position, index, NOT_RENDERED, template.message, template.fix)
+            return
         wrong, _, fix = error.message.rpartition("; ")
-        index = documents[-1].index + 1 if documents else 0
-        text = content if isinstance(content, str) else characters(content).text
-        template = template_of(text)
-        foreign = foreign_file(data) if index == 0 else None
+        what, fix = (wrong, fix) if wrong else (fix, "correct the syntax")
+        self.report(error.position, index, SYNTAX, what, fix)
+
+    def _report_foreign(self, index: int) -> bool:
+        """Report that the file has another format; whether it does."""
+        foreign = foreign_file(self.data)
         if foreign is not None:
-            report(foreign.position, index, SYNTAX, foreign.message, foreign.fix)
-        elif template is not None:
-            report(template.position, index, NOT_RENDERED, template.message, template.fix)
-        else:
-            what, fix = (wrong, fix) if wrong else (fix, "correct the syntax")
-            report(error.position, index, SYNTAX, what, fix)
-    elif not documents:
-        message = "the file does not contain a document"
-        report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
-    elif not objects:
-        report(Position(1, 1), 0, NO_DOCUMENT, "the List has no items", f"add a {KIND}")
-    for item in items:
-        if item.kind == KIND:
-            source.problems += _of_a_template(item)
-    return source
+            self.report(foreign.position, index, SYNTAX, foreign.message, foreign.fix)
+        return foreign is not None
+
+    def _template(self) -> UnrenderedTemplate | None:
+        """The template in the text, if there is one."""
+        content = self.content
+        return template_of(content if isinstance(content, str) else characters(content).text)
 
 
 def _plain_command(file: str, data: bytes, place: Embedding | None) -> Source | None:

@@ -103,11 +103,9 @@ def is_policy(item: Item) -> bool:
 
 def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
     """How to check a document, or why it cannot be checked."""
-    api_version = str(item.value.get("apiVersion") or "")
-    for key, text in (("apiVersion", api_version), ("kind", item.kind)):
-        if culprit := first_culprit(text):
-            what, _, fix = culprit.partition("; ")
-            return Problem(UNKNOWN_KIND, (key,), f"{key} contains {what}", fix)
+    api_version = _api_version(item)
+    if problem := _culprit(item):
+        return problem
     group, _, version = api_version.rpartition("/")
     kind = kinds.get((group, item.kind))
     if kind is not None and kind.version == version:
@@ -124,10 +122,29 @@ def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
         supported = f"{group}/{kind.version}"
         message = f"the apiVersion of {item.kind} is {supported}, not {api_version}"
         return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
-    known = listing(sorted(name for _, name in kinds))
     if group and is_of_another_api(item, kinds):
+        known = listing(sorted(name for _, name in kinds))
         message = f"{item.kind} of {api_version} belongs to another API and is not checked here"
         return Problem(UNKNOWN_KIND, ("kind",), message, f"use {known}")
+    return _other_group(item, kinds) or _unknown_kind(item, group, kinds)
+
+
+def _api_version(item: Item) -> str:
+    return str(item.value.get("apiVersion") or "")
+
+
+def _culprit(item: Item) -> Problem | None:
+    """The characters that only look like those of an apiVersion or a kind."""
+    for key, text in (("apiVersion", _api_version(item)), ("kind", item.kind)):
+        if culprit := first_culprit(text):
+            what, _, fix = culprit.partition("; ")
+            return Problem(UNKNOWN_KIND, (key,), f"{key} contains {what}", fix)
+    return None
+
+
+def _other_group(item: Item, kinds: Kinds) -> Problem | None:
+    """That a kind of this name exists, in another group."""
+    api_version = _api_version(item)
     for other, name in kinds:
         if name == item.kind:
             supported = f"{other}/{kinds[other, name].version}"
@@ -135,6 +152,12 @@ def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
                 return _missing(item, "apiVersion", f"write apiVersion: {supported}")
             message = f'{item.kind} of "{api_version}" is not the kind that is checked here'
             return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
+    return None
+
+
+def _unknown_kind(item: Item, group: str, kinds: Kinds) -> Problem:
+    """That no kind of this name is checked."""
+    known = listing(sorted(name for _, name in kinds))
     of_group = sorted(name for other, name in kinds if other == group)
     if not item.kind:
         if set(item.value) & CONFIGURATION_FIELDS:
@@ -148,7 +171,8 @@ def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
         )
         return Problem(UNKNOWN_KIND, ("kind",), message, fix)
     hint = did_you_mean(item.kind, of_group or (name for _, name in kinds)).removeprefix("; ")
-    message = f"{item.kind} of {api_version or 'no apiVersion'} is not a kind that can be checked"
+    version = _api_version(item) or "no apiVersion"
+    message = f"{item.kind} of {version} is not a kind that can be checked"
     return Problem(UNKNOWN_KIND, ("kind",), message, hint or f"use {listing(of_group) or known}")
 
 

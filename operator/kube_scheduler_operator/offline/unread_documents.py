@@ -32,20 +32,16 @@ def unread_documents(source: Source) -> Iterator[tuple[Item, Problem]]:
         return
     if first is None or not items or _has_kops_cluster(source):
         return
-    text = source.place.text if source.place else None
-    if text is not None and text.for_kubeadm:
-        yield from ((item, _ignored_by_kubeadm()) for item in items if item.kind == KIND)
-        return
-    if any(_is_ignored_by_kubeadm(source, item) for item in items):
-        for item in items:
-            if _is_ignored_by_kubeadm(source, item):
-                yield item, _ignored_by_kubeadm()
-        return
-    if is_read(items[0]):
-        for item in items[1:]:
-            if is_for_kube_scheduler(item):
-                yield item, _never_read(item)
-        return
+    if ignored := _ignored_in_kubeadms_file(source):
+        yield from ((item, _ignored_by_kubeadm()) for item in ignored)
+    elif is_read(items[0]):
+        yield from ((item, _never_read(item)) for item in items[1:] if is_for_kube_scheduler(item))
+    else:
+        yield from _hidden_configurations(source, first)
+
+
+def _hidden_configurations(source: Source, first: Document) -> Iterator[tuple[Item, Problem]]:
+    """The configurations of a file whose first document is none."""
     fix = "move the configuration to a file of its own"
     if first.index:
         what, fix = "empty", "remove everything above the --- that precedes this configuration"
@@ -55,7 +51,7 @@ def unread_documents(source: Source) -> Iterator[tuple[Item, Problem]]:
         kind = first.root.data.get("kind")
         what = f"a {kind}" if kind else "an object without kind"
         what += f" (line {_line(source, first)})"
-    for item in items:
+    for item in source.items:
         if item.kind != KIND:
             continue
         if item.document.is_listed:
@@ -78,9 +74,13 @@ def _has_kops_cluster(source: Source) -> bool:
     return any(group_of(item) == "kops.k8s.io" for item in source.items)
 
 
-def _is_ignored_by_kubeadm(source: Source, item: Item) -> bool:
-    """Whether it is a configuration in a file of kubeadm."""
-    return item.kind == KIND and any(group_of(each) == KUBEADM_GROUP for each in source.items)
+def _ignored_in_kubeadms_file(source: Source) -> list[Item]:
+    """The configurations, if the file is one of kubeadm."""
+    text = source.place.text if source.place else None
+    for_kubeadm = text is not None and text.for_kubeadm
+    if for_kubeadm or any(group_of(each) == KUBEADM_GROUP for each in source.items):
+        return [item for item in source.items if item.kind == KIND]
+    return []
 
 
 def _ignored_by_kubeadm() -> Problem:

@@ -182,25 +182,37 @@ def _value(argument: Described, value: Any) -> Any:
         return meaning.read(value)
     origin = typing.get_origin(argument.type) or argument.type
     if origin is bool:
-        if not isinstance(value, bool):
-            raise ValueError("this must be true or false")
-        return value
+        return _boolean(value)
     if origin in (int, float):
         return _number(value, meaning, whole=origin is int)
     if origin is str:
-        if not isinstance(value, str):
-            raise ValueError("this must be a string")
-        if meaning.choices and value not in meaning.choices:
-            hint = did_you_mean(value, meaning.choices) or f"; use {listing(meaning.choices)}"
-            raise ValueError(f'"{value}" is not known{hint}')
-        return value
+        return _word(value, meaning)
     if origin is tuple:
-        if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-            raise ValueError("this must be a list of strings")
-        return tuple(value)
+        return _words(value)
     if origin in (dict, Mapping):
         return _numbers(value, meaning)
     raise ValueError(f"arguments of type {argument.type} need a `read` of their own")
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("this must be true or false")
+    return value
+
+
+def _word(value: Any, meaning: Meaning) -> str:
+    if not isinstance(value, str):
+        raise ValueError("this must be a string")
+    if meaning.choices and value not in meaning.choices:
+        hint = did_you_mean(value, meaning.choices) or f"; use {listing(meaning.choices)}"
+        raise ValueError(f'"{value}" is not known{hint}')
+    return value
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise ValueError("this must be a list of strings")
+    return tuple(value)
 
 
 def _numbers(value: Any, meaning: Meaning) -> dict[str, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -36,43 +36,60 @@ def decode_problems(
 
     `strict=False` allows unknown fields: a newer or custom scheduler may have them.
     """
+    # One generator for each list and object: this is most of the time of a check.
     if isinstance(kind, Struct):
-        if not isinstance(value, Mapping):
-            yield _wrong_type(value, "an object", path, object_fix(value, kind))
-            return
-        known = kind.known(minor)
-        for key, item in value.items():
-            if key not in known:
-                if strict:
-                    problem = _unknown_field(key, item, kind, path, minor)
-                    name = value.get("name")  # of the plugin, if it is an entry for one
-                    if isinstance(name, str) and name:
-                        problem = replace(problem, fix=problem.fix.replace(PLUGIN, name))
-                    yield problem
-            elif item is not None:
-                yield from decode_problems(
-                    item, kind.fields[key], (*path, key), minor, strict=strict
-                )
-            elif kind.fields[key] == DURATION and key not in kind.optional:
-                # metav1.Duration decodes null itself, as the string "".
-                message = "null is not a duration; set one such as 15s or remove the field"
-                yield Problem(INVALID_VALUE, (*path, key), message)
-    elif isinstance(kind, List):
-        if not isinstance(value, list):
-            yield _wrong_type(value, "a list", path, list_fix(value, kind))
-            return
-        for index, item in enumerate(value):
-            if item is not None:
-                yield from decode_problems(item, kind.item, (*path, index), minor, strict=strict)
-    elif isinstance(kind, Map):
-        if not isinstance(value, Mapping):
-            yield _wrong_type(value, "an object", path)
-            return
-        for key, item in value.items():
-            if item is not None:
-                yield from decode_problems(item, kind.item, (*path, key), minor, strict=strict)
-    else:
-        yield from _decode_scalar(value, kind, path)
+        return _decode_struct(value, kind, path, minor, strict=strict)
+    if isinstance(kind, List):
+        return _decode_list(value, kind, path, minor, strict=strict)
+    if isinstance(kind, Map):
+        return _decode_map(value, kind, path, minor, strict=strict)
+    problem = _SCALARS[kind](value, kind, path)
+    return iter(()) if problem is None else iter((problem,))
+
+
+def _decode_struct(
+    value: Any, kind: Struct, path: Path, minor: int, *, strict: bool
+) -> Iterator[Problem]:
+    if not isinstance(value, Mapping):
+        yield _wrong_type(value, "an object", path, object_fix(value, kind))
+        return
+    known = kind.known(minor)
+    for key, item in value.items():
+        if key not in known:
+            if strict:
+                problem = _unknown_field(key, item, kind, path, minor)
+                name = value.get("name")  # of the plugin, if it is an entry for one
+                if isinstance(name, str) and name:
+                    problem = replace(problem, fix=problem.fix.replace(PLUGIN, name))
+                yield problem
+        elif item is not None:
+            yield from decode_problems(item, kind.fields[key], (*path, key), minor, strict=strict)
+        elif kind.fields[key] == DURATION and key not in kind.optional:
+            # metav1.Duration decodes null itself, as the string "".
+            message = "null is not a duration; set one such as 15s or remove the field"
+            yield Problem(INVALID_VALUE, (*path, key), message)
+
+
+def _decode_list(
+    value: Any, kind: List, path: Path, minor: int, *, strict: bool
+) -> Iterator[Problem]:
+    if not isinstance(value, list):
+        yield _wrong_type(value, "a list", path, list_fix(value, kind))
+        return
+    for index, item in enumerate(value):
+        if item is not None:
+            yield from decode_problems(item, kind.item, (*path, index), minor, strict=strict)
+
+
+def _decode_map(
+    value: Any, kind: Map, path: Path, minor: int, *, strict: bool
+) -> Iterator[Problem]:
+    if not isinstance(value, Mapping):
+        yield _wrong_type(value, "an object", path)
+        return
+    for key, item in value.items():
+        if item is not None:
+            yield from decode_problems(item, kind.item, (*path, key), minor, strict=strict)
 
 
 def decoded(value: Any, kind: Type, minor: int) -> Any:
@@ -125,43 +142,64 @@ def _unknown_field(key: str, value: Any, kind: Struct, path: Path, minor: int) -
     return Problem(UNKNOWN_FIELD, (*path, key), f"{message}{fix}")
 
 
-def _decode_scalar(value: Any, kind: Scalar, path: Path) -> Iterator[Problem]:
-    if kind == "bytes":
-        # Go also decodes a list of numbers as bytes.
-        if not isinstance(value, str | list):
-            yield _wrong_type(value, "base64 in a string", path)
-            return
-        try:
-            _bytes(value)
-        except (binascii.Error, ValueError, TypeError):
-            yield Problem(INVALID_VALUE, path, "is not base64; encode the value")
-    elif kind in (STRING, DURATION):
-        if not isinstance(value, str):
-            yield _wrong_type(
-                value, "a duration such as 15s" if kind == DURATION else "a string", path
-            )
-        elif kind == DURATION:
-            try:
-                nanoseconds(value)
-            except ValueError as error:
-                yield Problem(INVALID_VALUE, path, f"{error}; {duration_fix(value)}")
-    elif kind == BOOL:
-        if not isinstance(value, bool):
-            yield _wrong_type(value, "true or false", path)
-    elif kind == "float":
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            yield _wrong_type(value, "a number", path)
-        elif not -_LARGEST_FLOAT < value < _LARGEST_FLOAT:
-            yield Problem(
-                INVALID_VALUE, path, f"{value} does not fit into a float32; use a smaller number"
-            )
-    elif kind in (INT32, INT64):
-        limit = _LIMITS[kind]
-        if isinstance(value, bool) or not isinstance(value, int):
-            yield _wrong_type(value, "an integer", path)
-        elif not -limit <= value < limit:
-            message = f"{value} does not fit into an {kind}; use a smaller number"
-            yield Problem(INVALID_VALUE, path, message)
+def _decode_bytes(value: Any, _: Scalar, path: Path) -> Problem | None:
+    # Go also decodes a list of numbers as bytes.
+    if not isinstance(value, str | list):
+        return _wrong_type(value, "base64 in a string", path)
+    try:
+        _bytes(value)
+    except (binascii.Error, ValueError, TypeError):
+        return Problem(INVALID_VALUE, path, "is not base64; encode the value")
+    return None
+
+
+def _decode_string(value: Any, _: Scalar, path: Path) -> Problem | None:
+    return None if isinstance(value, str) else _wrong_type(value, "a string", path)
+
+
+def _decode_duration(value: Any, _: Scalar, path: Path) -> Problem | None:
+    if not isinstance(value, str):
+        return _wrong_type(value, "a duration such as 15s", path)
+    try:
+        nanoseconds(value)
+    except ValueError as error:
+        return Problem(INVALID_VALUE, path, f"{error}; {duration_fix(value)}")
+    return None
+
+
+def _decode_bool(value: Any, _: Scalar, path: Path) -> Problem | None:
+    return None if isinstance(value, bool) else _wrong_type(value, "true or false", path)
+
+
+def _decode_float(value: Any, _: Scalar, path: Path) -> Problem | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _wrong_type(value, "a number", path)
+    if not -_LARGEST_FLOAT < value < _LARGEST_FLOAT:
+        message = f"{value} does not fit into a float32; use a smaller number"
+        return Problem(INVALID_VALUE, path, message)
+    return None
+
+
+def _decode_integer(value: Any, kind: Scalar, path: Path) -> Problem | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return _wrong_type(value, "an integer", path)
+    limit = _LIMITS[kind]
+    if not -limit <= value < limit:
+        message = f"{value} does not fit into an {kind}; use a smaller number"
+        return Problem(INVALID_VALUE, path, message)
+    return None
+
+
+_SCALARS: Final[Mapping[Scalar, Callable[[Any, Scalar, Path], Problem | None]]] = {
+    "bytes": _decode_bytes,
+    STRING: _decode_string,
+    DURATION: _decode_duration,
+    BOOL: _decode_bool,
+    "float": _decode_float,
+    INT32: _decode_integer,
+    INT64: _decode_integer,
+    "any": lambda *_: None,
+}
 
 
 def _bytes(value: str | list[Any]) -> bytes:

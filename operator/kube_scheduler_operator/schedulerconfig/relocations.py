@@ -87,6 +87,19 @@ def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str
     here = _here(kind, path)
     if here is None:
         return ""
+    if renamed := _renamed(key, value, here) or _plugin_field(key, value, here):
+        return renamed
+    if entry := _entry_of_plugin(key, value, kind, here):
+        return f"write {entry}"
+    if level := _needless_level(key, value, kind, here, minor):
+        return level
+    if place := _related(_spelt(key, kind, minor), here, minor):
+        return _moved(place, value, here)
+    return "" if here else _as_flag(key, value, minor)
+
+
+def _renamed(key: str, value: Any, here: Place) -> str:
+    """The fix for a field whose name has another meaning or had one; empty: it has none."""
     if key.startswith("-") and key[1:].isalnum():
         return f"write a space after the hyphen of a list: - {key[1:]}"
     if key in _REMOVED:
@@ -97,6 +110,11 @@ def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str
         return _moved(_expanded(target), value, here)
     if not here and flag in REMOVED_FLAGS:
         return f"it is a flag that was removed: {REMOVED_FLAGS[flag]}"
+    return ""
+
+
+def _plugin_field(key: str, value: Any, here: Place) -> str:
+    """The fix for a field of profiles and plugins at another level; empty: it is none."""
     if key in ("enabled", "disabled") and here[:2] == _PROFILE:
         point = lines((*_PROFILE, "plugins", "multiPoint", key), value)
         return f"list it at an extension point: {point}"
@@ -107,14 +125,14 @@ def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str
         return f"move it to the list of plugins: {entry}"
     if key == "name" and here == _PROFILE:
         return _moved((*_PROFILE, "schedulerName"), value, here)
-    if entry := _entry_of_plugin(key, value, kind, here):
-        return f"write {entry}"
-    if level := _needless_level(key, value, kind, here, minor):
-        return level
-    if place := _related(_spelt(key, kind, minor), here, minor):
-        return _moved(place, value, here)
+    return ""
+
+
+def _as_flag(key: str, value: Any, minor: int) -> str:
+    """The flag that sets the value; empty: there is none."""
+    flag = _kebab(key)
     flag = _FLAGS.get(flag, flag)
-    if not here and flag in flag_names(minor) and not isinstance(value, list):
+    if flag in flag_names(minor) and not isinstance(value, list):
         return f"it is a flag, set it on the command line: --{flag}={_flag_value(value)}"
     return ""
 

@@ -187,10 +187,8 @@ class Scanner:
             self._directive()
         elif cursor.is_at_document_mark():
             self._end_all(cursor.text[cursor.at : cursor.at + 3], 3)
-        elif first in "[{":
-            self._begin_flow(first)
-        elif first in "]}":
-            self._end_flow(first)
+        elif first in "[{]}":
+            (self._begin_flow if first in "[{" else self._end_flow)(first)
         elif first == ",":
             self._no_key()
             self._key_allowed = True

@@ -128,13 +128,7 @@ class Parser:
     def _node(self, *, block: bool, indentless: bool = False) -> Node:
         token = self.scanner.peek()
         if token.kind == tokens.ALIAS:
-            self.scanner.next()
-            if token.value not in self._anchors:
-                self._fail(
-                    f"no anchor &{token.value} precedes *{token.value}; add it, or quote the value",
-                    token,
-                )
-            return Alias(token.start, self._anchors[token.value], token.end)
+            return self._alias(token)
         start, anchor, tag = token.start, "", ""
         kinds = [tokens.ANCHOR, tokens.TAG]
         while kinds and (token := self.scanner.peek()).kind in kinds:
@@ -167,6 +161,15 @@ class Parser:
         if not isinstance(node, Scalar):
             self._collection(node, token)
         return node
+
+    def _alias(self, token: Token) -> Alias:
+        self.scanner.next()
+        if token.value not in self._anchors:
+            self._fail(
+                f"no anchor &{token.value} precedes *{token.value}; add it, or quote the value",
+                token,
+            )
+        return Alias(token.start, self._anchors[token.value], token.end)
 
     def _collection(self, node: Sequence | Mapping, begin: Token) -> None:
         if self._depth == DEEPEST:

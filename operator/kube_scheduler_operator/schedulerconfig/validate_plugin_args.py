@@ -73,9 +73,11 @@ def _node_resources_fit(args: Mapping[str, Any], path: Path, gates: Gates) -> It
             message = f'"{name}" is not a resource group; write what comes before the "/"'
             yield _problem((*path, "ignoredResourceGroups", index), message)
     strategy = args.get("scoringStrategy")
-    if strategy is None:
-        return
-    where = (*path, "scoringStrategy")
+    if strategy is not None:
+        yield from _scoring_strategy(strategy, (*path, "scoringStrategy"), gates)
+
+
+def _scoring_strategy(strategy: Mapping[str, Any], where: Path, gates: Gates) -> Iterator[Problem]:
     kind = strategy.get("type", "")
     yield from _one_of(kind, _STRATEGIES, (*where, "type"))
     for index, resource in enumerate(strategy.get("resources", ())):
@@ -221,23 +223,26 @@ def _requirement(requirement: Mapping[str, Any], path: Path) -> Iterator[Problem
     if operator in ("Exists", "DoesNotExist") and values:
         yield _problem((*path, "values"), f"{operator} does not allow values; remove them")
     if operator in ("Gt", "Lt"):
-        if len(values) != 1:
-            yield _problem((*path, "values"), f"{operator} requires exactly one value; set one")
-        for index, value in enumerate(values):
-            try:
-                fits = -(2**63) <= integer(value) < 2**63
-            except ValueError as error:
-                yield _problem(
-                    (*path, "values", index), f"{error}; write one, as operator {operator} requires"
-                )
-            else:
-                if not fits:
-                    message = f"{value} does not fit into 64 bits; use a smaller number"
-                    yield _problem((*path, "values", index), message)
+        yield from _compared_number(operator, values, (*path, "values"))
     for index, value in enumerate(values):
         if not is_label_value(value):
             message = f'"{value}" is not a label value; use letters, digits, -, _ and .'
             yield _problem((*path, "values", index), message)
+
+
+def _compared_number(operator: str, values: Sequence[Any], path: Path) -> Iterator[Problem]:
+    """The errors of the number with which the label is compared."""
+    if len(values) != 1:
+        yield _problem(path, f"{operator} requires exactly one value; set one")
+    for index, value in enumerate(values):
+        try:
+            fits = -(2**63) <= integer(value) < 2**63
+        except ValueError as error:
+            yield _problem((*path, index), f"{error}; write one, as operator {operator} requires")
+        else:
+            if not fits:
+                message = f"{value} does not fit into 64 bits; use a smaller number"
+                yield _problem((*path, index), message)
 
 
 _RULES: Final[Mapping[str, Callable[[Mapping[str, Any], Path, Gates], Iterator[Problem]]]] = {

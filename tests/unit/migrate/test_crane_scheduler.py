@@ -19,6 +19,7 @@ from kube_scheduler_operator.load.policy_files import LoadedPolicy, read_spec
 from kube_scheduler_operator.migrate.changes import Severity
 from kube_scheduler_operator.migrate.crane_dynamic import DynamicConfig, read_dynamic
 from kube_scheduler_operator.migrate.crane_scheduler import (
+    SecondScheduler,
     convert_dynamic,
     convert_dynamic_policy,
     load_policy_object,
@@ -248,7 +249,7 @@ def test_a_second_scheduler() -> None:
         parallelism=8,
     )
 
-    result = converted(document, second="crane-scheduler", namespace="kube-system")
+    result = converted(document, second=SecondScheduler("crane-scheduler", "kube-system"))
 
     assert kinds(result) == [
         "LoadPolicy default",
@@ -271,7 +272,7 @@ def test_a_second_scheduler() -> None:
 
 
 def test_only_the_control_plane_serves_the_default_scheduler_name() -> None:
-    result = converted(config(), second="crane-scheduler", namespace="x")
+    result = converted(config(), second=SecondScheduler("crane-scheduler", "x"))
     (left,) = one(result, "SecondaryScheduler")["profiles"]
     assert left["schedulerName"] == "crane-scheduler"
     differs = changes_of(result, Severity.DIFFERS)
@@ -329,14 +330,18 @@ def test_another_kind_is_rejected() -> None:
         convert_dynamic_policy({"kind": "Pod"})
 
 
-@pytest.mark.parametrize("second", [None, "crane-scheduler"])
-def test_every_object_is_valid(second: str | None) -> None:
+@pytest.mark.parametrize(
+    "second",
+    [None, SecondScheduler("crane-scheduler", "kube-scheduler-operator")],
+    ids=["control plane", "secondary"],
+)
+def test_every_object_is_valid(second: SecondScheduler | None) -> None:
     from kube_scheduler_operator.offline.checks import CheckOptions
     from kube_scheduler_operator.offline.validate import validate
     from kube_scheduler_operator.schedulerconfig.crd_schema import validate_object
 
     document = config(version="v1beta2", leaderElection={"leaderElect": True})
-    result = converted(document, second=second, namespace="kube-scheduler-operator")
+    result = converted(document, second=second)
     for obj in result.objects:
         plural = obj["kind"].lower().replace("policy", "policie") + "s"
         definition = f"{plural}.kube-scheduler-operator.dev.yaml"

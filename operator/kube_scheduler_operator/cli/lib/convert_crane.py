@@ -11,6 +11,7 @@ from ...load.policy import LoadPolicyError
 from ...migrate.crane_dynamic import DynamicConfig
 from ...migrate.crane_scheduler import (
     SECOND_NAME,
+    SecondScheduler,
     convert_dynamic,
     convert_dynamic_policy,
     is_dynamic_policy,
@@ -89,14 +90,17 @@ def convert_scheduler(
         loaded, changes = convert_dynamic_policy(document)
     except LoadPolicyError as error:
         raise CommandError(f"{where}: {error}") from error
+    second = None
+    if args.role == SECOND:
+        name = secondary_name(dynamic.names, SECOND_NAME, args)
+        second = SecondScheduler(name, args.namespace)
     return convert_dynamic(
         dynamic,
         loaded,
         changes,
         target,
         used=used,
-        second=secondary_name(dynamic.names, SECOND_NAME, args) if args.role == SECOND else None,
-        namespace=args.namespace,
+        second=second,
         prometheus=args.prometheus,
     )
 

@@ -89,26 +89,33 @@ def word_problems(words: Sequence[tuple[str, Path]]) -> Iterator[Problem]:
             yield _argument(word, path, previous)
             previous = ""
             continue
-        name, equals, value = word.lstrip(DASHES).partition("=")
-        several = flags_in(word)
-        if len(several) > 1:
-            message = "kube-scheduler does not start: several flags are one word"
-            fix = f"write one entry for each: {', '.join(several)}"
-            yield Problem(INVALID_ARGUMENT, path, message, fix)
-        elif not word.startswith("--") and name[:1] not in _SHORT:
-            message = f"kube-scheduler does not start: {word} does not begin with two hyphens"
-            yield Problem(UNKNOWN_ARGUMENT, path, message, f"write --{word.lstrip(DASHES)}")
-        elif re.search(r"\s", name):
-            flag, _, rest_of_it = name.partition(" ")
-            value = f"{rest_of_it.strip()}{equals}{value}"
-            message = (
-                f"kube-scheduler does not start: --{flag} and its value are one word without ="
-            )
-            yield Problem(UNKNOWN_ARGUMENT, path, message, f"write --{flag}={value}")
+        name, equals, _ = word.lstrip(DASHES).partition("=")
+        problem = _malformed_flag(word, path)
+        if problem is not None:
+            yield problem
         elif not equals and not _takes_no_value(word, name) and next(rest, None) is None:
             message = f"kube-scheduler does not start: {word} has no value"
             yield Problem(INVALID_ARGUMENT, path, message, f"write {word}=VALUE, or remove it")
         previous = "" if equals or normalized_name(name) not in BOOLEANS else word
+
+
+def _malformed_flag(word: str, path: Path) -> Problem | None:
+    """Why a word is not one flag."""
+    name, equals, value = word.lstrip(DASHES).partition("=")
+    several = flags_in(word)
+    if len(several) > 1:
+        message = "kube-scheduler does not start: several flags are one word"
+        fix = f"write one entry for each: {', '.join(several)}"
+        return Problem(INVALID_ARGUMENT, path, message, fix)
+    if not word.startswith("--") and name[:1] not in _SHORT:
+        message = f"kube-scheduler does not start: {word} does not begin with two hyphens"
+        return Problem(UNKNOWN_ARGUMENT, path, message, f"write --{word.lstrip(DASHES)}")
+    if re.search(r"\s", name):
+        flag, _, rest = name.partition(" ")
+        message = f"kube-scheduler does not start: --{flag} and its value are one word without ="
+        fix = f"write --{flag}={rest.strip()}{equals}{value}"
+        return Problem(UNKNOWN_ARGUMENT, path, message, fix)
+    return None
 
 
 def is_command(word: str) -> bool:
