@@ -174,10 +174,10 @@ def _up(options: argparse.Namespace) -> None:
         nodes,
         options.workers,
         with_operator=with_operator,
-        platform=options.platform,
+        kind=lifecycle.ClusterKind(
+            options.platform, options.like if managed else "", options.kubeadm
+        ),
         kubernetes=options.kubernetes_version,
-        like=options.like if managed else "",
-        real_kubeadm=options.kubeadm,
     )
 
 

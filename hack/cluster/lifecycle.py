@@ -7,9 +7,9 @@ import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cluster import (
     agnhost,
@@ -96,16 +96,32 @@ def setup(*, with_nodes: bool, kubernetes: str | None = None) -> dict[str, Path]
     return binaries.provide(wanted, version)
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterKind:
+    """The kind of cluster that a sandbox is.
+
+    Attributes:
+        platform: one of model.PLATFORMS.
+        like: the provider whose control plane a managed one is like.
+        kubeadm: whether kubeadm itself makes it.
+    """
+
+    platform: str = model.KUBEADM
+    like: str = ""
+    kubeadm: bool = False
+
+
+PLAIN: Final = ClusterKind()
+
+
 def up(
     name: str,
     control_planes: int,
     workers: int,
     *,
     with_operator: bool,
-    platform: str = model.KUBEADM,
+    kind: ClusterKind = PLAIN,
     kubernetes: str | None = None,
-    like: str = "",
-    real_kubeadm: bool = False,
 ) -> Sandbox:
     """Bring a sandbox up, or what is missing of it.
 
@@ -118,9 +134,9 @@ def up(
     planned = model.make_nodes(model.check_name(name), control_planes, workers)
     check_machine(len(planned))
     found = setup(with_nodes=bool(planned), kubernetes=version)
-    if real_kubeadm:
+    if kind.kubeadm:
         found["kubeadm"] = binaries.provide_kubeadm(version)
-    new = model.Sandbox(name, 0, planned, platform, version, like, real_kubeadm)
+    new = model.Sandbox(name, 0, planned, kind.platform, version, kind.like, kind.kubeadm)
     with paths.locked(lock(name)):
         sandbox = model.load(name) or _allocate(new)
         if sandbox != replace(new, slot=sandbox.slot):
@@ -209,25 +225,34 @@ def _start(sandbox: Sandbox, found: Mapping[str, Path], *, with_operator: bool) 
             kubeadm.start(sandbox, found["kubelet"])
             api = Api(sandbox)
         else:
-            with step("control plane"):
-                api = controlplane.start(sandbox, found)
-                if sandbox.platform == model.OPENSHIFT:
-                    openshift.create_objects(sandbox, api)
-                if sandbox.platform == model.MANAGED:
-                    providers.create_objects(sandbox, api)
-                    providers.start_scheduler(sandbox)
+            api = _start_control_plane(sandbox, found)
         for one in booting:
             one.result()
     if starting:
-        with step(f"{len(starting)} node(s) Ready, schedulers running"):
-            if sandbox.bootstrap in starting:
-                openshift.write_bootstrap(sandbox)
-            for node in starting:
-                nodes.start_kubelet(sandbox, node, found["kubelet"])
-            for node in starting:
-                wait_ready(sandbox, api, node)
+        _start_kubelets(sandbox, api, starting, found["kubelet"])
     # Until the controller manager has made it, the API server refuses every pod.
     wait_for_accounts(sandbox, api)
+
+
+def _start_control_plane(sandbox: Sandbox, found: Mapping[str, Path]) -> Api:
+    with step("control plane"):
+        api = controlplane.start(sandbox, found)
+        if sandbox.platform == model.OPENSHIFT:
+            openshift.create_objects(sandbox, api)
+        if sandbox.platform == model.MANAGED:
+            providers.create_objects(sandbox, api)
+            providers.start_scheduler(sandbox)
+    return api
+
+
+def _start_kubelets(sandbox: Sandbox, api: Api, starting: Sequence[Node], kubelet: Path) -> None:
+    with step(f"{len(starting)} node(s) Ready, schedulers running"):
+        if sandbox.bootstrap in starting:
+            openshift.write_bootstrap(sandbox)
+        for node in starting:
+            nodes.start_kubelet(sandbox, node, kubelet)
+        for node in starting:
+            wait_ready(sandbox, api, node)
 
 
 def _bootstrap(sandbox: Sandbox) -> tuple[Node, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from cluster import images, model, operator, releases
+from cluster import images, lifecycle, model, operator, releases
 from cluster.api import ApiError
 from cluster.console import run
 from cluster.observe import OPERATOR_NAMESPACE, until
@@ -154,8 +154,10 @@ CLUSTERS = [
 def assigned(request: pytest.FixtureRequest) -> Iterator[Assigned]:
     way, like = request.param
     kubernetes = NEWEST if way == "policy" else None
-    options = {"platform": model.MANAGED, "like": like, "kubernetes": kubernetes}
-    with up(NAME_OF_ASSIGNED, 0, 3, with_operator=False, **options) as sandbox:
+    kind = lifecycle.ClusterKind(model.MANAGED, like)
+    with up(
+        NAME_OF_ASSIGNED, 0, 3, with_operator=False, kind=kind, kubernetes=kubernetes
+    ) as sandbox:
         operator.load_image(sandbox)
         cluster = Assigned(sandbox)
         cluster.way = way

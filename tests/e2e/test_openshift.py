@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cluster import agnhost, model, nodes, openshift, pki
+from cluster import agnhost, lifecycle, model, nodes, openshift, pki
 from cluster.console import CommandError, run
 from cluster.observe import CLUSTEROPERATOR, SCHEDULER, delete_pod, until
 from kube_scheduler_operator.base.platform import OPENSHIFT
@@ -35,7 +35,9 @@ ON_NODE = (
 
 @pytest.fixture(scope="module")
 def openshift_cluster() -> Iterator[Cluster]:
-    with up(NAME_OF_OPENSHIFT, 1, 0, with_operator=True, platform=model.OPENSHIFT) as sandbox:
+    with up(
+        NAME_OF_OPENSHIFT, 1, 0, with_operator=True, kind=lifecycle.ClusterKind(model.OPENSHIFT)
+    ) as sandbox:
         yield Cluster(sandbox)
 
 

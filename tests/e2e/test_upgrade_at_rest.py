@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -32,6 +32,7 @@ from cluster import (
     teardown,
 )
 from cluster.api import Api, ApiError
+from cluster.lifecycle import ClusterKind
 from cluster.model import Sandbox
 from cluster.observe import KUBESCHEDULER, until
 from kube_scheduler_operator.base import names
@@ -99,26 +100,26 @@ class Layout:
         overlays: folders of deploy/.
         control_planes: number of control-plane nodes that are seen.
         workers: number of workers.
-        options: of the sandbox.
+        kind: the kind of cluster.
         assigns: whether API servers reach the webhook: those that kubeadm starts need kube-proxy.
     """
 
     overlays: tuple[str, ...]
     control_planes: int
     workers: int
-    options: dict[str, Any] = field(default_factory=dict)
+    kind: ClusterKind
     assigns: bool = True
 
     @property
     def platform(self) -> str:
-        return str(self.options.get("platform", model.KUBEADM))
+        return self.kind.platform
 
 
 LAYOUTS = {
-    "kubeadm": Layout(("kubeadm",), 3, 0, {"real_kubeadm": True}, assigns=False),
-    "managed": Layout(("managed-webhook",), 0, 3, {"platform": model.MANAGED, "like": "eks"}),
+    "kubeadm": Layout(("kubeadm",), 3, 0, ClusterKind(kubeadm=True), assigns=False),
+    "managed": Layout(("managed-webhook",), 0, 3, ClusterKind(model.MANAGED, "eks")),
     "openshift": Layout(
-        ("openshift", "assignment/openshift-webhook"), 1, 1, {"platform": model.OPENSHIFT}
+        ("openshift", "assignment/openshift-webhook"), 1, 1, ClusterKind(model.OPENSHIFT)
     ),
 }
 
@@ -365,13 +366,13 @@ def upgraded(
 @contextmanager
 def _sandbox(layout: Layout) -> Iterator[Sandbox]:
     plan = (NAME_TO_UPGRADE, layout.control_planes, layout.workers)
-    if not layout.options.get("real_kubeadm"):
-        with up(*plan, with_operator=False, **layout.options) as sandbox:
+    if not layout.kind.kubeadm:
+        with up(*plan, with_operator=False, kind=layout.kind) as sandbox:
             yield sandbox
         return
     retire_all()
     try:  # the API server of kubeadm has no audit log
-        yield lifecycle.up(*plan, with_operator=False, **layout.options)
+        yield lifecycle.up(*plan, with_operator=False, kind=layout.kind)
     finally:
         teardown.down(NAME_TO_UPGRADE)
 
@@ -389,7 +390,7 @@ def test_an_upgrade_and_the_way_back_change_nothing_that_runs(
             until(cluster.settled, 240, lambda: f"not settled: {cluster.state()}")
             time.sleep(CALM)
         print(f"{image}: {len(load.schedulers)} Pods")
-        if not cluster.layout.options.get("real_kubeadm"):
+        if not cluster.layout.kind.kubeadm:
             print(f"writes: {json.dumps(writes(cluster.sandbox, since), indent=1)}")
         if cluster.layout.assigns:
             assert set(load.schedulers) == {PACKED}, "every new Pod is assigned"

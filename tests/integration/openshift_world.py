@@ -101,7 +101,9 @@ class World:
 def control_plane(name: str) -> Iterator[Sandbox]:
     """A control plane with OpenShift's kinds and the objects that no operator creates."""
     teardown.down(name)
-    sandbox = lifecycle.up(name, 0, 0, with_operator=False, platform=model.OPENSHIFT)
+    sandbox = lifecycle.up(
+        name, 0, 0, with_operator=False, kind=lifecycle.ClusterKind(model.OPENSHIFT)
+    )
     try:
         kubectl = [str(sandbox.state / "bin/kubectl"), f"--kubeconfig={sandbox.kubeconfig}"]
         run(*kubectl, "apply", "--server-side", "-k", REPOSITORY / "crds")

@@ -129,7 +129,7 @@ class Clusters:
         operator_image.build()
         sandbox = lifecycle.up(
             NAME_OF_KUBEADM, nodes, 0, with_operator=with_operator, kubernetes=version,
-            real_kubeadm=True,
+            kind=lifecycle.ClusterKind(kubeadm=True),
         )  # fmt: skip
         self._cluster = KubeadmCluster(sandbox)
         if with_operator:
