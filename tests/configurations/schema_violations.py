@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Wrap = tuple[str | int, ...]
@@ -44,6 +44,18 @@ def _nodes(
 def _wrong_values(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     types = node.get("type", [])
     types = [types] if isinstance(types, str) else types
+    yield from _wrong_types(types)
+    if "const" in node or ("enum" in node and types):
+        yield "is another word", "Nope"
+    if "pattern" in node:
+        yield "is not a duration", "15 parsecs"
+    if "minimum" in node:
+        yield "is too small", node["minimum"] - 1
+    if "maximum" in node:
+        yield "is too large", node["maximum"] + 1
+
+
+def _wrong_types(types: Sequence[str]) -> Iterator[tuple[str, Any]]:
     if "object" in types:
         yield "is a text", "x"
         yield "has an unknown field", {"noSuchField": 1}
@@ -57,14 +69,6 @@ def _wrong_values(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield "is a boolean", True
     if "null" not in types and types:
         yield "is null", None
-    if "const" in node or ("enum" in node and types):
-        yield "is another word", "Nope"
-    if "pattern" in node:
-        yield "is not a duration", "15 parsecs"
-    if "minimum" in node:
-        yield "is too small", node["minimum"] - 1
-    if "maximum" in node:
-        yield "is too large", node["maximum"] + 1
 
 
 def _nested(path: Wrap, value: Any, entry: Mapping[str, Any]) -> dict[str, Any]:

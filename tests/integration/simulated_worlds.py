@@ -183,38 +183,19 @@ def _node(chance: random.Random, name: str) -> Object:
 
 def _pod(chance: random.Random, name: str, *, running: bool = False) -> Object:
     app = chance.choice(_APPS)
+    # The order of the draws decides which worlds a seed makes.
     spec: Object = {
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "containers": [_container(chance, app, 0)],
     }
-    if chance.random() < 0.3:
-        spec["containers"].append(_container(chance, app, 1))
-    if chance.random() < 0.15:
-        spec["initContainers"] = [{**_container(chance, app, 2), "name": "init"}]
-        if chance.random() < 0.5:
-            spec["initContainers"][0]["restartPolicy"] = "Always"
-    if chance.random() < 0.1:
-        spec["resources"] = {"requests": {"cpu": "4"}}
-        for container in (*spec["containers"], *spec.get("initContainers", ())):
-            container["resources"]["requests"].pop("cpu", None)
-    if chance.random() < (0.15 if running else 0.25):
-        port: Object = {"containerPort": 80, "hostPort": chance.choice((8080, 8443))}
-        if chance.random() < 0.3:
-            port["protocol"] = "UDP"
-        spec["containers"][0]["ports"] = [port]
+    _draw_containers(chance, spec, app)
+    _draw_host_port(chance, spec, often=0.15 if running else 0.25)
     if chance.random() < 0.3:
         spec["priorityClassName"] = chance.choice(sorted(PRIORITIES))
     if chance.random() < 0.35:
         spec["tolerations"] = [_toleration(chance, taint) for taint in _TAINTS]
-    affinity: Object = {}
-    if not running:
-        if chance.random() < 0.25:
-            spec["nodeSelector"] = {"disk": chance.choice(("ssd", "hdd", "tape"))}
-        if chance.random() < 0.3:
-            affinity["nodeAffinity"] = _node_affinity(chance)
-        if chance.random() < 0.05:
-            spec["schedulingGates"] = [{"name": "example.com/gate"}]
+    affinity = {} if running else _draw_node_choice(chance, spec)
     for kind, often in (("podAffinity", 0.2), ("podAntiAffinity", 0.3)):
         if chance.random() < often:
             affinity[kind] = _pod_affinity(chance)
@@ -230,6 +211,40 @@ def _pod(chance: random.Random, name: str, *, running: bool = False) -> Object:
         },
         "spec": spec,
     }
+
+
+def _draw_containers(chance: random.Random, spec: Object, app: str) -> None:
+    """Draw further containers, and resources of the pod instead of its containers."""
+    if chance.random() < 0.3:
+        spec["containers"].append(_container(chance, app, 1))
+    if chance.random() < 0.15:
+        spec["initContainers"] = [{**_container(chance, app, 2), "name": "init"}]
+        if chance.random() < 0.5:
+            spec["initContainers"][0]["restartPolicy"] = "Always"
+    if chance.random() < 0.1:
+        spec["resources"] = {"requests": {"cpu": "4"}}
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
+            container["resources"]["requests"].pop("cpu", None)
+
+
+def _draw_host_port(chance: random.Random, spec: Object, *, often: float) -> None:
+    if chance.random() < often:
+        port: Object = {"containerPort": 80, "hostPort": chance.choice((8080, 8443))}
+        if chance.random() < 0.3:
+            port["protocol"] = "UDP"
+        spec["containers"][0]["ports"] = [port]
+
+
+def _draw_node_choice(chance: random.Random, spec: Object) -> Object:
+    """Draw how a pod chooses nodes, and a gate; the affinity."""
+    affinity: Object = {}
+    if chance.random() < 0.25:
+        spec["nodeSelector"] = {"disk": chance.choice(("ssd", "hdd", "tape"))}
+    if chance.random() < 0.3:
+        affinity["nodeAffinity"] = _node_affinity(chance)
+    if chance.random() < 0.05:
+        spec["schedulingGates"] = [{"name": "example.com/gate"}]
+    return affinity
 
 
 def _container(chance: random.Random, app: str, number: int) -> Object:

@@ -81,26 +81,14 @@ class Invariants:
 
     # --- after every committed write ------------------------------------------------------------
     def changed(self, change: Change) -> None:
-        resource = change.ref.resource
-        if resource == CONFIG_MAPS:
-            if change.kind == "DELETED" or change.actor != ACTOR:
-                self.vanished[change.ref.name] = self.world.clock.now
-            self._note_revisions()
-        if resource == KUBE_SCHEDULERS:
-            states = [(obj or {}).get("spec", {}) for obj in (change.old, change.new)]
-            if any(spec.get("managementState") == "Removed" for spec in states):
-                self.removed_until = self.world.clock.now
+        self._note(change)
         if change.actor != ACTOR:
             return
         self._writes_in_moderation(change)
         self._touches_only_its_own(change)
-        if resource == CONFIG_MAPS and change.kind != "DELETED":
-            self._numbers_have_no_gaps(change)
-            self._is_ready_only_when_complete(change)
-            self._content_never_changes(change)
-            self._only_bad_revisions_fail(change)
-        if resource == CONFIG_MAPS and change.kind == "DELETED":
-            self._only_unused_revisions_are_pruned(change)
+        resource = change.ref.resource
+        if resource == CONFIG_MAPS:
+            self._config_map_changed(change)
         labels = change.new["metadata"].get("labels") or {}
         if (
             labels.get("app") == names.INSTALLER
@@ -116,6 +104,26 @@ class Invariants:
             self._advertises_only_complete_revisions(old, new)
             self._current_means_healthy(old, new)
             self._nodes_move_one_after_the_other(old, new)
+
+    def _note(self, change: Change) -> None:
+        """Note what later checks need, also of writes of other clients."""
+        if change.ref.resource == CONFIG_MAPS:
+            if change.kind == "DELETED" or change.actor != ACTOR:
+                self.vanished[change.ref.name] = self.world.clock.now
+            self._note_revisions()
+        if change.ref.resource == KUBE_SCHEDULERS:
+            states = [(obj or {}).get("spec", {}) for obj in (change.old, change.new)]
+            if any(spec.get("managementState") == "Removed" for spec in states):
+                self.removed_until = self.world.clock.now
+
+    def _config_map_changed(self, change: Change) -> None:
+        if change.kind == "DELETED":
+            self._only_unused_revisions_are_pruned(change)
+            return
+        self._numbers_have_no_gaps(change)
+        self._is_ready_only_when_complete(change)
+        self._content_never_changes(change)
+        self._only_bad_revisions_fail(change)
 
     def _note_revisions(self) -> None:
         for revision in self.world.revisions:

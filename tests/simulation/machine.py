@@ -586,44 +586,15 @@ class Machine:
         """What the kubelet does with an installer pod, from image pull to result."""
         arguments = _flags(pod)
         revision, retry = int(arguments["revision"]), int(arguments["retry"])
-        namespace = self._platform.target_namespace
-        while True:
-            config = self._server.find(CONFIG_MAPS, f"{names.CONFIG}-{revision}", namespace)
-            template = self._server.find(CONFIG_MAPS, f"{names.POD}-{revision}", namespace)
-            if config is not None and template is not None:
-                break
-            self._set_pod(pod, "Pending", message=f"configmap of revision {revision} not found")
-            yield 2.0
+        config, template = yield from self._mounted(pod, revision)
         behavior = self._behavior_of(config, template)
         yield behavior.pending_for
         if behavior.evictions > self.evicted.get(revision, 0):
             self.evicted[revision] = self.evicted.get(revision, 0) + 1
             self._set_pod(pod, "Failed", reason="Evicted", message="The node was low on resource")
             return
-        patience = self.clock.now + behavior.pull_error_for
-        while self.clock.now < patience:
-            for reason in ("ErrImagePull", "ImagePullBackOff"):
-                waiting = {"state": {"waiting": {"reason": reason, "message": "no such image"}}}
-                self._set_pod(pod, "Pending", waiting)
-                yield 5.0
-        restarts, last = 0, dict[str, Any]()
-        while True:
-            running = {"state": {"running": {"startedAt": self.stamp()}}}
-            preflight = {**running, "lastState": last, "restartCount": restarts}
-            self._set_pod(pod, "Running", preflight, running)
-            yield behavior.preflight_for
-            if not behavior.refused:
-                break
-            last = self._terminated(1, behavior.refused)
-            back_off = {"reason": "CrashLoopBackOff", "message": "back-off"}
-            restarts += 1
-            preflight = {
-                "state": {"waiting": back_off},
-                "lastState": last,
-                "restartCount": restarts,
-            }
-            self._set_pod(pod, "Running", preflight, running)
-            yield min(10.0 * 2 ** (restarts - 1), 300.0)
+        yield from self._pull(pod, behavior)
+        running = yield from self._preflight(pod, behavior)
         # The installer goes on at once. The API learns of the check's end a moment later, and an
         # operator that knows of no swap may take the pod away meanwhile.
         passed = {"state": self._terminated(0, "")}
@@ -659,6 +630,47 @@ class Machine:
         result = yield from Swap(self, target, retry, patience, follows=follows).run()
         installed = {"state": self._terminated(0, result.serialise())}
         self._set_pod(pod, "Succeeded", passed, installed)
+
+    def _mounted(self, pod: Object, revision: int) -> Generator[float, None, tuple[Object, Object]]:
+        """Wait for the ConfigMaps of a revision: its configuration and its static Pod."""
+        namespace = self._platform.target_namespace
+        while True:
+            config = self._server.find(CONFIG_MAPS, f"{names.CONFIG}-{revision}", namespace)
+            template = self._server.find(CONFIG_MAPS, f"{names.POD}-{revision}", namespace)
+            if config is not None and template is not None:
+                return config, template
+            self._set_pod(pod, "Pending", message=f"configmap of revision {revision} not found")
+            yield 2.0
+
+    def _pull(self, pod: Object, behavior: Behavior) -> Step:
+        """Pull the image of an installer pod."""
+        patience = self.clock.now + behavior.pull_error_for
+        while self.clock.now < patience:
+            for reason in ("ErrImagePull", "ImagePullBackOff"):
+                waiting = {"state": {"waiting": {"reason": reason, "message": "no such image"}}}
+                self._set_pod(pod, "Pending", waiting)
+                yield 5.0
+
+    def _preflight(self, pod: Object, behavior: Behavior) -> Generator[float, None, Object]:
+        """Run the check of an installer pod until it passes; the state of its installer."""
+        restarts, last = 0, dict[str, Any]()
+        while True:
+            running = {"state": {"running": {"startedAt": self.stamp()}}}
+            preflight = {**running, "lastState": last, "restartCount": restarts}
+            self._set_pod(pod, "Running", preflight, running)
+            yield behavior.preflight_for
+            if not behavior.refused:
+                return running
+            last = self._terminated(1, behavior.refused)
+            back_off = {"reason": "CrashLoopBackOff", "message": "back-off"}
+            restarts += 1
+            preflight = {
+                "state": {"waiting": back_off},
+                "lastState": last,
+                "restartCount": restarts,
+            }
+            self._set_pod(pod, "Running", preflight, running)
+            yield min(10.0 * 2 ** (restarts - 1), 300.0)
 
     def _superseded(self, revision: int, retry: int, reason: str) -> str:
         """The termination message of an installer that changed nothing."""

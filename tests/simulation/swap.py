@@ -56,11 +56,7 @@ class Swap:
         overtaken = self._overtaken()
         if overtaken:
             return self._result(InstallerOutcome.OVERTAKEN, overtaken)
-        from_kubeadm = False
-        if machine.manifest is not None and machine.manifest.revision == 0:
-            before, machine.adopted = machine.last_good, machine.manifest
-            from_kubeadm = before is not None and before.image != machine.manifest.image
-            machine.last_good = before or machine.adopted
+        from_kubeadm = self._adopt()
         known = machine.outcomes.get(target.revision)
         if known is not None and known.failed and retry <= known.retry:
             return replace(known, read=machine.since_boot())
@@ -73,30 +69,42 @@ class Swap:
         machine.journal = journal
         machine.swapping = True
         try:
-            if not journal.rolling_back:
-                journal.reason = yield from self._activate(target, journal, restart=repaired)
-                if not journal.reason:
-                    machine.last_good, machine.edited_file = target, ""
-                    machine.proven.add(target.revision)
-                    return self._finish(self._result(InstallerOutcome.INSTALLED))
-                journal.rolling_back, journal.placed_at = True, None
-            good = self._fallback(journal)
-            if good is None or good.revision == target.revision:
-                if machine.manifest is None:
-                    machine.place(target)
-                reason = f"{journal.reason}; no other manifest to roll back to"
-                return self._finish(self._result(InstallerOutcome.UNHEALTHY, reason))
-            reason = yield from self._activate(good, journal)
-            outcome = InstallerOutcome.UNHEALTHY if reason else InstallerOutcome.ROLLED_BACK
-            result = replace(
-                self._result(outcome, journal.reason), last_good_revision=good.revision
-            )
-            return self._finish(result)
+            return (yield from self._swap(journal, restart=repaired))
         finally:
             if machine.up:
                 machine.swapping = False
                 if machine.manifest is None:
                     machine.place(self._fallback(journal) or target)
+
+    def _adopt(self) -> bool:
+        """Keep a manifest that is not the operator's; whether it has another image."""
+        machine = self._machine
+        if machine.manifest is None or machine.manifest.revision != 0:
+            return False
+        before, machine.adopted = machine.last_good, machine.manifest
+        machine.last_good = before or machine.adopted
+        return before is not None and before.image != machine.manifest.image
+
+    def _swap(self, journal: Journal, *, restart: bool) -> Generator[float, None, Result]:
+        """Go to the target, or back if the journal has the reason; the result."""
+        machine, target = self._machine, self._target
+        if not journal.rolling_back:
+            journal.reason = yield from self._activate(target, journal, restart=restart)
+            if not journal.reason:
+                machine.last_good, machine.edited_file = target, ""
+                machine.proven.add(target.revision)
+                return self._finish(self._result(InstallerOutcome.INSTALLED))
+            journal.rolling_back, journal.placed_at = True, None
+        good = self._fallback(journal)
+        if good is None or good.revision == target.revision:
+            if machine.manifest is None:
+                machine.place(target)
+            reason = f"{journal.reason}; no other manifest to roll back to"
+            return self._finish(self._result(InstallerOutcome.UNHEALTHY, reason))
+        reason = yield from self._activate(good, journal)
+        outcome = InstallerOutcome.UNHEALTHY if reason else InstallerOutcome.ROLLED_BACK
+        result = replace(self._result(outcome, journal.reason), last_good_revision=good.revision)
+        return self._finish(result)
 
     def _overtaken(self) -> str:
         """Why nothing may be replaced now."""

@@ -129,7 +129,7 @@ def _plugin_field(key: str, value: Any, here: Place) -> str:
 
 
 def _as_flag(key: str, value: Any, minor: int) -> str:
-    """The flag that sets the value; empty: there is none."""
+    """The flag that sets the value; empty: no flag does."""
     flag = _kebab(key)
     flag = _FLAGS.get(flag, flag)
     if flag in flag_names(minor) and not isinstance(value, list):

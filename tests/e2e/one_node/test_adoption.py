@@ -190,44 +190,55 @@ def mirror(cluster: Cluster) -> dict[str, Any]:
 
 def lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """What the mirror Pod before the operator had, and the operator's has not."""
-    found = []
+    then, now = before["spec"]["containers"][0], after["spec"]["containers"][0]
+    return [
+        *_lost_metadata(before["metadata"], after["metadata"]),
+        *_lost_settings(before["spec"], after["spec"]),
+        *_lost_of_container(then, now),
+        *_lost_probes(then, now),
+    ]
+
+
+def _lost_metadata(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     for group in ("annotations", "labels"):
-        theirs, ours = (pod["metadata"].get(group, {}) for pod in (before, after))
+        theirs, ours = before.get(group, {}), after.get(group, {})
         for key, value in theirs.items():
             if not key.startswith("kubernetes.io/config.") and ours.get(key) != value:
-                found.append(f"{group}.{key}")
-    old, new = before["spec"], after["spec"]
+                yield f"{group}.{key}"
+
+
+def _lost_settings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     compared = ["priorityClassName", "priority", "hostAliases", "dnsPolicy", "securityContext"]
     if old.get("terminationGracePeriodSeconds") != 30:  # the default is not kept
         compared.append("terminationGracePeriodSeconds")
-    for key in compared:
-        if old.get(key) != new.get(key):
-            found.append(key)
-    then, now = old["containers"][0], new["containers"][0]
+    return [key for key in compared if old.get(key) != new.get(key)]
+
+
+def _lost_of_container(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
     if then.get("env", []) != now.get("env", []):
-        found.append("env")
+        yield "env"
     if then["resources"] != {"requests": {"cpu": "100m"}} and then["resources"] != now["resources"]:
-        found.append("resources")
+        yield "resources"
     added = then.get("securityContext", {}).get("capabilities", {}).get("add")
     if added and now["securityContext"]["capabilities"].get("add") != added:
-        found.append("capabilities")
+        yield "capabilities"
     mounts = {(m["mountPath"], m.get("readOnly", False)) for m in now["volumeMounts"]}
-    found += [
-        f"mount {m['mountPath']}"
-        for m in then["volumeMounts"]
-        if (m["mountPath"], m.get("readOnly", False)) not in mounts
-    ]
+    for mount in then["volumeMounts"]:
+        if (mount["mountPath"], mount.get("readOnly", False)) not in mounts:
+            yield f"mount {mount['mountPath']}"
+
+
+def _lost_probes(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
     seconds = [
         c["startupProbe"]["failureThreshold"] * c["startupProbe"]["periodSeconds"]
         for c in (then, now)
     ]
     if seconds[0] != seconds[1]:
-        found.append(f"startupProbe: {seconds}")
+        yield f"startupProbe: {seconds}"
     for probe in ("livenessProbe", "readinessProbe"):
         for key in ("failureThreshold", "periodSeconds", "timeoutSeconds"):
             if then[probe][key] != now[probe][key]:
-                found.append(f"{probe}.{key}")
-    return found
+                yield f"{probe}.{key}"
 
 
 def is_kept(

@@ -48,23 +48,9 @@ def build(directory: Path) -> list[Object]:
     overlay = yaml.safe_load((directory / "kustomization.yaml").read_text())
     if unknown := set(overlay) - _USED:
         raise ValueError(f"{directory}: {sorted(unknown)}")
-    objects: list[Object] = []
-    for resource in overlay["resources"]:
-        path = directory / resource
-        if path.is_dir():
-            objects += build(path)
-        else:
-            objects += [obj for obj in yaml.safe_load_all(path.read_text()) if obj]
+    objects = [obj for resource in overlay["resources"] for obj in _resource(directory / resource)]
     for patch in overlay.get("patches", ()):
-        operations = yaml.safe_load((directory / patch["path"]).read_text())
-        matching = [obj for obj in objects if _matches(obj, patch["target"])]
-        if not matching:
-            raise ValueError(f"{directory}: {patch} is for nothing")
-        for obj in matching:
-            if isinstance(operations, list):
-                _patch(obj, operations)
-            else:
-                _annotate(obj, operations)
+        _apply(directory, patch, objects)
     if "namespace" in overlay:
         _move(objects, overlay["namespace"])
     for labels in overlay.get("labels", ()):
@@ -74,6 +60,25 @@ def build(directory: Path) -> list[Object]:
     for replacement in overlay.get("replacements", ()):
         _follow_image(objects, replacement)
     return objects
+
+
+def _resource(path: Path) -> list[Object]:
+    """The objects of a file or of another overlay."""
+    if path.is_dir():
+        return build(path)
+    return [obj for obj in yaml.safe_load_all(path.read_text()) if obj]
+
+
+def _apply(directory: Path, patch: Object, objects: list[Object]) -> None:
+    operations = yaml.safe_load((directory / patch["path"]).read_text())
+    matching = [obj for obj in objects if _matches(obj, patch["target"])]
+    if not matching:
+        raise ValueError(f"{directory}: {patch} is for nothing")
+    for obj in matching:
+        if isinstance(operations, list):
+            _patch(obj, operations)
+        else:
+            _annotate(obj, operations)
 
 
 def _matches(obj: Object, target: Object) -> bool:

@@ -74,6 +74,17 @@ class Seen:
     body: Any
 
 
+def _place(resource: Resource, path: str) -> tuple[str | None, list[str]] | None:
+    """(namespace, the parts of a path that follow a resource); None: it is of another one."""
+    base, _, plural = resource.path().rpartition("/")
+    if not path.startswith(base + "/"):
+        return None
+    namespace, rest = None, path.removeprefix(base + "/").split("/")
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    return (namespace, rest[1:]) if rest[0] == plural else None
+
+
 @dataclass
 class FakeApi:
     """Enough of an API server for one client: versions, watches with history, selectors, faults."""
@@ -266,16 +277,8 @@ class FakeApi:
         if (found := self._discovery(request.path)) is not None:
             return web.json_response(found)
         for resource in self.served:
-            prefix = resource.path()
-            base, _, plural = prefix.rpartition("/")
-            rest = request.path.removeprefix(base + "/").split("/")
-            if not request.path.startswith(base + "/"):
-                continue
-            namespace = None
-            if rest[0] == "namespaces" and len(rest) > 2:
-                namespace, rest = rest[1], rest[2:]
-            if rest[0] == plural:
-                return await self._serve(request, resource, namespace, rest[1:])
+            if (place := _place(resource, request.path)) is not None:
+                return await self._serve(request, resource, *place)
         return status_answer(404, "NotFound", "the server could not find the requested resource")
 
     def _discovery(self, path: str) -> Any:
@@ -331,13 +334,17 @@ class FakeApi:
             )
         if request.method == "GET":
             return web.json_response(obj)
-        if request.method == "DELETE":
+        return self._change(request.method, resource, obj, body)
+
+    def _change(self, method: str, resource: Resource, obj: Object, body: Any) -> web.Response:
+        """Delete, replace or patch an object."""
+        if method == "DELETE":
             wanted = (body or {}).get("preconditions", {})
             if wanted.get("uid") not in (None, obj["metadata"]["uid"]):
                 return status_answer(409, "Conflict")
             self.store(resource, obj, "DELETED")
             return web.json_response({"kind": "Status", "status": "Success"})
-        if request.method == "PUT":
+        if method == "PUT":
             if body["metadata"].get("resourceVersion") not in (
                 None,
                 obj["metadata"]["resourceVersion"],

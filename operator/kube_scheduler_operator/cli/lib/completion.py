@@ -20,7 +20,7 @@ from .pod_reference import KIND_WORDS, workload_kind
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
-    from ...kube.client import ApiClient, Patience
+    from ...kube.client import ApiClient
 
     Source = Callable[[ApiClient, Platform, str, str], Awaitable[list[str]]]
 
@@ -209,7 +209,7 @@ def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[s
     from ...base.backoff import NO_RETRIES
     from ...base.platform import PLATFORMS
     from ...engine.detect_platform import decide_platform
-    from ...kube.client import ApiClient
+    from ...kube.client import ApiClient, Patience
     from ...kube.errors import KubeError
     from .connection import credentials_of
     from .errors import CommandError
