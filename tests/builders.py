@@ -64,30 +64,13 @@ def pod(
     *,
     node: str = "",
     namespace: str = "default",
-    scheduler: str = "",
-    phase: str = "",
-    bound: float | datetime | None = None,
-    requests: Mapping[str, str] | None = None,
-    limits: Mapping[str, str] | None = None,
-    containers: Sequence[Mapping[str, Any]] | None = None,
-    image: str = "",
     labels: Mapping[str, str] | None = None,
-    owner: str = "",
-    status: Mapping[str, Any] | None = None,
+    containers: Sequence[Mapping[str, Any]] | None = None,
     metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Object:
-    """A Pod with one container.
-
-    Args:
-        bound: when it was bound, a time or seconds since 1970.
-        owner: the kind of its controller.
-    """
-    resources = {
-        **({"requests": dict(requests)} if requests is not None else {}),
-        **({"limits": dict(limits)} if limits else {}),
-    }
-    container = {"name": "main", **({"image": image} if image else {}), "resources": resources}
+    """A Pod with one container."""
     made: Object = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -100,15 +83,27 @@ def pod(
         },
         "spec": {
             **({"nodeName": node} if node else {}),
-            **({"schedulerName": scheduler} if scheduler else {}),
-            "containers": list(containers) if containers is not None else [container],
+            "containers": [container()] if containers is None else list(containers),
             **spec,
         },
     }
-    if owner:
-        controller = {"kind": owner, "name": "owner", "controller": True}
-        made["metadata"]["ownerReferences"] = [controller]
-    found: Object = {**({"phase": phase} if phase else {}), **(status or {})}
+    return {**made, "status": dict(status)} if status else made
+
+
+def container(
+    requests: Mapping[str, str] | None = None, limits: Mapping[str, str] | None = None
+) -> Object:
+    """The container of a Pod."""
+    resources = {
+        **({"requests": dict(requests)} if requests is not None else {}),
+        **({"limits": dict(limits)} if limits else {}),
+    }
+    return {"name": "main", "resources": resources}
+
+
+def pod_status(phase: str = "", bound: float | datetime | None = None) -> Object:
+    """The status of a Pod; `bound` is when it was bound, a time or seconds since 1970."""
+    found: Object = {"phase": phase} if phase else {}
     if bound is not None:
         moment = bound if isinstance(bound, datetime) else datetime.fromtimestamp(bound, UTC)
         scheduled = {
@@ -116,8 +111,13 @@ def pod(
             "status": "True",
             "lastTransitionTime": rfc3339(moment),
         }
-        found["conditions"] = [*found.get("conditions", ()), scheduled]
-    return {**made, "status": found} if found else made
+        found["conditions"] = [scheduled]
+    return found
+
+
+def controlled_by(kind: str) -> Object:
+    """The metadata of an object that a controller of this kind made."""
+    return {"ownerReferences": [{"kind": kind, "name": "owner", "controller": True}]}
 
 
 def node(
@@ -152,7 +152,6 @@ def operand_pod(
     image: str = OPERAND_IMAGE,
     args: Sequence[str] = (),
     annotations: Mapping[str, str] | None = None,
-    created: str = rfc3339(CREATED),
     **container_status: Any,
 ) -> Object:
     """The mirror pod of a node's kube-scheduler.
@@ -169,7 +168,7 @@ def operand_pod(
             "name": f"kube-scheduler-{node}",
             "labels": {names.REVISION_LABEL: str(revision)} if revision else {},
             "annotations": dict(annotations or {}),
-            "creationTimestamp": created,
+            "creationTimestamp": rfc3339(CREATED),
         },
         "spec": {"nodeName": node, "containers": [container]},
         "status": {

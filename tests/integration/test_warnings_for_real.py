@@ -51,7 +51,7 @@ SAFETY: dict[str, dict[str, Any]] = {
     "TaintToleration": {
         "node": {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
     },
-    "NodeAffinity": {"pod": {"selector": {"no-node": "has-this"}}},
+    "NodeAffinity": {"pod": {"nodeSelector": {"no-node": "has-this"}}},
 }
 """Filter -> the node and the pod that only it keeps apart; `also`: it, and another one."""
 
@@ -135,28 +135,26 @@ def make_pod(
     scheduler_name: str,
     cpu: str = "1m",
     port: int = 0,
-    selector: dict[str, str] | None = None,
-    node: str = "",
     image: str = "none",
     app: str = "",
+    **spec: Any,
 ) -> None:
+    """Create a Pod with one container; `spec` has further fields of its spec."""
     container: dict[str, Any] = {
         "name": "c", "image": image, "resources": {"requests": {"cpu": cpu}},
     }  # fmt: skip
     if port:
         container["ports"] = [{"containerPort": port, "hostPort": port}]
-    spec: dict[str, Any] = {
+    body: dict[str, Any] = {
         "schedulerName": scheduler_name,
         "containers": [container],
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 0,
-        "nodeSelector": selector or {},
+        **spec,
     }
-    if node:
-        spec["nodeName"] = node
     labels = {"app": app} if app else {}
-    api.request("POST", PODS, {"metadata": {"name": name, "labels": labels}, "spec": spec})
+    api.request("POST", PODS, {"metadata": {"name": name, "labels": labels}, "spec": body})
 
 
 def outcome(api: ApiServer, name: str) -> tuple[str, str]:
@@ -208,7 +206,7 @@ def test_without_a_safety_filter_pods_are_bound_to_wrong_nodes(
     case = SAFETY[name]
     nodes("bad", **case.get("node", {}).get("spec", {}))
     if case.get("before"):
-        make_pod(api_server, "first", "no-scheduler", node="bad", **case["pod"])
+        make_pod(api_server, "first", "no-scheduler", nodeName="bad", **case["pod"])
     asked = case.get("pod", {})
     make_pod(api_server, "careful", SOUND, **asked)
     make_pod(api_server, "careless", f"without-{name}".lower(), **asked)

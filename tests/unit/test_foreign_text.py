@@ -64,7 +64,7 @@ def expect_line(text: str, limit: int = limits.MESSAGE_LENGTH) -> None:
 
 @each_text
 def test_a_pod_of_an_unknown_scheduler_is_reported_without_its_controls(text: str) -> None:
-    pod = builders.pod("p", namespace="n", scheduler=text, phase="Pending")
+    pod = builders.pod("p", namespace="n", status={"phase": "Pending"}, schedulerName=text)
     pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     pods = unknown_scheduler_names.not_attempted([pod])
     assert [each.scheduler for each in pods] == [text]  # raw, because it is compared

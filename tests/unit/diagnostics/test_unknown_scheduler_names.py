@@ -27,8 +27,9 @@ from ..secondary.world import BEGIN, NAME, NAMESPACE, World, stamp
 
 def pod(name: str = "p", scheduler: str = "unknown", **fields: Any) -> dict[str, Any]:
     metadata = {"creationTimestamp": stamp(BEGIN), **fields.pop("metadata", {})}
-    defaults = {"namespace": "n", "scheduler": scheduler, "phase": "Pending", "metadata": metadata}
-    return builders.pod(name, **{**defaults, **fields})
+    status = {"phase": "Pending", **fields.pop("status", {})}
+    made = {"namespace": "n", "schedulerName": scheduler, "metadata": metadata, "status": status}
+    return builders.pod(name, **{**made, **fields})
 
 
 def pending(scheduler: str, name: str = "p", age: float = 60.0) -> PendingPod:

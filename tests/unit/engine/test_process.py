@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,38 +57,46 @@ def test_readyz_reports_that_no_reconcile_succeeds(
     assert operator._reconcile_problem() == problem
 
 
+@dataclass(frozen=True)
+class Start:
+    """A process that starts, or has started `age` seconds ago."""
+
+    age: float = 1.0
+    synced: bool = True
+    assigning: bool = True
+    port: int = 0
+    configuration: Any = None
+    way: AssignmentWay | None = None
+
+
+WEBHOOK, LATE = AssignmentWay.WEBHOOK, STARTING + 1
+
+
 @pytest.mark.parametrize(
-    ("age", "synced", "assigning", "port", "configuration", "way", "problem"),
+    ("start", "problem"),
     [
-        pytest.param(1.0, False, True, 0, None, None, "waiting for the first lists", id="start"),
-        pytest.param(1.0, True, False, 0, None, None, None, id="nothing-is-assigned"),
-        pytest.param(1.0, True, True, 0, None, None, "looking for what applies", id="unknown"),
-        pytest.param(1.0, True, True, 0, {}, None, "it does not listen yet", id="untrusted"),
-        pytest.param(1.0, True, True, 0, {}, "WEBHOOK", "it does not listen yet", id="starts"),
-        pytest.param(1.0, True, True, 9, {}, "WEBHOOK", None, id="listens"),
-        pytest.param(1.0, True, True, 0, None, "POLICY", None, id="policy"),
-        pytest.param(1.0, True, True, 0, None, "UNREADABLE", None, id="forbidden"),
-        pytest.param(STARTING + 1, True, True, 0, {}, "WEBHOOK", None, id="not-a-start"),
-        pytest.param(STARTING + 1, False, True, 0, None, None, None, id="api-is-away"),
+        pytest.param(Start(synced=False), "waiting for the first lists", id="start"),
+        pytest.param(Start(assigning=False), None, id="nothing-is-assigned"),
+        pytest.param(Start(), "looking for what applies", id="unknown"),
+        pytest.param(Start(configuration={}), "it does not listen yet", id="untrusted"),
+        pytest.param(Start(configuration={}, way=WEBHOOK), "it does not listen yet", id="starts"),
+        pytest.param(Start(port=9, configuration={}, way=WEBHOOK), None, id="listens"),
+        pytest.param(Start(way=AssignmentWay.POLICY), None, id="policy"),
+        pytest.param(Start(way=AssignmentWay.UNREADABLE), None, id="forbidden"),
+        pytest.param(Start(LATE, configuration={}, way=WEBHOOK), None, id="not-a-start"),
+        pytest.param(Start(LATE, synced=False), None, id="api-is-away"),
     ],
 )
 def test_readyz_of_a_process_that_starts_waits_until_it_assigns_pods(
-    monkeypatch: pytest.MonkeyPatch,
-    age: float,
-    synced: bool,
-    assigning: bool,
-    port: int,
-    configuration: Any,
-    way: str | None,
-    problem: str | None,
+    monkeypatch: pytest.MonkeyPatch, start: Start, problem: str | None
 ) -> None:
     operator = object.__new__(Operator)
-    monkeypatch.setattr(Operator, "_synced", property(lambda _: synced))
-    monkeypatch.setattr(Operator, "_assigning", lambda _: assigning)
-    applied = AssignmentWay[way] if way else None
-    known: Any = SimpleNamespace(way=applied, configuration=configuration)
-    listener: Any = SimpleNamespace(port=port)
-    operator._began, operator._ways, operator._webhook = time.monotonic() - age, known, listener
+    monkeypatch.setattr(Operator, "_synced", property(lambda _: start.synced))
+    monkeypatch.setattr(Operator, "_assigning", lambda _: start.assigning)
+    known: Any = SimpleNamespace(way=start.way, configuration=start.configuration)
+    listener: Any = SimpleNamespace(port=start.port)
+    operator._began, operator._ways = time.monotonic() - start.age, known
+    operator._webhook = listener
     found = operator._webhook_problem()
     assert found == problem if problem is None else (found or "").startswith(problem)
 

@@ -112,21 +112,17 @@ class FakeApi:
         status: int,
         *,
         path: str = "",
-        watch: bool | None = None,
         method: str | None = None,
         times: int | None = 1,
         reason: str = "",
         message: str = "injected",
         headers: dict[str, str] | None = None,
     ) -> Fault:
-        """Answer with a Status of `status`."""
+        """Answer with a Status of `status`; method "WATCH" is a GET that watches."""
 
         def matches(request: web.Request) -> bool:
-            return (
-                path in request.path
-                and (watch is None or watch == ("watch" in request.query))
-                and method in (None, request.method)
-            )
+            methods = {request.method, "WATCH"} if "watch" in request.query else {request.method}
+            return path in request.path and (method is None or method in methods)
 
         def answer(_: web.Request) -> web.StreamResponse:
             return status_answer(status, reason or f"Injected{status}", message, headers=headers)

@@ -49,10 +49,24 @@ def node(
 
 
 def pod(
-    name: str = "p", cpu: str | None = None, memory: str | None = None, on: str = "", **fields: Any
+    name: str = "p",
+    cpu: str | None = None,
+    memory: str | None = None,
+    on: str = "",
+    *,
+    limits: Mapping[str, str] | None = None,
+    owner: str = "",
+    bound: float | None = None,
+    **fields: Any,
 ) -> dict[str, Any]:
+    """A Pod; `owner` is the kind of its controller, `bound` when it was bound."""
     requests = {k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}
-    return builders.pod(name, node=on, requests=requests, **fields)
+    made = {
+        "containers": [builders.container(requests, limits)],
+        "metadata": builders.controlled_by(owner) if owner else None,
+        "status": builders.pod_status(bound=bound),
+    }
+    return builders.pod(name, node=on, **{**made, **fields})
 
 
 class Play:

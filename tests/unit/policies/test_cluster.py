@@ -74,7 +74,7 @@ def test_finished_pods_use_no_resources() -> None:
     cluster.set_pod(pod("p", cpu="1", on="a"))
     cluster.set_pod(pod("q", cpu="1", on="a"))
     assert (cpu[0], pods[0]) == (2000.0, 2.0)
-    cluster.set_pod(pod("p", cpu="1", on="a", phase="Succeeded"))
+    cluster.set_pod(pod("p", cpu="1", on="a", status={"phase": "Succeeded"}))
     assert (cpu[0], pods[0]) == (1000.0, 1.0)
     assert [each.name for each in cluster.pods_on(0)] == ["q"]
 

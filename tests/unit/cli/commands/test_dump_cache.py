@@ -114,7 +114,11 @@ def pod(
 ) -> Any:
     uid_of_pod = {"uid": uid}
     return builders.pod(
-        f"p-{uid}", node=node, phase=phase, scheduler=scheduler, metadata=uid_of_pod
+        f"p-{uid}",
+        node=node,
+        metadata=uid_of_pod,
+        status={"phase": phase},
+        schedulerName=scheduler,
     )
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
+from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.base.times import ALWAYS, rfc3339
+from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.controlplane.node_pods import installer_pod_name
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.history import Revision
@@ -76,6 +76,8 @@ PREFLIGHT = installer_status("Running", RUNNING, RUNNING)
 REFUSED = installer_status("Running", terminated(1, "no such plugin"), RUNNING)
 SWAPPING = installer_status("Running", terminated(0), RUNNING)
 STAGED = installer_status("Running", terminated(0), RUNNING, started=True)
+HELD_BY_NONE = {"spec": {"holderIdentity": ""}}
+HELD_BY_A = {"spec": {"holderIdentity": "a_uid"}}
 EVICTED = {"phase": "Failed", "message": "bla bla OOM bla bla"}
 
 
@@ -133,18 +135,14 @@ def step(
     installers: list[dict[str, Any]] | None = None,
     revisions: list[Revision] | None = None,
     not_ready: tuple[str, ...] = (),
-    holder: str = "",
-    nodes: Mapping[str, Any] | None = None,
-    answered_since: datetime | None = ALWAYS,
-    recovered_at: datetime | None = None,
     disks: Disks | None = None,
-    guards: list[dict[str, Any]] | None = None,
-    platform: Platform = KUBEADM,
+    **observed: Any,
 ) -> RolloutResult:
     """One rollout step of a cluster whose nodes have these statuses.
 
     Args:
         disks: what is known of disks besides the results of installers.
+        observed: further fields of the snapshot.
     """
     history = tuple(revisions or [revision(1, names.OUTCOME_INSTALLED), revision(2)])
     chosen = next((r for r in history if r.number == desired), None)
@@ -159,17 +157,12 @@ def step(
     }
     snapshot = Snapshot(
         now=NOW,
-        platform=platform,
         settings=Settings(),
         kubescheduler=kubescheduler({"nodeStatuses": raw}),
         config_maps={r.status["metadata"]["name"]: r.status for r in history},
-        nodes=found if nodes is None else nodes,
         operand_pods=dict(pods or {}),
-        installer_pods={pod["metadata"]["name"]: pod for pod in installers or []},
-        guard_pods={pod["metadata"]["name"]: pod for pod in guards or []},
-        operand_lease={"spec": {"holderIdentity": holder}},
-        answered_since=answered_since,
-        recovered_at=recovered_at,
+        installer_pods=by_name(*(installers or ())),
+        **{"platform": KUBEADM, "nodes": found, "operand_lease": HELD_BY_NONE, **observed},
     )
     latest = max(r.number for r in history)
     observation = observe(snapshot)
@@ -277,13 +270,13 @@ ABC = [node_status("a", 1), node_status("b", 1), node_status("c", 1)]
         ),
         pytest.param(
             ABC,
-            {"pods": ready("a", "b", "c"), "holder": "a_uid"},
+            {"pods": ready("a", "b", "c"), "operand_lease": HELD_BY_A},
             {"b": 2},
             id="added: the leader is not the first",
         ),
         pytest.param(
             [node_status("a", 1)],
-            {"pods": ready("a"), "holder": "a_uid"},
+            {"pods": ready("a"), "operand_lease": HELD_BY_A},
             {"a": 2},
             id="added: the leader, if it is the only one",
         ),
@@ -1169,8 +1162,12 @@ def test_an_installer_that_ended_later_overrides_the_report_of_an_edit() -> None
         rfc3339(NOW - timedelta(seconds=30)),
     )
     done = installer("a", 2, ended(InstallerOutcome.INSTALLED, "a", 2))
-    assert targets(at_2(guards=[guard("a", report)], installers=[done])) == {}
-    assert targets(at_2(guards=[guard("a", report)])) == {"a": 2}
+    assert targets(at_2(guard_pods=by_name(guard("a", report)), installers=[done])) == {}
+    assert targets(at_2(guard_pods=by_name(guard("a", report)))) == {"a": 2}
+
+
+def by_name(*pods: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {pod["metadata"]["name"]: pod for pod in pods}
 
 
 def guard(node: str, state: dict[str, Any], uid: str = "uid-cluster") -> dict[str, Any]:
@@ -1188,8 +1185,8 @@ def guard(node: str, state: dict[str, Any], uid: str = "uid-cluster") -> dict[st
 
 def test_the_report_of_a_guard_of_another_owner_does_not_count() -> None:
     report = terminated(3, DiskReport(revision=2, edits=(MANIFEST,), edit="e").serialise(), BEFORE)
-    assert targets(at_2(guards=[guard("a", report, uid="another")])) == {}
-    assert targets(at_2(guards=[guard("a", report)])) == {"a": 2}
+    assert targets(at_2(guard_pods=by_name(guard("a", report, uid="another")))) == {}
+    assert targets(at_2(guard_pods=by_name(guard("a", report)))) == {"a": 2}
 
 
 @pytest.mark.parametrize("label", [1, 3, 99])

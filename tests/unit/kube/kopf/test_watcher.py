@@ -203,7 +203,7 @@ async def test_http_410_on_the_watch_lists_again(five: Any) -> None:
     async with watching(five) as cluster:
         await five.until_watched(CONFIG_MAPS)
         await cluster.until(lambda: cluster.marks)
-        five.fail(410, path="configmaps", watch=True)
+        five.fail(410, path="configmaps", method="WATCH")
         await five.end_watches(CONFIG_MAPS)
         five.remove(CONFIG_MAPS, "a", "ops")
         five.lose_history()

@@ -45,14 +45,15 @@ def pod(
     cpu: str = "100m",
     memory: str = "1Gi",
     uid: Any = None,
-    **fields: Any,
+    phase: str = "Running",
+    bound: Any = None,
 ) -> Any:
     return builders.pod(
         name,
         node=node,
-        requests={"cpu": cpu, "memory": memory},
+        containers=[builders.container({"cpu": cpu, "memory": memory})],
         metadata={"uid": uid} if uid else None,
-        **{"phase": "Running", **fields},
+        status=builders.pod_status(phase, bound),
     )
 
 

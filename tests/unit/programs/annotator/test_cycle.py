@@ -19,7 +19,7 @@ from kube_scheduler_operator.programs.annotator.annotation import KEYS
 from kube_scheduler_operator.programs.annotator.bindings import PodBindings
 from kube_scheduler_operator.programs.annotator.reported_state import groups, take_state
 
-from ....builders import pod
+from ....builders import container, pod, pod_status
 
 CYCLE = 60.0
 
@@ -341,6 +341,12 @@ def test_families_not_listed_are_not_removed(play: Any) -> None:
     play(test)
 
 
+def running(name: str) -> dict[str, Any]:
+    """A running Pod on the first node."""
+    status = pod_status("Running")
+    return pod(name, node="n000", containers=[container({"cpu": "1"})], status=status)
+
+
 def test_hot_values_are_written_early_and_decay(play: Any) -> None:
     async def test(world: Any) -> None:
         bindings = world.annotator.bindings = PodBindings(Rules(), world.now)
@@ -348,14 +354,14 @@ def test_hot_values_are_written_early_and_decay(play: Any) -> None:
         fill(world, 1)
         await asyncio.sleep(5 * CYCLE)
         for number in range(4):
-            bindings.set(pod(f"p{number}", node="n000", phase="Running", requests={"cpu": "1"}))
+            bindings.set(running(f"p{number}"))
         await asyncio.sleep(11)
         assert world.nodes.annotations("n000")["node_hot_value"].startswith("2,")
         await asyncio.sleep(2 * CYCLE + 1)
         assert world.nodes.annotations("n000")["node_hot_value"].startswith("0,")
         written = len(world.nodes.patches)
         for number in range(4, 300):
-            bindings.set(pod(f"p{number}", node="n000", phase="Running", requests={"cpu": "1"}))
+            bindings.set(running(f"p{number}"))
             await asyncio.sleep(0.1)
         assert len(world.nodes.patches) - written <= 4
 
@@ -368,7 +374,7 @@ def test_requested_resources_are_written(play: Any) -> None:
         fill(world, 1)
         await asyncio.sleep(CYCLE)
         assert world.nodes.annotations("n000")["requested-cpu"] == "0"
-        bindings.set(pod("one", node="n000", phase="Running", requests={"cpu": "1"}))
+        bindings.set(running("one"))
         await asyncio.sleep(CYCLE + 1)
         assert world.nodes.annotations("n000")["requested-cpu"] == "1000"
         assert world.annotator.counters.patches["requested"] == 1
