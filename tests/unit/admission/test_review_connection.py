@@ -173,7 +173,7 @@ async def test_what_no_api_server_sends_is_refused_unread_and_ends_the_connectio
     assert played.decided == []
 
 
-async def test_separators_in_the_strings_of_a_pod_are_no_values(played: Played) -> None:
+async def test_separators_in_the_strings_of_a_pod_are_not_counted(played: Played) -> None:
     """A template of a workflow engine is one value, in a variable of each container."""
     template = json.dumps({"args": ["{{,}}"] * 9000})
     container = {"name": "c", "image": "i", "env": [{"name": "T", "value": template}]}

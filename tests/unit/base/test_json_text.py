@@ -137,7 +137,7 @@ def test_separators_in_strings_do_not_count(text: str, *, encoded: bool) -> None
 
 
 def test_strings_without_values_count_at_some_number() -> None:
-    """Such a document is no JSON, but is searched for strings before that is known."""
+    """Such a document is not JSON, but is searched for strings before that is known."""
     assert count_values('""' * 22, 10) == 10
     assert count_values('""' * 19, 10) == 0
     assert count_values('[",,,", "[', 10) == 2, "the beginning of a document"
