@@ -52,7 +52,7 @@ _NOT_NEEDED: Final = (
     f"(?!(?<=[{_SYMBOL}\ufe0f]\u200d)[{_SYMBOL}])"  # an emoji of several
     f"(?!(?<=[{_LETTER}][\u200c\u200d])[{_LETTER}])"
 )
-"""After a character: it does not belong to what is seen. Names of Kubernetes have no such neighbours."""
+"""After a character: it does not belong to what is seen. Names of Kubernetes have none of these."""
 
 _HIDDEN: Final = re.compile(f"[{_CHARACTERS}]{_NOT_NEEDED}")
 _HIDDEN_IN_LINES: Final = re.compile(f"(?!\n)[{_CHARACTERS}]{_NOT_NEEDED}")
