@@ -14,7 +14,7 @@ import random
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
@@ -98,6 +98,30 @@ class Writes:
 
 WRITES: Final = Writes()
 DRY_RUN: Final = Writes(dry_run=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One HTTP request, which may be sent several times.
+
+    Attributes:
+        method: the HTTP method.
+        request: what it asks for, for errors.
+        params: of the query.
+        data: the body.
+        headers: without those of the credentials.
+    """
+
+    method: str
+    request: ApiRequest
+    params: Mapping[str, str] | None = None
+    data: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes something."""
+        return self.method != "GET"
 
 
 class ApiClient:
@@ -294,7 +318,7 @@ class ApiClient:
         Raises:
             TooLargeError: `take` did.
         """
-        return await self._retry("GET", request, params, None, {"Accept": accept}, take)
+        return await self._retry(_Call("GET", request, params, headers={"Accept": accept}), take)
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -314,8 +338,8 @@ class ApiClient:
             ApiError: the server refused the request, or the connection broke, also while reading.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
-        headers = {"Accept": accept}
-        async with self._send("GET", request, params, None, headers, timeout) as response:
+        call = _Call("GET", request, params, headers={"Accept": accept})
+        async with self._send(call, timeout) as response:
             yield response
 
     async def get_path(
@@ -346,27 +370,19 @@ class ApiClient:
     ) -> Object:
         data = None if body is None else _encode(request, body)
         headers = {} if data is None else {"Content-Type": content_type}
-        take = partial(_take_object, limit)
+        call = _Call(method, request, params, data, headers)
         try:
-            return await self._retry(method, request, params, data, headers, take)
+            return await self._retry(call, partial(_take_object, limit))
         except TooLargeError as error:
             raise TooLarge(request, error.excess) from error
 
-    async def _retry(
-        self,
-        method: str,
-        request: ApiRequest,
-        params: Mapping[str, str] | None,
-        data: bytes | None,
-        headers: dict[str, str],
-        take: Take[T],
-    ) -> T:
+    async def _retry(self, call: _Call, take: Take[T]) -> T:
         delays = iter(self._backoff.delays)
         reloaded = False
         while True:
             try:
-                async with self._send(method, request, params, data, headers, None) as response:
-                    return await take(request, response)
+                async with self._send(call, None) as response:
+                    return await take(call.request, response)
             except Unauthorized:
                 if reloaded:
                     raise
@@ -381,38 +397,29 @@ class ApiClient:
             except Unavailable as error:
                 delay = next(delays, None)
                 # The server may have performed the write: the caller must check.
-                if delay is None or (method != "GET" and error.delivered):
+                if delay is None or (call.writes and error.delivered):
                     raise
             await asyncio.sleep(delay * random.uniform(1.0, 1.25))  # noqa: S311 - jitter
 
     @contextlib.asynccontextmanager
     async def _send(
-        self,
-        method: str,
-        request: ApiRequest,
-        params: Mapping[str, str] | None,
-        data: bytes | None,
-        headers: dict[str, str],
-        limits: aiohttp.ClientTimeout | None,
+        self, call: _Call, limits: aiohttp.ClientTimeout | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """One successful attempt with unread body; `limits` None: the session's timeout."""
         if self._session is None:
             raise RuntimeError("use ApiClient as an async context manager")
-        access = await self.credentials.access()
-        if access.authorization:
-            headers = {**headers, "Authorization": access.authorization}
-        sent: Any = (*headers.items(), *access.impersonation) if access.impersonation else headers
+        request, access = call.request, await self.credentials.access()
         more: dict[str, Any] = {} if limits is None else {"timeout": limits}
-        if method != "GET" and not self._may_write():
+        if call.writes and not self._may_write():
             raise NotLeadingError(f"{request} was not sent: this process does not lead any more")
         code, started = NO_ANSWER, time.perf_counter()
         try:
             async with self._session.request(
-                method,
+                call.method,
                 access.server + request.path,
-                params=params,
-                data=data,
-                headers=sent,
+                params=call.params,
+                data=call.data,
+                headers=_sent_headers(call, access),
                 ssl=self._tls_of(access),
                 server_hostname=access.tls_server_name,
                 proxy=access.proxy,
@@ -436,7 +443,7 @@ class ApiClient:
         finally:
             if self._observer and limits is None:  # the duration of a watch has no meaning
                 self._observer(
-                    method=method,
+                    method=call.method,
                     host=access.host,
                     code=code,
                     seconds=time.perf_counter() - started,
@@ -453,6 +460,14 @@ class ApiClient:
 def _request_to(verb: str, ref: ObjectRef, subresource: str | None = None) -> ApiRequest:
     path = ref.resource.path(ref.namespace, ref.name, subresource)
     return ApiRequest(verb, path, ref.resource, ref.namespace, ref.name, subresource)
+
+
+def _sent_headers(call: _Call, access: Access) -> Any:
+    """The headers of a request, with those of its credentials; some of these come several times."""
+    headers = dict(call.headers)
+    if access.authorization:
+        headers["Authorization"] = access.authorization
+    return (*headers.items(), *access.impersonation) if access.impersonation else headers
 
 
 def _encode(request: ApiRequest, body: Body | Sequence[Body]) -> bytes:
