@@ -144,10 +144,7 @@ class _Situation:
     @property
     def installable(self) -> Revision | None:
         """The revision that nodes may be moved to: the latest, or else the last good one."""
-        newest = self.newest
-        if newest is None or not self.whole:
-            return None
-        return self.last_installed if newest.bad or newest.withdrawn else newest
+        return _installable(self.snapshot, self.ready, self.running) if self.whole else None
 
     @property
     def last_installed(self) -> Revision | None:
@@ -314,6 +311,15 @@ def _running(snapshot: Snapshot, known: int) -> dict[str, int]:
         )
         found[node] = current if rolled_back or not shown else shown
     return found
+
+
+def _installable(
+    snapshot: Snapshot, ready: tuple[Revision, ...], running: Mapping[str, int]
+) -> Revision | None:
+    """The revision that nodes may be moved to: the latest, or else the last good one."""
+    if not ready[-1].bad and not ready[-1].withdrawn:
+        return ready[-1]
+    return _last_installed(snapshot, ready, running)
 
 
 def _last_installed(
