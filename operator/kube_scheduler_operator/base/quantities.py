@@ -33,7 +33,11 @@ PODS: Final = "pods"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 
 
-@lru_cache(maxsize=4096)
+_LONGEST_CACHED: Final = 64
+"""Characters of a quantity that is cached; the API server writes none that is longer, and a request
+from elsewhere may have a megabyte."""
+
+
 def quantity(text: str, *, milli: bool = False) -> float:
     """A quantity in its base unit, or in thousandths of it; rounded up to an integer, as in Go.
 
@@ -44,6 +48,10 @@ def quantity(text: str, *, milli: bool = False) -> float:
     Raises:
         ValueError: the text is not a quantity.
     """
+    return (_cached if len(text) <= _LONGEST_CACHED else _quantity)(text, milli=milli)
+
+
+def _quantity(text: str, *, milli: bool) -> float:
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
         raise ValueError(f'"{text}" is not a quantity such as 250m, 1.5 or 512Mi')
@@ -57,6 +65,9 @@ def quantity(text: str, *, milli: bool = False) -> float:
     if milli:
         number *= 1000
     return float(math.ceil(max(min(number, _LARGEST), -_LARGEST)))
+
+
+_cached: Final = lru_cache(maxsize=4096)(_quantity)
 
 
 def amounts(resources: Any) -> dict[str, float]:

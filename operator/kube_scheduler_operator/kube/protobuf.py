@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from ..base.bounded_cache import BoundedCache
 from ..base.times import rfc3339
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
@@ -247,20 +248,14 @@ def _map(at: int, name: str, entry: Message, valued: Callable[[Any], str]) -> Fi
 
 
 def _cached(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    known: dict[bytes, Any] = {}
-    room = _CACHE_BYTES
+    cache: BoundedCache[bytes, Any] = BoundedCache(_CACHE_ENTRIES, _CACHE_BYTES)
+    get = cache.get
 
     def cached(data: bytes) -> Any:
-        nonlocal room
-        value = known.get(data)
+        value = get(data)
         if value is None:
             value = read(data)
-            if len(known) >= _CACHE_ENTRIES or len(data) > room:
-                known.clear()
-                room = _CACHE_BYTES
-            if len(data) <= room:
-                known[data] = value
-                room -= len(data)
+            cache.keep(data, value, len(data))
         return value
 
     return cached

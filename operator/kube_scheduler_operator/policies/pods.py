@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from ..base.bounded_cache import BoundedCache
 from ..base.quantities import amounts
 
 Amounts = Mapping[str, float]
 """Resource name to amount: CPU in millicores, all others in base units."""
 
-_CACHE_SIZE: Final = 4096
-"""Size of the caches of requests and labels, which are cleared when full."""
+_CACHE_ENTRIES, _CACHE_CHARACTERS = 4096, 2 * 1024 * 1024
+"""Size of the caches of requests and of labels; a full cache is emptied."""
+
+_LARGEST_CACHED: Final = 4096
+"""Characters of requests or labels that Pods share; one Pod may have a megabyte of each."""
+
+_PER_LABEL: Final = 16
+"""Characters that a label counts besides its own: its objects need memory, too."""
 
 FINISHED: Final = ("Succeeded", "Failed")
 
@@ -32,16 +39,15 @@ class Demand:
     __slots__ = ("containers", "limits", "overhead", "requests")
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
-        containers, sidecars, inits = _containers(spec)
-        running = containers + sidecars
+        containers = [_part(container) for container in _objects(spec.get("containers"))]
+        inits = _InitContainers(_objects(spec.get("initContainers")))
+        running = containers + inits.sidecars
         self.containers = tuple(running)
         self.overhead: Amounts = amounts(spec.get("overhead"))
         pod = _mapping(spec.get("resources"))
         requests, limits = _total(running), _total_limits(running)
-        for before, init in inits:
-            # Sidecars that started earlier run concurrently.
-            _raise_to(requests, _total([*before, init]))
-            _raise_to(limits, _total_limits([*before, init]))
+        _raise_to(requests, inits.requests)
+        _raise_to(limits, inits.limits)
         requests |= amounts(pod.get("requests"))
         limits |= amounts(pod.get("limits"))
         for name, amount in self.overhead.items():
@@ -65,19 +71,61 @@ class Demand:
 Part = tuple[Amounts, Amounts]
 
 
-def _containers(
-    spec: Mapping[str, Any],
-) -> tuple[list[Part], list[Part], list[tuple[list[Part], Part]]]:
-    """(containers, sidecars, init containers with the sidecars before each)."""
-    containers = [_part(container) for container in _objects(spec.get("containers"))]
-    sidecars: list[Part] = []
-    inits: list[tuple[list[Part], Part]] = []
-    for container in _objects(spec.get("initContainers")):
-        if container.get("restartPolicy") == "Always":
-            sidecars.append(_part(container))
-        else:
-            inits.append((list(sidecars), _part(container)))
-    return containers, sidecars, inits
+class _InitContainers:
+    """What init containers need, each with the sidecars that started before it.
+
+    The time is linear in the resources of all: a Pod may have thousands of sidecars and, after
+    them, as many init containers.
+
+    Attributes:
+        sidecars: the resources of the sidecars.
+        requests: the largest requests while an init container runs.
+        limits: likewise for limits, of the resources that all limit which run then.
+    """
+
+    __slots__ = ("_added", "_before", "_limited", "limits", "requests", "sidecars")
+
+    def __init__(self, containers: Iterable[Mapping[str, Any]]) -> None:
+        self.sidecars: list[Part] = []
+        self.requests: dict[str, float] = {}
+        self.limits: dict[str, float] = {}
+        self._before: dict[str, float] = {}  # the requests of the sidecars so far
+        self._added: set[str] = set()  # of these, what no init container ran beside alone
+        self._limited: dict[str, float] = {}  # the limits of the sidecars so far
+        for container in containers:
+            if container.get("restartPolicy") == "Always":
+                self._start(_part(container))
+            else:
+                self._run(_part(container))
+
+    def _start(self, sidecar: Part) -> None:
+        requests, limits = sidecar
+        for name, amount in requests.items():
+            self._before[name] = self._before.get(name, 0.0) + amount
+        self._added.update(requests)
+        self._limited = (
+            {
+                name: amount + limits[name]
+                for name, amount in self._limited.items()
+                if name in limits
+            }
+            if self.sidecars
+            else dict(limits)
+        )
+        self.sidecars.append(sidecar)
+
+    def _run(self, init: Part) -> None:
+        requests, limits = init
+        before = self._before
+        _raise_to(self.requests, {name: before[name] for name in self._added - requests.keys()})
+        _raise_to(
+            self.requests, {name: before.get(name, 0.0) + requests[name] for name in requests}
+        )
+        self._added.intersection_update(requests)
+        if self.sidecars:
+            known = self._limited
+            limits = {name: known[name] + limits[name] for name in limits if name in known}
+        _raise_to(self.limits, limits)
 
 
 def _part(container: Mapping[str, Any]) -> Part:
@@ -156,8 +204,12 @@ class Pod:
         return self.uid or f"{self.namespace}/{self.name}"
 
 
-_demands: dict[str, Demand] = {}
-_labels: dict[tuple[Any, ...], Mapping[str, str]] = {}
+_demands: BoundedCache[str, Demand] = BoundedCache(
+    _CACHE_ENTRIES, _CACHE_CHARACTERS, _LARGEST_CACHED
+)
+_labels: BoundedCache[tuple[Any, ...], Mapping[str, str]] = BoundedCache(
+    _CACHE_ENTRIES, _CACHE_CHARACTERS, _LARGEST_CACHED
+)
 
 
 def read_pod(obj: Mapping[str, Any]) -> Pod:
@@ -195,9 +247,8 @@ def _shared_demand(spec: Mapping[str, Any]) -> Demand:
     )
     demand = _demands.get(key)
     if demand is None:
-        if len(_demands) >= _CACHE_SIZE:
-            _demands.clear()
-        demand = _demands[key] = Demand(spec)
+        demand = Demand(spec)
+        _demands.keep(key, demand, len(key))
     return demand
 
 
@@ -210,9 +261,9 @@ def _shared_labels(labels: Mapping[str, Any]) -> Mapping[str, str]:
     except TypeError:  # values that are not strings
         return {str(name): str(value) for name, value in labels.items()}
     if shared is None:
-        if len(_labels) >= _CACHE_SIZE:
-            _labels.clear()
-        shared = _labels[key] = {str(name): str(value) for name, value in labels.items()}
+        shared = {str(name): str(value) for name, value in labels.items()}
+        size = sum(len(name) + len(value) + _PER_LABEL for name, value in shared.items())
+        _labels.keep(key, shared, size)
     return shared
 
 

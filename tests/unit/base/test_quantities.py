@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kube_scheduler_operator.base import quantities
 from kube_scheduler_operator.base.quantities import amounts, quantity
 
 
@@ -44,3 +45,9 @@ def test_resource_lists_have_millicores_and_base_units() -> None:
     resources = {"cpu": 2, "memory": "1Ki", "nvidia.com/gpu": "3", "bad": "much", "none": None}
     assert amounts(resources) == {"cpu": 2000.0, "memory": 1024.0, "nvidia.com/gpu": 3.0}
     assert amounts(None) == amounts([]) == {}
+
+
+def test_a_long_quantity_is_not_cached() -> None:
+    before = quantities._cached.cache_info().currsize
+    assert quantity("0" * 1000 + "1") == 1.0
+    assert quantities._cached.cache_info().currsize == before
