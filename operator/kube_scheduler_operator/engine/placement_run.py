@@ -169,7 +169,8 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
             "extenders": list(after.extenders),
         }
         key = secrets.token_urlsafe(32)
-        plan = _plan(question, world, key, platform, settings)
+        # The API server limits neither the number of Pods nor of their containers.
+        plan = await asyncio.to_thread(_plan, question, world, key, platform, settings)
         body = await asyncio.to_thread(request, edit_effect, world, before, arguments)
         del world  # tens of megabytes, while the simulation takes its time
         job = SimulationJob(api, plan, poll=_POLL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -29,7 +30,7 @@ from kube_scheduler_operator.model.placements import (
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.edit_effect import EditEffect
 from kube_scheduler_operator.simulate.identity import make_identity
-from kube_scheduler_operator.simulate.job import LABELS
+from kube_scheduler_operator.simulate.job import LABELS, choose_node
 from kube_scheduler_operator.simulate.process import SimulationError
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions
 from kube_scheduler_operator.simulate.typed_json import to_json
@@ -306,6 +307,22 @@ async def test_without_a_node_that_has_room_no_job_is_created(
     with pytest.raises(SimulationError, match="no node is Ready and has 110m of CPU"):
         await simulated(api)
     assert writes(api) == []
+
+
+async def test_the_node_is_chosen_beside_the_reconciles(
+    api: FakeApi, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time depends on Pods of others."""
+    threads: list[threading.Thread] = []
+
+    def chosen(*arguments: Any) -> str | None:
+        threads.append(threading.current_thread())
+        return choose_node(*arguments)
+
+    monkeypatch.setattr(placement_run, "choose_node", chosen)
+    assert (await simulated(api)).effect == LOST
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_a_repetition_without_a_change_has_no_job(api: FakeApi, kubelet: Kubelet) -> None:
