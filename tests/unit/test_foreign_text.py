@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from kube_scheduler_operator.base import klog, limits
@@ -322,7 +324,33 @@ def test_yaml_loses_nothing(text: str) -> None:
 
 
 def test_yaml_of_visible_texts_is_as_before() -> None:
-    value = {"a": "日本語", "b": BlockText("x: 1\ny: 2\n"), "c": "y", "d": "first\nsecond"}
-    assert yaml_text([value]) == (
-        "a: 日本語\nb: |\n  x: 1\n  y: 2\nc: 'y'\nd: 'first\n\n  second'\n"
-    )
+    value = {"a": "日本語", "b": BlockText("x: 1\ny: 2\n"), "c": "y", "d": "first second"}
+    assert yaml_text([value]) == ("a: 日本語\nb: |\n  x: 1\n  y: 2\nc: 'y'\nd: first second\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x\nPROBLEM  Degraded (Forged)",
+        "\nPROBLEM  Degraded (Forged)\n",
+        f"{'x' * 90} PROBLEM  Degraded (Forged)",
+        f"{'x' * 90}\n{'y ' * 90} PROBLEM  Degraded (Forged)",
+        f"{'x' * 90}: PROBLEM  Degraded (Forged)",
+    ],
+)
+def test_a_text_in_yaml_forges_no_line(text: str) -> None:
+    import yaml
+
+    value = [{"schedulerName": text, text: [text]}]
+    shown = yaml_text(value)
+    assert not [line for line in shown.splitlines() if line.lstrip(" \\'\"?:-").startswith("PROB")]
+    assert yaml.safe_load(shown) == value[0]
+
+
+@given(st.text("ab :-#'\"\\\n{}[],&*!|>%@`", max_size=200))
+def test_a_text_in_yaml_is_one_line(text: str) -> None:
+    import yaml
+
+    shown = yaml_text([{"a": text}])
+    assert shown.count("\n") == 1
+    assert yaml.safe_load(shown) == {"a": text}

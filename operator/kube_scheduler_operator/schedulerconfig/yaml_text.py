@@ -9,6 +9,8 @@ from typing import Any, Final
 from ..base.foreign_text import is_visible, json_text, visible
 
 _PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
+_ONE_LINE: Final = 2**31
+"""Columns of the output: PyYAML breaks longer lines at spaces, kubectl breaks none."""
 _KEYWORDS: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 
@@ -21,7 +23,8 @@ class BlockText(str):
 def yaml_text(documents: Iterable[Any]) -> str:
     """YAML that kube-scheduler and kubectl read as these values, without anchors.
 
-    What is not visible is escaped, so that nothing is lost.
+    What is not visible is escaped, so that nothing is lost. A text is one line, so that none of
+    others forges a line.
 
     PyYAML leaves strings unquoted that are booleans or numbers to them, such as `y` and `1e1`.
     """
@@ -35,10 +38,10 @@ def yaml_text(documents: Iterable[Any]) -> str:
             return True
 
     def represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        if not is_visible(text):
+        if "\n" in text or not is_visible(text):
             return dumper.represent_scalar("tag:yaml.org,2002:str", text, '"')
         read = scalar(Scalar(0, text))
-        style = None if "\n" in text or read == text else "'"
+        style = None if read == text else "'"
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
     def represent_block(dumper: yaml.SafeDumper, text: BlockText) -> yaml.ScalarNode:
@@ -48,7 +51,9 @@ def yaml_text(documents: Iterable[Any]) -> str:
     Dumper.add_representer(str, represent)
     Dumper.add_representer(BlockText, represent_block)
     # PyYAML escapes in double quotes what is not printable to it, and other texts are visible.
-    return visible(yaml.dump_all(documents, None, Dumper, sort_keys=False, allow_unicode=True))
+    return visible(
+        yaml.dump_all(documents, None, Dumper, sort_keys=False, allow_unicode=True, width=_ONE_LINE)
+    )
 
 
 def flow(value: Any) -> str:
