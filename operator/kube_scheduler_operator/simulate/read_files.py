@@ -38,6 +38,12 @@ _YAML_KIND: Final = re.compile(r"^kind:[ \t]*(\w+)List[ \t]*$", re.MULTILINE)
 _YAML_VERSION: Final = re.compile(r"^apiVersion:[ \t]*(\S+)[ \t]*$", re.MULTILINE)
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
 _YAML_DOCUMENT: Final = re.compile(r"^---(?:[ \t].*)?\n", re.MULTILINE)
+_DEEP: Final = re.compile(r"^[ \t?:-]{500}", re.MULTILINE)
+"""A line that may be nested too deep: of two levels of blocks, one takes a character before it."""
+_DEEPEST: Final = 1000
+"""Levels of nested values; more exceed the stack of libyaml. orjson writes 254."""
+_VALUE_BYTES: Final = 16
+"""What a value counts besides its text."""
 _ALIAS: Final = re.compile(r"(?:- |: )[&*]\w")
 """Items that refer to each other cannot be read one by one."""
 _UNUSED: Final = re.compile(
@@ -61,6 +67,65 @@ _QUANTITIES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
 
 class WorldFileError(Exception):
     """A file cannot be read as objects; the message names it and the problem."""
+
+
+class RepetitionError(ValueError):
+    """A document is larger than its text by far, or nested too deep."""
+
+
+class Repetitions:
+    """What aliases may repeat in all documents: every repetition is written out later.
+
+    Nine lines of nine aliases each are 400 million values.
+    """
+
+    MOST: Final = 64 * 2**20
+    """Bytes; 3,000 Pods that share everything repeat about as much."""
+
+    def __init__(self) -> None:
+        self.left = self.MOST
+
+    def check(self, document: str) -> None:
+        """Count what the aliases of a document repeat, without building its values.
+
+        Raises:
+            RepetitionError: all aliases repeat more than MOST, an anchor contains itself, or values
+                are nested deeper than _DEEPEST.
+            yaml.YAMLError: this is not YAML.
+        """
+        anchors: dict[str, int | None] = {}  # the bytes of its value; None: it has not ended
+        open_: list[tuple[str | None, int]] = []  # anchor and bytes of the values that are open
+        for event in yaml.parse(document, _Loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                if event.anchor is not None:
+                    anchors[event.anchor] = None
+                open_.append((event.anchor, _VALUE_BYTES))
+                if len(open_) > _DEEPEST:
+                    raise RepetitionError(f"values are nested in more than {_DEEPEST} levels")
+                continue
+            if isinstance(event, yaml.CollectionEndEvent):
+                anchor, size = open_.pop()
+            elif isinstance(event, yaml.ScalarEvent):
+                anchor, size = event.anchor, _VALUE_BYTES + len(event.value)
+            elif isinstance(event, yaml.AliasEvent):
+                anchor, size = None, self._repeated(event.anchor, anchors)
+            else:
+                continue
+            if anchor is not None:
+                anchors[anchor] = size
+            if open_:
+                open_[-1] = (open_[-1][0], open_[-1][1] + size)
+
+    def _repeated(self, anchor: str, anchors: Mapping[str, int | None]) -> int:
+        size = anchors.get(anchor, 0)
+        if size is None:
+            raise RepetitionError("an anchor contains itself; write the value out")
+        self.left -= size
+        if self.left < 0:
+            raise RepetitionError(
+                f"aliases repeat more than {self.MOST // 2**20} MiB; write the values out"
+            )
+        return size
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -203,14 +268,16 @@ def read_files(paths: list[Path]) -> Input:
     Raises:
         WorldFileError: a file cannot be read, or there is no object of a world.
     """
-    found = Input()
+    found, repetitions = Input(), Repetitions()
     for path, is_named in _files(paths):
         text = _text(path)
         try:
-            for obj in documents(text):
+            for obj in documents(text, repetitions):
                 # A must-gather has other files, too: lists, and objects without kind.
                 if is_named or (isinstance(obj, Mapping) and "kind" in obj):
                     found.take(obj, str(path))
+        except RepetitionError as error:
+            raise WorldFileError(f"{path}: {error}") from None
         except (ValueError, RecursionError, yaml.YAMLError) as error:
             if _is_cut_off(error, text):
                 raise WorldFileError(f"{path}: the file is cut off; write it again") from None
@@ -230,18 +297,24 @@ def _files(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
             yield path, True
 
 
-def documents(text: str) -> Iterator[Any]:
+def documents(text: str, repetitions: Repetitions | None = None) -> Iterator[Any]:
     """The objects in a file: its documents, and the items of Lists.
 
+    Args:
+        text: its content.
+        repetitions: counts what aliases repeat; None: in this file alone.
+
     Raises:
+        RepetitionError: see Repetitions.
         ValueError, yaml.YAMLError: this is neither JSON nor YAML.
     """
+    counted = repetitions or Repetitions()
     if text.lstrip()[:1] == "{":
         yield from _json(text)
         return
     for document in _YAML_DOCUMENT.split(text):
         if document.strip():
-            yield from _yaml(document)
+            yield from _yaml(document, counted)
 
 
 def _json(text: str) -> Iterator[Any]:
@@ -289,8 +362,11 @@ def _json_items(
     return end.end() if end else len(text)
 
 
-def _yaml(document: str) -> Iterator[Any]:
+def _yaml(document: str, repetitions: Repetitions) -> Iterator[Any]:
     document = without_unused(document)
+    # Reading the events takes as long as reading the values, and few files need it.
+    if ("&" in document and "*" in document) or _may_be_deep(document):
+        repetitions.check(document)
     head = _YAML_LIST.search(document)
     if head is None or _ALIAS.search(document):
         yield yaml.load(document, _Loader)  # noqa: S506  # a subclass of the safe loader
@@ -306,6 +382,11 @@ def _yaml(document: str) -> Iterator[Any]:
             obj["kind"] = kind[1]
             obj.setdefault("apiVersion", version[1] if version else "v1")
         yield obj
+
+
+def _may_be_deep(document: str) -> bool:
+    brackets = document.count("[") + document.count("{")
+    return brackets > _DEEPEST or _DEEP.search(document) is not None
 
 
 def without_unused(document: str) -> str:

@@ -170,7 +170,7 @@ def test_other_kinds_are_counted_and_finished_pods_left_out(tmp_path: Path) -> N
         ("x: 1", "not an object"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {}", "no metadata.name"),
         ("apiVersion: v1\nkind: Pod\nmetadata: []", "neither JSON"),
-        ("[" * 5000 + "\n", "this is neither JSON nor YAML"),
+        ("[" * 5000 + "\n", "values are nested in more than 1000 levels"),
     ],
 )
 def test_a_damaged_file_is_named(text: str, message: str, tmp_path: Path) -> None:
@@ -199,3 +199,52 @@ def test_values_that_no_world_has_are_not_parsed() -> None:
                 container.pop("env", None)
                 container.pop("args", None)
         assert before == after
+
+
+def _bomb(first: str, levels: int = 9) -> str:
+    """A Pod whose affinity has levels of nine aliases each."""
+    lines = [f"  a0: &a0 {first}"]
+    for level in range(1, levels + 1):
+        lines.append(f"  a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]")
+    return "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n" + "\n".join(lines) + "\n"
+
+
+_MERGED = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  a0: &a0 {k: v}\n" + "".join(
+    f"  a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 9)}]}}\n"
+    for level in range(1, 10)
+)
+REPEATED: dict[str, tuple[str, str]] = {
+    "aliases": (_bomb("[x]"), "aliases repeat more than 64 MiB"),
+    "a long text": (_bomb("x" * 500_000, 3), "aliases repeat more than 64 MiB"),
+    "merged maps": (_MERGED, "aliases repeat more than 64 MiB"),
+    "many documents": ("---\n".join([_bomb("x" * 300_000, 2)] * 9), "aliases repeat more"),
+    "itself": ("a: &a [*a]\n", "an anchor contains itself"),
+    "brackets": (f"a: {'[' * 1200}{']' * 1200}\n", "values are nested in more than 1000 levels"),
+    "dashes": (f"{'- ' * 1200}x\n", "values are nested in more than 1000 levels"),
+    "questions": (f"{'? ' * 1200}x\n", "values are nested in more than 1000 levels"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REPEATED.values(), ids=REPEATED)
+def test_what_is_larger_than_its_text_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "world.yaml"
+    file.write_text(text)
+    with pytest.raises(WorldFileError) as error:
+        read_files([file])
+    assert str(error.value).startswith(f"{file}: {message}")
+
+
+def test_many_files_may_not_repeat_more_than_one(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"{number}.yaml").write_text(_bomb("x" * 300_000, 2))
+    read_files([tmp_path / "0.yaml"])
+    with pytest.raises(WorldFileError, match="aliases repeat more than 64 MiB"):
+        read_files([tmp_path])
+
+
+def test_ordinary_aliases_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "world.yaml"
+    pods = [{**POD, "metadata": {**POD["metadata"], "name": f"p{at}"}} for at in range(500)]
+    file.write_text(yaml.safe_dump(_list(*pods)))
+    assert "&" in file.read_text()
+    assert len(read_files([file]).world.objects[PODS]) == 500
