@@ -18,13 +18,17 @@ from ..base.limits import FOREIGN_NAME
 from ..base.times import timestamp
 from ..kube import protobuf
 from ..model.snapshot import PendingPod
-from ..status.conditions import AS_EXPECTED, Condition
+from ..status.conditions import AS_EXPECTED, NOT_ALL_READ, Condition
 
 GRACE_PERIOD: Final = 30.0
 """Seconds within which a scheduler attempts a new pod; a pod's turn in the queue takes less."""
 
 AT_MOST: Final = 500
-"""The number of pods that are listed; a cluster with more of them has been warned already."""
+"""The number of pods without an attempt that one poll lists; the next one continues."""
+
+MOST_READ: Final = 10_000
+"""The number of pods that one poll reads for them: tenants may have any number that wait for
+something else, such as a scheduling gate."""
 
 _LONGEST: Final = 253 + 1
 """Bytes of a schedulerName. The API server limits none, and one that is longer than a name of
@@ -83,6 +87,19 @@ def field_selector(served: Iterable[str] = ()) -> str:
     return selector
 
 
+def is_not_attempted(item: Mapping[str, Any]) -> bool:
+    """Whether no scheduler has attempted a listed pod, although one should."""
+    return (
+        not item["spec"].get("nodeName")
+        and not item["spec"].get("schedulingGates")
+        and "deletionTimestamp" not in item["metadata"]
+        and not any(
+            condition.get("type") == "PodScheduled"
+            for condition in (item.get("status") or {}).get("conditions") or ()
+        )
+    )
+
+
 def not_attempted(items: Iterable[Mapping[str, Any]]) -> tuple[PendingPod, ...]:
     """The listed pods that no scheduler has attempted, reduced to what is needed later."""
     return tuple(
@@ -94,13 +111,7 @@ def not_attempted(items: Iterable[Mapping[str, Any]]) -> tuple[PendingPod, ...]:
             created=timestamp(item["metadata"].get("creationTimestamp")),
         )
         for item in items
-        if not item["spec"].get("nodeName")
-        and not item["spec"].get("schedulingGates")
-        and "deletionTimestamp" not in item["metadata"]
-        and not any(
-            condition.get("type") == "PodScheduled"
-            for condition in (item.get("status") or {}).get("conditions") or ()
-        )
+        if is_not_attempted(item)
     )
 
 
@@ -126,9 +137,18 @@ def event_message(pod: PendingPod) -> str:
     )
 
 
-def condition(pods: Iterable[PendingPod]) -> Condition:
-    """The condition; it lists names but no counts, so that it does not change with every pod."""
+def condition(pods: Iterable[PendingPod], *, unread: bool = False) -> Condition:
+    """The condition; it lists names but no counts, so that it does not change with every pod.
+
+    `unread`: some pods were not read, and what they name is not known.
+    """
     unknown = sorted({foreign(pod.scheduler, FOREIGN_NAME) for pod in pods})
+    if not unknown and unread:
+        message = (
+            "not all Pending Pods were read, because there are too many; see kubectl get pods "
+            "--all-namespaces --field-selector status.phase=Pending"
+        )
+        return Condition(names.PODS_WITHOUT_SCHEDULER, "Unknown", NOT_ALL_READ, message)
     if not unknown:
         return Condition(names.PODS_WITHOUT_SCHEDULER, "False", AS_EXPECTED)
     listed = ", ".join(f'"{name}"' for name in unknown)

@@ -19,14 +19,17 @@ from ..base.times import timestamp
 from ..kube import protobuf
 from ..model.snapshot import BindingScheduler, Snapshot
 from ..secondary.filter_differences import CONTROL_PLANE
-from ..status.conditions import AS_EXPECTED, Condition
+from ..status.conditions import AS_EXPECTED, NOT_ALL_READ, Condition
 from ..status.scheduler_lease import hosts_of, short
 
 RECENT: Final = 180.0
 """Seconds for which a binding counts; events remain for an hour, schedulers may not."""
 
 AT_MOST: Final = 500
-"""The number of events that are listed. They are not sorted by time, so they are a sample."""
+"""The number of schedulers of events that one poll lists."""
+
+MOST_READ: Final = 2000
+"""The number of events that one poll reads; the next one continues."""
 
 FIELD_SELECTOR: Final = "reason=Scheduled"
 """The bindings of the last hour."""
@@ -43,7 +46,27 @@ FIELDS: Final = protobuf.Message(
 """The fields of an Event of events.k8s.io that `binding_schedulers` reads."""
 
 SHOWN: Final = 5
-"""The number of schedulers that a message names."""
+"""The number of schedulerNames that a message has."""
+
+
+class Changes:
+    """Whether an event is the first or a later binding of its scheduler than those before.
+
+    Of a thousand events of one scheduler, a few are kept.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], datetime] = {}
+
+    def __call__(self, item: Mapping[str, Any]) -> bool:
+        """Whether to keep this event."""
+        for found in binding_schedulers([item]):
+            key = found.scheduler, found.host
+            last = self._last.get(key)
+            if last is None or found.at > last:
+                self._last[key] = found.at
+                return True
+        return False
 
 
 def binding_schedulers(items: Iterable[Mapping[str, Any]]) -> tuple[BindingScheduler, ...]:
@@ -83,21 +106,27 @@ def unmanaged(snapshot: Snapshot, served: Mapping[str, str]) -> tuple[BindingSch
     )
 
 
-def condition(found: Iterable[BindingScheduler]) -> Condition:
-    """The condition; it omits the time of bindings, so that it does not change with each one."""
-    pairs = sorted(
-        {
-            (foreign(each.scheduler, FOREIGN_NAME), foreign(each.host, FOREIGN_NAME))
-            for each in found
-        }
-    )
-    if not pairs:
+def condition(found: Iterable[BindingScheduler], *, unread: bool = False) -> Condition:
+    """The condition; it omits the time of bindings, so that it does not change with each one.
+
+    An event is a claim: every user who may create events writes in them what they like. So the
+    condition names the schedulerNames, which are those of managed schedulers, but no host.
+
+    `unread`: some events were not read.
+    """
+    claimed = sorted({foreign(each.scheduler, FOREIGN_NAME) for each in found})
+    if not claimed:
+        if unread:
+            message = "not all events of bindings were read, because there are too many"
+            return Condition(names.UNKNOWN_SCHEDULER, "Unknown", NOT_ALL_READ, message)
         return Condition(names.UNKNOWN_SCHEDULER, "False", AS_EXPECTED)
-    listed = "; ".join(f'{host} serves "{name}"' for name, host in pairs[:SHOWN])
-    more = f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else ""
+    listed = ", ".join(f'"{name}"' for name in claimed[:SHOWN])
+    more = f" and {len(claimed) - SHOWN} more" if len(claimed) > SHOWN else ""
     message = (
-        "an unmanaged scheduler also binds Pods for the schedulerName of a managed one: "
-        f"{listed}{more}; two schedulers with one name overcommit nodes, so stop it, or give its "
-        "profile another schedulerName"
+        "events report that an unmanaged scheduler also binds Pods for schedulerName "
+        f"{listed}{more}; another client may have written them: compare reportingInstance in "
+        "kubectl get events.v1.events.k8s.io --all-namespaces --field-selector reason=Scheduled "
+        "-o yaml with your schedulers; two schedulers with one name overcommit nodes, so stop the "
+        "other one, or give its profile another schedulerName"
     )
     return Condition(names.UNKNOWN_SCHEDULER, "True", "NameServedTwice", message)

@@ -1,7 +1,8 @@
 """What is polled instead of watched: pods that no scheduler attempts, and processes that bind pods.
 
 Each poll lists some objects, up to a number, and reads a few fields of each while they arrive. What
-else the objects contain is their authors' choice: megabytes, for a Pod.
+else the objects contain is their authors' choice: megabytes, for a Pod. The next poll continues
+where the list was cut, so that no author decides which objects are seen.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from ..base.defects import contained
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
+from ..kube.api import ListResult
 from ..kube.client import ApiClient
-from ..kube.errors import Forbidden, KubeError
+from ..kube.errors import Forbidden, Gone, Invalid, KubeError
 from ..kube.events import EventRecorder, Involved
+from ..kube.list_sources import Kept
 from ..kube.resource import EVENTS_V1, PODS
 from ..model.snapshot import BindingScheduler, PendingPod
+from .portions import Portions
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +47,6 @@ class Poller:
         clock: monotonic seconds.
 
     Attributes:
-        pods: pods that no scheduler has attempted; empty if pods may not be listed.
-        bindings: the processes that bind pods; empty if events may not be listed.
         served: the schedulerNames that a scheduler serves; pods with them are not listed.
     """
 
@@ -54,14 +56,34 @@ class Poller:
         changed: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.pods: tuple[PendingPod, ...] = ()
-        self.bindings: tuple[BindingScheduler, ...] = ()
+        self._pods: Portions[object, PendingPod] = Portions()
+        self._bindings: Portions[tuple[str, str], BindingScheduler] = Portions()
         self.served: frozenset[str] = frozenset()
         self._interval = interval
         self._changed = changed
         self._clock = clock
         self._reported: OrderedDict[str, None] = OrderedDict()
         self._forbidden: set[str] = set()
+
+    @property
+    def pods(self) -> tuple[PendingPod, ...]:
+        """Pods that no scheduler has attempted; empty if pods may not be listed."""
+        return self._pods.values
+
+    @property
+    def pods_unread(self) -> bool:
+        """Whether there may be others, because the list is too long."""
+        return self._pods.unread
+
+    @property
+    def bindings(self) -> tuple[BindingScheduler, ...]:
+        """The processes that bind pods; empty if events may not be listed."""
+        return self._bindings.values
+
+    @property
+    def bindings_unread(self) -> bool:
+        """Whether there may be others, because the list is too long."""
+        return self._bindings.unread
 
     async def run(self, api: ApiClient) -> None:
         """Poll until cancelled."""
@@ -82,16 +104,23 @@ class Poller:
         Raises:
             KubeError: the list failed; the previous result stays.
         """
-        listed = await api.select(
-            PODS,
-            unknown_scheduler_names.FIELDS,
-            field_selector=unknown_scheduler_names.field_selector(self.served),
-            at_most=unknown_scheduler_names.AT_MOST,
-        )
-        found = unknown_scheduler_names.not_attempted(listed.items)
+        selector = unknown_scheduler_names.field_selector(self.served)
+        at_most = unknown_scheduler_names.AT_MOST
+        kept = Kept(unknown_scheduler_names.is_not_attempted, unknown_scheduler_names.MOST_READ)
+        fields = unknown_scheduler_names.FIELDS
+        before, unread = self.pods, self.pods_unread
+        portions = self._pods
+
+        async def read(token: str) -> ListResult:
+            return await api.select(
+                PODS, fields, field_selector=selector, at_most=at_most, kept=kept, token=token
+            )
+
+        listed = await _portion(portions, selector, read)
+        pods = unknown_scheduler_names.not_attempted(listed.items)
+        portions.take({pod.uid or (pod.namespace, pod.name): pod for pod in pods}, listed.more)
         # A pod that waits exceeds the grace period later, so each one is a reason to reconcile.
-        changed, self.pods = bool(found) or found != self.pods, found
-        if changed:
+        if self.pods or self.pods != before or self.pods_unread != unread:
             self._changed()
 
     async def poll_bindings(self, api: ApiClient) -> None:
@@ -100,16 +129,22 @@ class Poller:
         Raises:
             KubeError: the list failed; the previous result stays.
         """
-        listed = await api.select(
-            EVENTS_V1,
-            unmanaged_schedulers.FIELDS,
-            field_selector=unmanaged_schedulers.FIELD_SELECTOR,
-            at_most=unmanaged_schedulers.AT_MOST,
-        )
+        selector = unmanaged_schedulers.FIELD_SELECTOR
+        at_most = unmanaged_schedulers.AT_MOST
+        fields = unmanaged_schedulers.FIELDS
+        portions, before = self._bindings, (self._bindings.keys, self.bindings_unread)
+
+        async def read(token: str) -> ListResult:
+            # All events of one scheduler count as one.
+            kept = Kept(unmanaged_schedulers.Changes(), unmanaged_schedulers.MOST_READ)
+            return await api.select(
+                EVENTS_V1, fields, field_selector=selector, at_most=at_most, kept=kept, token=token
+            )
+
+        listed = await _portion(portions, selector, read)
         found = unmanaged_schedulers.binding_schedulers(listed.items)
-        before = {(each.scheduler, each.host) for each in self.bindings}
-        self.bindings = found
-        if {(each.scheduler, each.host) for each in found} != before:
+        portions.take({(each.scheduler, each.host): each for each in found}, listed.more)
+        if (portions.keys, self.bindings_unread) != before:
             self._changed()
 
     def report(self, recorder: EventRecorder, pods: Iterable[PendingPod]) -> None:
@@ -139,3 +174,16 @@ class Poller:
             contained("polling", what, error)
         else:
             self._forbidden.discard(what)
+
+
+async def _portion(
+    portions: Portions[Any, Any], selector: str, read: Callable[[str], Awaitable[ListResult]]
+) -> ListResult:
+    """The next portion; the first one if the API server no longer knows where it begins."""
+    portions.select(selector)
+    if portions.token:
+        try:
+            return await read(portions.token)
+        except (Gone, Invalid):
+            portions.lost()
+    return await read("")

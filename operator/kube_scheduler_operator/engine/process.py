@@ -557,7 +557,9 @@ class Operator:
             previous=PreviousReconcile(self._last_error, executor.write_errors, executor.futile),
             polled=PolledState(
                 pending_pods=self._poller.pods,
+                pending_unread=self._poller.pods_unread,
                 bindings=self._poller.bindings,
+                bindings_unread=self._poller.bindings_unread,
                 assignment_way=self._ways.way,
                 placement_answer=self._placements.answer if self._placements else None,
             ),

@@ -90,13 +90,17 @@ class PolledState:
 
     Attributes:
         pending_pods: pods of all namespaces that no scheduler has attempted.
+        pending_unread: whether there may be others, because the list is too long.
         bindings: the processes that bind pods.
+        bindings_unread: whether there may be others.
         assignment_way: what applies `spec.assign` to new pods; None: not known yet.
         placement_answer: the result of the last simulation of an edit; None without one.
     """
 
     pending_pods: tuple[PendingPod, ...] = ()
+    pending_unread: bool = False
     bindings: tuple[BindingScheduler, ...] = ()
+    bindings_unread: bool = False
     assignment_way: AssignmentWay | None = None
     placement_answer: PlacementAnswer | None = None
 

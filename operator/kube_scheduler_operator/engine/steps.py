@@ -158,8 +158,10 @@ def diagnose(snapshot: Snapshot, draft: Draft) -> Draft:
     served = draft.secondary.served
     pods = unknown_scheduler_names.without_scheduler(snapshot.pending_pods, served, snapshot.now)
     found = (
-        unknown_scheduler_names.condition(pods),
-        unmanaged_schedulers.condition(unmanaged_schedulers.unmanaged(snapshot, served)),
+        unknown_scheduler_names.condition(pods, unread=snapshot.pending_unread),
+        unmanaged_schedulers.condition(
+            unmanaged_schedulers.unmanaged(snapshot, served), unread=snapshot.bindings_unread
+        ),
         *platform_condition(snapshot),
         *_api_conditions(snapshot),
     )

@@ -62,17 +62,19 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """A complete list.
+    """A list.
 
     Attributes:
         items: the objects, with `apiVersion` and `kind` filled in.
         resource_version: the version of the collection.
         left_out: the objects that are too large to be read.
+        more: the token of what was not read; empty if the list is complete.
     """
 
     items: list[Object] = field(default_factory=list)
     resource_version: str = ""
     left_out: tuple[LeftOut, ...] = ()
+    more: str = ""
 
 
 class Api(Protocol):

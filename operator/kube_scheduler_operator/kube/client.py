@@ -38,7 +38,7 @@ from .errors import (
     Unavailable,
     from_response,
 )
-from .list_sources import FieldSource, JsonSource, selected
+from .list_sources import FieldSource, JsonSource, Kept, selected
 from .oversized import Notices
 from .pages import Pages, PageSize
 from .reading import Loads, Take, abort, decoded, read_body
@@ -219,15 +219,19 @@ class ApiClient:
         *,
         field_selector: str | None = None,
         at_most: int,
+        kept: Kept | None = None,
+        token: str = "",
     ) -> ListResult:
         """Some fields of the first objects of a kind in all namespaces, as in JSON.
+
+        `at_most`, `kept` and `token` are those of `FieldSource.read`.
 
         They come as protobuf and are read while they arrive, so that memory does not depend on what
         the objects contain. Without protobuf (a CRD, an aggregated API) the objects are complete.
         """
         request = ApiRequest("list", resource.path(), resource)
         source = FieldSource(self, request, fields)
-        found = await source.read(selected(None, field_selector), at_most)
+        found = await source.read(selected(None, field_selector), at_most, kept, token)
         self._notices.report(found.left_out)
         return found
 

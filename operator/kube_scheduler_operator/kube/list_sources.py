@@ -7,8 +7,8 @@ the objects contain.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar
 
 import aiohttp
@@ -31,9 +31,25 @@ FIRST_PAGE: Final = 50
 PAGE_BYTES: Final = 16 * 1024 * 1024
 """Bytes that pages of fields aim at; none of them are kept."""
 
+READ_BYTES: Final = 256 * 1024 * 1024
+"""Bytes after which a list with a filter is not continued: a Pod may have 1.5 MiB."""
+
 _METADATA: Final = protobuf.Message(
     protobuf.part(1, "metadata", protobuf.Message(*protobuf.METADATA))
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a reader keeps of a list in which others may put what it does not need.
+
+    Attributes:
+        keep: whether an object counts.
+        most_read: the number of objects that are read in all.
+    """
+
+    keep: Callable[[Object], bool]
+    most_read: int
 
 
 class Client(Protocol):
@@ -140,21 +156,34 @@ class FieldSource:
         self._kind = request.resource.kind if request.resource else ""
         self._fields = fields
 
-    async def read(self, selection: Mapping[str, str], at_most: int) -> ListResult:
-        """The first objects, `at_most` that many."""
+    async def read(
+        self, selection: Mapping[str, str], at_most: int, kept: Kept | None = None, token: str = ""
+    ) -> ListResult:
+        """The first objects, `at_most` that many.
+
+        Args:
+            selection: the query parameters.
+            at_most: the number of objects; with `kept`, the list ends with the page that has it.
+            kept: which objects count; None: each one that is read.
+            token: continues the list from there; empty: from its begin.
+        """
+        most = at_most if kept is None else kept.most_read
         size = PageSize(at_most, min(FIRST_PAGE, at_most))
         items: list[Object] = []
         left_out: tuple[LeftOut, ...] = ()
-        params = dict(selection)
+        params = {**selection, "continue": token} if token else dict(selection)
+        read = length = 0
         while True:
-            left = at_most - len(items) - len(left_out)
-            page, length = await self._page({**params, "limit": str(min(size.limit, left))})
-            items += page.items
+            limit = str(min(size.limit, most - read))
+            page, bytes_ = await self._page({**params, "limit": limit})
+            items += page.items if kept is None else filter(kept.keep, page.items)
             left_out += page.left_out
             found = len(page.items) + len(page.left_out)
-            size.received(found, length / PAGE_BYTES)
-            if not page.more or found >= left:
-                return ListResult(items, page.version, left_out)
+            size.received(found, bytes_ / PAGE_BYTES)
+            read, length = read + found, length + bytes_
+            full = len(items) >= at_most or read >= most
+            if not page.more or full or (kept is not None and length >= READ_BYTES):
+                return ListResult(items, page.version, left_out, page.more)
             params["continue"] = page.more
 
     async def _page(self, params: Mapping[str, str]) -> tuple[Page, int]:

@@ -168,8 +168,10 @@ class Snapshot:
         restored_at: when this process noticed that etcd was restored from a backup; None: never.
         secondaries: the observed state of secondary schedulers.
         loads: the observed state of load policies.
-        pending_pods: pods of all namespaces that no scheduler has attempted, from the last poll.
-        binding_schedulers: the processes that bind pods, from the last poll.
+        pending_pods: pods of all namespaces that no scheduler has attempted, from the last polls.
+        pending_unread: whether there may be others, because the list is too long.
+        binding_schedulers: the processes that bind pods by their events, from the last polls.
+        bindings_unread: whether there may be others, because the list is too long.
         assignment_way: what applies `spec.assign` to new pods; None: not known yet.
         agents: SchedulerExtender -> kind -> name -> objects of its agents in the target namespace.
         placement_answer: the result of the last simulation of an edit; None without one.
@@ -217,7 +219,9 @@ class Snapshot:
     secondaries: Secondaries = field(default_factory=Secondaries)
     loads: Loads = field(default_factory=Loads)
     pending_pods: tuple[PendingPod, ...] = ()
+    pending_unread: bool = False
     binding_schedulers: tuple[BindingScheduler, ...] = ()
+    bindings_unread: bool = False
     assignment_way: AssignmentWay | None = None
     agents: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
     placement_answer: PlacementAnswer | None = None

@@ -116,8 +116,8 @@ class Repetitions:
             if open_:
                 open_[-1] = (open_[-1][0], open_[-1][1] + size)
 
-    def _repeated(self, anchor: str, anchors: Mapping[str, int | None]) -> int:
-        size = anchors.get(anchor, 0)
+    def _repeated(self, anchor: str | None, anchors: Mapping[str, int | None]) -> int:
+        size = anchors.get(anchor or "", 0)
         if size is None:
             raise RepetitionError("an anchor contains itself; write the value out")
         self.left -= size

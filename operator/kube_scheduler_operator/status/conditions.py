@@ -20,6 +20,8 @@ Status: TypeAlias = Literal["True", "False", "Unknown"]
 RawCondition: TypeAlias = dict[str, Any]
 
 AS_EXPECTED: Final = "AsExpected"
+NOT_ALL_READ: Final = "NotAllRead"
+"""The status is Unknown because there are more objects than were read."""
 ALWAYS_FALSE: Final = "always False: "
 """Begins the message of a condition that never becomes True and exists for OpenShift's tools."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,9 @@ from kube_scheduler_operator.diagnostics.unknown_scheduler_names import (
     not_attempted,
     without_scheduler,
 )
+from kube_scheduler_operator.engine.draft import Draft
 from kube_scheduler_operator.engine.polling import REMEMBERED, Poller
+from kube_scheduler_operator.engine.steps import diagnose
 from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.kube.errors import ApiRequest, from_response
 from kube_scheduler_operator.model.snapshot import PendingPod
@@ -77,6 +80,19 @@ def test_the_condition_does_not_change_with_every_pod() -> None:
     assert condition([]).status == "False"
 
 
+def test_what_was_not_read_is_not_known(world: World) -> None:
+    found = condition([], unread=True)
+    assert (found.status, found.reason) == ("Unknown", "NotAllRead")
+    assert "not all Pending Pods were read" in found.message
+    assert condition([pending("x")], unread=True) == condition([pending("x")])
+    world.put()
+    snapshot = replace(world.snapshot(), pending_unread=True, bindings_unread=True)
+    diagnosed = diagnose(snapshot, Draft(secondary=world.secondary()))
+    statuses = {one.type: one.status for one in diagnosed.diagnoses}
+    assert statuses[names.PODS_WITHOUT_SCHEDULER] == "Unknown"
+    assert statuses[names.UNKNOWN_SCHEDULER] == "Unknown"
+
+
 def test_pods_of_a_deleted_scheduler_are_reported(world: World) -> None:
     world.put()
     world.pending = (pending(NAME),)
@@ -122,7 +138,10 @@ async def test_a_poll_lists_one_page_and_wakes_on_changes() -> None:
     assert len(wakes) == 2, "a deletion counts as a change"
     await found.poll_pods(api)
     assert len(wakes) == 2
-    assert api.requested == 4 * [{"field_selector": field_selector(), "at_most": 500}]
+    assert [
+        (one["field_selector"], one["at_most"], one["kept"].most_read, one["token"])
+        for one in api.requested
+    ] == 4 * [(field_selector(), 500, 10_000, "")]
 
 
 async def test_a_poll_omits_pods_of_known_schedulers() -> None:

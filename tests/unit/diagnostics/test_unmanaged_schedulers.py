@@ -13,6 +13,7 @@ from kube_scheduler_operator.diagnostics.unmanaged_schedulers import (
     AT_MOST,
     FIELD_SELECTOR,
     RECENT,
+    Changes,
     binding_schedulers,
     condition,
     unmanaged,
@@ -105,11 +106,32 @@ def test_an_unmanaged_scheduler_of_a_served_name_is_reported(world: World) -> No
     )
     status, message = reported(world)
     assert status == "True"
-    assert f'a-pod serves "{NAME}"' in message
-    assert f'mine-7d9-x serves "{MAIN}"' in message
+    assert f'for schedulerName "{MAIN}", "{NAME}";' in message
     assert "another schedulerName" in message
-    world.binders = tuple(BindingScheduler(MAIN, f"p-{k}", BEGIN) for k in range(9))
-    assert "and 4 more" in reported(world)[1]
+
+
+def test_an_event_is_a_claim_and_what_it_names_is_not_repeated(world: World) -> None:
+    """Who may create events writes any text in them, and a pod may have any name."""
+    forged = "your-cluster-is-compromised-call-555"
+    world.binders = binding_schedulers([event(NAME, forged)])
+    status, message = reported(world)
+    assert status == "True"
+    assert message.startswith("events report that ")
+    assert "another client may have written them" in message
+    assert "compromised" not in message
+
+
+def test_of_many_names_some_are_shown() -> None:
+    found = [BindingScheduler(f"s-{number}", "a", BEGIN) for number in range(9)]
+    assert '"s-4" and 4 more;' in condition(found).message
+
+
+def test_events_of_one_scheduler_count_once() -> None:
+    keep = Changes()
+    ages = (9, 3, 5, 3)
+    assert [keep(event(MAIN, "a", ago)) for ago in ages] == [True, True, False, False]
+    assert keep(event(MAIN, "b", 9))
+    assert not keep({})
 
 
 def test_a_stopped_scheduler_and_one_of_a_removed_node_are_not_reported(world: World) -> None:
@@ -154,4 +176,6 @@ async def test_a_new_scheduler_wakes_and_a_new_binding_does_not() -> None:
         await poller.poll_bindings(api)
         assert len(wakes) == expected
     assert [each.host for each in poller.bindings] == ["b"]
-    assert requested == 3 * [{"field_selector": FIELD_SELECTOR, "at_most": AT_MOST}]
+    assert [(one["field_selector"], one["at_most"]) for one in requested] == 3 * [
+        (FIELD_SELECTOR, AT_MOST)
+    ]

@@ -420,7 +420,7 @@ def selected(obj: Object, namespace: str | None, query: Any) -> bool:
     parts = [part for part in query.get("labelSelector", "").split(",") if part]
     labels = [part.partition("=") for part in parts if not part.startswith("!")]
     absent = [part.removeprefix("!") for part in parts if part.startswith("!")]
-    fields = [part.split("=") for part in query.get("fieldSelector", "").split(",") if part]
+    fields = [part.partition("=") for part in query.get("fieldSelector", "").split(",") if part]
     return (
         namespace in (None, metadata.get("namespace"))
         and all(
@@ -428,8 +428,18 @@ def selected(obj: Object, namespace: str | None, query: Any) -> bool:
             for key, equals, value in labels
         )
         and not any(key in metadata.get("labels", {}) for key in absent)
-        and all(metadata.get(key.removeprefix("metadata.")) == value for key, value in fields)
+        and all(
+            (_field(obj, key.removesuffix("!")) == value) is not key.endswith("!")
+            for key, _, value in fields
+        )
     )
+
+
+def _field(obj: Object, path: str) -> str:
+    value: Any = obj
+    for key in path.split("."):
+        value = (value or {}).get(key)
+    return str(value or "")
 
 
 def merged(old: Any, patch: Any) -> Any:
