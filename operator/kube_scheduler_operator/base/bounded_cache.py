@@ -1,7 +1,7 @@
 """A cache whose memory is bounded, although its keys are written by others.
 
-A number of entries alone is no bound: the labels or resources of one Pod have up to a megabyte, and
-every change of it is another entry.
+A number of entries alone does not bound it: the labels or resources of one Pod have up to a
+megabyte, and every change of it is another entry.
 """
 
 from __future__ import annotations
