@@ -8,6 +8,7 @@ it is what keeps the pod from a node.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -41,6 +42,9 @@ UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 _BLOCKING: Final = ("NoSchedule", "NoExecute")
 _MOST_TAINTS: Final = 20
 """Taints that are tried one by one; clusters rarely have more than five."""
+MOST_TRIED: Final = 50
+"""Constraints of a family that are tried one by one, each without all others: a pod may have
+thousands of its own, and in the anti-affinity of others."""
 
 
 def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
@@ -63,6 +67,17 @@ def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
         *_pod_affinity(spec),
         *_existing_anti_affinity(pod, world),
     ]
+
+
+def tried(constraints: Iterable[Constraint]) -> tuple[list[Constraint], int]:
+    """The first MOST_TRIED constraints of each family, and how many others there are."""
+    found: list[Constraint] = []
+    of_family: Counter[str] = Counter()
+    for constraint in constraints:
+        of_family[constraint.family] += 1
+        if of_family[constraint.family] <= MOST_TRIED:
+            found.append(constraint)
+    return found, of_family.total() - len(found)
 
 
 def without(pod: Object, constraints: Iterable[Constraint]) -> Object:

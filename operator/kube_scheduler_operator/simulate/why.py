@@ -18,7 +18,7 @@ from ..policies.pods import Demand
 from ..schedulerconfig.feature_gates import FLAG_PREFIX, Gates, parse_gates
 from .configuration import profiles_of, simulated
 from .constraint import Constraint, containers
-from .constraints import constraints_of, quantity_text, without
+from .constraints import MOST_TRIED, constraints_of, quantity_text, tried, without
 from .decisions import NO_SCHEDULER, PodDecision
 from .kinds import HOSTNAME, NODES, PODS, Object
 from .probes import (
@@ -195,7 +195,14 @@ class _Inquiry:
         )
         self._nodes = [name for _, name in world.objects[NODES]]
         constraints = constraints_of(self._pod, world)
-        self._constraints = [each for each in constraints if each.family in self._families]
+        self._constraints, others = tried(
+            each for each in constraints if each.family in self._families
+        )
+        if others:
+            found.notes.append(
+                f"{others} more constraints of the Pod are not tried one by one, because there are "
+                f"more than {MOST_TRIED} of a kind"
+            )
         self._count = 0
 
     async def run(self) -> None:

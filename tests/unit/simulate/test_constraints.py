@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.simulate.constraints import (
+    MOST_TRIED,
     constraints_of,
     quantity_text,
+    tried,
     without,
 )
 from kube_scheduler_operator.simulate.world import World
@@ -273,3 +275,19 @@ def test_labels_that_running_pods_keep_away_are_constraints(term: dict[str, Any]
     for each in found:
         assert "pod n/other" in each.text
         assert without(pod, [each])["metadata"]["labels"] == {"tier": "back"}
+
+
+def test_some_constraints_of_each_kind_are_tried_one_by_one() -> None:
+    """Each try is a pod of its own, without the others."""
+    pod = {
+        "metadata": {"name": "p", "namespace": "n"},
+        "spec": {
+            "containers": [_container(resources={"requests": {"cpu": "1"}})],
+            "nodeSelector": {f"label-{number}": "x" for number in range(3 * MOST_TRIED)},
+        },
+    }
+    found, others = tried(constraints_of(pod, World()))
+    families = [each.family for each in found]
+    assert (families.count("node affinity"), others) == (MOST_TRIED, 2 * MOST_TRIED)
+    assert {"cordon", "requests"} <= set(families)
+    assert tried(found) == (found, 0)
