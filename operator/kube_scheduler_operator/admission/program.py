@@ -56,6 +56,9 @@ HANDSHAKES_AT_ONCE: Final = 100
 HANDSHAKES_TOGETHER: Final = 8
 """Handshakes of one address at a time, so that one of another address does not wait for long."""
 
+CONNECTIONS_OF_ONE: Final = 32
+"""Open connections of one address; API servers keep 25 at most."""
+
 HANDSHAKE_SECONDS: Final = 2.0
 PATIENCE: Final = 1.0
 """How long a connection waits for its handshake; the API server has given up by then."""
@@ -171,6 +174,7 @@ class WebhookServer:
             HANDSHAKE_SECONDS,
             HANDSHAKES_TOGETHER,
             lambda connection: connection.proven,
+            CONNECTIONS_OF_ONE,
         )
         while True:
             listener = Listener(

@@ -14,6 +14,9 @@ from typing import Final
 REMEMBERED: Final = 4096
 """The number of addresses that are remembered."""
 
+LONGEST_CHARGE: Final = 10.0
+"""Seconds for which charges refuse an address at most; it may be that of a node or a proxy."""
+
 _MAPPED: Final = "::ffff:"
 
 
@@ -56,6 +59,14 @@ class AddressRate:
         self._full.move_to_end(address)
         self._forget(now)
         return wait
+
+    def charge(self, address: str, number: int) -> None:
+        """Note that `address` has caused as much as `number` of them."""
+        now = self._clock()
+        full = max(self._full.get(address, now), now) + number * self._interval
+        self._full[address] = min(full, now + self._allowance + self._patience + LONGEST_CHARGE)
+        self._full.move_to_end(address)
+        self._forget(now)
 
     def _forget(self, now: float) -> None:
         """Forget the address that came least recently if its bucket is full, or there are many."""

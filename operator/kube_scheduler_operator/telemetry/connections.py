@@ -3,8 +3,9 @@
 Any client on the network may connect. asyncio's own servers have no limit, and create a protocol
 only after the TLS handshake, so a protocol cannot limit clients that never complete theirs.
 
-A server that clients share fairly (`Sharing`) counts connections by address: the address with most
-of them loses one, so a flood from one address never keeps the others out.
+A server that clients share fairly (`Sharing`) counts connections by address, so a flood from one
+address never keeps the others out. Every TLS server ends a connection whose records have no data:
+no protocol notices them, and the event loop decrypts as many as have arrived before it goes on.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import contextlib
 import logging
 import socket
 import struct
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from ..base.klog import kv
 from .address_rate import source
+from .fairness import Standing, Use, makes_room
+from .tcp_bytes import bytes_read
 
 if TYPE_CHECKING:
     import ssl
@@ -33,6 +36,25 @@ P = TypeVar("P", bound=asyncio.Protocol)
 HANDSHAKE_SECONDS: Final = 10.0
 """Duration of a TLS handshake after which the connection is closed."""
 
+OVERHEAD: Final = 64 * 1024
+"""Bytes that a connection may receive beyond twice its data: handshake, certificates, records."""
+
+UNDECRYPTED: Final = 256 * 1024
+"""Bytes that event loops read, and decrypt later, for a protocol that has paused reading."""
+
+WATCH_SECONDS: Final = 0.25
+"""Between two checks of all connections."""
+
+CHARGE: Final = 100
+"""New connections that one with empty records counts as, so that its address must wait."""
+
+PLACE_SECONDS: Final = 1.0
+"""How long a connection of an address with too many waits for another one to end."""
+
+_REPORTED: Final = 64
+"""Addresses that are named in the log; strangers may have any number."""
+
+_POLL_SECONDS: Final = 0.05
 _BACKLOG: Final = 512
 _RETRY_SECONDS: Final = 0.1
 
@@ -52,6 +74,10 @@ class Sharing(Generic[P]):
         handshake_seconds: duration of a TLS handshake after which the connection is closed.
         handshakes: number of handshakes of one address at a time.
         proven: whether a connection has been used as intended; others are closed before it.
+        connections: number of open connections of one address. A further one takes the place of
+            one that has been idle for PLACE_SECONDS, and waits that long for it.
+        unused_seconds: after which an idle connection ends that is not proven.
+        new_seconds: after which an idle connection that is not proven counts as unused.
         received: bytes that the kernel receives for a connection before it is read. The event loop
             reads all of them at once, so they are the most that one connection delays others.
     """
@@ -60,6 +86,9 @@ class Sharing(Generic[P]):
     handshake_seconds: float
     handshakes: int
     proven: Callable[[P], bool]
+    connections: int
+    unused_seconds: float = 10.0
+    new_seconds: float = 0.25
     received: int = 64 * 1024
 
 
@@ -68,8 +97,7 @@ class Listener(Generic[P]):
 
     Beyond the limit, a connection is closed for each new one: the oldest in a TLS handshake, else
     the oldest idle one, else the oldest. The same happens when the process has no file descriptor
-    left for a connection. With `sharing`, the address with most connections loses the one that has
-    received nothing for the longest time.
+    left for a connection. With `sharing`, see `fairness.makes_room`.
 
     Args:
         factory: creates the protocol of a connection after its TLS handshake.
@@ -95,6 +123,8 @@ class Listener(Generic[P]):
         self._accepting: list[asyncio.Task[None]] = []
         self._opening: set[asyncio.Task[None]] = set()
         self._gates: dict[str, _Gate] = {}
+        self._watch: asyncio.TimerHandle | None = None
+        self._reported: set[str] = set()
 
     def __len__(self) -> int:
         """The number of open connections."""
@@ -123,9 +153,12 @@ class Listener(Generic[P]):
             await self.close()
             raise
         self._accepting = [asyncio.create_task(self._accept(one)) for one in self._sockets]
+        self._check()
 
     async def close(self) -> None:
-        """Stop listening; open connections stay."""
+        """Stop listening; open connections stay, and are no longer checked."""
+        if self._watch is not None:
+            self._watch.cancel()
         for task in self._accepting:
             task.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
@@ -144,9 +177,10 @@ class Listener(Generic[P]):
         return self._factory()
 
     def used(self, client: _Client[P]) -> None:
-        """Note that a connection has received something."""
+        """Note that a connection is ready, or has received something."""
         if self._sharing is not None and client in self._clients:
             self._clients[client] = self._clients.pop(client)
+            client.used_at = asyncio.get_running_loop().time()
 
     def ended(self, client: _Client[P]) -> None:
         """Stop counting a connection."""
@@ -213,11 +247,40 @@ class Listener(Generic[P]):
             return
         if wait:
             await asyncio.sleep(wait)
+        if not await self._place(client, self._sharing):
+            self.ended(client)
+            _refuse(sock)
+            return
         async with self._gate(client.address, self._sharing.handshakes):
             if client in self._clients:
                 await self._shake(client, sock, self._sharing.handshake_seconds)
             else:  # it had to make room
                 _refuse(sock)
+
+    async def _place(self, client: _Client[P], sharing: Sharing[P]) -> bool:
+        """Wait for a place among the connections of the address; False: there is none."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + PLACE_SECONDS
+        while client in self._clients:
+            theirs = [
+                one for one in self._clients if one.address == client.address and not one.waiting
+            ]
+            if len(theirs) < sharing.connections:
+                client.waiting = False
+                return True
+            # One that has just become idle is about to be used for a request that waits.
+            before = loop.time() - PLACE_SECONDS
+            uses = [
+                (self._use(one, sharing), one) for one in theirs if one.used_at <= before
+            ]
+            idle = [pair for pair in uses if pair[0] in (Use.UNUSED, Use.RESTS)]
+            if idle:
+                min(idle, key=lambda pair: pair[0])[1].abort()
+            elif loop.time() >= ends:
+                return False
+            else:
+                await asyncio.sleep(_POLL_SECONDS)
+        return False
 
     async def _shake(self, client: _Client[P], sock: socket.socket, seconds: float) -> None:
         limit = seconds if self._tls is not None else None
@@ -249,28 +312,57 @@ class Listener(Generic[P]):
             victim.abort()
 
     def _candidates(self, newest: _Client[P] | None) -> Iterator[_Client[P]]:
-        others = [client for client in self._clients if client is not newest]
         if self._sharing is not None:
-            yield from self._of_the_most(others, self._sharing.proven)
+            yield from self._fair(newest, self._sharing)
+            return
+        others = [client for client in self._clients if client is not newest]
         yield from (client for client in others if client.protocol is None)
         yield from (c for c in others if c.protocol is not None and self._idle(c.protocol))
         yield from others
 
-    def _of_the_most(
-        self, others: list[_Client[P]], proven: Callable[[P], bool]
-    ) -> Iterator[_Client[P]]:
-        """The connections of the addresses that have most of them, the least useful first."""
-        numbers = Counter(client.address for client in self._clients)
-        most = max(numbers.values())
-        theirs = [client for client in others if numbers[client.address] == most]
+    def _fair(self, newest: _Client[P] | None, sharing: Sharing[P]) -> Iterator[_Client[P]]:
+        clients = list(self._clients)
+        order = makes_room([Standing(one.address, self._use(one, sharing)) for one in clients])
+        yield from (clients[at] for at in order if clients[at] is not newest)
 
-        def order(client: _Client[P]) -> int:
-            protocol = client.protocol
-            if protocol is None:
-                return 0
-            return 1 + 2 * (not self._idle(protocol)) + proven(protocol)
+    def _use(self, client: _Client[P], sharing: Sharing[P]) -> Use:
+        protocol = client.protocol
+        if protocol is None:
+            return Use.OPENS
+        idle = self._idle(protocol)
+        if sharing.proven(protocol):
+            return Use.RESTS if idle else Use.WORKS
+        if not idle:
+            return Use.ASKS
+        age = asyncio.get_running_loop().time() - client.used_at
+        return Use.NEW if age < sharing.new_seconds else Use.UNUSED
 
-        yield from sorted(theirs, key=order)
+    # --- what no protocol notices ---------------------------------------------------------------
+
+    def _check(self) -> None:
+        """End connections whose records have no data, and those that are not used."""
+        loop = asyncio.get_running_loop()
+        self._watch = loop.call_later(WATCH_SECONDS, self._check)
+        sharing = self._sharing
+        for client in list(self._clients):
+            if self._tls is not None and client.swallowed():
+                self._report(client.address)
+                if sharing is not None:
+                    sharing.rate.charge(client.address, CHARGE)
+                client.abort()
+            elif (
+                sharing is not None
+                and self._use(client, sharing) is Use.UNUSED
+                and loop.time() - client.used_at > sharing.unused_seconds
+            ):
+                client.abort()
+
+    def _report(self, address: str) -> None:
+        if address not in self._reported and len(self._reported) < _REPORTED:
+            self._reported.add(address)
+            log.warning(
+                "Ended a connection that sent TLS records without data", extra=kv(address=address)
+            )
 
 
 @dataclass(slots=True)
@@ -293,6 +385,10 @@ class _Client(asyncio.Protocol, Generic[P]):
     def __init__(self, listener: Listener[P], sock: socket.socket, address: str) -> None:
         self.protocol: P | None = None
         self.address = address
+        self.waiting = True  # for a place among the connections of its address
+        self.used_at = asyncio.get_running_loop().time()
+        self._data = 0
+        self._paused = False
         self._listener = listener
         self._socket = sock
         self._transport: asyncio.Transport | None = None
@@ -306,9 +402,20 @@ class _Client(asyncio.Protocol, Generic[P]):
             with contextlib.suppress(OSError):  # ends the handshake
                 self._socket.shutdown(socket.SHUT_RDWR)
 
+    def swallowed(self) -> bool:
+        """Whether the kernel delivered much more than the protocol received."""
+        read = bytes_read(self._socket)
+        if read is None:
+            return False
+        before, transport = self._paused, self._transport
+        self._paused = transport is not None and not transport.is_reading()
+        later = UNDECRYPTED if before or self._paused else 0
+        return read > 2 * self._data + OVERHEAD + later
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is ready."""
         self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
+        self._listener.used(self)
         self.protocol = self._listener.started(self)
         self.protocol.connection_made(transport)
 
@@ -320,6 +427,7 @@ class _Client(asyncio.Protocol, Generic[P]):
 
     def data_received(self, data: bytes) -> None:
         """Forward."""
+        self._data += len(data)
         if self.protocol is not None:
             self._listener.used(self)
             self.protocol.data_received(data)

@@ -261,7 +261,7 @@ def test_an_address_in_use_is_reported(run: Any) -> None:
 def sharing(rate: float = 1e6, burst: int = 1000, patience: float = 0.0) -> Sharing[Echo]:
     """Shares by address; a connection that was busy is proven."""
     limited = AddressRate(rate, burst, patience, time.monotonic)
-    return Sharing(limited, 0.3, 2, lambda echo: echo.proven)
+    return Sharing(limited, 0.3, 2, lambda echo: echo.proven, 64, new_seconds=0.0)
 
 
 @contextlib.asynccontextmanager
@@ -289,7 +289,7 @@ def test_connections_of_one_address_never_keep_another_one_out(run: Any) -> None
         async with shared(8) as listener:
             kept = [await connect_from(listener, "127.0.0.1") for _ in range(3)]
             for client in kept:
-                assert await client.ask(b"1\n") == b"1\n"
+                assert await client.ask(b"proven\n") == b"proven\n"
             flood = [await connect_from(listener, "127.0.0.2") for _ in range(60)]
             for client in flood[-5:]:
                 assert await client.ask(b"busy\n") == b"busy\n"

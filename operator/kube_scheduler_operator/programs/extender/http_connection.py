@@ -77,6 +77,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         held: bytes of the bodies that are being received or handled.
+        proven: whether a request was answered with success.
     """
 
     # The part of a request that is being received.
@@ -95,6 +96,7 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._body: bytes | bytearray = b""
         self.held = 0
+        self.proven = False
         self._around = 0  # bytes since the last byte of a body
         self._expects = False
         self._waiting: deque[tuple[HttpRequest, bool]] = deque()
@@ -277,8 +279,10 @@ class Connection(asyncio.Protocol):
             close = b"Connection: close\r\n"
         if isinstance(answer, bytes):
             body, head = answer, _OK % (close, len(answer))
+            self.proven = True
         else:
             body, head = answer.body, _head(answer, close)
+            self.proven = self.proven or answer.status == 200
         if request.method == b"HEAD":
             transport.write(head)
         elif len(body) <= _ONE_WRITE:

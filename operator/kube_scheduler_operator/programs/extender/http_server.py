@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from typing import Final
 
-from ...telemetry.connections import Listener
+from ...telemetry.address_rate import AddressRate
+from ...telemetry.connections import Listener, Sharing
 from .http_connection import Connection, Connections
 from .http_types import App, Limits
 
@@ -22,6 +24,17 @@ log = logging.getLogger(__name__)
 
 SWEEP: Final = 1.0
 """Seconds between two checks of time limits, and the resolution of the connections' clock."""
+
+HANDSHAKES: Final = 50.0
+"""TLS handshakes a second of one address, in the long run; kube-scheduler keeps connections."""
+
+HANDSHAKES_AT_ONCE: Final = 200
+HANDSHAKES_TOGETHER: Final = 8
+HANDSHAKE_SECONDS: Final = 10.0
+PATIENCE: Final = 1.0
+
+RECEIVED: Final = 256 * 1024
+"""Bytes that the kernel receives before they are read; requests may have many megabytes."""
 
 
 class HttpServer(Connections):
@@ -44,7 +57,11 @@ class HttpServer(Connections):
             OSError: the port is not available.
         """
         self._listener = Listener(
-            lambda: Connection(self), self.limits.connections, tls, lambda one: one.idle
+            lambda: Connection(self),
+            self.limits.connections,
+            tls,
+            lambda one: one.idle,
+            self._sharing() if tls is not None else None,
         )
         await self._listener.start(host, port)
         loop = asyncio.get_running_loop()
@@ -70,6 +87,17 @@ class HttpServer(Connections):
             self._listener.abort()
         if self._timer is not None:
             self._timer.cancel()
+
+    def _sharing(self) -> Sharing[Connection]:
+        """Binds of a kube-scheduler come all at once, so one address may have all connections."""
+        return Sharing(
+            AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
+            HANDSHAKE_SECONDS,
+            HANDSHAKES_TOGETHER,
+            lambda one: one.proven,
+            self.limits.connections,
+            received=RECEIVED,
+        )
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
