@@ -4,6 +4,9 @@ The server, the watches and leader election start together: a standby answers pr
 store up to date. Reconciles begin once this process leads and every watch is listed. SIGTERM undoes
 this in reverse: the running reconcile ends, the Lease is released, and a successor leads at once. A
 lost Lease ends the process with an error, because another process leads with a newer view.
+
+The server has a thread, an event loop and an API client of its own: whatever its clients send, the
+Lease is renewed.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,6 +54,7 @@ from ..telemetry.authorize import cached, delegated
 from ..telemetry.certificate import ServingCertificate
 from ..telemetry.metrics import OperatorMetrics
 from ..telemetry.server import TelemetryServer
+from ..telemetry.server_thread import ServerThread
 from .assignment_way import STARTING, WayPoller
 from .assignment_webhook import WEBHOOK_PORT, AssignmentWebhook
 from .detect_platform import decide_platform, read_record
@@ -61,8 +65,9 @@ from .handlers import registry
 from .intake import Intake
 from .placement_run import PlacementRunner, in_cluster
 from .polling import Poller
+from .pulse import Pulse
 from .reconcile import reconcile
-from .serving import Serving
+from .serving import Serving, ServingSources
 from .snapshot_inputs import OperatorSetup, PolledState, PreviousReconcile, ServerContact
 from .snapshot_metrics import SnapshotMetrics
 from .snapshots import take_snapshot
@@ -159,6 +164,8 @@ class Operator:
         self._succeeded_at: float | None = None
         self._watcher: Watcher | None = None
         self._elector: LeaderElector | None = None
+        self._sources = ServingSources()
+        self._pulse = Pulse(self._alive, self._ready, self._look)
 
     async def run(self) -> int:
         """Run until SIGTERM or SIGINT; returns the exit code."""
@@ -196,9 +203,9 @@ class Operator:
                 self._webhook.run(api, leading, lambda: elector.is_leader, self._clock.now),
                 name="webhook",
             )
-            server: TelemetryServer | None = None
+            server = ServerThread(self._serve)
+            beating = asyncio.create_task(self._pulse.run(), name="pulse")
             try:
-                server = await asyncio.to_thread(self._make_server, api)
                 await server.start()
                 return await self._lead(leading, stop, acquiring, discovering, watching)
             finally:
@@ -212,8 +219,8 @@ class Operator:
                 applying.cancel()
                 tasks = (acquiring, discovering, deciding, watching, looking, applying)
                 await asyncio.gather(*tasks, return_exceptions=True)
-                if server is not None:
-                    await server.stop()
+                await server.stop()
+                beating.cancel()
 
     def _make_client(self, may_write: Callable[[], bool]) -> ApiClient:
         return ApiClient(
@@ -224,22 +231,41 @@ class Operator:
             writes=Writes(may_write),
         )
 
-    def _make_server(self, api: ApiClient) -> TelemetryServer:
-        """The HTTPS server. Blocks while it generates a certificate."""
+    def _look(self) -> None:
+        """Hand over what the server's thread must not read from the store."""
+        self._sources = ServingSources.of(self._store, self._platform)
+
+    @contextlib.asynccontextmanager
+    async def _serve(self) -> AsyncIterator[TelemetryServer]:
+        """The HTTPS server, in its own thread: it must not use what belongs to the loop of `run`.
+
+        Credentials, metrics and the pulse may be used by any thread.
+        """
         options = self._options
         certificate = ServingCertificate(options.tls_cert_file, options.tls_key_file)
         self._metrics.certificate_expires = lambda: certificate.expires
         self._metrics.webhook_expires = lambda: self._webhook.expires
-        serving = Serving(certificate, self._store, self._platform)
-        return TelemetryServer(
-            render=self._metrics.render,
-            authorize=cached(delegated(api)),
-            alive=self._alive,
-            ready=self._ready,
-            certificate=certificate,
-            refresh=serving.refresh,
-            address=(options.host, options.port),
+        serving = Serving(certificate, lambda: self._sources, self._platform)
+        client = ApiClient(
+            self._credentials,
+            field_manager=names.FIELD_MANAGER,
+            observer=self._metrics.requested,
         )
+        async with client as api:
+            server = TelemetryServer(
+                render=self._metrics.render,
+                authorize=cached(delegated(api)),
+                alive=self._pulse.alive,
+                ready=self._pulse.ready,
+                certificate=certificate,
+                refresh=serving.refresh,
+                address=(options.host, options.port),
+            )
+            await server.start()
+            try:
+                yield server
+            finally:
+                await server.stop()
 
     async def _watch(self, unwatch: asyncio.Event) -> None:
         """Keep the store up to date, also on a standby, so that it takes over without delay."""

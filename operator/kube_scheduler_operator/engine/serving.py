@@ -3,13 +3,17 @@
 The TLS settings are those of the ConfigMap in which the cluster configures the operator; otherwise
 the TLS security profile that the schedulers follow. The ConfigMap is watched instead of mounted: a
 kubelet takes more than a minute to update a file. Standby replicas follow all of it, too.
+
+The port is served in a thread of its own. Objects in the store never change, so the loop of the
+store hands them over as they are (`ServingSources`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..base import names
@@ -20,7 +24,7 @@ from ..controlplane.observe import tls_profile
 from ..controlplane.tls_profiles import serving_info
 from ..kube import resource as kinds
 from ..kube.resource import ObjectRef
-from ..kube.store import Store
+from ..kube.store import Fields, Store
 from ..telemetry.certificate import ServingCertificate
 from ..telemetry.operator_config import OperatorConfigError, parse_serving_info
 from ..telemetry.tls_settings import TLSSettings, TLSSettingsError
@@ -28,6 +32,34 @@ from ..telemetry.tls_settings import TLSSettings, TLSSettingsError
 log = logging.getLogger(__name__)
 
 _CLIENT_CA = ObjectRef(kinds.CONFIG_MAPS, AUTHENTICATION_NAMESPACE, names.CLIENT_CA)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingSources:
+    """The objects that decide what the port offers; None: it does not exist.
+
+    Attributes:
+        config: the ConfigMap in which the cluster configures the operator.
+        api_server: OpenShift's APIServer.
+        kube_scheduler: KubeScheduler.
+        client_ca: the ConfigMap with the CA of the API server's clients.
+    """
+
+    config: Fields | None = None
+    api_server: Fields | None = None
+    kube_scheduler: Fields | None = None
+    client_ca: Fields | None = None
+
+    @classmethod
+    def of(cls, store: Store, platform: Platform) -> ServingSources:
+        """The objects in the store, in its event loop."""
+        namespace = platform.operator_namespace
+        return cls(
+            store.get(ObjectRef(kinds.CONFIG_MAPS, namespace, platform.operator.config)),
+            store.get(ObjectRef(kinds.API_SERVERS, None, names.CLUSTER)),
+            store.get(ObjectRef(kinds.KUBE_SCHEDULERS, None, names.CLUSTER)),
+            store.get(_CLIENT_CA),
+        )
 
 
 class Serving:
@@ -40,23 +72,24 @@ class Serving:
     def __init__(
         self,
         certificate: ServingCertificate,
-        store: Store,
+        sources: Callable[[], ServingSources],
         platform: Platform,
     ) -> None:
         self.certificate = certificate
         self._config = ObjectRef(
             kinds.CONFIG_MAPS, platform.operator_namespace, platform.operator.config
         )
-        self._store = store
+        self._sources = sources
         self._platform = platform
         self._settings = TLSSettings()
         self._reported = ""
 
     async def refresh(self) -> bool:
-        """Follow all sources; whether open connections have outdated settings."""
+        """Follow all sources as observed; whether open connections have outdated settings."""
         await asyncio.to_thread(self.certificate.reload)
-        before, self._settings = self._settings, self._current()
-        self.certificate.use(self._settings, self._client_ca())
+        sources = self._sources()
+        before, self._settings = self._settings, self._current(sources)
+        self.certificate.use(self._settings, _client_ca(sources))
         if before == self._settings:
             return False
         log.info(
@@ -65,12 +98,12 @@ class Serving:
         )
         return True
 
-    def _current(self) -> TLSSettings:
+    def _current(self, sources: ServingSources) -> TLSSettings:
         """The settings of the first source that has any; after an error, those in use."""
         try:
-            data = mapping(mapping(self._store.get(self._config)).get("data"))
+            data = mapping(mapping(sources.config).get("data"))
             info = parse_serving_info(str(data.get(names.OPERATOR_CONFIG_KEY) or ""))
-            settings, unknown = TLSSettings.parse(info or self._profile())
+            settings, unknown = TLSSettings.parse(info or self._profile(sources))
         except (OperatorConfigError, TLSSettingsError) as error:
             self._report(f"Cannot use the TLS settings of {self._config}: {error}")
             return self._settings
@@ -78,20 +111,19 @@ class Serving:
         self._report(ignored if unknown else "")
         return settings
 
-    def _profile(self) -> Mapping[str, Any]:
+    def _profile(self, sources: ServingSources) -> Mapping[str, Any]:
         """The profile that the schedulers follow, as `servingInfo`; empty: none is set."""
-        apiserver = self._store.get(ObjectRef(kinds.API_SERVERS, None, names.CLUSTER))
-        kubescheduler = self._store.get(ObjectRef(kinds.KUBE_SCHEDULERS, None, names.CLUSTER))
-        spec = mapping(mapping(kubescheduler).get("spec"))
-        source = tls_profile(self._platform, apiserver, spec)
+        spec = mapping(mapping(sources.kube_scheduler).get("spec"))
+        source = tls_profile(self._platform, sources.api_server, spec)
         return serving_info(source.profile)[0] if source else {}
-
-    def _client_ca(self) -> str:
-        """The CA of the API server's clients, PEM; empty: client certificates are not used."""
-        data = mapping(mapping(self._store.get(_CLIENT_CA)).get("data"))
-        return str(data.get(names.CLIENT_CA_KEY) or "")
 
     def _report(self, problem: str) -> None:
         if problem and problem != self._reported:
             log.warning(problem)
         self._reported = problem
+
+
+def _client_ca(sources: ServingSources) -> str:
+    """The CA of the API server's clients, PEM; empty: client certificates are not used."""
+    data = mapping(mapping(sources.client_ca).get("data"))
+    return str(data.get(names.CLIENT_CA_KEY) or "")

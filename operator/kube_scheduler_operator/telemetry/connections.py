@@ -77,7 +77,8 @@ class Sharing(Generic[P]):
         connections: number of open connections of one address. A further one takes the place of
             one that has been idle for PLACE_SECONDS, and waits that long for it.
         unused_seconds: after which an idle connection ends that is not proven.
-        new_seconds: after which an idle connection that is not proven counts as unused.
+        new_seconds: after which an idle connection that is not proven counts as unused; the client
+            sends its first request with the end of the handshake, and may be busy.
         received: bytes that the kernel receives for a connection before it is read. The event loop
             reads all of them at once, so they are the most that one connection delays others.
     """
@@ -88,8 +89,8 @@ class Sharing(Generic[P]):
     proven: Callable[[P], bool]
     connections: int
     unused_seconds: float = 10.0
-    new_seconds: float = 0.25
-    received: int = 64 * 1024
+    new_seconds: float = 1.0
+    received: int = 16 * 1024
 
 
 class Listener(Generic[P]):
@@ -170,11 +171,9 @@ class Listener(Generic[P]):
         for client in list(self._clients):
             client.abort()
 
-    def started(self, client: _Client[P]) -> P:
-        """The server's protocol for a connection that is ready."""
-        if client not in self._clients:
-            client.abort()
-        return self._factory()
+    def started(self, client: _Client[P]) -> P | None:
+        """The server's protocol for a connection that is ready; None: it had to make room."""
+        return self._factory() if client in self._clients else None
 
     def used(self, client: _Client[P]) -> None:
         """Note that a connection is ready, or has received something."""
@@ -270,9 +269,7 @@ class Listener(Generic[P]):
                 return True
             # One that has just become idle is about to be used for a request that waits.
             before = loop.time() - PLACE_SECONDS
-            uses = [
-                (self._use(one, sharing), one) for one in theirs if one.used_at <= before
-            ]
+            uses = [(self._use(one, sharing), one) for one in theirs if one.used_at <= before]
             idle = [pair for pair in uses if pair[0] in (Use.UNUSED, Use.RESTS)]
             if idle:
                 min(idle, key=lambda pair: pair[0])[1].abort()
@@ -284,6 +281,7 @@ class Listener(Generic[P]):
 
     async def _shake(self, client: _Client[P], sock: socket.socket, seconds: float) -> None:
         limit = seconds if self._tls is not None else None
+        client.shakes = True
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: client, sock, ssl=self._tls, ssl_handshake_timeout=limit
@@ -385,6 +383,7 @@ class _Client(asyncio.Protocol, Generic[P]):
     def __init__(self, listener: Listener[P], sock: socket.socket, address: str) -> None:
         self.protocol: P | None = None
         self.address = address
+        self.shakes = False  # the event loop has the socket
         self.waiting = True  # for a place among the connections of its address
         self.used_at = asyncio.get_running_loop().time()
         self._data = 0
@@ -398,6 +397,8 @@ class _Client(asyncio.Protocol, Generic[P]):
         self._listener.ended(self)
         if self._transport is not None:
             self._transport.abort()
+        elif not self.shakes:
+            _refuse(self._socket)
         else:
             with contextlib.suppress(OSError):  # ends the handshake
                 self._socket.shutdown(socket.SHUT_RDWR)
@@ -417,7 +418,10 @@ class _Client(asyncio.Protocol, Generic[P]):
         self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
         self._listener.used(self)
         self.protocol = self._listener.started(self)
-        self.protocol.connection_made(transport)
+        if self.protocol is None:
+            self.abort()
+        else:
+            self.protocol.connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
         """The connection has ended."""

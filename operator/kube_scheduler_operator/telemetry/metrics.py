@@ -30,7 +30,7 @@ ROLLOUT_BUCKETS: Final = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 120
 
 
 class OperatorMetrics:
-    """All metrics of one operator process, in a registry of their own.
+    """All metrics of one operator process, in a registry of their own. Any thread may use them.
 
     Attributes:
         registry: for tests and for further collectors.
@@ -197,7 +197,7 @@ class OperatorMetrics:
             "leader_election_master_status",
             "Whether this process leads; 0 on a standby",
             ["name"],
-            (((name,), leads) for name, leads in self._leaders.items()),
+            [((name,), leads) for name, leads in tuple(self._leaders.items())],
         )
         # Not a Counter, whose name would be exported with the suffix _total.
         events = UnknownMetricFamily(
@@ -244,7 +244,8 @@ class QueueMetrics:
         self._retries.inc()
 
     def _unfinished(self) -> float:
-        return 0.0 if self._began is None else self._clock() - self._began
+        began = self._began  # a scrape is in another thread
+        return 0.0 if began is None else self._clock() - began
 
 
 class QueueInstruments:

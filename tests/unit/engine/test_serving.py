@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, RKE2, Platform
-from kube_scheduler_operator.engine.serving import Serving
+from kube_scheduler_operator.engine.serving import Serving, ServingSources
 from kube_scheduler_operator.kube import resource as kinds
 from kube_scheduler_operator.kube.store import Store
 from kube_scheduler_operator.telemetry.certificate import ServingCertificate
@@ -33,7 +33,9 @@ class World:
     def __init__(self, platform: Platform, files: CertificateFiles) -> None:
         self.store, self.version = Store(), 0
         certificate = ServingCertificate(files.certificate, files.key)
-        self.serving = Serving(certificate, self.store, platform)
+        self.serving = Serving(
+            certificate, lambda: ServingSources.of(self.store, platform), platform
+        )
 
     def configure(self, text: str) -> None:
         """Write the ConfigMap in which the cluster configures the operator."""

@@ -258,10 +258,18 @@ def test_an_address_in_use_is_reported(run: Any) -> None:
 # --- fair shares by address -----------------------------------------------------------------------
 
 
-def sharing(rate: float = 1e6, burst: int = 1000, patience: float = 0.0) -> Sharing[Echo]:
+def sharing(
+    rate: float = 1e6, burst: int = 1000, patience: float = 0.0, **more: Any
+) -> Sharing[Echo]:
     """Shares by address; a connection that was busy is proven."""
     limited = AddressRate(rate, burst, patience, time.monotonic)
-    return Sharing(limited, 0.3, 2, lambda echo: echo.proven, 64, new_seconds=0.0)
+    return Sharing(
+        limited,
+        0.3,
+        2,
+        lambda echo: echo.proven,
+        **({"connections": 64, "new_seconds": 0.0} | more),
+    )
 
 
 @contextlib.asynccontextmanager
@@ -347,7 +355,7 @@ def test_what_one_connection_sends_at_once_is_limited() -> None:
             sizes = []
             for one in listener._sockets:
                 sizes.append(one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
-            assert max(sizes) <= 2 * 64 * 1024  # Linux doubles it, for its own use
+            assert max(sizes) <= 2 * 16 * 1024  # Linux doubles it, for its own use
 
     asyncio.run(test())
 
@@ -401,3 +409,121 @@ def test_a_flood_of_connections_leaves_time_for_other_tasks(
             await asyncio.sleep(0.1)  # until the last handshakes have ended
 
     asyncio.run(test())
+
+
+def test_a_connection_that_is_never_used_ends(run: Any) -> None:
+    async def test() -> None:
+        async with shared(8, shares=sharing(unused_seconds=0.3)) as listener:
+            unused = await connect(listener)
+            proven, busy = await connect(listener), await connect(listener)
+            assert await proven.ask(b"proven\n") == b"proven\n"
+            assert await busy.ask(b"busy\n") == b"busy\n"
+            assert await unused.ended()
+            assert await proven.ask(b"1\n") == b"1\n"
+            assert await busy.ask(b"busy\n") == b"busy\n"
+
+    run(test)
+
+
+def test_an_address_with_too_many_connections_waits_for_its_own(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "PLACE_SECONDS", 0.3)
+
+    async def test() -> None:
+        async with shared(64, shares=sharing(connections=2)) as listener:
+            other = await connect_from(listener, "127.0.0.1")
+            busy = [await connect_from(listener, "127.0.0.2") for _ in range(2)]
+            for client in busy:
+                assert await client.ask(b"busy\n") == b"busy\n"
+            refused = await connect_from(listener, "127.0.0.2")
+            assert await refused.ended()
+            assert await busy[0].ask(b"proven\n") == b"proven\n"
+            waits = await connect_from(listener, "127.0.0.2")
+            assert await waits.ask(b"1\n") == b"1\n"
+            assert await busy[0].ended()
+            for client in (busy[1], other):
+                assert await client.ask(b"2\n") == b"2\n"
+
+    run(test)
+
+
+# --- TLS records without data ---------------------------------------------------------------------
+
+
+def test_a_connection_with_nearly_empty_records_ends_and_its_address_waits(
+    run: Any, tls: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, client = tls
+
+    async def test() -> None:
+        async with shared(64, server, sharing(10.0, 50)) as listener:
+            kept = await connect(listener, client)
+            assert await kept.ask(b"1\n") == b"1\n"
+            for _ in range(2):
+                await _empty_records(listener, client)
+            with contextlib.suppress(OSError):
+                await _handshakes(listener, client, "127.0.0.2", 1)
+                pytest.fail("the address must wait")
+            assert await kept.ask(b"2\n") == b"2\n"
+            await _handshakes(listener, client, "127.0.0.1", 1)
+
+    run(test)
+    assert caplog.text.count("sent TLS records without data") == 1
+
+
+async def _empty_records(listener: Listener[Echo], tls: ssl.SSLContext) -> None:
+    """Send one byte in each record, until the server ends the connection."""
+    try:
+        made = await asyncio.open_connection(
+            *listener.address, local_addr=("127.0.0.2", 0), ssl=tls
+        )
+    except OSError:
+        return
+    CLIENTS.append(Client(*made))
+    discarding = asyncio.create_task(CLIENTS[-1].ended())
+    while not discarding.done():
+        for _ in range(100):
+            made[1].write(b"x")
+        await asyncio.sleep(0.001)
+    await discarding
+
+
+def test_data_in_full_records_never_ends_a_connection(run: Any, tls: Any) -> None:
+    server, client = tls
+
+    async def test() -> None:
+        async with shared(64, server) as listener:
+            sender = await connect(listener, client)
+            for _ in range(64):
+                line = 64 * 1024 * b"y" + b"\n"
+                sender.writer.write(line)
+                left = len(line)
+                while left:
+                    left -= len(await sender.reader.read(left))
+                await asyncio.sleep(0.01)
+            assert await sender.ask(b"1\n") == b"1\n"
+
+    run(test)
+
+
+def test_data_that_waits_for_a_protocol_that_does_not_read_ends_no_connection(
+    run: Any, tls: Any
+) -> None:
+    server, client = tls
+
+    async def test() -> None:
+        async with shared(64, server) as listener:
+            sender = await connect(listener, client)
+            assert await sender.ask(b"busy\n") == b"busy\n"
+            (accepted,) = listener._clients
+            assert accepted.protocol is not None
+            accepted.protocol.transport.pause_reading()
+            sender.writer.write(1024 * 1024 * b"y")
+            await asyncio.sleep(3 * connections.WATCH_SECONDS)
+            assert len(listener) == 1
+            accepted.protocol.transport.resume_reading()
+            await asyncio.sleep(2 * connections.WATCH_SECONDS)
+            assert len(listener) == 1
+
+    run(test)
