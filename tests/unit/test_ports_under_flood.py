@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import ssl
 import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -32,6 +33,7 @@ from kube_scheduler_operator.simulate.job import PATH
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions
 from kube_scheduler_operator.simulate.store import WorldStore
 from kube_scheduler_operator.simulate.world import World
+from kube_scheduler_operator.telemetry.certificate import ServingCertificate
 from kube_scheduler_operator.telemetry.health import HealthServer
 
 from .admission.webhook_client import post
@@ -56,11 +58,13 @@ class Port:
         number: where it listens, on 127.0.0.1.
         post: path and headers of requests that it reads.
         good: a request that it answers with 200.
+        tls: the context of its clients; None: without TLS.
     """
 
     number: int
     post: tuple[bytes, bytes]
     good: bytes
+    tls: ssl.SSLContext | None = None
 
 
 def get(path: str) -> bytes:
@@ -68,16 +72,26 @@ def get(path: str) -> bytes:
 
 
 @asynccontextmanager
-async def telemetry(_folder: Path) -> AsyncIterator[Port]:
+async def telemetry(
+    _folder: Path, certificate: ServingCertificate | None = None
+) -> AsyncIterator[Port]:
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(text="up 1\n")
 
     server = HealthServer(metrics)
-    _, port = await server.start("127.0.0.1", 0)
+    client = None
+    if certificate is not None:
+        client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    _, port = await server.start("127.0.0.1", 0, certificate.context if certificate else None)
     try:
-        yield Port(port, (b"/metrics", b""), get("/healthz"))
+        yield Port(port, (b"/metrics", b""), get("/healthz"), client)
     finally:
         await server.stop()
+
+
+def telemetry_with_tls(folder: Path) -> AbstractAsyncContextManager[Port]:
+    return telemetry(folder, ServingCertificate())
 
 
 @asynccontextmanager
@@ -154,6 +168,7 @@ async def webhook(_folder: Path) -> AsyncIterator[Port]:
 
 PORTS: Final[Mapping[str, Callable[[Path], AbstractAsyncContextManager[Port]]]] = {
     "telemetry": telemetry,
+    "telemetry with TLS": telemetry_with_tls,
     "exporter": exporter,
     "extender": extender,
     "simulation": simulation,
@@ -237,7 +252,10 @@ def forget_peak() -> None:
 
 async def _send(port: Port, stream: Iterator[bytes]) -> None:
     """Send until the server closes or does not read on, or that is enough."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.number, ssl=port.tls)
+    except OSError:
+        return  # refused
     sent = 0
     with contextlib.suppress(OSError, TimeoutError):
         for piece in stream:
@@ -251,7 +269,7 @@ async def _send(port: Port, stream: Iterator[bytes]) -> None:
 
 
 async def _ask(port: Port) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port.number, ssl=port.tls)
     writer.write(port.good)
     async with asyncio.timeout(30):
         line = await reader.readline()

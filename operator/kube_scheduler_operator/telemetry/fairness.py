@@ -1,6 +1,6 @@
 """Which connection makes room for a new one when clients of different addresses share a server.
 
-What somebody waits for goes last: a connection in its handshake, with which an API server may ask
+What a client waits for goes last: a connection in its handshake, with which an API server may ask
 about a Pod right now, is worth more than one that a stranger opened and never uses.
 """
 

@@ -1,4 +1,4 @@
-"""What the kernel says about a connection."""
+"""The kernel's count of bytes of a connection."""
 
 from __future__ import annotations
 
