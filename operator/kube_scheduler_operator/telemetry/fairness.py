@@ -10,6 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
+
+MANY: Final = 8
+"""Connections with which an API server may start all at once, before the first answer."""
 
 
 class Use(IntEnum):
@@ -45,17 +49,21 @@ class Standing:
 def makes_room(standings: Sequence[Standing]) -> Iterator[int]:
     """The indices of the connections that make room, in this order.
 
-    `standings` are in the order in which their last bytes arrived. An unused connection goes first,
-    of the address that has most of them. Then the address with most connections loses the least
-    useful one; a connection with nothing in progress goes before all others of such addresses.
+    `standings` are in the order in which their last bytes arrived. First go unused connections, and
+    any of an address with more than MANY of which none was ever used as intended; of those, the
+    address with most loses one. Then the address with most connections loses the least useful one.
     """
-    unused = Counter(one.address for one in standings if one.use is Use.UNUSED)
-    yield from sorted(
-        (at for at, one in enumerate(standings) if one.use is Use.UNUSED),
-        key=lambda at: -unused[standings[at].address],
-    )
     numbers = Counter(one.address for one in standings)
-    yield from sorted(
-        (at for at, one in enumerate(standings) if one.use is not Use.UNUSED),
-        key=lambda at: (-numbers[standings[at].address], standings[at].use),
+    unused = Counter(one.address for one in standings if one.use is Use.UNUSED)
+    proven = {one.address for one in standings if one.use in (Use.RESTS, Use.WORKS)}
+    useless = unused | Counter(
+        {address: n for address, n in numbers.items() if n > MANY and address not in proven}
     )
+
+    def order(at: int) -> tuple[bool, int, Use]:
+        address, use = standings[at].address, standings[at].use
+        if use is Use.UNUSED or useless[address] > MANY and address not in proven:
+            return False, -useless[address], use
+        return True, -numbers[address], use
+
+    yield from sorted(range(len(standings)), key=order)

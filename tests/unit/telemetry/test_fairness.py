@@ -25,6 +25,8 @@ def standings(text: str) -> list[Standing]:
         pytest.param("api:opens a:unused", 1, id="a-handshake-outlives-an-unused-one"),
         pytest.param("api:rests*25 api:opens a:unused b:unused", 26, id="pool-and-strangers"),
         pytest.param("api:opens*5 a:unused b:unused", 5, id="a-burst-and-strangers"),
+        pytest.param("kept:unused a:opens*9", 1, id="a-flood-and-an-unused-one"),
+        pytest.param("api:rests api:opens*9 a:unused", 10, id="a-burst-of-a-known-client"),
         pytest.param("a:unused b:unused*2", 1, id="most-unused"),
         pytest.param("a:unused b:unused", 0, id="the-oldest-unused"),
         pytest.param("api:rests*3 a:opens*9", 3, id="silent-handshakes-of-one"),
