@@ -257,7 +257,7 @@ class Listener(Generic[P]):
                 _refuse(sock)
 
     async def _place(self, client: _Client[P], sharing: Sharing[P]) -> bool:
-        """Wait for a place among the connections of the address; False: in vain."""
+        """Wait for a place among the connections of the address; False: it got none."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + PLACE_SECONDS
         while client in self._clients:

@@ -62,7 +62,7 @@ def makes_room(standings: Sequence[Standing]) -> Iterator[int]:
 
     def order(at: int) -> tuple[bool, int, Use]:
         address, use = standings[at].address, standings[at].use
-        if use is Use.UNUSED or useless[address] > MANY and address not in proven:
+        if use is Use.UNUSED or (useless[address] > MANY and address not in proven):
             return False, -useless[address], use
         return True, -numbers[address], use
 
