@@ -81,7 +81,9 @@ ALLOWED: Final = {
     },
     "simulate/launcher_files.py": {"copy_launcher": "reads what its own interpreter writes"},
     "simulate/questions.py": {"read_answer": BOUNDED, "read_request": BOUNDED},
-    "simulate/read_files.py": {"_json": COMMAND, "_json_items": COMMAND, "_yaml": COMMAND},
+    "simulate/read_files.py": {
+        "Repetitions.check": COMMAND, "_json": COMMAND, "_json_items": COMMAND, "_yaml": COMMAND,
+    },
     "simulate/run.py": {
         "Run._spy": CALL,
         "Run._unless_probed.handle": CALL,
