@@ -15,6 +15,7 @@ from typing import Final
 
 from ..base.json_text import count_values, separators
 from ..telemetry.address_rate import source
+from ..telemetry.connections import set_reading
 from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, ReviewAnswer, text
 from .fair_shares import AddressTurns, BodyShares, BodyTicket
 from .http_head import MAX_BODY, TOO_LARGE, read_head
@@ -309,10 +310,5 @@ class ReviewConnection(asyncio.Protocol):
         self._transport.write(head % values + answer.body)
 
     def _read(self, on: bool) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing() or transport.is_reading() == on:
-            return
-        if on:
-            transport.resume_reading()
-        else:
-            transport.pause_reading()
+        if self._transport is not None:
+            set_reading(self._transport, on=on)

@@ -21,7 +21,6 @@ from .kinds import BY_KIND
 from .world import World
 
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
-_LARGEST_DOCUMENT: Final = 16 * 2**20
 _OWN_GROUP: Final = "kube-scheduler-operator.dev/"
 
 # The fields before `items` in a List, as kubectl and the API server write them.

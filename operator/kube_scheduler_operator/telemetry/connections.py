@@ -371,6 +371,16 @@ class _Gate:
     users: int = 0
 
 
+def set_reading(transport: asyncio.Transport, *, on: bool) -> None:
+    """Read from an open connection, or let its client wait."""
+    if transport.is_closing() or transport.is_reading() == on:
+        return
+    if on:
+        transport.resume_reading()
+    else:
+        transport.pause_reading()
+
+
 def _refuse(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

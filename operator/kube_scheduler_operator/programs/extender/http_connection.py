@@ -11,6 +11,7 @@ from typing import Final
 import httptools
 
 from ...base.klog import kv
+from ...telemetry.connections import set_reading
 from .http_types import Answer, App, HttpRequest, HttpResponse, Limits, text
 
 log = logging.getLogger(__name__)
@@ -261,13 +262,8 @@ class Connection(asyncio.Protocol):
                 self._transport.close()
 
     def _read(self, on: bool) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing() or transport.is_reading() == on:
-            return
-        if on:
-            transport.resume_reading()
-        else:
-            transport.pause_reading()
+        if self._transport is not None:
+            set_reading(self._transport, on=on)
 
     def _send(self, answer: Answer, request: HttpRequest, alive: bool) -> None:
         self._release(len(request.body))
