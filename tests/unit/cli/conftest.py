@@ -45,6 +45,8 @@ PORTFORWARD = "/portforward"
 async def relay(request: web.Request, port: int) -> web.StreamResponse:
     """A port-forward as the kubelet serves it (WebSocket, v4.channel.k8s.io), to a local port."""
     asked = int(request.query["ports"])
+    transport = request.transport  # the request forgets it when the server shuts down
+    assert transport is not None
     socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
     await socket.prepare(request)
     for channel in (0, 1):
@@ -61,14 +63,13 @@ async def relay(request: web.Request, port: int) -> web.StreamResponse:
         async for message in socket:
             if message.type is WSMsgType.BINARY and message.data[0] == 0:
                 writer.write(message.data[1:])
+        writer.close()
+        with suppress(ConnectionError):
+            await task
     finally:  # also if the test ends before the command has closed the connection
         writer.close()
-        try:
-            with suppress(ConnectionError):
-                await task
-        finally:
-            if request.transport is not None:  # the client that has gone reads no more
-                request.transport.abort()
+        task.cancel()
+        transport.abort()  # a client that has gone never reads what is not sent yet
     return socket
 
 
