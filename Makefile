@@ -10,14 +10,20 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@hack/test-parts list
 
 .PHONY: demo
 demo: ## Watch a real scheduler move to another profile (root; a minute once everything is set up)
 	@hack/demo
 
 .PHONY: test
-test: setup lint unit alerts ## All tests, as CI runs them
-	@hack/beside "$(MAKE) --no-print-directory simulation comparison" $(MAKE) --no-print-directory integration e2e
+test: setup lint unit alerts ## What CI runs: 20 minutes; all fast tests, and those of real parts that are marked presubmit (root)
+	@hack/beside "$(PYTEST) tests/simulation $(COMPARISON) -m presubmit --timeout 1800" \
+	  $(MAKE) --no-print-directory integration e2e SELECT=presubmit
+
+.PHONY: test-all
+test-all: setup ## Every test, in parts; those that passed on the same files are not run again (root; two hours)
+	@hack/test-parts all $(PART)
 
 .PHONY: setup
 setup: ## Create the virtual environment with locked tools
@@ -49,18 +55,22 @@ simulation: setup ## The real reconcile in a simulated cluster with faults
 
 .PHONY: comparison
 comparison: setup ## Two thousand configurations, 500 mutated files a version, and forms, compared with kube-scheduler
-	$(PYTEST) $(COMPARISON)
+	$(PYTEST) $(COMPARISON) -n 2 --dist loadfile
 
 .PHONY: integration
 # They mostly wait, so three at a time need less than two processors.
 integration: setup ## The real operator against a real kube-apiserver
-	$(PYTEST) $(INTEGRATION) -n 3 --dist loadfile $(addprefix --ignore ,$(COMPARISON))
+	$(PYTEST) $(INTEGRATION) -n 3 --dist loadfile $(addprefix --ignore ,$(COMPARISON)) $(addprefix -m ,$(SELECT))
 
 .PHONY: e2e
 e2e: setup ## End to end: real kubelets and kube-schedulers (root)
 	rm -rf $(LEDGER)
-	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e -m 'not audit' -n 2 -v --durations=10
-	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e -m audit -v
+	KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e -m '$(addsuffix $() and ,$(SELECT))not audit' -n 2 -v --durations=10
+	$(if $(SELECT),,KSO_LEDGER=$(LEDGER) $(PYTEST) tests/e2e -m audit -v)
+
+.PHONY: planted-faults
+planted-faults: setup ## Faults of the product, planted one after the other: each must be found by its tests
+	$(PYTEST) tests/planted_faults --timeout 3600
 
 .PHONY: test-versions
 test-versions: setup ## The end-to-end tests marked core on other versions: VERSIONS="1.35 1.37" (root)
@@ -74,18 +84,8 @@ bench: setup ## Speed and memory, as a table and JSON in bench-results/ (root)
 	@hack/bench faults --repeat 3
 
 .PHONY: soak
-soak: export KSO_SOAK = 1
-soak: setup ## Hours, with a random seed: every fault at every stage, 100 kills (KSO_KILLS), 20000 histories (KSO_HISTORIES), 5000 objects (KSO_ODD_OBJECTS), 100000 files (KSO_FILES), 200000 forms (KSO_FORMS), 300 simulated worlds (KSO_WORLDS)
-	$(PYTEST) tests/integration/test_operator.py -k killed
-	$(PYTEST) tests/integration/test_containment.py
-	$(PYTEST) $(COMPARISON)
-	$(PYTEST) tests/integration/test_simulation_against_cluster.py
-	$(PYTEST) tests/e2e -k "survives_a_fault or soak" -v -s
-	hack/bench provider-upgrade
-	$(PYTEST) tests/simulation -n 2 --timeout 0
-	$(PYTEST) tests/unit/engine/test_containment.py tests/unit/engine/test_odd_neighbours.py -n 2 -s --timeout 0
-	$(PYTEST) tests/unit/cli/test_mutated_files.py tests/unit/offline/test_mutated_forms.py -n 2 --timeout 0
-	$(PYTEST) tests/release
+soak: setup ## Hours, in parts, with a random seed that a failure names (root)
+	@hack/test-parts soak $(PART)
 
 .PHONY: release
 release: setup ## All files of a release in dist/, from a commit: VERSION=0.1.0 (RELEASE_URL, IMAGE_REPOSITORY, COSIGN_KEY)

@@ -1,4 +1,4 @@
-"""What tests with generated inputs try: always the same in `make test`, others in `make soak`.
+"""What tests with generated inputs try: always the same in `make test-all`, others in `make soak`.
 
 KSO_SOAK=1 draws a seed, which the session prints. KSO_SEED=S repeats what a failure names.
 """
@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import os
 import random
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 SOAK: Final = "KSO_SOAK" in os.environ
 """Whether this is a part of `make soak`."""
@@ -34,3 +40,9 @@ def chunks(count: int, size: int, variable: str = "KSO_SEED") -> list[range]:
         return [range(int(single), int(single) + 1)]
     first = SEED * _EACH if SOAK else 0
     return [range(at, min(at + size, first + count)) for at in range(first, first + count, size)]
+
+
+def presubmit_first(values: Sequence[Any], count: int) -> list[Any | ParameterSet]:
+    """Parameters of a test of which `make test` runs the first `count`."""
+    marked = [pytest.param(value, marks=pytest.mark.presubmit) for value in values[:count]]
+    return [*marked, *values[count:]]

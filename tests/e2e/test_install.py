@@ -170,6 +170,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         yield Installation(cluster, programs, home, files(cluster), objects(cluster))
 
 
+@pytest.mark.presubmit
 @pytest.mark.timeout(900, func_only=True)
 def test_helm_uninstalls_without_remains(installation: Installation) -> None:
     installation.shell(INSTALL)
@@ -186,6 +187,7 @@ def test_kubectl_uninstalls_without_remains(installation: Installation) -> None:
     installation.is_as_it_was()
 
 
+@pytest.mark.presubmit
 def test_the_documentation_has_the_commands_of_these_tests() -> None:
     assert shlex.split(BY_HELM)[:3] == ["helm", "uninstall", "kube-scheduler-operator"]
     assert "managementState" in BY_KUBECTL

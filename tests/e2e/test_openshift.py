@@ -66,6 +66,7 @@ def arrives(cluster: Cluster, certificate: str) -> float:
     return time.monotonic() - begun
 
 
+@pytest.mark.presubmit
 def test_the_control_plane_has_its_own_scheduler(ocp: Cluster) -> None:
     known = [node["metadata"]["name"] for node in ocp.api.request("GET", "/api/v1/nodes")["items"]]
     assert known == [ocp.node.name], "the bootstrap machine has gone"
@@ -77,6 +78,7 @@ def test_the_control_plane_has_its_own_scheduler(ocp: Cluster) -> None:
     assert pod["metadata"]["labels"]["app"] == "openshift-kube-scheduler"
 
 
+@pytest.mark.presubmit
 def test_an_edit_rolls_out(ocp: Cluster) -> None:
     line = ocp.edit(SCHEDULER, {"profile": "HighNodeUtilization"})
     assert line.outcome == "installed", line.message
@@ -84,6 +86,7 @@ def test_an_edit_rolls_out(ocp: Cluster) -> None:
     assert files == ["kube-scheduler-pod.yaml"]
 
 
+@pytest.mark.presubmit
 def test_the_cluster_operator_has_the_versions_of_the_release(ocp: Cluster) -> None:
     status = ocp.api.request("GET", CLUSTEROPERATOR)["status"]
     assert {one["name"]: one["version"] for one in status["versions"]} == {
@@ -114,6 +117,7 @@ def test_pods_and_lease_are_found_by_their_usual_names(ocp: Cluster) -> None:
     assert ocp.kubectl("-n", namespace, "logs", pod, "-c", "kube-scheduler", "--tail=5")
 
 
+@pytest.mark.presubmit
 def test_the_policy_config_map_is_mirrored_with_the_rights_of_the_operator(ocp: Cluster) -> None:
     users = "/api/v1/namespaces/openshift-config/configmaps"
     latest = ocp.latest
@@ -221,6 +225,7 @@ def endpoints(cluster: Cluster, namespace: str, monitor: str) -> list[dict[str, 
     return list(spec["endpoints"])
 
 
+@pytest.mark.presubmit
 def test_prometheus_scrapes_with_its_client_certificate(ocp: Cluster) -> None:
     prometheus = pair(ocp, "prometheus", PROMETHEUS)
     pod = operator_pod(ocp)
@@ -298,6 +303,7 @@ def test_every_network_policy_is_put_back(ocp: Cluster) -> None:
 
 
 # --- certificates of the schedulers -----------------------------------------------------------
+@pytest.mark.presubmit
 def test_a_renewed_certificate_arrives_and_no_scheduler_is_disturbed(ocp: Cluster) -> None:
     before, latest = ocp.scheduler(), ocp.latest
     seconds = arrives(ocp, renew(ocp, "renewed"))

@@ -21,6 +21,8 @@ from .invariants import configuration, revisions_are_complete_and_in_order
 from .scheduler import STOCK, STOCK_ARGUMENTS, Manifest
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_stock_schedulers_are_adopted_with_a_single_revision(nodes: int) -> None:

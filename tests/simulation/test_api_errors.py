@@ -21,6 +21,8 @@ from kube_scheduler_operator.kube.resource import (
 from .invariants import revisions_are_complete_and_in_order
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 Fault = Callable[[str, ObjectRef, str | None], ApiError | None]
 
 

@@ -11,6 +11,8 @@ from .machine import Machine
 from .scheduler import Behavior
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 CRASHES, LATER, UNHEALTHY = 42, 43, 44
 SCRIPT = {
     CRASHES: Behavior(lifetimes=(4.0, 0.5)),

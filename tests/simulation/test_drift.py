@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kube_scheduler_operator.base import names
 
 from .machine import Machine
 from .scheduler import STOCK
 from .swap import Journal
 from .world import World
+
+pytestmark = pytest.mark.presubmit
 
 
 def adopted(nodes: int = 1) -> World:

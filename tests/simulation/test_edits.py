@@ -10,6 +10,8 @@ from .invariants import configuration, revisions_are_complete_and_in_order
 from .scheduler import REFUSAL, SENTENCE, Behavior
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 REFUSED, UNHEALTHY, SLOW, CRASHES, CRASHES_LATER = 41, 42, 43, 44, 45
 SCRIPT = {
     REFUSED: Behavior(refused=REFUSAL),

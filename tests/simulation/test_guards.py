@@ -9,6 +9,8 @@ from kube_scheduler_operator.kube.resource import DISRUPTION_BUDGETS, NODES, POD
 
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 BUDGET = "kube-scheduler-guard-pdb"
 
 

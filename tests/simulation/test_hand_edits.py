@@ -14,6 +14,8 @@ from .apiserver import Object
 from .machine import Machine
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 KEEPS_EDITS = replace(KUBEADM, keeps_hand_edits=True)
 TARGET = KUBEADM.target_namespace
 

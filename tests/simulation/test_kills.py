@@ -13,6 +13,8 @@ from .invariants import revisions_are_complete_and_in_order
 from .scheduler import REFUSAL, Behavior
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 REFUSED, UNHEALTHY, CRASHES_LATER = 41, 42, 45
 SCRIPT = {
     REFUSED: Behavior(refused=REFUSAL),

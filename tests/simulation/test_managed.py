@@ -18,6 +18,8 @@ from kube_scheduler_operator.kube.resource import (
 from .secondary import BAD, PlayedSecondaries
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 NAME = "managed-scheduler"
 EKS = Decision(Recognition(MANAGED, "EKS", "so it is"), remember=True)
 OLD, NEW = (f"registry.k8s.io/kube-scheduler:v1.{minor}" for minor in ("35.4", "36.1"))

@@ -9,6 +9,8 @@ from kube_scheduler_operator.base import names
 from .scheduler import Behavior
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 SLOW, EVICTED, PULL, NEVER_PULLS, CRASHES_LATER, SLOW_TO_START = 43, 46, 47, 48, 45, 49
 SCRIPT = {
     SLOW: Behavior(pending_for=8.0, preflight_for=8.0, ready_after=8.0),

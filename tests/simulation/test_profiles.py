@@ -10,6 +10,8 @@ from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES
 from .invariants import configuration
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 GOOD = {"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}}
 BETTER = {"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 8}]}}}
 BAD = {"plugins": {"score": {"enabled": [{"name": "ImageLocalty"}]}}}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kube_scheduler_operator.base import names
 
 from .invariants import configuration
 from .scheduler import Behavior
 from .world import World
+
+pytestmark = pytest.mark.presubmit
 
 CRASHES_LATER = 45
 SCRIPT = {CRASHES_LATER: Behavior(lifetimes=(25.0, 0.5))}

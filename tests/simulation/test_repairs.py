@@ -21,6 +21,8 @@ from .invariants import revisions_are_complete_and_in_order
 from .scheduler import Behavior
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 TARGET = "kube-scheduler-operator"
 CRASHES_LATER, SLOW = 45, 43
 SCRIPT = {

@@ -21,6 +21,8 @@ from kube_scheduler_operator.kube.resource import (
 from .apiserver import Object, clone
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 TARGET = KUBEADM.target_namespace
 SAVED: tuple[tuple[Resource, str | None], ...] = (
     (KUBE_SCHEDULERS, None),

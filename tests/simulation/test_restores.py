@@ -12,6 +12,8 @@ from kube_scheduler_operator.kube.resource import CLUSTER_OPERATORS, KUBE_SCHEDU
 from .etcd import back_up, restore
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 BOUND = 60
 """Writes after a restore that a rollout, all statuses and all guards need at most."""
 

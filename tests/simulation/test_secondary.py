@@ -15,6 +15,8 @@ from kube_scheduler_operator.kube.resource import (
 from .secondary import BAD, PlayedSecondaries
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 NAMES = ("one", "two", "three")
 
 

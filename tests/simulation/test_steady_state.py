@@ -9,6 +9,8 @@ from kube_scheduler_operator.base import names
 from .scheduler import REFUSAL, Behavior
 from .world import World
 
+pytestmark = pytest.mark.presubmit
+
 SCRIPT = {
     41: Behavior(refused=REFUSAL),
     42: Behavior(ready_after=None),

@@ -19,6 +19,7 @@ from ..faults import pids
 CANNOT_RUN = {"arguments": {"bind-address": "203.0.113.77"}}
 
 
+@pytest.mark.presubmit
 @pytest.mark.core
 def test_a_failed_revision_is_rolled_back_without_the_operator(cluster: Cluster) -> None:
     good = cluster.current
@@ -139,6 +140,7 @@ def test_an_image_that_cannot_be_pulled_is_reported_and_the_next_edit_starts_at_
     assert list(scheduler_processes(cluster.sandbox, cluster.node))
 
 
+@pytest.mark.presubmit
 @pytest.mark.core
 def test_a_killed_operator_continues_at_once(cluster: Cluster) -> None:
     latest = cluster.latest

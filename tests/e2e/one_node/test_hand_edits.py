@@ -57,6 +57,7 @@ def test_a_guard_reports_the_boot_that_the_kubelet_reports(cluster: Cluster) -> 
         assert look["uptime"] > 0
 
 
+@pytest.mark.presubmit
 @pytest.mark.core
 def test_a_manifest_edited_by_hand_that_keeps_its_label_is_noticed_and_put_back(
     cluster: Cluster,

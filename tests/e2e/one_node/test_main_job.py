@@ -11,7 +11,7 @@ from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, OPERATOR_NAMESPACE, 
 from ..conftest import MANIFEST, Cluster
 
 # The first test is about the adoption of the stock scheduler by a new operator.
-pytestmark = [pytest.mark.core, pytest.mark.runs_first]
+pytestmark = [pytest.mark.core, pytest.mark.runs_first, pytest.mark.presubmit]
 
 
 def test_the_stock_scheduler_is_adopted_under_its_own_name(cluster: Cluster) -> None:

@@ -48,6 +48,7 @@ def _scrape(cluster: Cluster, token: str | None) -> tuple[int, str]:
     return int(code), body
 
 
+@pytest.mark.presubmit
 def test_metrics_need_a_token_with_the_right_to_read_them(cluster: Cluster) -> None:
     code, body = _scrape(cluster, None)
     assert (code, "token" in body) == (401, True)
@@ -141,6 +142,7 @@ def test_decisions_are_events_in_the_operators_namespace(cluster: Cluster) -> No
     until(reported, 30, f"not all of {reasons} are there")
 
 
+@pytest.mark.presubmit
 def test_kubectl_scheduler_status_is_one_screen(cluster: Cluster) -> None:
     done = cluster.plugin("status")
     assert done.returncode == 0, done.stderr + done.stdout
@@ -159,6 +161,7 @@ def test_the_status_is_available_in_the_operators_pod(cluster: Cluster) -> None:
     assert f"Revision   {cluster.latest}" in shown
 
 
+@pytest.mark.presubmit
 def test_an_edit_can_be_listed_compared_and_undone(cluster: Cluster) -> None:
     path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
     first = cluster.profile(cluster.another_profile()).revision
@@ -185,6 +188,7 @@ def test_an_edit_can_be_listed_compared_and_undone(cluster: Cluster) -> None:
     assert then["data"] == now["data"]
 
 
+@pytest.mark.presubmit
 def test_the_cache_of_a_scheduler_is_dumped_without_remains(cluster: Cluster) -> None:
     pid, _ = cluster.scheduler()
     done = cluster.plugin("dump-cache", "-o", "json")

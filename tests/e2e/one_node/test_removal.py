@@ -29,6 +29,7 @@ def test_an_overwritten_manifest_is_restored(cluster: Cluster) -> None:
     cluster.schedules()
 
 
+@pytest.mark.presubmit
 @pytest.mark.timeout(420, func_only=True)
 def test_removed_leaves_nothing_and_managed_adopts_again(cluster: Cluster) -> None:
     stock = cluster.on_node("cat", STOCK)

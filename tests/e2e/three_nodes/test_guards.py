@@ -52,6 +52,7 @@ def drain(cluster: Cluster, node: Node, timeout: int = 30) -> None:
     )
 
 
+@pytest.mark.presubmit
 def test_a_drain_waits_until_the_other_schedulers_are_guarded(three_nodes: Cluster) -> None:
     first, second, third = three_nodes.sandbox.nodes
     until(lambda: len(guards(three_nodes)) == 3, 120, "not every node has a guard")

@@ -33,6 +33,7 @@ LISTEN = (
 )
 
 
+@pytest.mark.presubmit
 @pytest.mark.core
 def test_a_rollout_moves_the_leader_last_and_pods_are_scheduled_throughout(
     three_nodes: Cluster,
@@ -63,6 +64,7 @@ def test_a_rollout_moves_the_leader_last_and_pods_are_scheduled_throughout(
     assert max(ends, key=lambda name: ends[name]) == leader
 
 
+@pytest.mark.presubmit
 @pytest.mark.core
 def test_a_revision_that_crashes_on_one_node_never_reaches_the_others(three_nodes: Cluster) -> None:
     before, good, latest = three_nodes.schedulers, three_nodes.current, three_nodes.latest

@@ -150,6 +150,7 @@ def _log(cluster: Cluster, extender: str) -> str:
     return cluster.kubectl("-n", OPERATOR_NAMESPACE, "logs", name, "-c", container)
 
 
+@pytest.mark.presubmit
 def test_a_pod_goes_to_the_node_that_two_extenders_score_highest(
     safe: Cluster, workers: tuple[str, str]
 ) -> None:
@@ -342,6 +343,7 @@ def _flaky(name: str, code: str, **spec: Any) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.presubmit
 def test_a_scheduler_learns_on_which_nodes_pods_succeed(
     learning: Cluster, workers: tuple[str, str]
 ) -> None:

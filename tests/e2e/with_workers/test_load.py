@@ -207,6 +207,7 @@ def _is_rejected(cluster: Cluster, name: str) -> None:
     )
 
 
+@pytest.mark.presubmit
 def test_load_is_measured_and_written_on_the_nodes(load: Cluster, busy: str) -> None:
     nodes = [node.name for node in load.sandbox.nodes]
     until(
@@ -225,6 +226,7 @@ def test_load_is_measured_and_written_on_the_nodes(load: Cluster, busy: str) -> 
     assert len(own_pods(load, "app=node-metrics")) == len(nodes)
 
 
+@pytest.mark.presubmit
 def test_no_pod_goes_to_the_busy_node_whatever_is_requested(load: Cluster, busy: str) -> None:
     _pinned(load, "wants-the-busy-one", busy)
     _is_rejected(load, "wants-the-busy-one")

@@ -65,11 +65,13 @@ def _place(cluster: Cluster, count: int, cpu: str) -> Counter[str]:
     return placed
 
 
+@pytest.mark.presubmit
 def test_high_node_utilization_packs(cluster: Cluster, loaded: str) -> None:
     cluster.profile("HighNodeUtilization")
     assert _place(cluster, 8, "50m") == {loaded: 8}
 
 
+@pytest.mark.presubmit
 def test_low_node_utilization_spreads(cluster: Cluster, loaded: str) -> None:
     cluster.profile("LowNodeUtilization")
     placed = _place(cluster, 8, "50m")
@@ -77,6 +79,7 @@ def test_low_node_utilization_spreads(cluster: Cluster, loaded: str) -> None:
     assert placed.total() == 8
 
 
+@pytest.mark.presubmit
 def test_no_scoring_ignores_load(cluster: Cluster, loaded: str) -> None:
     cluster.profile("NoScoring")
     placed = _place(cluster, 30, "5m")

@@ -52,6 +52,7 @@ def edit(cluster: Cluster, pool: str) -> None:
     cluster.api.request("PATCH", KUBESCHEDULER, {"spec": overrides})
 
 
+@pytest.mark.presubmit
 def test_gate_holds_an_edit_until_it_is_approved(
     cluster: Cluster, check: Callable[[str], None], pod: str
 ) -> None:

@@ -118,6 +118,7 @@ def _have_led(cluster: Cluster) -> list[str]:
     ]
 
 
+@pytest.mark.presubmit
 def test_pods_are_bound_by_the_scheduler_that_they_name(second: Cluster) -> None:
     pods = _own_pods(second)
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 3, "spread over the nodes"

@@ -72,6 +72,7 @@ def ordered(value: Any) -> Any:
     return value
 
 
+@pytest.mark.presubmit
 def test_the_cluster_and_this_machine_give_the_same_answer(cluster: Cluster, waiting: str) -> None:
     binary = cluster.sandbox.state / "bin" / "kube-scheduler"
     there = cluster.plugin("why", waiting, "--in-cluster", "-o", "json")
