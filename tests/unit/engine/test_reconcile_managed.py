@@ -236,6 +236,15 @@ def test_an_edit_of_its_spec_is_undone_except_for_what_users_set() -> None:
     assert managed_of(after) == {**found["spec"], "assign": assign}
 
 
+def test_while_it_is_being_deleted_an_edit_is_not_undone() -> None:
+    snapshot = settled(start())
+    found = snapshot.secondaries.schedulers[NAME]
+    metadata = {**found["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    leaving = {**found, "metadata": metadata, "spec": {**found["spec"], "replicas": 9}}
+    after = performed(edited_in := with_schedulers(snapshot, leaving), reconcile(edited_in))
+    assert managed_of(after) == leaving["spec"]
+
+
 def test_with_another_name_that_one_is_made() -> None:
     snapshot = settled(start(settings=Settings(managed_scheduler="packer")))
     assert list(snapshot.secondaries.schedulers) == ["packer"]

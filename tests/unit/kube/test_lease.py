@@ -241,6 +241,20 @@ def test_outage_longer_than_the_deadline_loses_the_lease(virtual_time: Any) -> N
     virtual_time.run(scenario())
 
 
+def test_without_a_renewal_it_leads_until_the_deadline(virtual_time: Any) -> None:
+    """A process that was stopped must not write before it notices that it lost the Lease."""
+
+    async def scenario() -> None:
+        one = elector(Leases(), "one")
+        await one.acquire()
+        await asyncio.sleep(9.9)
+        assert one.is_leader
+        await asyncio.sleep(0.2)
+        assert not one.is_leader
+
+    virtual_time.run(scenario())
+
+
 def test_request_that_never_returns_does_not_outlast_the_deadline(
     virtual_time: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -104,6 +104,26 @@ def test_arguments_are_those_of_enabled_plugins() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("plugin", "own"),
+    [
+        ("DefaultPreemption", {"minCandidateNodesPercentage": 50}),
+        ("DefaultPreemption", {"minCandidateNodesAbsolute": 7}),
+        ("DynamicResources", {"filterTimeout": "3s"}),
+        ("InterPodAffinity", {"hardPodAffinityWeight": 50}),
+        ("NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu", "weight": 1}]}),
+        ("NodeResourcesFit", {"scoringStrategy": {
+            "type": "MostAllocated", "resources": [{"name": "cpu", "weight": 5}],
+        }}),
+        ("PodTopologySpread", {"defaultingType": "List"}),
+        ("VolumeBinding", {"bindTimeoutSeconds": 30}),
+    ],
+)  # fmt: skip
+def test_a_default_replaces_no_argument_that_is_set(plugin: str, own: dict[str, Any]) -> None:
+    found = args(profile({"pluginConfig": [{"name": plugin, "args": own}]}))[plugin]
+    assert {key: found[key] for key in own} == own
+
+
 def test_extenders_determine_ignored_resources() -> None:
     extender = {
         "urlPrefix": "http://127.0.0.1:1",

@@ -136,6 +136,21 @@ def test_all_constraints_together_leave_a_pod_that_fits_everywhere() -> None:
     ]
 
 
+def test_the_taint_of_a_cordoned_node_belongs_to_the_cordon() -> None:
+    world = World()
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    world.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "a"},
+            "spec": {"taints": [taint], "unschedulable": True},
+        }
+    )
+    pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": {}}
+    assert [each.fix for each in constraints_of(pod, world)] == ["uncordon the node"]
+
+
 @pytest.mark.parametrize(
     ("resource", "amount", "text"),
     [

@@ -83,6 +83,21 @@ def test_the_pull_policy_follows_from_the_image(image: str, policy: dict[str, st
     assert found.settings.container == policy
 
 
+def test_a_zero_in_a_probe_is_unset() -> None:
+    pod = manifest()
+    unset = {"failureThreshold": 0, "periodSeconds": 0, "successThreshold": 0, "timeoutSeconds": 0}
+    pod["spec"]["containers"][0]["livenessProbe"] |= {**unset, "initialDelaySeconds": 0}
+    (container,) = as_mirror_pod(pod, "a", KUBEADM)["spec"]["containers"]
+    defaults = {
+        "failureThreshold": 3,
+        "periodSeconds": 10,
+        "successThreshold": 1,
+        "timeoutSeconds": 1,
+    }
+    found = {key: container["livenessProbe"][key] for key in (*unset, "initialDelaySeconds")}
+    assert found == {**defaults, "initialDelaySeconds": 0}
+
+
 def test_limits_are_requests_that_are_not_set() -> None:
     pod = manifest()
     pod["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1", "memory": "1Gi"}}

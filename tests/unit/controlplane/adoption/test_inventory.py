@@ -17,6 +17,7 @@ from kube_scheduler_operator.controlplane.adoption.inventory import (
 )
 from kube_scheduler_operator.controlplane.adoption.pod_settings import (
     NO_SETTINGS,
+    PodSettings,
     apply_settings,
     parse_settings,
     settings_text,
@@ -166,6 +167,15 @@ def test_what_cannot_be_kept_is_named_with_a_way(pod: dict[str, Any], name: str)
 def test_a_label_of_the_operator_neither_blocks_nor_is_kept(label: str) -> None:
     found = take_inventory(changed(labels={label: "7"}), KUBEADM)
     assert (found.not_kept, found.settings.labels) == ((), {})
+
+
+def test_the_operators_own_labels_and_annotations_stay() -> None:
+    own = {"metadata": {"labels": {"a": "own"}}, "spec": {"containers": [{}]}}
+    adopted = PodSettings({"c": "adopted"}, {"a": "adopted", "b": "adopted"}, {}, {})
+    assert apply_settings(own, adopted)["metadata"] == {
+        "labels": {"a": "own", "b": "adopted"},
+        "annotations": {"c": "adopted"},
+    }
 
 
 def test_a_second_container_is_named() -> None:
