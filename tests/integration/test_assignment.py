@@ -214,6 +214,7 @@ def test_without_policy_and_webhook_the_status_has_the_command(world: AssigningW
     assert world.pod() == DEFAULT
 
 
+@pytest.mark.presubmit
 def test_a_selected_pod_gets_the_name_and_no_other(world: AssigningWorld) -> None:
     world.install()
     world.wait(lambda: world.assigned()[0] == "True", 60, lambda: world.assigned())
@@ -350,6 +351,7 @@ def test_a_killed_operator_refuses_no_pod(world: AssigningWorld) -> None:
 
 
 @pytest.mark.parametrize("world", [PolicyWorld], ids=["policy"], indirect=True, scope="module")
+@pytest.mark.presubmit
 def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
     """200 assignments, each of which is tried with a Pod that it selects or nearly does."""
     world.start()  # where it has lost its Lease meanwhile
@@ -562,6 +564,7 @@ ATTACKS: dict[str, Edit] = {
 
 @by_webhook
 @pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.presubmit
 def test_the_operator_can_write_nothing_but_the_ca_bundle(
     webhook: WebhookWorld, attack: str
 ) -> None:

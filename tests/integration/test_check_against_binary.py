@@ -193,6 +193,7 @@ def test_gated_arguments_pass_with_their_gate(
     assert problems(config, version, gate) == []
 
 
+@pytest.mark.presubmit
 def test_the_recorded_feature_gates_equal_kube_schedulers(
     run: Run, platform: Platform, version: Version, helped: str
 ) -> None:
@@ -212,6 +213,7 @@ def test_the_recorded_feature_gates_equal_kube_schedulers(
     assert listed - OF_ANOTHER_PROGRAM <= set(known)
 
 
+@pytest.mark.presubmit
 def test_the_recorded_flags_equal_kube_schedulers(helped: str, version: Version) -> None:
     listed = set(re.findall(r"^\s+(?:-\w, )?--([\w-]+)", helped, re.MULTILINE))
     assert listed == flag_names(version.minor)

@@ -379,6 +379,7 @@ def test_kubectl_get_scheduler(schedulers: Kind) -> None:
     assert list(row) == ["NAME", "PROFILE", "POLICY", "AGE"]
 
 
+@pytest.mark.presubmit
 def test_kubectl_get_kube_scheduler(kube_schedulers: Kind) -> None:
     name = kube_schedulers.create({"logLevel": "Debug"})
     status = {

@@ -172,6 +172,7 @@ def test_nodes_are_filtered_and_scored_by_their_annotations(
     assert scores[GOOD] > scores[FULL]
 
 
+@pytest.mark.presubmit
 def test_a_pod_without_a_feasible_node_has_an_event(
     prepared: ApiServer, extender: Extender
 ) -> None:

@@ -28,6 +28,13 @@ def test_nothing_is_enough(policies: Kind) -> None:
     assert policies.get(policies.create({}))["spec"] == {}
 
 
+@pytest.mark.presubmit
+def test_an_empty_type_is_the_default_one(policies: Kind) -> None:
+    """A typed Go client writes it for an absent one."""
+    spec = {"source": {"type": "", "nodeMetrics": {"port": 9100}}}
+    assert policies.get(policies.create(spec))["spec"] == spec
+
+
 def test_lists_can_be_empty(policies: Kind) -> None:
     spec: dict[str, Any] = {"predicates": [], "priorities": [], "hotValues": []}
     assert policies.get(policies.create(spec))["spec"] == spec

@@ -86,6 +86,7 @@ def mounted(path: str, at: str = "") -> dict[str, Any]:
         ({"removeAdopted": ["env.A", "env.A"]}, "Duplicate value"),
     ],
 )
+@pytest.mark.presubmit
 def test_refused_with_the_field(settings: Kind, pods: dict[str, Any], message: str) -> None:
     with pytest.raises(RefusedError, match=message):
         settings.create({"pods": pods}, CLUSTER)

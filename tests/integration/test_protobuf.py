@@ -134,6 +134,7 @@ def prepared(api_server: ApiServer) -> ApiServer:
     return api_server
 
 
+@pytest.mark.presubmit
 async def test_protobuf_and_json_yield_the_same_pods(prepared: ApiServer) -> None:
     async with (
         ApiClient(find(str(prepared.kubeconfig)), field_manager="test") as client,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 
 
+@pytest.mark.presubmit
 def test_the_bootstrap_scheduler_accepts_its_configuration_and_flags(
     tmp_path: Path, kube_scheduler_binary: Path
 ) -> None:

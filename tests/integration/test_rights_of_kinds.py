@@ -325,6 +325,7 @@ def test_who_may_write_one_kind_does_not_obtain(row: Row, world: World) -> None:
         user.request("DELETE", f"{PATHS[row.kind]}/{name}")
 
 
+@pytest.mark.presubmit
 def test_approving_an_edit_and_ending_the_gate_need_a_right_of_their_own(world: World) -> None:
     path = f"{PATHS['OperatorSettings']}/{names.CLUSTER}"
     writer, approver = world.user("writer"), world.user("approver")

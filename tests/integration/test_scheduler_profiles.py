@@ -75,6 +75,7 @@ def test_every_extension_point_is_kept(profiles: Kind, point: str) -> None:
         pytest.param(at("filter", enabled=plugins(*(f"P{i}" for i in range(100)))), id="many"),
     ],
 )
+@pytest.mark.presubmit
 def test_a_profile_is_kept_as_it_was_written(profiles: Kind, spec: dict[str, Any]) -> None:
     assert profiles.get(profiles.create(spec))["spec"] == spec
 

@@ -106,6 +106,7 @@ def mine(world: World) -> Iterator[str]:
     world.wait(lambda: world.made(name) == set(), 60, lambda: f"left: {world.made(name)}")
 
 
+@pytest.mark.presubmit
 def test_everything_is_made_with_the_operators_own_rights_and_goes_with_its_owner(
     world: World, mine: str
 ) -> None:

@@ -96,6 +96,7 @@ def figures(found: Any, at: int = 0) -> dict[str, float]:
     return {key: each["median"] for key, each in found["configurations"][at]["figures"].items()}
 
 
+@pytest.mark.presubmit
 def test_a_workload_that_fits_is_placed_and_its_nodes_are_named(simulate: Simulate) -> None:
     text = simulate(cluster(), "-o", "text", "--repeat", "2", workloads=deployment("2", 3))
     assert text.startswith("3 pods of Deployment default/new fit, in 2 of 2 runs.\n")
@@ -316,6 +317,7 @@ async def _effect(world: World, before: RunOptions, after: RunOptions) -> EditEf
     return read_answer(edit_effect, content)
 
 
+@pytest.mark.presubmit
 def test_the_effect_of_an_edit_on_running_and_waiting_pods(kube_scheduler_binary: Path) -> None:
     """Today taints are ignored, and other labels are demanded; the edit changes both."""
     taints = [{"key": "dedicated", "value": "team", "effect": "NoSchedule"}]

@@ -93,6 +93,7 @@ def started(kube_scheduler_binary: Path, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("text", NUMBERS)
+@pytest.mark.presubmit
 def test_numbers(text: str, started: Any) -> None:
     fine, ours, theirs = started(f"{HEAD}percentageOfNodesToScore: {text}\n")
     assert fine == (theirs is not None)

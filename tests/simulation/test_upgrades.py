@@ -97,6 +97,7 @@ def test_an_edit_waits_while_kubeadm_works_on_a_node() -> None:
     assert {image(one) for one in world.machines.values()} == {IMAGE}
 
 
+@pytest.mark.presubmit
 def test_a_setting_that_the_new_version_does_not_have_is_named_with_what_runs() -> None:
     world = adopted()
     (machine,) = world.machines.values()
