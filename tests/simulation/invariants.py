@@ -32,7 +32,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
 )
-from kube_scheduler_operator.programs.node.upgrade_request import version_of
+from kube_scheduler_operator.nodeprotocol.upgrade_request import version_of
 
 from .operator import ACTOR
 from .scheduler import GOOD

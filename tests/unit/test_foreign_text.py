@@ -33,9 +33,9 @@ from kube_scheduler_operator.kube.errors import (
 from kube_scheduler_operator.kube.events import EventRecorder, Involved
 from kube_scheduler_operator.model import operand_pods
 from kube_scheduler_operator.model.pod_status import crashing, waiting, words
+from kube_scheduler_operator.nodeprotocol.result import Result
 from kube_scheduler_operator.programs.config_reader.report import ConfigReport
 from kube_scheduler_operator.programs.node import program
-from kube_scheduler_operator.programs.node.result import Result
 from kube_scheduler_operator.schedulerconfig.yaml_text import BlockText, yaml_text
 from kube_scheduler_operator.simulate.process import KubeSchedulerProcess, SimulationError
 from kube_scheduler_operator.status.conditions import Condition, merge_conditions

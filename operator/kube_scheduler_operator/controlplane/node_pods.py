@@ -16,7 +16,7 @@ from ..manifests.templates import (
     label_value,
     render_object,
 )
-from ..programs.node.manifest import PLACEHOLDER
+from ..nodeprotocol.revision_content import PLACEHOLDER
 from ..schedulerconfig.command_line import CONFIG_PATH
 
 CONFIG_DIRECTORY: Final = CONFIG_PATH.removesuffix(f"/{names.CONFIG_KEY}")

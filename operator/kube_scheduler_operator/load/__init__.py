@@ -1,4 +1,4 @@
 """Node load: load policies, averages, maxima and forecasts.
 
-May import: kube, schedulerconfig and below. May be imported by: policies and above.
+May import: kube, nodeprotocol, schedulerconfig and below. May be imported by: policies and above.
 """

@@ -13,7 +13,7 @@ from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.snapshot_metrics import SnapshotMetrics
 from kube_scheduler_operator.model.snapshot import Snapshot
-from kube_scheduler_operator.programs.node.disk_report import DiskReport
+from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
 from kube_scheduler_operator.telemetry.cluster_metrics import LeaseState, MetricsState, NodeState
 from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
 

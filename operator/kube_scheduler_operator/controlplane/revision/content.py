@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...programs.node.revision_directory import content_hash
+from ...nodeprotocol.revision_content import content_hash
 
 
 @dataclass(frozen=True, slots=True)

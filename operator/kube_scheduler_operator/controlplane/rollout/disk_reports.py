@@ -2,7 +2,7 @@
 
 The order needs no wall clock, which may jump on a node:
 
-* Within a boot, the kernel's clock counts (programs/node/boot_time.py). The Node has the identifier
+* Within a boot, the kernel's clock counts (nodeprotocol/boot_time.py). The Node has the identifier
   of its current boot, so a report from that boot is newer than one from another: also on a node
   that was restored from a backup.
 * A guard's Pod begins every boot with a look at the disk.
@@ -22,10 +22,10 @@ from ...base.times import ALWAYS, timestamp
 from ...model.node_disks import Disks, NodeDisk
 from ...model.operand_pods import created
 from ...model.snapshot import Snapshot
-from ...programs.node.boot_time import BootTime
-from ...programs.node.disk_report import DiskReport
-from ...programs.node.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
-from ...programs.node.result import InstallerOutcome
+from ...nodeprotocol.boot_time import BootTime
+from ...nodeprotocol.disk_report import DiskReport
+from ...nodeprotocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
+from ...nodeprotocol.result import InstallerOutcome
 from ..node_pods import guard_pod_name
 from .installer_pods import Installer
 

@@ -15,8 +15,8 @@ from ...base.revision_number import revision_number
 from ...base.termination_message import message_error
 from ...base.times import timestamp
 from ...model.pod_status import message_of, reason_of
-from ...programs.node.exit_codes import EXIT_RETRY
-from ...programs.node.result import InstallerOutcome, Result
+from ...nodeprotocol.exit_codes import EXIT_DEFINITIVE, EXIT_RETRY
+from ...nodeprotocol.result import InstallerOutcome, Result
 from ..node_pods import SHARED_VOLUMES
 
 _OWN_NAMES: Final = (f"{names.INSTALLER}-", f"{names.RESTORE}-")
@@ -160,7 +160,7 @@ def _stage(
 ) -> tuple[Stage, str, Result | None]:
     phase = status.get("phase", "")
     ended = _terminated(installer)
-    if ended is not None and ended.get("exitCode") == 0:
+    if ended is not None and ended.get("exitCode") == EXIT_DEFINITIVE:
         result = Result.parse(str(ended.get("message") or ""))
         if result is not None:
             return Stage.DONE, result.reason, result

@@ -16,7 +16,7 @@ from ...model.api_outage import accountable_since, is_excused
 from ...model.operand_pods import OperandPod
 from ...model.plan import Event
 from ...model.snapshot import Snapshot
-from ...programs.node.result import InstallerOutcome
+from ...nodeprotocol.result import InstallerOutcome
 from ..revision.history import Revision
 from ..revision.revise import RevisionResult
 from ..revision.write import record_outcome

@@ -23,7 +23,7 @@ from ...kube.resource import (
 )
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
-from ...programs.node.result import InstallerOutcome
+from ...nodeprotocol.result import InstallerOutcome
 from ..node_pods import InstallerSettings, render_restore_pod, restore_pod_name
 from .installer_pods import Installer
 from .node_statuses import NodeStatus, read_node_status, rollout_order

@@ -17,7 +17,7 @@ from typing import Final
 
 from ...model.node_disks import Disks, NodeDisk
 from ...model.snapshot import Snapshot
-from ...programs.node.upgrade_request import is_upgrade, version_of, why_not_followed
+from ...nodeprotocol.upgrade_request import is_upgrade, tag_of, version_of, why_not_followed
 from .node_statuses import NodeStatus
 
 LOOK_AGAIN: Final = 15.0
@@ -120,8 +120,8 @@ def _hold(snapshot: Snapshot, disk: NodeDisk, current: str, desired: str) -> Hol
     if None in (server, version) or not current or version in (server, version_of(current)):
         return None
     return Hold(
-        f"run `kubeadm upgrade node` there: its API server is {_tag(disk.api_server)}, and the "
-        f"desired revision is for {_tag(desired)}"
+        f"run `kubeadm upgrade node` there: its API server is {tag_of(disk.api_server)}, and the "
+        f"desired revision is for {tag_of(desired)}"
     )
 
 
@@ -164,7 +164,3 @@ def not_followed(snapshot: Snapshot, disk: NodeDisk | None, current: str) -> str
         )
     why = why_not_followed(disk.image, current, disk.api_server)
     return f"kubeadm wrote {disk.image}, which is not followed: {why}" if why else ""
-
-
-def _tag(image: str) -> str:
-    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]

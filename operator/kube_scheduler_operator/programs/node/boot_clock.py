@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from .boot_time import UNKNOWN, BootTime
+from ...nodeprotocol.boot_time import UNKNOWN, BootTime
 
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 

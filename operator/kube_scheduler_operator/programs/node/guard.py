@@ -3,7 +3,7 @@
 `kubeadm certs renew` writes a new kubeconfig, and a scheduler that keeps running with the old one
 loses access when its certificate expires. And a person can edit the manifest, or a file of the
 revision, without any trace in the API. The guard has no API access: its termination message is a
-report (disk_report.py), which the operator reads from the Pod's status.
+report (nodeprotocol/disk_report.py), which the operator reads from the Pod's status.
 
 With `--look`, in an init container, it reports once and exits with code 0. So every new guard pod
 begins with what is on the disk, and the operator can request another look with another Pod. A hand
@@ -22,9 +22,10 @@ from types import FrameType
 from typing import Final
 
 from ...base import files
+from ...nodeprotocol.disk_report import DiskReport
+from ...nodeprotocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
 from . import boot_clock, health_probe
-from .disk_report import DiskReport, WatchedFiles, look
-from .exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
+from .disk_state import WatchedFiles, look
 from .kubeconfig import api_server
 
 log = logging.getLogger(__name__)

@@ -20,14 +20,14 @@ from typing import Any, Final
 from ...base.files import Disk, mounted, mounted_keys, read
 from ...base.names import KUBECONFIG, KUBECONFIG_KEY, PERMISSION_GRANTED, POD, POD_KEY
 from ...base.times import rfc3339
+from ...nodeprotocol.result import Result
+from ...nodeprotocol.revision_content import content_hash
 from . import kubeconfig, manifest, processes, program
 from .certificates import Certificates
 from .health_watch import Host
 from .host import NodeHost
 from .layout import CONFIGMAPS, Layout
 from .manifest import ManifestError, Probe
-from .result import Result
-from .revision_directory import content_hash
 from .swap import Swap, SwapRequest
 
 log = logging.getLogger(__name__)

@@ -33,10 +33,10 @@ from typing import Final
 from ...base import files
 from ...base.files import Disk, File
 from ...base.names import OPERAND
-from . import disk_report, kubeadm, manifest, revision_directory
+from ...nodeprotocol.result import STOCK, Result
+from . import disk_state, kubeadm, manifest, revision_directory
 from .kubeadm import KubeadmFiles
 from .manifest import Manifest
-from .result import STOCK, Result
 from .revision_directory import HASHES_FILE, OUTCOME_FILE, POD_FILE, PREFIX, Hashes
 
 log = logging.getLogger(__name__)
@@ -199,7 +199,7 @@ class Layout:
         known = revision_directory.read_hashes(directory)
         other = known is not None and content_hash not in ("", known.content)
         if known is not None and known.content and other:
-            active = disk_report.active_revision(self.resource_dir) == revision
+            active = disk_state.active_revision(self.resource_dir) == revision
             if active or revision_directory.is_verified(self.resource_dir, revision):
                 raise OtherContentError(f"the node has revision {revision} with other content")
         data = {**content, POD_FILE: target.data}
@@ -308,7 +308,7 @@ class Layout:
         The label of the manifest in place does not count: it can be edited.
         """
         journal = self.journal()
-        good = disk_report.active_revision(self.resource_dir)
+        good = disk_state.active_revision(self.resource_dir)
         verified = revision_directory.is_verified(self.resource_dir, good)
         known = good if verified or self._is_in_place(good) else 0
         return max(known, journal.revision if journal else 0)

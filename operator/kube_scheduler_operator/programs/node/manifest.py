@@ -23,10 +23,8 @@ from ...base.names import (
     REVISION_LABEL,
 )
 from ...base.revision_number import revision_number
+from ...nodeprotocol.revision_content import PLACEHOLDER
 from .revision_directory import PREFIX, number_of
-
-PLACEHOLDER: Final = "REVISION"
-"""Placeholder for the revision number in a pod that is not yet part of a revision."""
 
 RESOURCE_VOLUME: Final = "resource-dir"
 """The hostPath volume with the revision's directory on the node."""

@@ -22,12 +22,12 @@ from ...base import files
 from ...base.files import Disk
 from ...base.klog import TextFormatter
 from ...base.names import OPERAND
+from ...nodeprotocol.exit_codes import EXIT_DEFINITIVE, EXIT_RETRY, EXIT_TERMINATED
+from ...nodeprotocol.result import Result
 from .certificates import PairError
-from .exit_codes import EXIT_DEFINITIVE, EXIT_RETRY, EXIT_TERMINATED
 from .host import NodeHost, NodePaths
 from .layout import Layout
 from .manifest import ManifestError, Probe
-from .result import Result
 
 log = logging.getLogger(__name__)
 

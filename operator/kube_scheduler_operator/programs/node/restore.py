@@ -10,12 +10,12 @@ import logging
 from dataclasses import dataclass
 
 from ...base.files import Disk
+from ...nodeprotocol.result import STOCK, InstallerOutcome, Result
 from . import program
 from .activate import Activator, HealthTimeouts
 from .health_watch import Host
 from .layout import Journal, Layout, Phase
 from .manifest import Manifest
-from .result import STOCK, InstallerOutcome, Result
 
 log = logging.getLogger(__name__)
 

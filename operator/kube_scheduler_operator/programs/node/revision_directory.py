@@ -15,12 +15,12 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from ...base import files
 from ...base.revision_number import revision_number
+from ...nodeprotocol.revision_content import digest
 
 PREFIX: Final = "kube-scheduler-pod-"
 POD_FILE: Final = "kube-scheduler-pod.yaml"
@@ -87,19 +87,6 @@ class Hashes:
             return cls(revision, content, listed, replaced) if revision else None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
-
-
-def digest(data: bytes) -> str:
-    """SHA-256, 64 hex digits."""
-    return sha256(data).hexdigest()
-
-
-def content_hash(parts: Mapping[str, Mapping[str, str]]) -> str:
-    """The identity of a revision: a hash over ConfigMap names, keys and texts, 64 hex digits."""
-    canonical = json.dumps(
-        {name: dict(data) for name, data in parts.items()}, sort_keys=True, separators=(",", ":")
-    )
-    return digest(canonical.encode())
 
 
 def directory_of(resource_dir: Path, revision: int) -> Path:

@@ -11,13 +11,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...nodeprotocol.boot_time import BootTime
+from ...nodeprotocol.result import STOCK, InstallerOutcome, Result
+from ...nodeprotocol.upgrade_request import is_upgrade, version_of
 from .activate import Activator, HealthTimeouts
-from .boot_time import BootTime
 from .health_watch import Host
 from .layout import Journal, Layout, OtherContentError, Phase
 from .manifest import Manifest
-from .result import STOCK, InstallerOutcome, Result
-from .upgrade_request import is_upgrade, version_of
 
 log = logging.getLogger(__name__)
 

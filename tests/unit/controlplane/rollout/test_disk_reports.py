@@ -15,9 +15,9 @@ from kube_scheduler_operator.controlplane.rollout.disk_reports import guard_repo
 from kube_scheduler_operator.controlplane.rollout.observe import observe
 from kube_scheduler_operator.model.node_disks import NodeDisk
 from kube_scheduler_operator.model.snapshot import Snapshot
-from kube_scheduler_operator.programs.node.boot_time import UNKNOWN, BootTime
-from kube_scheduler_operator.programs.node.disk_report import DiskReport
-from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
+from kube_scheduler_operator.nodeprotocol.boot_time import UNKNOWN, BootTime
+from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 
 from ....builders import CREATED, installer_pod, installer_status, kubescheduler, node, terminated
 

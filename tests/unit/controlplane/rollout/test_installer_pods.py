@@ -10,7 +10,7 @@ from kube_scheduler_operator.controlplane.rollout.installer_pods import (
     Stage,
     read,
 )
-from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 
 from ....builders import RUNNING, installer_pod, installer_status, terminated
 

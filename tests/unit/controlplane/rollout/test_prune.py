@@ -23,7 +23,7 @@ from kube_scheduler_operator.controlplane.rollout.result import RolloutResult
 from kube_scheduler_operator.model.operand_pods import OperandPod, read
 from kube_scheduler_operator.model.plan import Delete
 from kube_scheduler_operator.model.snapshot import Snapshot
-from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 
 from ....builders import kubescheduler, operand_pod
 

@@ -9,7 +9,7 @@ from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.node_pods import restore_pod_name
 from kube_scheduler_operator.controlplane.rollout.removal import Removal, remove
 from kube_scheduler_operator.model.snapshot import Snapshot
-from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 
 from ....builders import node
 from .test_roll_out import EVICTED, NOW, created, installer, operand

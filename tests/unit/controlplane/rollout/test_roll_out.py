@@ -26,8 +26,8 @@ from kube_scheduler_operator.kube.resource import CONFIG_MAPS
 from kube_scheduler_operator.model.node_disks import Disks, NodeDisk
 from kube_scheduler_operator.model.plan import Create, Delete, Replace
 from kube_scheduler_operator.model.snapshot import Snapshot
-from kube_scheduler_operator.programs.node.disk_report import DiskReport
-from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
+from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 
 from ....builders import (
     RUNNING,

@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.nodeprotocol.boot_time import UNKNOWN, BootTime
+from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
+from kube_scheduler_operator.nodeprotocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome
 from kube_scheduler_operator.programs.node import boot_clock, guard, manifest
-from kube_scheduler_operator.programs.node.boot_time import UNKNOWN, BootTime
-from kube_scheduler_operator.programs.node.disk_report import DiskReport, look
-from kube_scheduler_operator.programs.node.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
+from kube_scheduler_operator.programs.node.disk_state import look
 from kube_scheduler_operator.programs.node.guard import GuardOptions
 from kube_scheduler_operator.programs.node.kubeconfig import fingerprint
 from kube_scheduler_operator.programs.node.layout import Journal
-from kube_scheduler_operator.programs.node.result import InstallerOutcome
 from kube_scheduler_operator.programs.node.revision_directory import PREFIX
 
 from .fake_node import STOCK, revision_manifest

@@ -20,11 +20,11 @@ import pytest
 from kube_scheduler_operator.base.files import Disk
 from kube_scheduler_operator.cli.programs import node as command
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
+from kube_scheduler_operator.nodeprotocol.exit_codes import EXIT_RETRY
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 from kube_scheduler_operator.programs.node import installer, program
-from kube_scheduler_operator.programs.node.exit_codes import EXIT_RETRY
 from kube_scheduler_operator.programs.node.installer import InstallerOptions, install, main
 from kube_scheduler_operator.programs.node.layout import Journal
-from kube_scheduler_operator.programs.node.result import InstallerOutcome, Result
 
 from .fake_node import CRASHES, STOCK, FakeDisk, FakeNode, pod_json, revision_manifest
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kube_scheduler_operator.programs.node import kubeadm, upgrade_request
+from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome
+from kube_scheduler_operator.programs.node import kubeadm
 from kube_scheduler_operator.programs.node.activate import ManifestAppearedError
-from kube_scheduler_operator.programs.node.disk_report import DiskReport, WatchedFiles, look
-from kube_scheduler_operator.programs.node.result import InstallerOutcome
+from kube_scheduler_operator.programs.node.disk_state import WatchedFiles, look
 
 from .fake_node import NEVER_READY, revision_manifest
 from .world import World
@@ -89,37 +90,6 @@ def test_other_directories_of_kubeadm_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "tmp/kubeadm-backup-manifests-2026-01-01").mkdir(parents=True)
     assert kubeadm.running_upgrade(tmp_path, time.time()) == ""
     assert kubeadm.running_upgrade(tmp_path / "absent", time.time()) == ""
-
-
-# --- following -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("image", "api_server", "why"),
-    [
-        (NEW, SERVER, ""),
-        (NEW, "", ""),
-        (f"{NEW}-rc.1", SERVER, ""),
-        (OLD.replace("35.4", "35.9"), SERVER, ""),
-        ("registry.k8s.io/kube-scheduler:v1.37.0", SERVER, "newer than the API server"),
-        ("registry.k8s.io/kube-scheduler:v1.34.0", SERVER, "too old for the API server"),
-        ("registry.example/kube-scheduler:v1.36.3", SERVER, "its repository is not"),
-        ("registry.k8s.io/kube-scheduler:latest", SERVER, "its tag is not a version"),
-        ("registry.k8s.io/kube-scheduler@sha256:00", SERVER, "its tag is not a version"),
-    ],
-)
-def test_an_image_is_followed_within_repository_and_skew(
-    image: str, api_server: str, why: str
-) -> None:
-    found = upgrade_request.why_not_followed(image, OLD, api_server)
-    assert why in found if why else found == ""
-    assert upgrade_request.is_upgrade(image, OLD, api_server) is not bool(why)
-
-
-def test_the_same_image_and_an_unknown_one_are_not_upgrades() -> None:
-    assert not upgrade_request.is_upgrade(OLD, OLD, SERVER)
-    assert not upgrade_request.is_upgrade("", OLD, SERVER)
-    assert not upgrade_request.is_upgrade(NEW, "", SERVER)
 
 
 # --- reports ---------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.cli.programs import node as command
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome
 from kube_scheduler_operator.programs.node import program, restore
 from kube_scheduler_operator.programs.node.restore import Restore, RestoreOptions
-from kube_scheduler_operator.programs.node.result import InstallerOutcome
 
 from .fake_node import CRASHES, NEVER_READY, STOCK, Killed
 from .world import World, make_world

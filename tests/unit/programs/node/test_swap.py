@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome
 from kube_scheduler_operator.programs.node import manifest
 from kube_scheduler_operator.programs.node.activate import NoApiServerError
-from kube_scheduler_operator.programs.node.result import InstallerOutcome
 
 from .fake_node import (
     CRASHES,

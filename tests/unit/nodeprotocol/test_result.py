@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.base.foreign_text import one_line
-from kube_scheduler_operator.programs.node.result import MESSAGE_LIMIT, InstallerOutcome, Result
+from kube_scheduler_operator.nodeprotocol import message
+from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 
 texts = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6000)
 results = st.builds(
@@ -33,7 +34,7 @@ results = st.builds(
 @given(results)
 def test_result_fits_and_keeps_machine_readable_fields(result: Any) -> None:
     text = result.serialise()
-    assert len(text.encode()) <= MESSAGE_LIMIT
+    assert len(text.encode()) <= message.LIMIT
     parsed = Result.parse(text)
     assert parsed is not None
     for name in ("result", "revision", "node", "last_good_revision", "retry"):

@@ -6,21 +6,18 @@ fits; machine-readable fields (result, revisions, retry) are never shortened.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...base.foreign_text import foreign
-from ...base.json_text import parse_json
-from ...base.limits import FOREIGN_NAME
-from ...base.revision_number import revision_number
+from ..base.foreign_text import foreign
+from ..base.json_text import parse_json
+from ..base.limits import FOREIGN_NAME
+from ..base.revision_number import revision_number
+from . import message
 from .boot_time import UNKNOWN, BootTime
-
-MESSAGE_LIMIT: Final = 4096
-"""Bytes of a termination message that the kubelet keeps."""
 
 STOCK: Final = 0
 """The "revision" of the manifest that the node had before the operator."""
@@ -100,7 +97,7 @@ class Result:
         """Whether this revision was started on the node and failed."""
         return self.result in (InstallerOutcome.ROLLED_BACK, InstallerOutcome.UNHEALTHY)
 
-    def serialise(self, limit: int = MESSAGE_LIMIT) -> str:
+    def serialise(self, limit: int = message.LIMIT) -> str:
         """The result as one line of JSON of at most `limit` bytes."""
         text = self._json()
         result = self
@@ -118,7 +115,7 @@ class Result:
         return text
 
     def _json(self) -> str:
-        document: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "result": self.result.value,
             "revision": self.revision,
             "node": self.node,
@@ -136,7 +133,7 @@ class Result:
             "work": self.work,
             **self.read.fields(),
         }
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return message.serialise(fields)
 
     @classmethod
     def parse(cls, text: str | bytes) -> Result | None:
@@ -153,8 +150,8 @@ class Result:
                 node=str(document["node"]),
                 last_good_revision=_number(document["lastGoodRevision"]),
                 retry=max(0, min(int(document.get("retry", 0)), _MOST_RETRIES)),
-                reason=foreign(str(document.get("reason", "")), MESSAGE_LIMIT),
-                last_error=foreign(str(document.get("lastWords", "")), MESSAGE_LIMIT),
+                reason=foreign(str(document.get("reason", "")), message.LIMIT),
+                last_error=foreign(str(document.get("lastWords", "")), message.LIMIT),
                 steps={str(k): float(v) for k, v in dict(document.get("steps") or {}).items()},
                 strangers=tuple(
                     foreign(str(name), FOREIGN_NAME) for name in document.get("strangers") or ()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ...base.images import repository
+from ..base.images import repository
 
 _VERSION: Final = re.compile(r"v?([1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:[-_][0-9A-Za-z._-]+)?")
 
 
 def version_of(image: str) -> tuple[int, int, int] | None:
     """Version in the tag of an image; None if the tag is not a version."""
-    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-    match = _VERSION.fullmatch(tag)
+    match = _VERSION.fullmatch(tag_of(image))
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
@@ -34,9 +33,9 @@ def why_not_followed(image: str, own: str, api_server: str) -> str:
     if server is None:
         return ""
     if found[:2] > server[:2]:
-        return f"it is newer than the API server of the node ({_tag(api_server)})"
+        return f"it is newer than the API server of the node ({tag_of(api_server)})"
     if found[0] != server[0] or server[1] - found[1] > 1:
-        return f"it is too old for the API server of the node ({_tag(api_server)})"
+        return f"it is too old for the API server of the node ({tag_of(api_server)})"
     return ""
 
 
@@ -47,5 +46,6 @@ def is_upgrade(image: str, own: str, api_server: str) -> bool:
     return not why_not_followed(image, own, api_server)
 
 
-def _tag(image: str) -> str:
+def tag_of(image: str) -> str:
+    """The tag of an image; empty without one."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
