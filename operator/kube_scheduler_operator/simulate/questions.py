@@ -16,6 +16,8 @@ from typing import Any, Final, Protocol, TypeVar
 import orjson
 
 from .. import __version__
+from ..base.decoding import FirstProblem, decode
+from ..base.field_types import PYTHON, hints_of, type_of
 from ..base.json_text import parse_json
 from ..base.limits import ANSWER, DOCUMENT, Size
 from .edit_effect import edit_effect
@@ -24,7 +26,6 @@ from .pending import waiting_groups
 from .placements import eligible_nodes, placements
 from .process import PROGRAM, Binary, SimulationError
 from .run import RunOptions
-from .typed_json import hints_of, read_value, to_json
 from .why import explain
 from .world import Entry, World
 
@@ -153,12 +154,12 @@ def read_request(chunks: Iterable[bytes]) -> Asked:
         for key, value in head["arguments"].items():
             if key in _GIVEN or key not in hints:
                 raise ValueError(f"the question {name!r} has no argument {key!r}")
-            arguments[key] = read_value(hints[key], value, key)
+            arguments[key] = _typed(hints[key], value, key)
         of_options = hints_of(RunOptions)
         options = RunOptions(
             NO_BINARY,
             **{
-                key: read_value(of_options[key], value, f"options.{key}")
+                key: _typed(of_options[key], value, "options", key)
                 for key, value in head["options"].items()
             },
         )
@@ -216,10 +217,34 @@ def read_answer(question: Question[T], content: bytes) -> T:
             raise ValueError("there is neither an answer nor an error")
         if "error" in found:
             raise SimulationError(str(found["error"]))
-        answer: T = read_value(hints_of(question)["return"], found["answer"], "answer")
+        answer: T = _typed(hints_of(question)["return"], found["answer"], "answer")
     except ValueError as error:
         raise SimulationError(
             f"the answer cannot be read: {error}; the operator's image may be of another version "
             f"than this command, {__version__}"
         ) from None
     return answer
+
+
+def _typed(hint: Any, value: Any, *path: str) -> Any:
+    """A value of the annotated type.
+
+    Raises:
+        ValueError: the other process may be of another version, and wrote something else.
+    """
+    return decode(type_of(hint, PYTHON), value, path, FirstProblem())
+
+
+def to_json(value: Any) -> bytes:
+    """Dataclasses, mappings, sequences, sets and plain values as JSON.
+
+    Raises:
+        TypeError: it contains something else.
+    """
+    return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")

@@ -24,8 +24,7 @@ from .identity import tls_context
 from .job import PATH, PORT
 from .launched_program import LaunchedProgram
 from .process import Binary, SimulationError, binary_version
-from .questions import read_request
-from .typed_json import to_json
+from .questions import read_request, to_json
 
 _LARGEST: Final = 64 * 2**20
 """Bytes of a compressed request; 5,000 nodes and 30,000 Pods have a few million."""

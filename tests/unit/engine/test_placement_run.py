@@ -32,8 +32,8 @@ from kube_scheduler_operator.simulate.edit_effect import EditEffect
 from kube_scheduler_operator.simulate.identity import make_identity
 from kube_scheduler_operator.simulate.job import LABELS, choose_node
 from kube_scheduler_operator.simulate.process import SimulationError
+from kube_scheduler_operator.simulate.questions import to_json
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions
-from kube_scheduler_operator.simulate.typed_json import to_json
 
 from ..kube.conftest import FakeApi
 from ..kube.conftest import api as api

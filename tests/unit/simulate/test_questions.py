@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator import __version__
+from kube_scheduler_operator.base.field_types import hints_of
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.decisions import PodDecision
@@ -22,9 +23,9 @@ from kube_scheduler_operator.simulate.questions import (
     read_answer,
     read_request,
     request,
+    to_json,
 )
 from kube_scheduler_operator.simulate.run import RunOptions
-from kube_scheduler_operator.simulate.typed_json import hints_of, to_json
 from kube_scheduler_operator.simulate.why import Cause, Explanation, Fix, Group, explain
 from kube_scheduler_operator.simulate.world import World
 
@@ -116,8 +117,8 @@ def test_every_question_has_annotations_for_its_json(name: str) -> None:
         ({"question": "oracle"}, "the question 'oracle' is unknown"),
         ({"arguments": {"depth": 3}}, "the question 'explain' has no argument 'depth'"),
         ({"arguments": {"world": {}}}, "the question 'explain' has no argument 'world'"),
-        ({"arguments": {"pod": 3}}, "pod is not of type object"),
-        ({"options": {"config": 3}}, "options.config is not of type object"),
+        ({"arguments": {"pod": 3}}, "pod: this must be an object"),
+        ({"options": {"config": 3}}, "options.config: this must be an object"),
         ({"question": "oracle", "version": "9.9"}, "the command is version 9.9: use the same"),
     ],
 )
@@ -161,7 +162,7 @@ def test_an_answer_comes_back_equal() -> None:
         (b'{"error":"it ended"}', "it ended"),
         (b"<html>", "the answer cannot be read"),
         (b"[]", "there is neither an answer nor an error"),
-        (b'{"answer":{"pod":3}}', "answer.pod is not of type str"),
+        (b'{"answer":{"pod":3}}', "answer.pod: this must be a string"),
     ],
 )
 def test_an_answer_that_is_none_is_an_error(content: bytes, message: str) -> None:

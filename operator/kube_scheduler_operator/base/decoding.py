@@ -1,0 +1,478 @@
+"""Decodes what JSON and YAML contain into typed values: one decoder for all mappings.
+
+A declaration says what is accepted. It is a dataclass, whose fields have a type and a default, or a
+type that is made of those below:
+
+    @dataclass(frozen=True, slots=True)
+    class Listen:
+        address: str = "127.0.0.1"
+        port: Annotated[int, Number(whole=True, least=0, most=65535)] = 5401
+
+    decode(type_of(Listen), document)
+
+A field without a default is required. A method `inconsistencies(self)` of a dataclass yields what
+is wrong with the combination of its fields. Every problem has the path of its field and, where one
+is known, a fix; all of them are reported together. field_types.py reads the dataclasses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from .findings import Path, Problem, did_you_mean, format_path, listing
+
+INVALID_TYPE: Final = "InvalidType"
+INVALID_VALUE: Final = "InvalidValue"
+UNKNOWN_FIELD: Final = "UnknownField"
+MISSING_FIELD: Final = "MissingField"
+
+
+class Absent:
+    """The type of INVALID and REQUIRED, which no document contains."""
+
+
+INVALID: Final = Absent()
+"""What is read of a value with problems."""
+REQUIRED: Final = Absent()
+"""The default of a field without one."""
+
+
+class DecodeError(ValueError):
+    """A document is not as declared.
+
+    Attributes:
+        problems: what is wrong, each with its path and fix.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(map(sentence, self.problems)))
+
+
+def sentence(problem: Problem) -> str:
+    """The path, what is wrong, and how to fix it."""
+    return f"{format_path(problem.path)}: {problem.sentence}" if problem.path else problem.sentence
+
+
+class Type(Protocol):
+    """What a declaration accepts."""
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """The typed value; INVALID if a problem was reported."""
+
+
+class DecodingRun:
+    """One run: collects the problems, and words those that depend on the format.
+
+    Attributes:
+        problems: errors and warnings, in the order of the document.
+    """
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def report(self, problem: Problem) -> Absent:
+        """Add a problem."""
+        self.problems.append(problem)
+        return INVALID
+
+    def invalid(self, path: Path, message: str, fix: str = "") -> Absent:
+        """Add the problem of a value of the right type."""
+        return self.report(Problem(INVALID_VALUE, path, message, fix))
+
+    def wrong_type(self, path: Path, value: Any, expected: str) -> Absent:  # noqa: ARG002
+        """Add the problem of a value of another type."""
+        return self.report(Problem(INVALID_TYPE, path, f"this must be {expected}"))
+
+    def missing(self, path: Path) -> Absent:
+        """Add the problem of a required field that is absent."""
+        return self.report(Problem(MISSING_FIELD, path, "this is missing"))
+
+    def unknown_field(self, path: Path, key: str, value: Any, record: Record) -> None:  # noqa: ARG002
+        """Add the problem of a field that the declaration does not have."""
+        hint = did_you_mean(key, record.fields) or (
+            f"; use {listing(record.fields)}" if record.fields else "; remove it"
+        )
+        self.report(Problem(UNKNOWN_FIELD, (*path, key), f"unknown field{hint}"))
+
+
+class FirstProblem(DecodingRun):
+    """A run that ends with its first problem, and leaves out unknown fields if it is told to."""
+
+    def __init__(self, *, ignore_unknown: bool = False) -> None:
+        super().__init__()
+        self._ignores_unknown = ignore_unknown
+
+    def report(self, problem: Problem) -> Absent:
+        """End.
+
+        Raises:
+            DecodeError: in any case.
+        """
+        raise DecodeError([problem])
+
+    def unknown_field(self, path: Path, key: str, value: Any, record: Record) -> None:
+        """End, unless unknown fields are ignored."""
+        if not self._ignores_unknown:
+            super().unknown_field(path, key, value, record)
+
+
+def decode(kind: Type, value: Any, path: Path = (), run: DecodingRun | None = None) -> Any:
+    """The typed value of a document.
+
+    Args:
+        kind: the declaration.
+        value: the document, or a part of it.
+        path: the path of this part.
+        run: other than one that collects all problems and knows no unknown fields.
+
+    Raises:
+        DecodeError: the document is not as declared.
+    """
+    run = run or DecodingRun()
+    typed = kind.read(value, path, run)
+    if run.problems:
+        raise DecodeError(run.problems)
+    return typed
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Any value, as it is."""
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:  # noqa: ARG002
+        """See Type."""
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """Nothing but null."""
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        return None if value is None else run.wrong_type(path, value, "null")
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """True or false."""
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        if value is True or value is False:
+            return value
+        return run.wrong_type(path, value, "true or false")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A finite number.
+
+    Attributes:
+        whole: whether it is an integer.
+        least, most: its bounds.
+        above: whether `least` itself is excluded.
+        converted: whether integers become floats, unless `whole`.
+    """
+
+    whole: bool = False
+    least: float = -math.inf
+    most: float = math.inf
+    above: bool = False
+    converted: bool = True
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return run.wrong_type(path, value, f"{self._name}{self._within}")
+        if not math.isfinite(value) or (self.whole and value != int(value)):
+            return run.invalid(path, f"{value} is not {self._name}")
+        is_low = value <= self.least if self.above else value < self.least
+        if is_low or value > self.most:
+            return run.invalid(path, f"{value} is not{self._within}")
+        if self.whole:
+            return int(value)
+        return float(value) if self.converted else value
+
+    @property
+    def _name(self) -> str:
+        return "an integer" if self.whole else "a number"
+
+    @property
+    def _within(self) -> str:
+        least, most = self.least, self.most
+        if math.isfinite(least) and math.isfinite(most):
+            between = f" between {least:g} and {most:g}"
+            return f"{between}, without {least:g} itself" if self.above else between
+        if math.isfinite(least):
+            return f" greater than {least:g}" if self.above else f" {least:g} or more"
+        return f" {most:g} or less" if math.isfinite(most) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """A string.
+
+    Attributes:
+        choices: the accepted ones; empty: all.
+        longest: characters at most.
+        expected: what it is, for messages.
+    """
+
+    choices: tuple[str, ...] = ()
+    longest: int | None = None
+    expected: str = "a string"
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        if not isinstance(value, str):
+            return run.wrong_type(path, value, self.expected)
+        if self.choices and value not in self.choices:
+            hint = did_you_mean(value, self.choices) or f"; use {listing(self.choices)}"
+            return run.invalid(path, f'"{value}" is not known{hint}')
+        if self.longest is not None and len(value) > self.longest:
+            return run.invalid(path, f"this must have at most {self.longest} characters")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A value that a function makes of one of another type.
+
+    Attributes:
+        kind: what the document has.
+        convert: makes the value, or raises ValueError, whose message says what is wrong; a
+            DecodeError has paths in the value.
+    """
+
+    kind: Type
+    convert: Callable[[Any], Any]
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        typed = self.kind.read(value, path, run)
+        if typed is INVALID:
+            return INVALID
+        try:
+            return self.convert(typed)
+        except DecodeError as error:
+            return report_below(error.problems, path, run)
+        except ValueError as error:
+            return run.invalid(path, str(error))
+
+
+def report_below(problems: Iterable[Problem], path: Path, run: DecodingRun) -> Absent:
+    """Add problems whose paths begin at a path."""
+    for problem in problems:
+        run.report(
+            Problem(
+                problem.reason,
+                (*path, *problem.path),
+                problem.message,
+                problem.fix,
+                problem.severity,
+            )
+        )
+    return INVALID
+
+
+# --- containers ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list.
+
+    Attributes:
+        item: the type of its entries.
+        made: what is made of them.
+        most: entries at most.
+        expected: what it is, for messages.
+        null: what an entry means that is null; by default it is an entry like any other.
+    """
+
+    item: Type
+    made: Callable[[list[Any]], Any] = list
+    most: int | None = None
+    expected: str = "a list"
+    null: Any = REQUIRED
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        if not isinstance(value, list | tuple):
+            return run.wrong_type(path, value, self.expected)
+        if self.most is not None and len(value) > self.most:
+            return run.invalid(path, f"this must have at most {self.most} entries")
+        read, has_null = self.item.read, self.null is not REQUIRED
+        entries = [
+            self.null if entry is None and has_null else read(entry, (*path, index), run)
+            for index, entry in enumerate(value)
+        ]
+        return INVALID if run.problems and INVALID in entries else self.made(entries)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleOf:
+    """A list with an entry of each of these types."""
+
+    items: tuple[Type, ...]
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        if not isinstance(value, list | tuple) or len(value) != len(self.items):
+            return run.wrong_type(path, value, f"a list of {len(self.items)}")
+        entries = [
+            item.read(entry, (*path, index), run)
+            for index, (item, entry) in enumerate(zip(self.items, value, strict=True))
+        ]
+        return INVALID if run.problems and INVALID in entries else tuple(entries)
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """An object whose keys are data.
+
+    Attributes:
+        item: the type of its values.
+        key: the type of its keys, which are strings in a document.
+        most: keys at most.
+        expected: what it is, for messages.
+        null: what a value means that is null; by default it is a value like any other.
+    """
+
+    item: Type
+    key: Type = String()
+    most: int | None = None
+    expected: str = "an object"
+    null: Any = REQUIRED
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        if not isinstance(value, Mapping):
+            return run.wrong_type(path, value, self.expected)
+        if self.most is not None and len(value) > self.most:
+            return run.invalid(path, f"this must have at most {self.most} keys")
+        read, has_null = self.item.read, self.null is not REQUIRED
+        entries = {
+            self._key(key, path, run): self.null
+            if item is None and has_null
+            else read(item, (*path, key), run)
+            for key, item in value.items()
+        }
+        has_invalid = run.problems and (INVALID in entries or INVALID in entries.values())
+        return INVALID if has_invalid else entries
+
+    def _key(self, key: Any, path: Path, run: DecodingRun) -> Any:
+        """A key; its problem is one of the object, because the key may be long."""
+        try:
+            return self.key.read(key, (), FirstProblem())
+        except DecodeError as error:
+            return run.invalid(path, f"a key is not valid: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """A field of a record.
+
+    Attributes:
+        attribute: its name in the class.
+        kind: its type.
+        is_required: whether a document without it is not valid.
+        null_is_absent: whether null means that it is absent.
+    """
+
+    attribute: str
+    kind: Type
+    is_required: bool = False
+    null_is_absent: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """An object with declared fields.
+
+    Attributes:
+        fields: its fields by their names in a document.
+        make: makes the value of the attributes that the document has.
+        expected: what it is, for messages.
+        origin: what it was made of.
+    """
+
+    fields: Mapping[str, RecordField]
+    make: Callable[..., Any] = dict
+    expected: str = "an object"
+    origin: Any = None
+    _required: Sequence[str] = field(init=False)
+    _inconsistencies: Callable[[Any], Iterable[Problem]] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Keep what every reading needs."""
+        required = tuple(name for name, declared in self.fields.items() if declared.is_required)
+        object.__setattr__(self, "_required", required)
+        inconsistencies = getattr(self.make, "inconsistencies", None)
+        object.__setattr__(self, "_inconsistencies", inconsistencies)
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        if not isinstance(value, Mapping):
+            return run.wrong_type(path, value, self.expected)
+        fields = self.fields
+        attributes: dict[str, Any] = {}
+        for key, item in value.items():
+            declared = fields.get(key)
+            if declared is None:
+                run.unknown_field(path, key, item, self)
+            elif item is not None or not declared.null_is_absent:
+                attributes[declared.attribute] = declared.kind.read(item, (*path, key), run)
+        for name in self._required:
+            if fields[name].attribute not in attributes:
+                attributes[fields[name].attribute] = run.missing((*path, name))
+        if run.problems and INVALID in attributes.values():
+            return INVALID
+        return self._made(attributes, path, run)
+
+    def _made(self, attributes: dict[str, Any], path: Path, run: DecodingRun) -> Any:
+        try:
+            made = self.make(**attributes)
+        except DecodeError as error:
+            return report_below(error.problems, path, run)
+        except ValueError as error:  # of a combination of fields
+            return run.invalid(path, str(error))
+        if self._inconsistencies is not None and (wrong := tuple(self._inconsistencies(made))):
+            return report_below(wrong, path, run)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """A value or null."""
+
+    kind: Type
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        return None if value is None else self.kind.read(value, path, run)
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """A value of one of several types; the first that accepts it counts."""
+
+    kinds: tuple[Type, ...]
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        errors = []
+        for kind in self.kinds:
+            try:
+                return kind.read(value, path, FirstProblem())
+            except DecodeError as error:
+                errors.append(error)
+        return report_below(errors[0].problems, (), run)

@@ -1,0 +1,151 @@
+"""Declarations for decoding.py by dataclasses: the type of each field, from its annotation.
+
+`Annotated[int, Number(whole=True, least=0)]` has a type of its own. The name of a field in a
+document is its name in the class, as `Naming` says, or that of `named`.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from .decoding import (
+    Anything,
+    Boolean,
+    Converted,
+    Either,
+    ListOf,
+    MapOf,
+    Null,
+    Nullable,
+    Number,
+    Record,
+    RecordField,
+    String,
+    TupleOf,
+    Type,
+)
+
+_NAME: Final = "name"
+_SEQUENCES: Final = (list, collections.abc.Sequence, collections.abc.Collection)
+_MAPPINGS: Final = (dict, collections.abc.Mapping)
+_SCALARS: Final[dict[Any, Type]] = {
+    Any: Anything(),
+    object: Anything(),
+    type(None): Null(),
+    bool: Boolean(),
+    int: Number(whole=True),
+    float: Number(),
+    str: String(),
+}
+
+
+def camel_case(name: str) -> str:
+    """`print_table` as `printTable`, as Kubernetes names fields."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How the fields of dataclasses appear in documents.
+
+    Attributes:
+        name: the name of an attribute.
+        null_is_absent: whether null means that a field is absent.
+    """
+
+    name: Callable[[str], str]
+    null_is_absent: bool
+
+
+KUBERNETES: Final = Naming(camel_case, null_is_absent=True)
+"""As in objects of Kubernetes."""
+PYTHON: Final = Naming(str, null_is_absent=False)
+"""As in the class: between processes of this project."""
+
+
+def named(name: str, default: Any = dataclasses.MISSING) -> Any:
+    """A field with another name in documents than its naming gives it."""
+    return dataclasses.field(default=default, metadata={_NAME: name})
+
+
+@cache
+def hints_of(what: type | Callable[..., Any]) -> dict[str, Any]:
+    """The resolved annotations of a dataclass or a function."""
+    return typing.get_type_hints(what, include_extras=True)
+
+
+@cache
+def type_of(hint: Any, naming: Naming = KUBERNETES) -> Type:
+    """The type that an annotation declares.
+
+    Raises:
+        TypeError: values of this type are not read from documents.
+    """
+    origin = typing.get_origin(hint) or hint
+    arguments = typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _annotated(arguments, naming)
+    if origin in _SCALARS:
+        return _SCALARS[origin]
+    if origin is typing.Literal:
+        return String(choices=arguments)
+    if origin in (typing.Union, types.UnionType):
+        return _union(arguments, naming)
+    if dataclasses.is_dataclass(origin):
+        return _record(origin, naming)
+    if origin in _MAPPINGS:
+        key, item = arguments or (str, Any)
+        return MapOf(type_of(item, naming), _key(key, naming))
+    if origin is tuple and not (len(arguments) == 2 and arguments[1] is Ellipsis):
+        return TupleOf(tuple(type_of(item, naming) for item in arguments))
+    if origin in (*_SEQUENCES, tuple, set, frozenset):
+        made = list if origin in _SEQUENCES else origin
+        return ListOf(type_of(arguments[0] if arguments else Any, naming), made)
+    raise TypeError(f"{hint} cannot be read from a document")
+
+
+def _annotated(arguments: tuple[Any, ...], naming: Naming) -> Type:
+    """The type among the arguments of Annotated, or that of the annotated one."""
+    hint, *extras = arguments
+    given: list[Type] = [extra for extra in extras if hasattr(extra, "read")]
+    return given[0] if given else type_of(hint, naming)
+
+
+def _union(hints: tuple[Any, ...], naming: Naming) -> Type:
+    kinds = tuple(type_of(hint, naming) for hint in hints if hint is not type(None))
+    kind = kinds[0] if len(kinds) == 1 else Either(kinds)
+    return Nullable(kind) if type(None) in hints else kind
+
+
+def _key(hint: Any, naming: Naming) -> Type:
+    return Converted(String(), _integer) if hint is int else type_of(hint, naming)
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("this must be an integer") from None
+
+
+def _record(made: Any, naming: Naming) -> Record:
+    hints = hints_of(made)
+    fields = {}
+    for each in dataclasses.fields(made):
+        if each.init:
+            name = each.metadata.get(_NAME) or naming.name(each.name)
+            kind = type_of(hints[each.name], naming)
+            is_required = (
+                each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+            )
+            is_absent = naming.null_is_absent and not isinstance(kind, Nullable)
+            fields[name] = RecordField(each.name, kind, is_required, is_absent)
+    return Record(fields, made, origin=made)
