@@ -1,7 +1,7 @@
 """Decodes what JSON and YAML contain into typed values: one decoder for all mappings.
 
-A declaration says what is accepted. It is a dataclass, whose fields have a type and a default, or a
-type that is made of those below:
+A declaration states what is accepted. It is a dataclass, whose fields have a type and a default, or
+a type that is made of those below:
 
     @dataclass(frozen=True, slots=True)
     class Listen:
@@ -18,6 +18,7 @@ is known, a fix; all of them are reported together. field_types.py reads the dat
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -28,6 +29,10 @@ INVALID_TYPE: Final = "InvalidType"
 INVALID_VALUE: Final = "InvalidValue"
 UNKNOWN_FIELD: Final = "UnknownField"
 MISSING_FIELD: Final = "MissingField"
+
+
+_LARGEST: Final = sys.float_info.max
+"""Larger integers have no float, and infinity is not a number."""
 
 
 class Absent:
@@ -100,7 +105,7 @@ class DecodingRun:
 
 
 class FirstProblem(DecodingRun):
-    """A run that ends with its first problem, and leaves out unknown fields if it is told to."""
+    """A run that ends with its first problem, and can leave out unknown fields."""
 
     def __init__(self, *, ignore_unknown: bool = False) -> None:
         super().__init__()
@@ -192,7 +197,8 @@ class Number:
         """See Type."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return run.wrong_type(path, value, f"{self._name}{self._within}")
-        if not math.isfinite(value) or (self.whole and value != int(value)):
+        is_exact = isinstance(value, int) or (value.is_integer() or not self.whole)
+        if not is_exact or not -_LARGEST <= value <= _LARGEST:
             return run.invalid(path, f"{value} is not {self._name}")
         is_low = value <= self.least if self.above else value < self.least
         if is_low or value > self.most:
@@ -248,7 +254,7 @@ class Converted:
 
     Attributes:
         kind: what the document has.
-        convert: makes the value, or raises ValueError, whose message says what is wrong; a
+        convert: makes the value, or raises ValueError, whose message states what is wrong; a
             DecodeError has paths in the value.
     """
 

@@ -1,7 +1,7 @@
 """Declarations for decoding.py by dataclasses: the type of each field, from its annotation.
 
 `Annotated[int, Number(whole=True, least=0)]` has a type of its own. The name of a field in a
-document is its name in the class, as `Naming` says, or that of `named`.
+document is its name in the class as `Naming` spells it, or that of `named`.
 """
 
 from __future__ import annotations

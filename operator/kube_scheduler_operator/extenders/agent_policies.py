@@ -7,7 +7,7 @@ validated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..base.findings import Path, Problem
@@ -63,6 +63,5 @@ def check_policies(agent: Mapping[str, Any]) -> Iterator[Problem]:
             field = "policy" if entry.get("policy") else "name"
             yield Problem(UNKNOWN_POLICY, (*path, field), str(error))
         except ArgumentsError as error:
-            for text in error.problems:
-                where, _, message = text.partition(": ")
-                yield Problem(INVALID_ARGUMENTS, (*path, *where.split(".")), message)
+            for problem in error.problems:
+                yield replace(problem, reason=INVALID_ARGUMENTS, path=(*path, *problem.path))

@@ -11,11 +11,11 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..base.findings import Problem, format_path
+from ..base.decoding import DecodeError
 
 METRICS: Final = (
     "cpu_usage_avg_5m", "cpu_usage_max_avg_1h", "cpu_usage_max_avg_1d",
@@ -52,21 +52,8 @@ _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}", r
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 
-class LoadPolicyError(ValueError):
-    """An invalid load policy.
-
-    Attributes:
-        problems: the errors, each with its field and fix.
-    """
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__("; ".join(sentence(problem) for problem in problems))
-        self.problems = tuple(problems)
-
-
-def sentence(problem: Problem) -> str:
-    """The field, the error and its fix."""
-    return f"{format_path(problem.path)}: {problem.sentence}" if problem.path else problem.sentence
+class LoadPolicyError(DecodeError):
+    """An invalid load policy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base import names
+from ..base.decoding import sentence
 from ..base.findings import listing
 from ..base.objects import Object
 from ..base.times import rfc3339, timestamp
 from ..kube.resource import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, LOAD_POLICIES
-from ..load.policy import NODE_METRICS, sentence
+from ..load.policy import NODE_METRICS
 from ..model.plan import Event
 from ..model.snapshot import Snapshot
 from ..status.accepted import ACCEPTED, LAST_ACCEPTED, NOT_IN_USE, accepted_version, remembered

@@ -17,14 +17,34 @@ import math
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
-from ..base.findings import did_you_mean, listing
+from ..base.decoding import (
+    UNKNOWN_FIELD,
+    Anything,
+    Converted,
+    DecodeError,
+    DecodingRun,
+    FirstProblem,
+    ListOf,
+    MapOf,
+    Number,
+    Record,
+    RecordField,
+    String,
+    Type,
+    decode,
+    report_below,
+)
+from ..base.field_types import camel_case, hints_of, type_of
+from ..base.findings import Path, Problem, did_you_mean, listing
 from ..base.klog import kv
 
 log = logging.getLogger(__name__)
 
 _KEY: Final = "argument"
+_PATH: Final[Path] = ("arguments",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +85,8 @@ def argument(
     return field(default=default, metadata={_KEY: meaning})
 
 
-class ProblemsError(ValueError):
-    """User input is invalid.
-
-    Attributes:
-        problems: messages, each with its field and a fix.
-    """
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = tuple(problems)
-
-
-class ArgumentsError(ProblemsError):
-    """Arguments are invalid."""
+class ArgumentsError(DecodeError):
+    """Arguments are invalid; the paths of its problems begin with `arguments`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,7 @@ class Described:
 
 def described(arguments: type) -> Iterator[Described]:
     """The arguments declared by a class."""
-    types = typing.get_type_hints(arguments)
+    types = hints_of(arguments)
     for declared in dataclasses.fields(arguments):
         default = declared.default
         if default is dataclasses.MISSING and declared.default_factory is not dataclasses.MISSING:
@@ -118,7 +126,6 @@ def read(
     configured: Mapping[str, Any],
     environ: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
-    path: str = "arguments",
 ) -> Any:
     """An instance of `arguments`.
 
@@ -128,128 +135,85 @@ def read(
         environ: the process's environment, which overrides them. Invalid values in it are ignored
             with a warning, as in the original agents.
         env: environment variable to attribute.
-        path: path of `configured`, for errors.
 
     Raises:
         ArgumentsError: values are invalid; it has all problems.
     """
-    known = {argument.name: argument for argument in described(arguments)}
-    values: dict[str, Any] = {}
-    problems = []
-    for name, value in configured.items():
-        argument = known.get(name)
-        if argument is None:
-            hint = did_you_mean(str(name), known)
-            fix = hint or (
-                f"; use {listing(known)}" if known else "; remove it: the policy has no arguments"
-            )
-            problems.append(f"{path}.{name}: unknown argument{fix}")
-            continue
-        try:
-            values[argument.attribute] = _value(argument, value)
-        except ValueError as error:
-            problems.append(f"{path}.{name}: {error}")
-    if problems:
-        raise ArgumentsError(problems)
-    by_attribute = {argument.attribute: argument for argument in known.values()}
-    for variable, attribute in (env or {}).items():
-        text = (environ or {}).get(variable)
-        if text is None:
-            continue
-        try:
-            values[attribute] = _value(
-                by_attribute[attribute], _from_string(by_attribute[attribute], text)
-            )
-        except ValueError as error:
-            log.warning("Ignored an environment variable", extra=kv(name=variable, why=str(error)))
+    try:
+        values: dict[str, Any] = decode(_record(arguments), configured, _PATH, _Reading())
+    except DecodeError as error:
+        raise ArgumentsError(error.problems) from None
+    if env and environ:
+        values |= _overrides(arguments, environ, env)
+    run = DecodingRun()
     try:
         return arguments(**values)
-    except ArgumentsError:
-        raise
-    except ValueError as error:  # raised by __post_init__ for conflicting fields
-        raise ArgumentsError([f"{path}: {error}"]) from error
+    except DecodeError as error:
+        report_below(error.problems, _PATH, run)
+    except ValueError as error:  # of conflicting fields
+        run.invalid(_PATH, str(error))
+    raise ArgumentsError(run.problems)
 
 
-def camel_case(name: str) -> str:
-    """`print_table` as `printTable`."""
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)
+def _overrides(
+    arguments: type, environ: Mapping[str, str], env: Mapping[str, str]
+) -> dict[str, Any]:
+    """The attributes that the environment sets."""
+    by_attribute = {argument.attribute: argument for argument in described(arguments)}
+    values = {}
+    for variable, attribute in env.items():
+        text = environ.get(variable)
+        if text is None:
+            continue
+        argument = by_attribute[attribute]
+        try:
+            value = _from_string(argument, text)
+            values[attribute] = decode(_kind(argument), value, run=FirstProblem())
+        except ValueError as error:
+            log.warning("Ignored an environment variable", extra=kv(name=variable, why=str(error)))
+    return values
 
 
-def _value(argument: Described, value: Any) -> Any:
+class _Reading(DecodingRun):
+    """Names the fields as documentation does."""
+
+    def unknown_field(self, path: Path, key: str, value: Any, record: Record) -> None:
+        """See DecodingRun."""
+        fix = did_you_mean(str(key), record.fields) or (
+            f"; use {listing(record.fields)}"
+            if record.fields
+            else "; remove it: the policy has no arguments"
+        )
+        self.report(Problem(UNKNOWN_FIELD, (*path, key), f"unknown argument{fix}"))
+
+
+@cache
+def _record(arguments: type) -> Record:
+    """The attributes of a class, as a dict: the environment overrides them before it is made."""
+    return Record(
+        {
+            argument.name: RecordField(argument.attribute, _kind(argument), null_is_absent=False)
+            for argument in described(arguments)
+        }
+    )
+
+
+def _kind(argument: Described) -> Type:
     meaning = argument.meaning
     if meaning.read is not None:
-        return meaning.read(value)
+        return Converted(Anything(), meaning.read)
+    number = Number(argument.type is int, meaning.least, meaning.most, meaning.above)
+    if argument.type in (int, float):
+        return number
+    if argument.type is str:
+        return String(meaning.choices)
     origin = typing.get_origin(argument.type) or argument.type
-    if origin is bool:
-        return _boolean(value)
-    if origin in (int, float):
-        return _number(value, meaning, whole=origin is int)
-    if origin is str:
-        return _word(value, meaning)
     if origin is tuple:
-        return _words(value)
+        return ListOf(String(), tuple, expected="a list of strings")
     if origin in (dict, Mapping):
-        return _numbers(value, meaning)
-    raise ValueError(f"arguments of type {argument.type} need a `read` of their own")
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("this must be true or false")
-    return value
-
-
-def _word(value: Any, meaning: Meaning) -> str:
-    if not isinstance(value, str):
-        raise ValueError("this must be a string")
-    if meaning.choices and value not in meaning.choices:
-        hint = did_you_mean(value, meaning.choices) or f"; use {listing(meaning.choices)}"
-        raise ValueError(f'"{value}" is not known{hint}')
-    return value
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise ValueError("this must be a list of strings")
-    return tuple(value)
-
-
-def _numbers(value: Any, meaning: Meaning) -> dict[str, float]:
-    if not isinstance(value, Mapping):
-        raise ValueError("this must be an object of names and numbers")
-    numbers = {}
-    for name, number in value.items():
-        if meaning.choices and name not in meaning.choices:
-            hint = did_you_mean(str(name), meaning.choices)
-            fix = hint or f"; use {listing(meaning.choices)}"
-            raise ValueError(f'"{name}" is not known{fix}')
-        try:
-            numbers[str(name)] = _number(number, meaning, whole=False)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
-    return numbers
-
-
-def _number(value: Any, meaning: Meaning, *, whole: bool) -> float | int:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"this must be {'an integer' if whole else 'a number'}{_within(meaning)}")
-    if not math.isfinite(value) or (whole and value != int(value)):
-        raise ValueError(f"{value} is not {'an integer' if whole else 'a number'}")
-    low = value <= meaning.least if meaning.above else value < meaning.least
-    if low or value > meaning.most:
-        raise ValueError(f"{value} is not{_within(meaning)}")
-    return int(value) if whole else float(value)
-
-
-def _within(meaning: Meaning) -> str:
-    least, most = meaning.least, meaning.most
-    if math.isfinite(least) and math.isfinite(most):
-        between = f" between {least:g} and {most:g}"
-        return f"{between}, without {least:g} itself" if meaning.above else between
-    if math.isfinite(least):
-        return f" greater than {least:g}" if meaning.above else f" {least:g} or more"
-    return f" {most:g} or less" if math.isfinite(most) else ""
+        names = String(meaning.choices)
+        return MapOf(number, names, expected="an object of names and numbers")
+    return type_of(argument.type)
 
 
 def _from_string(argument: Described, text: str) -> Any:

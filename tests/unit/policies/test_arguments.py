@@ -50,8 +50,11 @@ def test_argument_names_are_camel_case() -> None:
         ({"mode": "brsk"}, 'arguments.mode: "brsk" is not known; did you mean "brisk"?'),
         ({"mode": 1}, "arguments.mode: this must be a string"),
         ({"printTable": "true"}, "arguments.printTable: this must be true or false"),
-        ({"weights": {"gpu": 1}}, 'arguments.weights: "gpu" is not known; use cpu or memory'),
-        ({"weights": {"cpu": -1}}, "arguments.weights: cpu: -1 is not 0 or more"),
+        (
+            {"weights": {"gpu": 1}},
+            'arguments.weights: a key is not valid: "gpu" is not known; use cpu',
+        ),
+        ({"weights": {"cpu": -1}}, "arguments.weights.cpu: -1 is not 0 or more"),
         ({"weights": []}, "arguments.weights: this must be an object of names and numbers"),
         ({"names": "a"}, "arguments.names: this must be a list of strings"),
         ({"mode": "brisk", "howMany": 10}, "arguments: brisk is for howMany up to 9; lower it"),

@@ -6,19 +6,28 @@ that is shown or printed is made from these values, never from the answer itself
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from json import JSONDecodeError
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias
 
+from ...base.decoding import (
+    Converted,
+    DecodeError,
+    DecodingRun,
+    FirstProblem,
+    ListOf,
+    MapOf,
+    Number,
+    String,
+    Type,
+    decode,
+)
+from ...base.field_types import type_of
+from ...base.findings import Path
 from ...base.foreign_text import foreign, one_line
 from ...base.json_text import exceeds_depth, parse_json
 from ...base.limits import FOREIGN_NAME, FOREIGN_REASON, Size
-
-T = TypeVar("T")
-
-Number: TypeAlias = int | float
 
 _POLICIES: Final = 32
 """Policies of an agent, and different keys of the rows of a policy: columns of a table."""
@@ -31,8 +40,76 @@ _LEVELS: Final = 16
 """Levels of nested objects and lists; answers of agents have 7."""
 
 
+_ABOVE_ALL: Final = 2**63
+"""The smallest number that other programs do not read."""
+
+
 class AnswerError(ValueError):
     """A part of an answer is not valid; the message has its path."""
+
+
+# --- types --------------------------------------------------------------------------------------
+
+
+def _unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which cannot be printed
+        raise ValueError("this must be Unicode") from None
+    return text
+
+
+def _readable(number: float) -> float:
+    if abs(number) >= _ABOVE_ALL:
+        raise ValueError("this number is too large")
+    return number
+
+
+_STRING: Final = Converted(String(), _unicode)
+_NAME: Final = Converted(Converted(String(longest=FOREIGN_NAME), _unicode), one_line)
+_TEXT: Final = Converted(_STRING, lambda text: foreign(text, FOREIGN_REASON))
+_NUMBER: Final = Converted(Number(converted=False), _readable)
+_COUNT: Final = Converted(Number(whole=True, least=0), _readable)
+
+Name: TypeAlias = Annotated[str, _NAME]
+Sentence: TypeAlias = Annotated[str, _TEXT]
+"""A text for people, which may end early."""
+Score: TypeAlias = Annotated[int | float, _NUMBER]
+Scores: TypeAlias = Annotated[Mapping[str, int | float], MapOf(_NUMBER, _NAME, most=_POLICIES)]
+Count: TypeAlias = Annotated[int, _COUNT]
+
+
+class _Detail:
+    """A value of a row: its type is the policy's own."""
+
+    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """See Type."""
+        if value is None or isinstance(value, bool):
+            return value
+        kind: Type = _NUMBER
+        if isinstance(value, str):
+            kind = _TEXT
+        elif isinstance(value, list):
+            kind = _DETAILS
+        elif isinstance(value, dict):
+            kind = _DETAIL_FIELDS
+        return kind.read(value, path, run)
+
+
+def _of_few_keys(rows: tuple[DetailRow, ...]) -> tuple[DetailRow, ...]:
+    if len({key for row in rows for key in row}) > _POLICIES:
+        raise ValueError(f"this must have at most {_POLICIES} different keys")
+    return rows
+
+
+_DETAILS: Final = ListOf(_Detail(), most=_ENTRIES)
+_DETAIL_FIELDS: Final = MapOf(_Detail(), _NAME, most=_ENTRIES)
+_ROW: Final = MapOf(_Detail(), _NAME, most=_POLICIES)
+_ROWS_OF_POLICY: Final = Converted(ListOf(_ROW, tuple, most=_ROWS), _of_few_keys)
+_NOW: Final = MapOf(MapOf(_ROWS_OF_POLICY, _NAME, most=_POLICIES), _NAME, most=_AGENTS)
+
+
+# --- the answer ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +122,8 @@ class RejectedNode:
         unresolvable: whether preemption does not help.
     """
 
-    node: str
-    reason: str
+    node: Name
+    reason: Sentence
     unresolvable: bool
 
 
@@ -60,9 +137,9 @@ class FilterDecision:
         rejected: the rejected ones.
     """
 
-    at: str
-    nodes: int
-    rejected: tuple[RejectedNode, ...]
+    at: Name
+    nodes: Count
+    rejected: Annotated[tuple[RejectedNode, ...], ListOf(type_of(RejectedNode), tuple, most=_ROWS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +153,9 @@ class ScoredNode:
         unknown: whether the agent does not know the node; None: not reported.
     """
 
-    node: str
-    score: Number
-    policies: Mapping[str, Number] | None = None
+    node: Name
+    score: Score
+    policies: Scores | None = None
     unknown: bool | None = None
 
 
@@ -92,9 +169,9 @@ class PrioritizeDecision:
         nodes: the scores, best first.
     """
 
-    at: str
-    weights: Mapping[str, Number]
-    nodes: tuple[ScoredNode, ...]
+    at: Name
+    weights: Scores
+    nodes: Annotated[tuple[ScoredNode, ...], ListOf(type_of(ScoredNode), tuple, most=_ROWS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +184,7 @@ class AgentDecisions:
         prioritize: None: it was not called.
     """
 
-    agent: str
+    agent: Name
     filter: FilterDecision | None = None
     prioritize: PrioritizeDecision | None = None
 
@@ -121,16 +198,18 @@ class AgentAnswer:
     """What a program with agents remembers of a pod.
 
     Attributes:
+        agents: the decisions of each agent.
         pod: the pod as namespace/name; empty: not reported.
         uid: its uid; empty: not reported.
-        agents: the decisions of each agent.
         now: agent -> policy -> the current inputs; None: they were not asked for.
     """
 
-    pod: str = ""
-    uid: str = ""
-    agents: tuple[AgentDecisions, ...] = ()
-    now: Mapping[str, Mapping[str, tuple[DetailRow, ...]]] | None = None
+    agents: Annotated[
+        tuple[AgentDecisions, ...], ListOf(type_of(AgentDecisions), tuple, most=_AGENTS)
+    ]
+    pod: Name = ""
+    uid: Name = ""
+    now: Annotated[Mapping[str, Mapping[str, tuple[DetailRow, ...]]], _NOW] | None = None
 
     def document(self) -> dict[str, Any]:
         """As JSON, in the form in which agents report it."""
@@ -200,189 +279,13 @@ def read_agent_answer(value: Any, pod: str) -> AgentAnswer:
     Raises:
         AnswerError: it is not valid.
     """
-    fields = _Fields(value, "")
-    answer = AgentAnswer(
-        fields.optional("pod", _name) or "",
-        fields.optional("uid", _name) or "",
-        fields.required("agents", _each(_agent, _AGENTS)),
-        fields.optional("now", _values(_values(_detail_rows, _POLICIES), _AGENTS)),
-    )
+    try:
+        answer: AgentAnswer = decode(_ANSWER, value, run=FirstProblem(ignore_unknown=True))
+    except DecodeError as error:
+        raise AnswerError(str(error)) from None
     if answer.pod not in ("", pod):
-        raise AnswerError(f'pod: expected "{pod}"')
+        raise AnswerError(f'pod: this must be "{pod}"')
     return answer
 
 
-def _agent(value: Any, path: str) -> AgentDecisions:
-    fields = _Fields(value, path)
-    return AgentDecisions(
-        fields.required("agent", _name),
-        fields.optional("filter", _filter),
-        fields.optional("prioritize", _prioritize),
-    )
-
-
-def _filter(value: Any, path: str) -> FilterDecision:
-    fields = _Fields(value, path)
-    return FilterDecision(
-        fields.required("at", _name),
-        fields.required("nodes", _count),
-        fields.required("rejected", _each(_rejected)),
-    )
-
-
-def _rejected(value: Any, path: str) -> RejectedNode:
-    fields = _Fields(value, path)
-    return RejectedNode(
-        fields.required("node", _name),
-        fields.required("reason", _text),
-        fields.required("unresolvable", _bool),
-    )
-
-
-def _prioritize(value: Any, path: str) -> PrioritizeDecision:
-    fields = _Fields(value, path)
-    return PrioritizeDecision(
-        fields.required("at", _name),
-        fields.required("weights", _values(_number, _POLICIES)),
-        fields.required("nodes", _each(_scored)),
-    )
-
-
-def _scored(value: Any, path: str) -> ScoredNode:
-    fields = _Fields(value, path)
-    return ScoredNode(
-        fields.required("node", _name),
-        fields.required("score", _number),
-        fields.optional("policies", _values(_number, _POLICIES)),
-        fields.optional("unknown", _bool),
-    )
-
-
-def _detail_rows(value: Any, path: str) -> tuple[DetailRow, ...]:
-    rows = _each(_values(_detail, _POLICIES))(value, path)
-    if len({key for row in rows for key in row}) > _POLICIES:
-        raise _expected(f"at most {_POLICIES} different keys", path)
-    return rows
-
-
-def _detail(value: Any, path: str) -> Any:
-    """A value of a row: its type is the policy's own."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _text(value, path)
-    if isinstance(value, list):
-        return list(_each(_detail, _ENTRIES)(value, path))
-    if isinstance(value, dict):
-        return _values(_detail, _ENTRIES)(value, path)
-    return _number(value, path)
-
-
-# --- values -------------------------------------------------------------------------------------
-
-_Decode: TypeAlias = Callable[[Any, str], T]
-"""Decodes a value at a path, or raises AnswerError."""
-
-
-class _Fields:
-    """The keys of an object."""
-
-    def __init__(self, value: Any, path: str) -> None:
-        if not isinstance(value, dict):
-            raise _expected("an object", path)
-        self._value, self._path = value, path
-
-    def required(self, key: str, decode: _Decode[T]) -> T:
-        if key not in self._value:
-            raise AnswerError(f"{_at(self._path, key)}: it is missing")
-        return decode(self._value[key], _at(self._path, key))
-
-    def optional(self, key: str, decode: _Decode[T]) -> T | None:
-        if self._value.get(key) is None:
-            return None
-        return decode(self._value[key], _at(self._path, key))
-
-
-def _at(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
-
-
-def _expected(what: str, path: str) -> AnswerError:
-    return AnswerError(f"{path}: expected {what}" if path else f"expected {what}")
-
-
-def _each(decode: _Decode[T], most: int = _ROWS) -> _Decode[tuple[T, ...]]:
-    """A list of at most that many entries."""
-
-    def read(value: Any, path: str) -> tuple[T, ...]:
-        if not isinstance(value, list):
-            raise _expected("a list", path)
-        if len(value) > most:
-            raise _expected(f"at most {most} entries", path)
-        return tuple(decode(each, f"{path}[{index}]") for index, each in enumerate(value))
-
-    return read
-
-
-def _values(decode: _Decode[T], most: int) -> _Decode[dict[str, T]]:
-    """An object whose keys are names."""
-
-    def read(value: Any, path: str) -> dict[str, T]:
-        if not isinstance(value, dict):
-            raise _expected("an object", path)
-        if len(value) > most:
-            raise _expected(f"at most {most} keys", path)
-        names = [_name(key, f"a key of {path}") for key in value]
-        entries = zip(names, value.values(), strict=True)
-        return {name: decode(each, _at(path, name)) for name, each in entries}
-
-    return read
-
-
-def _string(value: Any, path: str) -> str:
-    if not isinstance(value, str):
-        raise _expected("a string", path)
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which cannot be printed
-        raise _expected("Unicode", path) from None
-    return value
-
-
-def _name(value: Any, path: str) -> str:
-    if len(text := _string(value, path)) > FOREIGN_NAME:
-        raise _expected(f"at most {FOREIGN_NAME} characters", path)
-    return one_line(text)
-
-
-def _text(value: Any, path: str) -> str:
-    """A text for people, which may end early."""
-    return foreign(_string(value, path), FOREIGN_REASON)
-
-
-def _bool(value: Any, path: str) -> bool:
-    if not isinstance(value, bool):
-        raise _expected("true or false", path)
-    return value
-
-
-def _number(value: Any, path: str) -> Number:
-    if not _is_number(value):
-        raise _expected("a number", path)
-    return value  # type: ignore[no-any-return]  # just checked
-
-
-def _count(value: Any, path: str) -> int:
-    if not isinstance(value, int) or not _is_number(value) or value < 0:
-        raise _expected("a number of nodes", path)
-    return value
-
-
-_LARGEST: Final = 2**63
-
-
-def _is_number(value: Any) -> bool:
-    """Whether this is a number that other programs read as well."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and abs(value) < _LARGEST
+_ANSWER: Final = type_of(AgentAnswer)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...base.quantities import CPU, MEMORY
-from ...load.policy import READABLE, LoadPolicyError, Rules, sentence, time_zone
+from ...load.policy import READABLE, Rules, time_zone
 from ...load.policy_files import read_rules
-from ..arguments import ArgumentsError
 from ..pod_estimates import SCALING
 from ..policy import argument
 
@@ -81,14 +80,9 @@ class LoadAwareArguments:
         if self.policy_file and lists:
             fix = f"set {' and '.join(lists)} in the file or omit policyFile"
             raise ValueError(f"policyFile has its own rules; {fix}")
-        try:
-            if not self.policy_file:
-                self.rules()
-            time_zone(self.time_zone)
-        except LoadPolicyError as error:
-            raise ArgumentsError(
-                [f"arguments.{sentence(each)}" for each in error.problems]
-            ) from error
+        if not self.policy_file:
+            self.rules()
+        time_zone(self.time_zone)
 
     def lists(self) -> dict[str, Any]:
         """The configured rules, with the names of a policy file."""

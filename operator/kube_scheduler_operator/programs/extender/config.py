@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-
-from ...policies.arguments import ProblemsError
 
 PORT: Final = 5401
 """The port in kube-safe-scheduler's manifests; its agents' default, 80, needs root."""
@@ -18,8 +16,16 @@ IGNORE: Final = "Ignore"
 FAIL: Final = "Fail"
 
 
-class ConfigError(ProblemsError):
-    """The configuration is invalid."""
+class ConfigError(ValueError):
+    """The configuration is invalid.
+
+    Attributes:
+        problems: messages, each with its field and a fix.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
 
 
 @dataclass(frozen=True, slots=True)

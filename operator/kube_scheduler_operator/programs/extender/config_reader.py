@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from ...base.decoding import sentence
 from ...base.findings import did_you_mean, listing
 from ...policies import policy as policies
 from ...policies.policy import ArgumentsError, UnknownPolicyError
@@ -227,7 +228,7 @@ class _Reader:
             self.error(f"{path}.policy", str(error))
             return None
         except ArgumentsError as error:
-            self.problems.extend(f"{path}.{problem}" for problem in error.problems)
+            self.problems.extend(f"{path}.{sentence(problem)}" for problem in error.problems)
             return None
         return MemberSpec(name, dict(arguments), weight, called if called != name else "")
 

@@ -32,7 +32,7 @@ WHOLE = {
     "agents": [{"agent": "x", "filter": FILTER, "prioritize": PRIORITIZE}, {"agent": "y"}],
     "now": NOW,
 }
-NUMBER = "expected a number"
+NUMBER = "this must be a number"
 
 
 def with_rows(*rows: Any) -> Any:
@@ -57,27 +57,27 @@ def decisions(**fields: Any) -> Any:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (None, "expected an object"),
-        ({}, "agents: it is missing"),
-        ({"agents": {}}, "agents: expected a list"),
-        ({"agents": [1]}, "agents[0]: expected an object"),
-        ({"agents": [{"agent": 5}]}, "agents[0].agent: expected a string"),
-        ({"agents": [{"agent": "x" * 254}]}, "agents[0].agent: expected at most 253 characters"),
-        ({"agents": [{"agent": "\ud800"}]}, "agents[0].agent: expected Unicode"),
-        ({"agents": [{"agent": "x"}] * 257}, "agents: expected at most 256 entries"),
-        ({"agents": [], "pod": "a/other"}, 'pod: expected "shop/web"'),
-        (decisions(filter=[]), "agents[0].filter: expected an object"),
-        (decisions(filter={**FILTER, "nodes": -1}), "filter.nodes: expected a number of nodes"),
-        (decisions(filter={**FILTER, "nodes": True}), "filter.nodes: expected a number of nodes"),
-        (decisions(filter={**FILTER, "rejected": "a"}), "filter.rejected: expected a list"),
+        (None, "this must be an object"),
+        ({}, "agents: this is missing"),
+        ({"agents": {}}, "agents: this must be a list"),
+        ({"agents": [1]}, "agents[0]: this must be an object"),
+        ({"agents": [{"agent": 5}]}, "agents[0].agent: this must be a string"),
+        ({"agents": [{"agent": "x" * 254}]}, "agent: this must have at most 253 characters"),
+        ({"agents": [{"agent": "\ud800"}]}, "agents[0].agent: this must be Unicode"),
+        ({"agents": [{"agent": "x"}] * 257}, "agents: this must have at most 256 entries"),
+        ({"agents": [], "pod": "a/other"}, 'pod: this must be "shop/web"'),
+        (decisions(filter=[]), "agents[0].filter: this must be an object"),
+        (decisions(filter={**FILTER, "nodes": -1}), "filter.nodes: -1 is not 0 or more"),
+        (decisions(filter={**FILTER, "nodes": True}), "nodes: this must be an integer 0 or more"),
+        (decisions(filter={**FILTER, "rejected": "a"}), "filter.rejected: this must be a list"),
         (
             decisions(filter={**FILTER, "rejected": [{"node": "a", "unresolvable": True}]}),
-            "filter.rejected[0].reason: it is missing",
+            "filter.rejected[0].reason: this is missing",
         ),
         (
             decisions(filter={**FILTER, "rejected": [{"node": "a", "reason": "r",
                                                       "unresolvable": 1}]}),
-            "filter.rejected[0].unresolvable: expected true or false",
+            "filter.rejected[0].unresolvable: this must be true or false",
         ),
         (
             decisions(prioritize={**PRIORITIZE, "weights": {"p": "1"}}),
@@ -85,24 +85,24 @@ def decisions(**fields: Any) -> Any:
         ),
         (
             decisions(prioritize={**PRIORITIZE, "weights": {str(n): 1 for n in range(33)}}),
-            "prioritize.weights: expected at most 32 keys",
+            "prioritize.weights: this must have at most 32 keys",
         ),
         (
             decisions(prioritize={**PRIORITIZE, "nodes": [{"node": "a", "score": float("nan")}]}),
-            f"prioritize.nodes[0].score: {NUMBER}",
+            "prioritize.nodes[0].score: nan is not a number",
         ),
         (
             decisions(prioritize={**PRIORITIZE, "nodes": [{"node": "a", "score": 2**63}]}),
-            f"prioritize.nodes[0].score: {NUMBER}",
+            "prioritize.nodes[0].score: this number is too large",
         ),
-        ({"agents": [], "now": []}, "now: expected an object"),
-        (with_rows(1), "now.x.p[0]: expected an object"),
-        (with_rows({"k": float("inf")}), f"now.x.p[0].k: {NUMBER}"),
-        (with_rows({"k" * 254: 1}), "a key of now.x.p[0]: expected at most 253 characters"),
-        (with_rows({str(n): 1 for n in range(33)}), "now.x.p[0]: expected at most 32 keys"),
+        ({"agents": [], "now": []}, "now: this must be an object"),
+        (with_rows(1), "now.x.p[0]: this must be an object"),
+        (with_rows({"k": float("inf")}), "now.x.p[0].k: inf is not a number"),
+        (with_rows({"k" * 254: 1}), "a key is not valid: this must have at most 253 characters"),
+        (with_rows({str(n): 1 for n in range(33)}), "now.x.p[0]: this must have at most 32 keys"),
         (with_rows(*({str(n): 1} for n in range(33))), "at most 32 different keys"),
-        (with_rows({"k": [0] * 257}), "now.x.p[0].k: expected at most 256 entries"),
-        (with_rows(*[{}] * 20_001), "now.x.p: expected at most 20000 entries"),
+        (with_rows({"k": [0] * 257}), "now.x.p[0].k: this must have at most 256 entries"),
+        (with_rows(*[{}] * 20_001), "now.x.p: this must have at most 20000 entries"),
     ],
 )  # fmt: skip
 def test_the_message_has_the_path_and_what_was_expected(answer: Any, problem: str) -> None:

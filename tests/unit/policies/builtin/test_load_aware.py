@@ -248,7 +248,7 @@ def test_a_policy_file_may_appear_later(tmp_path: Path) -> None:
         ({"hotValue": [{"seconds": 60, "count": 0}]}, r"arguments\.hotValue\[0\]\.count"),
         ({"policyFile": "x", "priority": []}, r"set priority in the file or omit policyFile"),
         ({"timeZone": "Mars/Olympus"}, 'unknown time zone "Mars/Olympus"'),
-        ({"scalingFactors": {"cpu": 120}}, "arguments.scalingFactors: cpu: 120 is not between"),
+        ({"scalingFactors": {"cpu": 120}}, "arguments.scalingFactors.cpu: 120 is not between"),
     ],
 )  # fmt: skip
 def test_invalid_arguments(given: dict[str, Any], output: str) -> None:
