@@ -19,9 +19,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 from .findings import Path, Problem, did_you_mean, format_path, listing
 
@@ -62,11 +61,8 @@ def sentence(problem: Problem) -> str:
     return f"{format_path(problem.path)}: {problem.sentence}" if problem.path else problem.sentence
 
 
-class Type(Protocol):
-    """What a declaration accepts."""
-
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """The typed value; INVALID if a problem was reported."""
+Type: TypeAlias = "Callable[[Any, Path, DecodingRun], Any]"
+"""Reads a value at a path: returns the typed value, or reports problems and returns INVALID."""
 
 
 class DecodingRun:
@@ -88,7 +84,7 @@ class DecodingRun:
         """Add the problem of a value of the right type."""
         return self.report(Problem(INVALID_VALUE, path, message, fix))
 
-    def wrong_type(self, path: Path, value: Any, expected: str) -> Absent:  # noqa: ARG002
+    def wrong_type(self, path: Path, value: Any, expected: str) -> Absent:  # noqa: ARG002 - for subclasses
         """Add the problem of a value of another type."""
         return self.report(Problem(INVALID_TYPE, path, f"this must be {expected}"))
 
@@ -96,7 +92,13 @@ class DecodingRun:
         """Add the problem of a required field that is absent."""
         return self.report(Problem(MISSING_FIELD, path, "this is missing"))
 
-    def unknown_field(self, path: Path, key: str, value: Any, record: Record) -> None:  # noqa: ARG002
+    def unknown_field(
+        self,
+        path: Path,
+        key: str,
+        value: Any,  # noqa: ARG002 - for subclasses
+        record: Record,
+    ) -> None:
         """Add the problem of a field that the declaration does not have."""
         hint = did_you_mean(key, record.fields) or (
             f"; use {listing(record.fields)}" if record.fields else "; remove it"
@@ -138,7 +140,7 @@ def decode(kind: Type, value: Any, path: Path = (), run: DecodingRun | None = No
         DecodeError: the document is not as declared.
     """
     run = run or DecodingRun()
-    typed = kind.read(value, path, run)
+    typed = kind(value, path, run)
     if run.problems:
         raise DecodeError(run.problems)
     return typed
@@ -147,36 +149,32 @@ def decode(kind: Type, value: Any, path: Path = (), run: DecodingRun | None = No
 # --- values -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Anything:
     """Any value, as it is."""
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:  # noqa: ARG002
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:  # noqa: ARG002 - as all types
+        """Read a value."""
         return value
 
 
-@dataclass(frozen=True, slots=True)
 class Null:
     """Nothing but null."""
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         return None if value is None else run.wrong_type(path, value, "null")
 
 
-@dataclass(frozen=True, slots=True)
 class Boolean:
     """True or false."""
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         if value is True or value is False:
             return value
         return run.wrong_type(path, value, "true or false")
 
 
-@dataclass(frozen=True, slots=True)
 class Number:
     """A finite number.
 
@@ -187,14 +185,22 @@ class Number:
         converted: whether integers become floats, unless `whole`.
     """
 
-    whole: bool = False
-    least: float = -math.inf
-    most: float = math.inf
-    above: bool = False
-    converted: bool = True
+    def __init__(
+        self,
+        whole: bool = False,
+        least: float = -math.inf,
+        most: float = math.inf,
+        above: bool = False,
+        converted: bool = True,
+    ) -> None:
+        self.whole = whole
+        self.least = least
+        self.most = most
+        self.above = above
+        self.converted = converted
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return run.wrong_type(path, value, f"{self._name}{self._within}")
         is_exact = isinstance(value, int) or (value.is_integer() or not self.whole)
@@ -222,7 +228,6 @@ class Number:
         return f" {most:g} or less" if math.isfinite(most) else ""
 
 
-@dataclass(frozen=True, slots=True)
 class String:
     """A string.
 
@@ -232,12 +237,18 @@ class String:
         expected: what it is, for messages.
     """
 
-    choices: tuple[str, ...] = ()
-    longest: int | None = None
-    expected: str = "a string"
+    def __init__(
+        self,
+        choices: tuple[str, ...] = (),
+        longest: int | None = None,
+        expected: str = "a string",
+    ) -> None:
+        self.choices = choices
+        self.longest = longest
+        self.expected = expected
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         if not isinstance(value, str):
             return run.wrong_type(path, value, self.expected)
         if self.choices and value not in self.choices:
@@ -248,7 +259,6 @@ class String:
         return value
 
 
-@dataclass(frozen=True, slots=True)
 class Converted:
     """A value that a function makes of one of another type.
 
@@ -258,12 +268,17 @@ class Converted:
             DecodeError has paths in the value.
     """
 
-    kind: Type
-    convert: Callable[[Any], Any]
+    def __init__(
+        self,
+        kind: Type,
+        convert: Callable[[Any], Any],
+    ) -> None:
+        self.kind = kind
+        self.convert = convert
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
-        typed = self.kind.read(value, path, run)
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
+        typed = self.kind(value, path, run)
         if typed is INVALID:
             return INVALID
         try:
@@ -292,7 +307,6 @@ def report_below(problems: Iterable[Problem], path: Path, run: DecodingRun) -> A
 # --- containers ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class ListOf:
     """A list.
 
@@ -304,19 +318,27 @@ class ListOf:
         null: what an entry means that is null; by default it is an entry like any other.
     """
 
-    item: Type
-    made: Callable[[list[Any]], Any] = list
-    most: int | None = None
-    expected: str = "a list"
-    null: Any = REQUIRED
+    def __init__(
+        self,
+        item: Type,
+        made: Callable[[list[Any]], Any] = list,
+        most: int | None = None,
+        expected: str = "a list",
+        null: Any = REQUIRED,
+    ) -> None:
+        self.item = item
+        self.made = made
+        self.most = most
+        self.expected = expected
+        self.null = null
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         if not isinstance(value, list | tuple):
             return run.wrong_type(path, value, self.expected)
         if self.most is not None and len(value) > self.most:
             return run.invalid(path, f"this must have at most {self.most} entries")
-        read, has_null = self.item.read, self.null is not REQUIRED
+        read, has_null = self.item, self.null is not REQUIRED
         entries = [
             self.null if entry is None and has_null else read(entry, (*path, index), run)
             for index, entry in enumerate(value)
@@ -324,24 +346,29 @@ class ListOf:
         return INVALID if run.problems and INVALID in entries else self.made(entries)
 
 
-@dataclass(frozen=True, slots=True)
 class TupleOf:
     """A list with an entry of each of these types."""
 
-    items: tuple[Type, ...]
+    def __init__(
+        self,
+        items: tuple[Type, ...],
+    ) -> None:
+        self.items = items
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         if not isinstance(value, list | tuple) or len(value) != len(self.items):
             return run.wrong_type(path, value, f"a list of {len(self.items)}")
         entries = [
-            item.read(entry, (*path, index), run)
+            item(entry, (*path, index), run)
             for index, (item, entry) in enumerate(zip(self.items, value, strict=True))
         ]
         return INVALID if run.problems and INVALID in entries else tuple(entries)
 
 
-@dataclass(frozen=True, slots=True)
+_STRING: Final = String()
+
+
 class MapOf:
     """An object whose keys are data.
 
@@ -353,19 +380,27 @@ class MapOf:
         null: what a value means that is null; by default it is a value like any other.
     """
 
-    item: Type
-    key: Type = String()
-    most: int | None = None
-    expected: str = "an object"
-    null: Any = REQUIRED
+    def __init__(
+        self,
+        item: Type,
+        key: Type = _STRING,
+        most: int | None = None,
+        expected: str = "an object",
+        null: Any = REQUIRED,
+    ) -> None:
+        self.item = item
+        self.key = key
+        self.most = most
+        self.expected = expected
+        self.null = null
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         if not isinstance(value, Mapping):
             return run.wrong_type(path, value, self.expected)
         if self.most is not None and len(value) > self.most:
             return run.invalid(path, f"this must have at most {self.most} keys")
-        read, has_null = self.item.read, self.null is not REQUIRED
+        read, has_null = self.item, self.null is not REQUIRED
         entries = {
             self._key(key, path, run): self.null
             if item is None and has_null
@@ -378,12 +413,11 @@ class MapOf:
     def _key(self, key: Any, path: Path, run: DecodingRun) -> Any:
         """A key; its problem is one of the object, because the key may be long."""
         try:
-            return self.key.read(key, (), FirstProblem())
+            return self.key(key, (), FirstProblem())
         except DecodeError as error:
             return run.invalid(path, f"a key is not valid: {error}")
 
 
-@dataclass(frozen=True, slots=True)
 class RecordField:
     """A field of a record.
 
@@ -394,41 +428,43 @@ class RecordField:
         null_is_absent: whether null means that it is absent.
     """
 
-    attribute: str
-    kind: Type
-    is_required: bool = False
-    null_is_absent: bool = True
+    def __init__(
+        self,
+        attribute: str,
+        kind: Type,
+        is_required: bool = False,
+        null_is_absent: bool = True,
+    ) -> None:
+        self.attribute = attribute
+        self.kind = kind
+        self.is_required = is_required
+        self.null_is_absent = null_is_absent
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """An object with declared fields.
 
     Attributes:
         fields: its fields by their names in a document.
         make: makes the value of the attributes that the document has.
-        expected: what it is, for messages.
-        origin: what it was made of.
     """
 
-    fields: Mapping[str, RecordField]
-    make: Callable[..., Any] = dict
-    expected: str = "an object"
-    origin: Any = None
-    _required: Sequence[str] = field(init=False)
-    _inconsistencies: Callable[[Any], Iterable[Problem]] | None = field(init=False)
+    def __init__(
+        self,
+        fields: Mapping[str, RecordField],
+        make: Callable[..., Any] = dict,
+    ) -> None:
+        self.fields = fields
+        self.make = make
+        self._required = tuple(name for name, each in fields.items() if each.is_required)
+        self._inconsistencies: Callable[[Any], Iterable[Problem]] | None
+        self._inconsistencies = getattr(make, "inconsistencies", None)
 
-    def __post_init__(self) -> None:
-        """Keep what every reading needs."""
-        required = tuple(name for name, declared in self.fields.items() if declared.is_required)
-        object.__setattr__(self, "_required", required)
-        inconsistencies = getattr(self.make, "inconsistencies", None)
-        object.__setattr__(self, "_inconsistencies", inconsistencies)
-
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         if not isinstance(value, Mapping):
-            return run.wrong_type(path, value, self.expected)
+            names = f" with {listing(self.fields)}" if self.fields else ""
+            return run.wrong_type(path, value, f"an object{names}")
         fields = self.fields
         attributes: dict[str, Any] = {}
         for key, item in value.items():
@@ -436,7 +472,7 @@ class Record:
             if declared is None:
                 run.unknown_field(path, key, item, self)
             elif item is not None or not declared.null_is_absent:
-                attributes[declared.attribute] = declared.kind.read(item, (*path, key), run)
+                attributes[declared.attribute] = declared.kind(item, (*path, key), run)
         for name in self._required:
             if fields[name].attribute not in attributes:
                 attributes[fields[name].attribute] = run.missing((*path, name))
@@ -456,29 +492,35 @@ class Record:
         return made
 
 
-@dataclass(frozen=True, slots=True)
 class Nullable:
     """A value or null."""
 
-    kind: Type
+    def __init__(
+        self,
+        kind: Type,
+    ) -> None:
+        self.kind = kind
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
-        return None if value is None else self.kind.read(value, path, run)
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
+        return None if value is None else self.kind(value, path, run)
 
 
-@dataclass(frozen=True, slots=True)
 class Either:
     """A value of one of several types; the first that accepts it counts."""
 
-    kinds: tuple[Type, ...]
+    def __init__(
+        self,
+        kinds: tuple[Type, ...],
+    ) -> None:
+        self.kinds = kinds
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         errors = []
         for kind in self.kinds:
             try:
-                return kind.read(value, path, FirstProblem())
+                return kind(value, path, FirstProblem())
             except DecodeError as error:
                 errors.append(error)
         return report_below(errors[0].problems, (), run)

@@ -11,9 +11,8 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .decoding import (
     Anything,
@@ -52,8 +51,7 @@ def camel_case(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
+class Naming(NamedTuple):
     """How the fields of dataclasses appear in documents.
 
     Attributes:
@@ -115,7 +113,7 @@ def type_of(hint: Any, naming: Naming = KUBERNETES) -> Type:
 def _annotated(arguments: tuple[Any, ...], naming: Naming) -> Type:
     """The type among the arguments of Annotated, or that of the annotated one."""
     hint, *extras = arguments
-    given: list[Type] = [extra for extra in extras if hasattr(extra, "read")]
+    given: list[Type] = [extra for extra in extras if callable(extra)]
     return given[0] if given else type_of(hint, naming)
 
 
@@ -148,4 +146,4 @@ def _record(made: Any, naming: Naming) -> Record:
             )
             is_absent = naming.null_is_absent and not isinstance(kind, Nullable)
             fields[name] = RecordField(each.name, kind, is_required, is_absent)
-    return Record(fields, made, origin=made)
+    return Record(fields, made)

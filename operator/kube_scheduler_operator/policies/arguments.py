@@ -175,10 +175,10 @@ def _overrides(
 
 
 class _Reading(DecodingRun):
-    """Names the fields as documentation does."""
+    """One run over the arguments of a policy."""
 
     def unknown_field(self, path: Path, key: str, value: Any, record: Record) -> None:
-        """See DecodingRun."""
+        """Call it an argument, as documentation does."""
         fix = did_you_mean(str(key), record.fields) or (
             f"; use {listing(record.fields)}"
             if record.fields

@@ -74,7 +74,7 @@ class Document:
         What a position of the document, or of a list entry that is only a parent, marks is not
         known.
         """
-        found, depth = self._walk(path)
+        found, depth = self.root.walk(path)
         is_whole = not depth or (depth < len(path) and isinstance(path[depth - 1], int))
         return Position(found.line, found.column) if is_whole else found
 
@@ -90,16 +90,7 @@ class Document:
 
     def depth(self, path: Path) -> int:
         """Number of leading parts of a path that the document contains."""
-        return self._walk(path)[1]
-
-    def _walk(self, path: Path) -> tuple[Position, int]:
-        node, position = self.root, self.root.position
-        for depth, part in enumerate(path):
-            step = node.child(part)
-            if step is None:
-                return position, depth
-            position, node = step
-        return position, len(path)
+        return self.root.walk(path)[1]
 
 
 def read(source: str | bytes) -> tuple[list[Document], ParseError | None]:

@@ -73,6 +73,16 @@ class SourceNode:
             return self.items[part].position, self.items[part]
         return None
 
+    def walk(self, path: Path) -> tuple[Position, int]:
+        """(position of a path's key or entry or its deepest parent, the parts that it has)."""
+        node, position = self, self.position
+        for depth, part in enumerate(path):
+            step = node.child(part)
+            if step is None:
+                return position, depth
+            position, node = step
+        return position, len(path)
+
 
 class ParseError(Exception):
     """A file that cannot be parsed.

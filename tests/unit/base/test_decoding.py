@@ -81,7 +81,7 @@ def test_a_value_comes_back_from_json_equal(value: Outer) -> None:
         ({"share": float("inf")}, "share: inf is not a number"),
         ({"inner": {"name": None}}, "inner.name: this must be a string"),
         ({"inner": {}}, "inner.name: this is missing"),
-        ({"groups": [{"name": "a"}, 3]}, "groups[1]: this must be an object"),
+        ({"groups": [{"name": "a"}, 3]}, "groups[1]: this must be an object with name or nodes"),
         ({"groups": {}}, "groups: this must be a list"),
         ({"scores": {"a": {"p": "1"}}}, "scores.a.p: this must be an integer"),
         ({"by_number": {"x": "y"}}, "by_number: a key is not valid: this must be an integer"),
@@ -100,6 +100,7 @@ def test_a_problem_has_the_path_of_its_field(changes: dict[str, Any], message: s
     assert problem.path[0] == next(iter(changes))
 
 
+FIELDS = "hostName, port, caFile, mode, weights, tags or backup"
 Port = Annotated[int, Number(whole=True, least=1, most=65535)]
 
 
@@ -142,7 +143,7 @@ def test_names_and_nulls_are_those_of_kubernetes(document: Any, value: Server) -
 @pytest.mark.parametrize(
     ("document", "problems"),
     [
-        ([], ["this must be an object"]),
+        ([], [f"this must be an object with {FIELDS}"]),
         ({"port": 0}, ["port: 0 is not between 1 and 65535"]),
         ({"port": "x"}, ["port: this must be an integer between 1 and 65535"]),
         ({"mode": "fast"}, ['mode: "fast" is not known; did you mean "Fast"?']),
@@ -156,7 +157,7 @@ def test_names_and_nulls_are_those_of_kubernetes(document: Any, value: Server) -
             [
                 "port: 0 is not between 1 and 65535",
                 "hostName: this must be a string",
-                "x: unknown field; use hostName, port, caFile, mode, weights, tags or backup",
+                f"x: unknown field; use {FIELDS}",
                 "weights.a: this must be a number greater than 0",
                 "weights.c: -1 is not greater than 0",
             ],
@@ -195,7 +196,7 @@ def test_problems_of_a_conversion_have_paths_in_its_value() -> None:
 
 def test_a_value_with_problems_is_not_made() -> None:
     run = DecodingRun()
-    assert type_of(Inner).read({"nodes": []}, (), run) is INVALID
+    assert type_of(Inner)({"nodes": []}, (), run) is INVALID
     assert [problem.reason for problem in run.problems] == ["MissingField"]
 
 

@@ -82,8 +82,8 @@ Count: TypeAlias = Annotated[int, _COUNT]
 class _Detail:
     """A value of a row: its type is the policy's own."""
 
-    def read(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """See Type."""
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
         if value is None or isinstance(value, bool):
             return value
         kind: Type = _NUMBER
@@ -93,7 +93,7 @@ class _Detail:
             kind = _DETAILS
         elif isinstance(value, dict):
             kind = _DETAIL_FIELDS
-        return kind.read(value, path, run)
+        return kind(value, path, run)
 
 
 def _of_few_keys(rows: tuple[DetailRow, ...]) -> tuple[DetailRow, ...]:

@@ -7,12 +7,27 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Final
 
-from ...base.decoding import sentence
-from ...base.findings import did_you_mean, listing
+from ...base.decoding import (
+    INVALID_VALUE,
+    MISSING_FIELD,
+    Anything,
+    Converted,
+    DecodeError,
+    DecodingRun,
+    FirstProblem,
+    MapOf,
+    Number,
+    String,
+    Type,
+    decode,
+    sentence,
+)
+from ...base.field_types import named, type_of
+from ...base.findings import Path, Problem, listing
 from ...policies import policy as policies
 from ...policies.policy import ArgumentsError, UnknownPolicyError
 from ...schedulerconfig import source_json, source_tree
@@ -30,10 +45,179 @@ from .config import (
     Tls,
 )
 
-T = TypeVar("T")
-
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 _RESERVED: Final = ("scheduler",)
+
+
+# --- the file -----------------------------------------------------------------------------------
+
+# Classes without comparison and representation are made in a quarter of the time, at every start.
+
+
+@dataclass(eq=False, repr=False)
+class _UnlessEmpty:
+    """A value, or an empty one of any type instead of none."""
+
+    kind: Type
+
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
+        return self.kind(value or {}, path, run)
+
+
+def _level(text: str) -> str:
+    level: str = decode(String(LOG_LEVELS), text.upper(), run=FirstProblem())
+    return level
+
+
+_Port = Annotated[int, Number(whole=True, least=0, most=65535)]
+_Arguments = Annotated[Mapping[str, Any], _UnlessEmpty(MapOf(Anything()))]
+_FailurePolicy = Annotated[str, String((IGNORE, FAIL))]
+
+
+@dataclass(eq=False, repr=False)
+class _PolicyEntry:
+    name: str = ""
+    policy: str = ""
+    arguments: _Arguments = field(default_factory=dict)
+    failure_policy: _FailurePolicy = IGNORE
+
+    @property
+    def served_as(self) -> str:
+        """The name in its URL."""
+        return self.name or self.policy
+
+    def inconsistencies(self) -> Iterator[Problem]:
+        """What is wrong with its policy and name."""
+        wrong = tuple(_policy_problems(self.policy, self.arguments))
+        yield from wrong or _name_problems(self.served_as)
+
+
+@dataclass(eq=False, repr=False)
+class _MemberEntry:
+    name: str = ""
+    policy: str = ""
+    weight: Annotated[int, Number(whole=True, least=0, most=1000)] = 1
+    arguments: _Arguments | None = None
+
+    @property
+    def names_entry(self) -> bool:
+        """Whether it may be an entry of `policies`, with the policy and arguments there."""
+        return not self.policy and self.arguments is None
+
+    def inconsistencies(self) -> Iterator[Problem]:
+        """What is wrong with its policy; `name` alone also selects the policy."""
+        if not (self.names_entry and self.name):
+            yield from _policy_problems(self.policy or self.name, self.arguments or {})
+
+
+@dataclass(eq=False, repr=False)
+class _AgentEntry:
+    name: str = ""
+    policies: tuple[_MemberEntry, ...] = ()
+    failure_policy: _FailurePolicy = IGNORE
+
+    def inconsistencies(self) -> Iterator[Problem]:
+        """What is wrong with its name, and whether it has policies."""
+        if not self.policies:
+            yield Problem(MISSING_FIELD, ("policies",), "an agent needs at least one policy")
+        yield from _name_problems(self.name)
+
+
+@dataclass(eq=False, repr=False)
+class _TlsEntry:
+    cert_file: str = ""
+    key_file: str = ""
+    client_ca_file: str = named("clientCAFile", "")
+
+    def inconsistencies(self) -> Iterator[Problem]:
+        """Whether a file is missing."""
+        if self.tls is not None and not (self.cert_file and self.key_file):
+            yield Problem(MISSING_FIELD, (), "certFile and keyFile must be set together")
+
+    @property
+    def tls(self) -> Tls | None:
+        """The files; None without any."""
+        files = (self.cert_file, self.key_file, self.client_ca_file)
+        return Tls(*files) if any(files) else None
+
+
+@dataclass(eq=False, repr=False)
+class _HealthEntry:
+    port: _Port
+    address: str = ""
+
+
+@dataclass(eq=False, repr=False)
+class _ListenEntry:
+    address: str = "127.0.0.1"
+    port: _Port = PORT
+    tls: Annotated[_TlsEntry, _UnlessEmpty(type_of(_TlsEntry))] = field(default_factory=_TlsEntry)
+    health: _HealthEntry | None = None
+
+
+@dataclass(eq=False, repr=False)
+class _File:
+    listen: _ListenEntry = field(default_factory=_ListenEntry)
+    policies: tuple[_PolicyEntry, ...] = ()
+    agents: tuple[_AgentEntry, ...] = ()
+    pod_selector: PodSelector = field(default_factory=PodSelector)
+    log_level: Annotated[str, Converted(String(), _level)] = "INFO"
+    kubeconfig: str = ""
+    watch: bool = True
+    decisions: Annotated[int, Number(whole=True, least=0, most=100_000)] = 200
+
+    def inconsistencies(self) -> Iterator[Problem]:
+        """What is wrong with several entries."""
+        if not self.policies and not self.agents:
+            message = "nothing to serve; add a policy or an agent"
+            yield Problem(MISSING_FIELD, ("policies",), message)
+        seen: set[str] = set()
+        for path, name in self._names():
+            if name in seen:
+                message = f'"{name}" is already in use; choose another name'
+                yield Problem(INVALID_VALUE, (*path, "name"), message)
+            seen.add(name)
+        served = {entry.served_as for entry in self.policies}
+        for index, agent in enumerate(self.agents):
+            for number, member in enumerate(agent.policies):
+                if member.names_entry and member.name not in served:
+                    for problem in _policy_problems(member.name, {}):
+                        at = ("agents", index, "policies", number, *problem.path)
+                        yield replace(problem, path=at)
+
+    def _names(self) -> Iterator[tuple[Path, str]]:
+        for index, policy in enumerate(self.policies):
+            yield ("policies", index), policy.served_as
+        for index, agent in enumerate(self.agents):
+            yield ("agents", index), agent.name
+
+
+def _policy_problems(name: str, arguments: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with a policy and its arguments."""
+    if not name:
+        yield Problem(MISSING_FIELD, ("policy",), "this must be the name of a policy")
+        return
+    try:
+        policies.read_arguments(name, arguments)
+    except UnknownPolicyError as error:
+        yield Problem(INVALID_VALUE, ("policy",), str(error))
+    except ArgumentsError as error:
+        yield from error.problems
+
+
+def _name_problems(name: str) -> Iterator[Problem]:
+    """Whether an agent cannot have this name."""
+    if not _NAME.fullmatch(name) or name in _RESERVED:
+        message = f'"{name}" cannot be used in a URL path'
+        fix = f'use letters, digits, "-", "_" and "." and a word other than {listing(_RESERVED)}'
+        yield Problem(INVALID_VALUE, ("name",), message, fix)
+
+
+_FILE: Final = type_of(_File)
+
+
+# --- the configuration --------------------------------------------------------------------------
 
 
 def of_policies(names: Sequence[str]) -> Config:
@@ -51,8 +235,12 @@ def read(text: str) -> Config:
     Raises:
         ConfigError: the file is invalid.
     """
+    root = _parse(text)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return replace(from_document(_parse(text)), digest=digest)
+    try:
+        return replace(_config(root.data if root else None), digest=digest)
+    except DecodeError as error:
+        raise ConfigError(_located(error.problems, root)) from None
 
 
 def override(config: Config, environ: Mapping[str, str], port: int | None = None) -> Config:
@@ -85,27 +273,70 @@ def from_document(document: Any) -> Config:
     Raises:
         ConfigError: the document is invalid.
     """
-    reader = _Reader()
-    config = reader.config(document)
-    if reader.problems or config is None:
-        raise ConfigError(reader.problems)
-    return config
+    try:
+        return _config(document)
+    except DecodeError as error:
+        raise ConfigError([sentence(problem) for problem in error.problems]) from None
 
 
-def _parse(text: str) -> Any:
-    """The document, as kube-scheduler reads YAML and JSON."""
+def _config(document: Any) -> Config:
+    file: _File = decode(_FILE, document)
+    members = {entry.served_as: _served(entry) for entry in file.policies}
+    served = [
+        AgentSpec(entry.served_as, (members[entry.served_as],), entry.failure_policy)
+        for entry in file.policies
+    ]
+    agents = [
+        AgentSpec(
+            agent.name,
+            tuple(_member(entry, members) for entry in agent.policies),
+            agent.failure_policy,
+        )
+        for agent in file.agents
+    ]
+    listen, health = file.listen, file.listen.health
+    return Config(
+        agents=(*served, *agents),
+        listen=Listen(listen.address, listen.port, listen.tls.tls),
+        health=Listen(health.address, health.port) if health else None,
+        pod_selector=file.pod_selector,
+        log_level=file.log_level,
+        kubeconfig=file.kubeconfig,
+        watch=file.watch,
+        decisions=file.decisions,
+    )
+
+
+def _served(entry: _PolicyEntry) -> MemberSpec:
+    name = entry.name if entry.name != entry.policy else ""
+    return MemberSpec(entry.policy, entry.arguments, name=name)
+
+
+def _member(entry: _MemberEntry, served: Mapping[str, MemberSpec]) -> MemberSpec:
+    if entry.names_entry and entry.name in served:
+        return replace(served[entry.name], weight=entry.weight)
+    policy = entry.policy or entry.name
+    name = entry.name if entry.name != policy else ""
+    return MemberSpec(policy, entry.arguments or {}, entry.weight, name)
+
+
+# --- text ---------------------------------------------------------------------------------------
+
+
+def _parse(text: str) -> source_tree.SourceNode | None:
+    """The document, as kube-scheduler reads YAML and JSON; None for an empty file."""
     problems: list[str]
+    root: source_tree.SourceNode | None
     try:
         if text.lstrip().startswith("{"):
             root, flaws = source_json.parse(text)
-            value = root.data
         else:
             from ...schedulerconfig import source  # a third of a second; the operator writes JSON
 
             documents, error = source.read(text)
             if error is not None:
                 raise error
-            value = documents[0].root.data if documents else None
+            root = documents[0].root if documents else None
             flaws = [flaw for document in documents for flaw in document.flaws]
             if len(documents) > 1:
                 raise ConfigError(["the file has several documents; write one"])
@@ -114,234 +345,15 @@ def _parse(text: str) -> Any:
         problems = [f"the file is neither YAML nor JSON: {_at(error.position, error.message)}"]
     if problems:
         raise ConfigError(problems)
-    return value
+    return root
+
+
+def _located(problems: Iterable[Problem], root: source_tree.SourceNode | None) -> list[str]:
+    """Problems with their positions in the file."""
+    if root is None:
+        return [sentence(problem) for problem in problems]
+    return [_at(root.walk(problem.path)[0], sentence(problem)) for problem in problems]
 
 
 def _at(position: source_tree.Position, message: str) -> str:
     return f"line {position.line}, column {position.column}: {message}"
-
-
-class _Reader:
-    """Reads a document and collects all problems."""
-
-    def __init__(self) -> None:
-        self.problems: list[str] = []
-        self.served: dict[str, MemberSpec] = {}
-
-    def config(self, document: Any) -> Config | None:
-        known = (
-            "listen", "policies", "agents", "podSelector", "logLevel", "kubeconfig", "watch",
-            "decisions",
-        )  # fmt: skip
-        top = self.mapping(document, "", known)
-        if top is None:
-            return None
-        agents = self.agents(top)
-        listen, health = self.listen(top.get("listen"))
-        level = self.value(top, "logLevel", str, "INFO").upper()
-        if level not in LOG_LEVELS:
-            hint = did_you_mean(level, LOG_LEVELS) or f"; use {listing(LOG_LEVELS)}"
-            self.error("logLevel", f'"{level}" is not known{hint}')
-        return Config(
-            agents=agents,
-            listen=listen,
-            health=health,
-            pod_selector=self.selector(top.get("podSelector")),
-            log_level=level,
-            kubeconfig=self.value(top, "kubeconfig", str, ""),
-            watch=self.value(top, "watch", bool, True),
-            decisions=self.number(top, "decisions", 200, 0, 100_000),
-        )
-
-    def agents(self, top: Mapping[str, Any]) -> tuple[AgentSpec, ...]:
-        found: dict[str, AgentSpec] = {}
-        for path, entry in self.entries(top.get("policies"), "policies"):
-            agent = self.policy(entry, path)
-            if agent is not None:
-                self.add(found, agent, path)
-        self.served = {agent.name: agent.members[0] for agent in found.values()}
-        for path, entry in self.entries(top.get("agents"), "agents"):
-            agent = self.agent(entry, path)
-            if agent is not None:
-                self.add(found, agent, path)
-        if not found and not self.problems:
-            self.error("policies", "nothing to serve; add a policy or an agent")
-        return tuple(found.values())
-
-    def add(self, found: dict[str, AgentSpec], agent: AgentSpec, path: str) -> None:
-        if not _NAME.fullmatch(agent.name) or agent.name in _RESERVED:
-            self.error(
-                f"{path}.name",
-                f'"{agent.name}" cannot be used in a URL path; use letters, digits, "-", "_" and '
-                f'"." and a word other than {listing(_RESERVED)}',
-            )
-        elif agent.name in found:
-            self.error(f"{path}.name", f'"{agent.name}" is already in use; choose another name')
-        else:
-            found[agent.name] = agent
-
-    def policy(self, entry: Any, path: str) -> AgentSpec | None:
-        known = ("name", "policy", "arguments", "failurePolicy")
-        fields = self.mapping(entry, path, known)
-        if fields is None:
-            return None
-        member = self.member({k: fields[k] for k in ("policy", "arguments") if k in fields}, path)
-        if member is None:
-            return None
-        name = self.value(fields, "name", str, "", path) or member.policy
-        if name != member.policy:
-            member = replace(member, name=name)
-        return AgentSpec(name, (member,), self.failure_policy(fields, path))
-
-    def agent(self, entry: Any, path: str) -> AgentSpec | None:
-        fields = self.mapping(entry, path, ("name", "policies", "failurePolicy"))
-        if fields is None:
-            return None
-        entries = self.entries(fields.get("policies"), f"{path}.policies")
-        members = [self.member(one, at) for at, one in entries]
-        name = self.value(fields, "name", str, "", path)
-        if not members:
-            self.error(f"{path}.policies", "an agent needs at least one policy")
-        spec = tuple(member for member in members if member is not None)
-        return AgentSpec(name, spec, self.failure_policy(fields, path))
-
-    def member(self, entry: Any, path: str) -> MemberSpec | None:
-        fields = self.mapping(entry, path, ("name", "policy", "weight", "arguments"))
-        if fields is None:
-            return None
-        weight = self.number(fields, "weight", 1, 0, 1000, path)
-        called = self.value(fields, "name", str, "", path)
-        if called in self.served and "policy" not in fields and "arguments" not in fields:
-            return replace(self.served[called], weight=weight)
-        # `name` alone also selects the policy.
-        name = self.value(fields, "policy", str, "", path) or called
-        if not name:
-            self.error(f"{path}.policy", "this must be the name of a policy")
-            return None
-        arguments = fields.get("arguments") or {}
-        if not isinstance(arguments, Mapping):
-            self.error(f"{path}.arguments", "this must be an object of the policy's arguments")
-            return None
-        try:
-            policies.read_arguments(name, arguments)
-        except UnknownPolicyError as error:
-            self.error(f"{path}.policy", str(error))
-            return None
-        except ArgumentsError as error:
-            self.problems.extend(f"{path}.{sentence(problem)}" for problem in error.problems)
-            return None
-        return MemberSpec(name, dict(arguments), weight, called if called != name else "")
-
-    def failure_policy(self, fields: Mapping[str, Any], path: str) -> str:
-        value = self.value(fields, "failurePolicy", str, IGNORE, path)
-        if value not in (IGNORE, FAIL):
-            self.error(f"{path}.failurePolicy", f'"{value}" is not known; use {IGNORE} or {FAIL}')
-        return value
-
-    def listen(self, value: Any) -> tuple[Listen, Listen | None]:
-        if value is None:
-            return Listen(), None
-        found = self.mapping(value, "listen", ("address", "port", "tls", "health"))
-        if found is None:
-            return Listen(), None
-        listen = Listen(
-            self.value(found, "address", str, "127.0.0.1", "listen"),
-            self.number(found, "port", PORT, 0, 65535, "listen"),
-            self.tls(found.get("tls")),
-        )
-        health = found.get("health")
-        if health is None:
-            return listen, None
-        at = "listen.health"
-        found = self.mapping(health, at, ("address", "port")) or {}
-        if not isinstance(found.get("port"), int):
-            self.error(f"{at}.port", "this must be a port from 0 to 65535")
-        port = self.number(found, "port", 0, 0, 65535, at)
-        return listen, Listen(self.value(found, "address", str, "", at), port)
-
-    def tls(self, value: Any) -> Tls | None:
-        if not value:
-            return None
-        at = "listen.tls"
-        found = self.mapping(value, at, ("certFile", "keyFile", "clientCAFile"))
-        if found is None:
-            return None
-        files = [
-            self.value(found, key, str, "", at) for key in ("certFile", "keyFile", "clientCAFile")
-        ]
-        if not any(files):
-            return None
-        if not (files[0] and files[1]):
-            self.error(at, "certFile and keyFile must be set together")
-        return Tls(*files)
-
-    def selector(self, value: Any) -> PodSelector:
-        if value is None:
-            return PodSelector()
-        at = "podSelector"
-        found = self.mapping(value, at, ("schedulerNames", "matchLabels")) or {}
-        names = found.get("schedulerNames") or []
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            self.error(f"{at}.schedulerNames", "this must be a list of scheduler names")
-            names = []
-        labels = found.get("matchLabels") or {}
-        if not isinstance(labels, Mapping) or not all(
-            isinstance(part, str) for pair in labels.items() for part in pair
-        ):
-            self.error(f"{at}.matchLabels", "this must be an object of label names and values")
-            labels = {}
-        return PodSelector(frozenset(names), dict(labels))
-
-    # --- values ---------------------------------------------------------------------------------
-
-    def error(self, path: str, message: str) -> None:
-        self.problems.append(f"{path}: {message}" if path else message)
-
-    def mapping(self, value: Any, path: str, known: Collection[str]) -> Mapping[str, Any] | None:
-        if not isinstance(value, Mapping):
-            self.error(path, f"this must be an object with {listing(known)}")
-            return None
-        for key in value:
-            if key not in known:
-                hint = did_you_mean(str(key), known) or f"; use {listing(known)}"
-                self.error(f"{path}.{key}" if path else str(key), f"unknown field{hint}")
-        return value
-
-    def entries(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        if value is None:
-            return
-        if not isinstance(value, list):
-            self.error(path, "this must be a list")
-            return
-        for position, entry in enumerate(value):
-            yield f"{path}[{position}]", entry
-
-    def value(
-        self, found: Mapping[str, Any], key: str, kind: Callable[..., T], default: T, path: str = ""
-    ) -> T:
-        value = found.get(key)
-        if value is None:
-            return default
-        if not isinstance(value, kind):  # type: ignore[arg-type] # a class, for mypy's sake callable
-            expected = {str: "a string", bool: "true or false"}[kind]  # type: ignore[index]
-            self.error(f"{path}.{key}" if path else key, f"this must be {expected}")
-            return default
-        return value  # type: ignore[no-any-return]
-
-    def number(
-        self,
-        found: Mapping[str, Any],
-        key: str,
-        default: int,
-        least: int,
-        most: int,
-        path: str = "",
-    ) -> int:
-        value = found.get(key)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            at = f"{path}.{key}" if path else key
-            self.error(at, f"this must be an integer from {least} to {most}")
-            return default
-        return value

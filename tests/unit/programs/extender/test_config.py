@@ -105,11 +105,11 @@ def test_defaults() -> None:
             {**FOO, "listen": {"prot": 1}},
             'listen.prot: unknown field; did you mean "port"',
         ),
-        ({**FOO, "listen": {"port": 70000}}, "listen.port: this must be an integer from 0"),
-        ({**FOO, "listen": {"port": True}}, "listen.port: this must be an integer from 0"),
+        ({**FOO, "listen": {"port": 70000}}, "listen.port: 70000 is not between 0 and 65535"),
+        ({**FOO, "listen": {"port": True}}, "listen.port: this must be an integer between 0"),
         ({**FOO, "listen": {"address": 1}}, "listen.address: this must be a string"),
         ({**FOO, "listen": {"tls": {"certFile": "/c"}}}, "listen.tls: certFile and keyFile must"),
-        ({**FOO, "listen": {"health": {}}}, "listen.health.port: this must be a port"),
+        ({**FOO, "listen": {"health": {}}}, "listen.health.port: this is missing"),
         ({"policies": {}}, "policies: this must be a list"),
         ({"policies": [7]}, "policies[0]: this must be an object"),
         ({"policies": [{}]}, "policies[0].policy: this must be the name of a policy"),
@@ -130,22 +130,40 @@ def test_defaults() -> None:
         ({"agents": [{"policies": [{"policy": "foo"}]}]}, 'agents[0].name: "" cannot be'),
         (
             {"agents": [{"name": "a", "policies": [{"policy": "foo", "weight": -1}]}]},
-            "agents[0].policies[0].weight: this must be an integer from 0",
+            "agents[0].policies[0].weight: -1 is not between 0 and 1000",
         ),
         ({**FOO, "podSelector": {"schedulerNames": "x"}}, "podSelector.schedulerNames: this must"),
         (
             {**FOO, "podSelector": {"matchLabels": {"a": 1}}},
-            "podSelector.matchLabels: this",
+            "podSelector.matchLabels.a: this must be a string",
         ),
         ({**FOO, "logLevel": "LOUD"}, 'logLevel: "LOUD" is not known; use TRACE, DEBUG'),
         ({**FOO, "watch": "yes"}, "watch: this must be true or false"),
-        ({**FOO, "decisions": -1}, "decisions: this must be an integer from 0"),
+        ({**FOO, "decisions": -1}, "decisions: -1 is not between 0 and 100000"),
     ],
 )
 def test_errors_name_the_field(change: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         from_document(change)
     assert any(message in problem for problem in caught.value.problems), caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("policies:\n  - policy: foo\n    arguments: {value: 11}\n",
+         "line 3, column 17: policies[0].arguments.value: 11 is not between 0 and 10"),
+        ('{"policies": [{"policy": "foo"}],\n "watch": 1}',
+         "line 2, column 2: watch: this must be true or false"),
+        ("policies: [{policy: foo}]\nagents:\n- {name: foo, policies: [{policy: foo}]}\n",
+         'line 3, column 4: agents[0].name: "foo" is already in use'),
+        ("", "this must be an object with listen"),
+    ],
+)  # fmt: skip
+def test_errors_in_a_file_have_their_position(text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    assert caught.value.problems[0].startswith(problem)
 
 
 def test_all_errors_are_reported_together() -> None:
