@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kube_scheduler_operator.base.images import AllowedImages
-from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.platform import KUBEADM, Platform
+from kube_scheduler_operator.base.recognition import Decision
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.engine.reconcile import reconcile
@@ -62,8 +63,9 @@ class FakeCluster(Stored):
         writes: writes since the last `settle`, as `VERB KIND NAME`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, platform: Platform = KUBEADM, decision: Decision | None = None) -> None:
         super().__init__()
+        self._platform, self._decision = platform, decision
         self.now = BEGIN
         self.agents_ready = True
         self.allowed_images = AllowedImages()
@@ -127,7 +129,9 @@ class FakeCluster(Stored):
         return take_snapshot(
             self._store,
             OperatorSetup(
-                KUBEADM, Settings(operand_image=self.image, allowed_images=self.allowed_images)
+                self._platform,
+                Settings(operand_image=self.image, allowed_images=self.allowed_images),
+                self._decision,
             ),
             ServerContact("v1.35.4", answered_since=BEGIN - timedelta(hours=1)),
             self.now,
