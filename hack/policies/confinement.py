@@ -1,4 +1,6 @@
-"""Rules for the Pods of SecondarySchedulers, as in secondary/confinement.py and permitted.py.
+"""Rules for the Pods of SecondarySchedulers, as in confinement.py and permitted.py.
+
+Both are in effective/secondary/.
 
 Images are left to the operator, whose settings allow them.
 """
@@ -8,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kube_scheduler_operator.effective.secondary.compose import RESERVED
+from kube_scheduler_operator.effective.secondary.confinement import OWN_VOLUMES, VOLUMES
 from kube_scheduler_operator.schedulerconfig.unsafe_flags import (
     ALWAYS_ALLOWED,
     KUBECONFIGS,
@@ -15,8 +19,6 @@ from kube_scheduler_operator.schedulerconfig.unsafe_flags import (
     PUBLIC_PATHS,
     TRUSTING,
 )
-from kube_scheduler_operator.secondary.compose import RESERVED
-from kube_scheduler_operator.secondary.confinement import OWN_VOLUMES, VOLUMES
 
 from .cel import at, each, get, let, lines, problem, text, when
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import PLATFORMS
-from kube_scheduler_operator.controlplane.compose import Inputs, compose
+from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.in_tree_plugins import default_plugins, plugins
 from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment

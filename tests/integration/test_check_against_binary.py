@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
-from kube_scheduler_operator.controlplane.compose import Inputs, compose
 from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
+from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.command_line import parse
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates, known_gates, parse_gates

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.compose import Inputs, compose
+from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.schema import POINTS
 from kube_scheduler_operator.schedulerconfig.versions import Version

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kube_scheduler_operator.controlplane import desired
-from kube_scheduler_operator.controlplane.compose import Composition, Inputs, compose
+from kube_scheduler_operator.effective.control_plane.compose import Composition, Inputs, compose
 
 from .invariants import Invariants
 

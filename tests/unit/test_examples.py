@@ -11,7 +11,7 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.compose import Composition, Inputs, compose
+from kube_scheduler_operator.effective.control_plane.compose import Composition, Inputs, compose
 from kube_scheduler_operator.load.policy import LoadPolicy
 from kube_scheduler_operator.load.policy_files import read_spec
 from kube_scheduler_operator.schedulerconfig.crd_schema import validate_object

@@ -13,13 +13,13 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.controlplane.compose import Inputs, compose
 from kube_scheduler_operator.controlplane.conditions import CONSTANT
 from kube_scheduler_operator.controlplane.target_config_maps import (
     config_map,
     installer_service_account,
     network_policies,
 )
+from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.status.cluster_operator import plan_cluster_operator

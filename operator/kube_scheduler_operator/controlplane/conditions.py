@@ -13,6 +13,7 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.objects import annotation
 from ..base.times import timestamp
+from ..effective.control_plane.recorded_inputs import read_inputs
 from ..model.operand_pods import OperandPod
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.presets import DEFAULT_PROFILE
@@ -20,7 +21,6 @@ from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, aggregate,
 from ..status.scheduler_lease import control_plane_lease, lease_holder
 from ..status.warnings import warnings_condition
 from .revision.history import Revision
-from .revision.inputs import read_inputs
 from .rollout.deviations import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
 from .rollout.node_statuses import NodeStatus

@@ -9,18 +9,18 @@ from ..base.findings import Finding
 from ..base.json_text import parse_json
 from ..base.limits import CONFIG_MAP_BYTES
 from ..base.objects import Object
+from ..effective.control_plane.compose import Composition, Inputs, compose
+from ..effective.control_plane.recorded_inputs import record
 from ..model import operand_pods
 from ..model.attachment import CONTROL_PLANE
 from ..model.limits import TOO_LARGE, data_bytes
 from ..model.snapshot import Snapshot
 from ..operatorsettings.validate import SettingsResult
 from .adoption.adopted import NOTHING, Adopted, adopted
-from .compose import Composition, Inputs, compose
 from .operand_image import operand_image, operand_version
 from .requested_settings import requested_by, static_pod_settings
 from .revision.content import RevisionContent
 from .revision.credentials import has_serving_certificate
-from .revision.inputs import record
 from .target_config_maps import target_data
 
 

@@ -14,6 +14,11 @@ from typing import Any, Final
 from ..base import names
 from ..base.findings import Finding, format_path
 from ..base.objects import Object, annotation, label, mapping
+from ..effective.control_plane.accepted_settings import AcceptedSettings
+from ..effective.control_plane.base_configuration import Base
+from ..effective.control_plane.compose import Composition
+from ..effective.control_plane.overrides import ARGUMENTS, ROOT, SERVING_FLAGS
+from ..effective.control_plane.recorded_inputs import read_inputs, record
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..model.plan import Action, Create, Delete, Event, Replace
 from ..model.snapshot import Snapshot
@@ -22,12 +27,7 @@ from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ..schedulerconfig.feature_gates import parse_gates
 from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
-from .accepted_settings import AcceptedSettings
-from .base_configuration import Base
-from .compose import Composition
-from .overrides import ARGUMENTS, ROOT, SERVING_FLAGS
 from .requested_settings import requested_by
-from .revision.inputs import read_inputs, record
 
 USERS_FIELDS: Final = ("assign",)
 """Fields of its spec that belong to users."""

@@ -7,11 +7,11 @@ from typing import Final
 
 from ..base import names
 from ..base.findings import Finding
-from ..model.inputs import Inputs
+from ..effective.control_plane.compose import Composition, compose
+from ..effective.control_plane.inputs import Inputs
 from ..schedulerconfig.in_tree_plugins import NEWEST
 from ..schedulerconfig.versions import Version
 from ..status.conditions import AS_EXPECTED, Condition, aggregate
-from .compose import Composition, compose
 
 REFUSED: Final = "RefusedByNextVersion"
 

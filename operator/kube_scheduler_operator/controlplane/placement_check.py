@@ -18,6 +18,7 @@ from typing import Any, Final
 from ..base import names
 from ..base.objects import mapping
 from ..base.times import ALWAYS, rfc3339, seconds_left, timestamp
+from ..effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
 from ..model.placements import CheckIdentity, PlacementAnswer, PlacementQuestion, PlacementRules
 from ..model.plan import Event
 from ..model.snapshot import Snapshot
@@ -26,7 +27,6 @@ from ..status.conditions import Condition, Status, condition_in
 from .placement_rules import command_of, image_of, rules_hash, rules_of, with_rules_of
 from .revision.content import RevisionContent
 from .revision.history import Revision
-from .revision.inputs import RecordedInputs, read_inputs
 from .revision.revise import RevisionResult
 
 SIMULATING: Final = "Simulating"

@@ -9,6 +9,7 @@ from typing import Any
 from ..base import names
 from ..base.objects import mapping
 from ..base.priorities import BUILT_IN_PRIORITIES
+from ..effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
 from ..model.snapshot import Snapshot
 from ..operatorsettings.requested_pod import NOTHING_REQUESTED, HostFile, RequestedPod
 from ..operatorsettings.validate import PodDefaults, SettingsResult, validate_settings
@@ -16,7 +17,6 @@ from .adoption.adopted import Adopted
 from .adoption.pod_settings import CLASS, PodSettings, tidy_volumes
 from .node_pods import OWN_RESOURCES
 from .revision.history import read
-from .revision.inputs import RecordedInputs, read_inputs
 
 
 def static_pod_settings(snapshot: Snapshot, adopted: Adopted) -> SettingsResult | None:

@@ -10,6 +10,7 @@ import yaml
 
 from ..base import assets, names
 from ..base.platform import Platform
+from ..effective.control_plane.compose import Composition
 from ..manifests.templates import canonical_json
 from ..operatorsettings.requested_pod import NOTHING_REQUESTED, RequestedPod
 from ..schedulerconfig.canonical import config_text
@@ -17,7 +18,6 @@ from ..schedulerconfig.command_line import probe_target
 from ..schedulerconfig.result_cache import cached_by_identity
 from .adoption.adopted import NOTHING, Adopted
 from .adoption.pod_settings import apply_settings, parse_settings, settings_text
-from .compose import Composition
 from .node_pods import render_static_pod, stub_kubeconfig
 from .requested_settings import merged_settings
 

@@ -8,20 +8,20 @@ from typing import TypeVar
 
 from ..base.findings import Finding
 from ..controlplane.adoption.adopted import Adopted
-from ..controlplane.base_configuration import Base
-from ..controlplane.compose import Composition
 from ..controlplane.managed_scheduler import ManagedScheduler
-from ..controlplane.observe_attached import ObservedExtenders, ObservedProfiles
 from ..controlplane.placement_check import PlacementCheck
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import GatheredCredentials
 from ..controlplane.revision.revise import RevisionResult
 from ..controlplane.rollout.observe import Observation
 from ..controlplane.rollout.result import RolloutResult
+from ..effective.control_plane.base_configuration import Base
+from ..effective.control_plane.compose import Composition
+from ..effective.control_plane.inputs import Inputs
+from ..effective.control_plane.observe_attached import ObservedExtenders, ObservedProfiles
 from ..extenders.agents import ControlPlaneAgents
 from ..kube.resource import ObjectRef
 from ..loadpolicy.reconcile import LoadPolicies
-from ..model.inputs import Inputs
 from ..model.plan import Action, Plan
 from ..model.snapshot import PendingPod
 from ..operatorsettings.validate import SettingsResult

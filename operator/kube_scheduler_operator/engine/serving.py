@@ -20,8 +20,8 @@ from ..base import names
 from ..base.klog import kv
 from ..base.objects import mapping
 from ..base.platform import AUTHENTICATION_NAMESPACE, Platform
-from ..controlplane.observe import tls_profile
-from ..controlplane.tls_profiles import serving_info
+from ..effective.control_plane.observe import tls_profile
+from ..effective.control_plane.tls_profiles import serving_info
 from ..kube import resource as kinds
 from ..kube.resource import ObjectRef
 from ..kube.store import Fields, Store

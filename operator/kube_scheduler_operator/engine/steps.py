@@ -18,20 +18,10 @@ from ..base.json_text import exceeds_depth
 from ..base.limits import DEPTH
 from ..base.objects import Object
 from ..controlplane import desired
-from ..controlplane.accepted_settings import (
-    AcceptedSettings,
-    Effective,
-    accepted_settings,
-    blocking_findings,
-    effective_settings,
-    noted,
-    unchanged_settings,
-)
+from ..controlplane.accepted_revision import accepted_settings
 from ..controlplane.adoption.adopted import adopted, adoption_conditions
 from ..controlplane.adoption.config_files import unneeded_readers
-from ..controlplane.base_configuration import base_configuration
 from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
-from ..controlplane.compose import combine
 from ..controlplane.conditions import (
     constant_conditions,
     failure_conditions,
@@ -53,12 +43,6 @@ from ..controlplane.managed_status import (
     scheduler_conditions,
 )
 from ..controlplane.next_version import next_version_condition
-from ..controlplane.observe_attached import (
-    ObservedExtenders,
-    ObservedProfiles,
-    observe_extenders,
-    observe_profiles,
-)
 from ..controlplane.operand_image import operand_image, operand_version
 from ..controlplane.placement_check import check_placements as decide_placements
 from ..controlplane.platform_record import keep_record
@@ -81,6 +65,24 @@ from ..controlplane.target_config_maps import (
     network_policies,
 )
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
+from ..effective.control_plane.accepted_settings import (
+    AcceptedSettings,
+    Effective,
+    blocking_findings,
+    effective_settings,
+    noted,
+    unchanged_settings,
+)
+from ..effective.control_plane.base_configuration import base_configuration
+from ..effective.control_plane.compose import combine
+from ..effective.control_plane.observe_attached import (
+    ObservedExtenders,
+    ObservedProfiles,
+    observe_extenders,
+    observe_profiles,
+)
+from ..effective.secondary.compose import CONNECTION, RESERVED, SETTINGS
+from ..effective.secondary.request import DEFAULT_RESOURCES
 from ..extenders.agents import control_plane_agents, removed_agents
 from ..extenders.attribution import attribute_extenders
 from ..extenders.status import report_extenders
@@ -115,9 +117,7 @@ from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.newer_versions import newer_version_findings
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from ..schedulerconfig.validation import Target
-from ..secondary.compose import CONNECTION, RESERVED, SETTINGS
 from ..secondary.reconcile import secondary_schedulers
-from ..secondary.request import DEFAULT_RESOURCES
 from ..status.accepted import forget
 from ..status.conditions import Condition, merge_conditions, problem_condition
 from ..status.scheduler_lease import control_plane_lease

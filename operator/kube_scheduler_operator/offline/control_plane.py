@@ -124,8 +124,8 @@ def check_control_plane(items: Sequence[Item], options: CheckOptions) -> Checked
     Profiles and extenders of other schedulers are ignored.
     """
     # Loaded here because composition is slow to import and configurations do not need it.
-    from ..controlplane.compose import Inputs, compose
-    from ..controlplane.feature_gates import NOT_FOUND
+    from ..effective.control_plane.compose import Inputs, compose
+    from ..effective.control_plane.feature_gates import NOT_FOUND
     from ..schedulerconfig.command_line import parse
 
     checked = Checked()

@@ -27,11 +27,11 @@ from .control_plane import (
 )
 
 if TYPE_CHECKING:
+    from ..effective.secondary.attached import AttachedExtenders
+    from ..effective.secondary.compose import SecondaryComposition
+    from ..effective.secondary.request import SchedulerRequest
     from ..profiles.validate import ProfileResult
     from ..schedulerconfig.validation import Target
-    from ..secondary.attached import AttachedExtenders
-    from ..secondary.compose import SecondaryComposition
-    from ..secondary.request import SchedulerRequest
 
 SECONDARY: Final = SECONDARY_SCHEDULERS.kind
 NAME_TAKEN: Final = "SchedulerNameTaken"
@@ -44,9 +44,9 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
     A profile whose scheduler is not among them is checked alone: the cluster may have it.
     """
     # Loaded here because composition is slow to import and configurations do not need it.
+    from ..effective.secondary.compose import scheduler_names
     from ..extenders.validate import OwnExtenders, validate_extenders
     from ..profiles.validate import validate_profiles
-    from ..secondary.compose import scheduler_names
 
     secondaries, problems = by_name(item for item in items if item.kind == SECONDARY)
     attached = [item for item in items if item.kind in (PROFILE, EXTENDER)]
@@ -126,11 +126,11 @@ def compose_secondary(
         extenders: SchedulerExtenders; those of other schedulers are ignored.
         options: defaults for an image whose version and origin cannot be derived.
     """
-    from ..secondary.attached import attach_extenders, attach_profiles, with_extenders
-    from ..secondary.compose import compose
+    from ..effective.secondary.attached import attach_extenders, attach_profiles, with_extenders
+    from ..effective.secondary.compose import compose
+    from ..effective.secondary.permitted import refused_settings
+    from ..effective.secondary.request import read
     from ..secondary.desired import OperandDefaults, target_of
-    from ..secondary.permitted import refused_settings
-    from ..secondary.request import read
 
     request = read({**obj, "metadata": mapping(obj.get("metadata"))})
     version = options.gates.version

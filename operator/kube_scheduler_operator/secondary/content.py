@@ -14,6 +14,9 @@ from typing import Any, Final
 from ..base import names
 from ..base.json_text import parse_json
 from ..base.objects import Object, is_controlled_by, mapping
+from ..effective.secondary.compose import CONFIG_DIRECTORY, PORT, SecondaryComposition
+from ..effective.secondary.confinement import confined
+from ..effective.secondary.request import SchedulerRequest
 from ..extenders.agent import CONFINEMENT, ManagedAgent, agent_file, container, volumes
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..manifests.templates import canonical_json, render_file
@@ -21,9 +24,6 @@ from ..model.limits import data_bytes
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
 from ..schedulerconfig.canonical import config_text
 from ..schedulerconfig.versions import Version
-from .compose import CONFIG_DIRECTORY, PORT, SecondaryComposition
-from .confinement import confined
-from .request import SchedulerRequest
 
 USER: Final = 65532
 """The user `nonroot` of distroless images; kube-scheduler runs as any user."""

@@ -13,6 +13,9 @@ from ..base.findings import Finding
 from ..base.limits import CONFIG_MAP_BYTES
 from ..base.objects import Object
 from ..base.platform import Platform
+from ..effective.secondary.attached import NO_EXTENDERS, AttachedExtenders, asked_for
+from ..effective.secondary.compose import SecondaryComposition, compose
+from ..effective.secondary.request import SchedulerRequest, read
 from ..manifests.templates import canonical_json
 from ..model.limits import TOO_LARGE
 from ..profiles.attribution import relocated
@@ -21,10 +24,7 @@ from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.newer_versions import newer_version_findings
 from ..schedulerconfig.validation import Target
 from ..schedulerconfig.versions import Version
-from .attached import NO_EXTENDERS, AttachedExtenders, asked_for
-from .compose import SecondaryComposition, compose
 from .content import SchedulerProgram, SecondaryContent, make_content
-from .request import SchedulerRequest, read
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ..base import names
 from ..base.findings import Finding
 from ..base.json_text import parse_json
+from ..effective.secondary.compose import SecondaryComposition
 from ..model import operand_pods
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.command_line import parse
@@ -28,7 +29,6 @@ from ..schedulerconfig.warnings import (
     filters_of_all_profiles,
     shared_nodes_warning,
 )
-from .compose import SecondaryComposition
 
 CONTROL_PLANE: Final = "the control plane's scheduler"
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 from ..base import names
 from ..base.objects import Object
 from ..base.platform import AUTHENTICATION_NAMESPACE
+from ..effective.secondary.compose import PORT
+from ..effective.secondary.request import SchedulerRequest
 from ..kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     DEPLOYMENTS,
@@ -24,9 +26,7 @@ from ..manifests.templates import canonical_json, render_file
 from ..model.apply import keep
 from ..model.plan import Action
 from ..model.workloads import digest, keep_workload
-from .compose import PORT
 from .content import SecondaryContent, pod_template
-from .request import SchedulerRequest
 
 Existing = Mapping[Resource, Mapping[str, Object]]
 """The objects of one SecondaryScheduler: kind -> name -> object."""

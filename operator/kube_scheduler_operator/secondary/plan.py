@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..base import names
 from ..base.findings import Finding
 from ..base.objects import Object, annotation, label
+from ..effective.secondary.compose import scheduler_names
 from ..kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
 from ..model.apply import keep
 from ..model.plan import Action, Delete
@@ -19,7 +20,6 @@ from ..model.snapshot import Snapshot
 from ..schedulerconfig.versions import Version
 from ..status.object_status import ObjectPlan, with_status
 from .assignment import Claim
-from .compose import scheduler_names
 from .content import SecondaryContent, config_map, content_of
 from .desired import DesiredScheduler
 from .history import BAD, History, HistoryEntry, begun, find, kept, last_good, with_outcome

@@ -15,6 +15,10 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.json_text import parse_json
 from ..base.objects import Object, age, mapping
+from ..effective.secondary.attached import attach_extenders, attach_profiles, with_extenders
+from ..effective.secondary.compose import scheduler_names
+from ..effective.secondary.permitted import refused_settings
+from ..effective.secondary.request import SchedulerRequest, read
 from ..extenders.agent_health import of_sidecars
 from ..extenders.attribution import attribute_extenders
 from ..extenders.status import AgentHealth
@@ -31,8 +35,6 @@ from ..schedulerconfig.versions import Version
 from ..status.conditions import Condition, condition_in
 from ..status.object_status import ObjectPlan, defect, objects_condition
 from .assignment import claim_of, overlap_findings
-from .attached import attach_extenders, attach_profiles, with_extenders
-from .compose import scheduler_names
 from .content import SecondaryContent
 from .desired import (
     DesiredScheduler,
@@ -44,9 +46,7 @@ from .desired import (
 )
 from .filter_differences import CONTROL_PLANE, different_filters, main_filters
 from .history import HistoryEntry
-from .permitted import refused_settings
 from .plan import NOT_ALLOWED, plan
-from .request import SchedulerRequest, read
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from ..base.findings import Finding
 from ..base.limits import LISTED_EXTENDERS, PLUGINS_BYTES
 from ..base.objects import Object, mapping
 from ..base.times import timestamp
+from ..effective.secondary.compose import scheduler_names
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..model.limits import json_bytes
 from ..model.plan import Event, soonest
@@ -32,7 +33,6 @@ from ..status.object_status import Report
 from ..status.scheduler_lease import lease_health
 from ..status.warnings import warnings_condition
 from .assignment import Claim, assign, in_effect
-from .compose import scheduler_names
 from .content import SecondaryContent
 from .desired import DesiredScheduler
 from .history import History, find, write

@@ -12,7 +12,7 @@ import yaml
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
-from kube_scheduler_operator.controlplane.revision.inputs import record
+from kube_scheduler_operator.effective.control_plane.recorded_inputs import record
 from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES, SCHEDULERS
 
 from ...builders import profile

@@ -20,7 +20,7 @@ from kube_scheduler_operator.controlplane.bootstrap import (
     contradictions,
     feature_set_of,
 )
-from kube_scheduler_operator.controlplane.compose import Inputs, Version, compose
+from kube_scheduler_operator.effective.control_plane.compose import Inputs, Version, compose
 
 POD = BootstrapPod("hyperkube:1", "IfNotPresent", "/configs", "config.yaml", "/secrets")
 KIND = {

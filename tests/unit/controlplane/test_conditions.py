@@ -21,11 +21,11 @@ from kube_scheduler_operator.controlplane.conditions import (
     rollout_conditions,
 )
 from kube_scheduler_operator.controlplane.revision.history import Revision
-from kube_scheduler_operator.controlplane.revision.inputs import record
 from kube_scheduler_operator.controlplane.rollout import installer_pods as installers
 from kube_scheduler_operator.controlplane.rollout.node_statuses import NodeStatus
 from kube_scheduler_operator.controlplane.rollout.observe import Observation
 from kube_scheduler_operator.controlplane.rollout.result import RolloutResult
+from kube_scheduler_operator.effective.control_plane.recorded_inputs import record
 from kube_scheduler_operator.model import operand_pods as operands
 from kube_scheduler_operator.model.node_disks import NodeDisk
 from kube_scheduler_operator.model.snapshot import Snapshot

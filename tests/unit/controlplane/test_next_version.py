@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.compose import compose
 from kube_scheduler_operator.controlplane.next_version import next_version_condition
-from kube_scheduler_operator.model.inputs import Inputs
+from kube_scheduler_operator.effective.control_plane.compose import compose
+from kube_scheduler_operator.effective.control_plane.inputs import Inputs
 from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.status.conditions import Condition

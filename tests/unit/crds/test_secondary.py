@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.effective.secondary.compose import RESERVED, SETTINGS
+from kube_scheduler_operator.effective.secondary.request import SchedulerRequest, read
 from kube_scheduler_operator.schedulerconfig.command_line import LOG_LEVELS
 from kube_scheduler_operator.schedulerconfig.schema import CONFIGURATION
-from kube_scheduler_operator.secondary.compose import RESERVED, SETTINGS
-from kube_scheduler_operator.secondary.request import SchedulerRequest, read
 
 from .test_crds import fields, rules, schema, version
 

@@ -13,7 +13,8 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.controlplane.compose import Inputs, compose
+from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.effective.secondary import request as secondary
 from kube_scheduler_operator.extenders import agent
 from kube_scheduler_operator.extenders.entry import agent_of, check_entry
 from kube_scheduler_operator.loadpolicy import request as loads
@@ -23,7 +24,6 @@ from kube_scheduler_operator.profiles.check import ProfileVersion, Surroundings,
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.target_scheduler import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary import request as secondary
 
 from .test_crds import schema
 from .zero_values import REFUSED, Case, adjust, cases

@@ -11,8 +11,8 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
+from kube_scheduler_operator.effective.secondary.request import SchedulerRequest
 from kube_scheduler_operator.secondary.objects import _objects
-from kube_scheduler_operator.secondary.request import SchedulerRequest
 
 from ..telemetry.exposition import served_metrics, served_samples
 from .overlays import DEPLOY, Object, build

@@ -22,13 +22,13 @@ from kube_scheduler_operator.base.platform import (
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane import node_pods as pods
 from kube_scheduler_operator.controlplane.target_config_maps import network_policies
+from kube_scheduler_operator.effective.secondary.compose import PORT
+from kube_scheduler_operator.effective.secondary.request import PRIORITY_CLASS, SchedulerRequest
 from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.kube.resource import WatchSpec
 from kube_scheduler_operator.profiles import aks, aks_support
 from kube_scheduler_operator.programs.node.cert_syncer import SecretRef
-from kube_scheduler_operator.secondary.compose import PORT
 from kube_scheduler_operator.secondary.objects import _objects
-from kube_scheduler_operator.secondary.request import PRIORITY_CLASS, SchedulerRequest
 from kube_scheduler_operator.simulate.job import LABELS, missing_isolation
 from kube_scheduler_operator.simulate.job import PORT as PORT_OF_SIMULATIONS
 from kube_scheduler_operator.simulate.kinds import KINDS

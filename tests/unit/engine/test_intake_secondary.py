@@ -9,6 +9,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, Platform
+from kube_scheduler_operator.effective.secondary.request import SchedulerRequest
 from kube_scheduler_operator.engine.intake import Intake
 from kube_scheduler_operator.engine.snapshot_inputs import PreviousReconcile
 from kube_scheduler_operator.engine.watches import SECONDARY_KINDS, watches
@@ -25,7 +26,6 @@ from kube_scheduler_operator.kube.resource import (
     Resource,
     Stream,
 )
-from kube_scheduler_operator.secondary.request import SchedulerRequest
 
 from ...builders import secondary
 from .test_intake import BEGIN, Harness

@@ -14,7 +14,10 @@ from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.desired import desired_content
 from kube_scheduler_operator.controlplane.operand_image import operand_image, operand_version
-from kube_scheduler_operator.controlplane.revision.inputs import RecordedInputs, read_inputs
+from kube_scheduler_operator.effective.control_plane.recorded_inputs import (
+    RecordedInputs,
+    read_inputs,
+)
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,

@@ -13,7 +13,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.desired import desired_content
-from kube_scheduler_operator.controlplane.revision.inputs import read_inputs
+from kube_scheduler_operator.effective.control_plane.recorded_inputs import read_inputs
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULER_PROFILES
 from kube_scheduler_operator.model.plan import Action, Plan, Replace

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.controlplane.revision.inputs import object_edits, read_inputs
+from kube_scheduler_operator.effective.control_plane.recorded_inputs import (
+    object_edits,
+    read_inputs,
+)
 from kube_scheduler_operator.engine import steps
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, SECONDARY_SCHEDULERS

@@ -434,8 +434,8 @@ def test_agents_on_unreachable_nodes_do_not_count(
 
 
 def _results(world: Snapshot) -> Any:
-    from kube_scheduler_operator.controlplane.compose import compose
     from kube_scheduler_operator.controlplane.desired import inputs_of
+    from kube_scheduler_operator.effective.control_plane.compose import compose
 
     return compose(inputs_of(world, "registry.k8s.io/kube-scheduler:v1.35.4")).extenders
 

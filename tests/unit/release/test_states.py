@@ -16,8 +16,8 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.controlplane.adoption.adopted import NOTHING, read_record
 from kube_scheduler_operator.controlplane.revision.history import Revision, read
-from kube_scheduler_operator.controlplane.revision.inputs import read_inputs
 from kube_scheduler_operator.controlplane.rollout.node_statuses import read_node_status
+from kube_scheduler_operator.effective.control_plane.recorded_inputs import read_inputs
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.compose import compose
-from kube_scheduler_operator.model.inputs import Inputs
+from kube_scheduler_operator.effective.control_plane.compose import compose
+from kube_scheduler_operator.effective.control_plane.inputs import Inputs
 from kube_scheduler_operator.schedulerconfig import schema
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.go_values import OBJECT_LISTS, without_nulls

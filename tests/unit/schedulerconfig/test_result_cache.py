@@ -12,8 +12,9 @@ import hypothesis.strategies as st
 from hypothesis import example, given, settings
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane import compose, target_config_maps
-from kube_scheduler_operator.controlplane.compose import Inputs
+from kube_scheduler_operator.controlplane import target_config_maps
+from kube_scheduler_operator.effective.control_plane import compose
+from kube_scheduler_operator.effective.control_plane.compose import Inputs
 from kube_scheduler_operator.profiles import check as profile_check
 from kube_scheduler_operator.profiles import status as profile_status
 from kube_scheduler_operator.schedulerconfig import effective_plugins, validate_profiles, warnings

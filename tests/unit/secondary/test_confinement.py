@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.images import AllowedImages
+from kube_scheduler_operator.effective.secondary.confinement import confinement_problems
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from kube_scheduler_operator.secondary.confinement import confinement_problems
 
 from .world import NAMESPACE, World
 

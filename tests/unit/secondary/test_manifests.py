@@ -10,9 +10,9 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, RKE2, Platform
+from kube_scheduler_operator.effective.secondary.compose import CONFIG_DIRECTORY
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.compose import CONFIG_DIRECTORY
 from kube_scheduler_operator.secondary.content import SecondaryContent, content_of
 from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kube_scheduler_operator.base.cipher_suites import OPENSSL
-from kube_scheduler_operator.controlplane.tls_profiles import TYPES, serving_info
+from kube_scheduler_operator.effective.control_plane.tls_profiles import TYPES, serving_info
 from kube_scheduler_operator.telemetry.certificate import ServingCertificate
 from kube_scheduler_operator.telemetry.tls_settings import TLSSettings, TLSSettingsError
 

@@ -14,15 +14,15 @@ from ...base import names
 from ...base.findings import ERROR, Finding, format_path, listing
 from ...base.objects import mapping
 from ...base.platform import KUBEADM, PLATFORMS, Platform
-from ...controlplane.compose import compose
 from ...controlplane.conditions import from_findings
+from ...effective.control_plane.compose import compose
+from ...effective.control_plane.inputs import Inputs
 from ...extenders.validate import ExtenderResult
 from ...kube import resource as kinds
 from ...load.policy import LoadPolicyError
 from ...load.policy_files import read_spec
 from ...loadpolicy.permitted import refused_settings
 from ...model.attachment import ValidationResult
-from ...model.inputs import Inputs
 from ...offline.checks import CheckOptions
 from ...offline.providers.output import provider_output
 from ...offline.providers.provider_format import ProviderFormat

@@ -10,7 +10,7 @@ from ...base import names
 from ...base.objects import annotation
 from ...base.platform import Platform
 from ...controlplane.revision.history import Revision
-from ...controlplane.revision.inputs import object_edits, read_inputs
+from ...effective.control_plane.recorded_inputs import object_edits, read_inputs
 from ...kube.api import Api, Object
 from ..lib.compare import changes, parse_revision
 from ..lib.connection import run_connected

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ...base.findings import ERROR
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...controlplane.revision.history import Revision
-from ...controlplane.revision.inputs import read_inputs
+from ...effective.control_plane.recorded_inputs import read_inputs
 from ...kube.api import Api
 from ...schedulerconfig.feature_gates import Gates
 from ...schedulerconfig.merge import merge_semantically

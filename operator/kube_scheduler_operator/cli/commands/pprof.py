@@ -19,6 +19,7 @@ from ...base import names
 from ...base.objects import label
 from ...base.platform import Platform
 from ...controlplane.revision.history import Revision
+from ...effective.secondary.compose import PORT
 from ...kube.api import Object
 from ...kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from ...kube.resource import (
@@ -31,7 +32,6 @@ from ...kube.resource import (
 )
 from ...model import operand_pods
 from ...schedulerconfig.command_line import probe_target
-from ...secondary.compose import PORT
 from ..lib.compare import parse_revision
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError, error_message

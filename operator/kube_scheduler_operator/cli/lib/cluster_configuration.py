@@ -15,8 +15,8 @@ import yaml
 from ...base.images import repository
 from ...base.objects import mapping
 from ...base.platform import KUBEADM
-from ...controlplane.observe import is_users_flag
-from ...controlplane.overrides import ARGUMENTS, read_overrides
+from ...effective.control_plane.observe import is_users_flag
+from ...effective.control_plane.overrides import ARGUMENTS, read_overrides
 from ...kube.resource import CONFIG_MAPS, ObjectRef
 from ...schedulerconfig.command_line import normalized_name
 from ...schedulerconfig.versions import Version

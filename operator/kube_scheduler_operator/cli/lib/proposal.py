@@ -20,30 +20,32 @@ from ...base.findings import Finding, format_path
 from ...base.objects import annotation, mapping
 from ...base.platform import Platform
 from ...base.settings import Settings
-from ...controlplane.accepted_settings import (
+from ...controlplane.adoption.adopted import read_record
+from ...controlplane.managed_scheduler import Permitted, desired_spec
+from ...controlplane.node_pods import OWN_RESOURCES
+from ...controlplane.requested_settings import recorded_object, requested_by
+from ...controlplane.revision.content import RevisionContent
+from ...controlplane.revision.history import Revision
+from ...controlplane.target_config_maps import target_data
+from ...effective.control_plane.accepted_settings import (
     AcceptedSettings,
     blocking_findings,
     effective_settings,
     kind_of,
     setting_of,
 )
-from ...controlplane.adoption.adopted import read_record
-from ...controlplane.base_configuration import base_configuration
-from ...controlplane.compose import Composition, combine, compose
-from ...controlplane.managed_scheduler import Permitted, desired_spec
-from ...controlplane.node_pods import OWN_RESOURCES
-from ...controlplane.observe_attached import ObservedExtenders, ObservedProfiles
-from ...controlplane.requested_settings import recorded_object, requested_by
-from ...controlplane.revision.content import RevisionContent
-from ...controlplane.revision.history import Revision
-from ...controlplane.revision.inputs import RecordedInputs, read_inputs
-from ...controlplane.target_config_maps import target_data
+from ...effective.control_plane.base_configuration import base_configuration
+from ...effective.control_plane.compose import Composition, combine, compose
+from ...effective.control_plane.inputs import Inputs
+from ...effective.control_plane.observe_attached import ObservedExtenders, ObservedProfiles
+from ...effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
+from ...effective.secondary.compose import CONNECTION, RESERVED, SETTINGS
+from ...effective.secondary.request import DEFAULT_RESOURCES
 from ...kube import resource as kinds
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden
 from ...kube.resource import ObjectRef, Resource
 from ...model.attachment import ValidationResult, name_of
-from ...model.inputs import Inputs
 from ...model.redirect import redirected
 from ...model.snapshot import Snapshot
 from ...offline.checks import CheckOptions
@@ -55,10 +57,8 @@ from ...schedulerconfig.feature_gates import Gates
 from ...schedulerconfig.schema import DEFAULT_SCHEDULER, KIND
 from ...schedulerconfig.validation import Target, validate_config
 from ...schedulerconfig.versions import Version
-from ...secondary.compose import CONNECTION, RESERVED, SETTINGS
 from ...secondary.content import config_map_name, content_of, is_content
 from ...secondary.desired import OperandDefaults, desired_scheduler
-from ...secondary.request import DEFAULT_RESOURCES
 from .compare import ParsedRevision, gates_of, parse_revision
 from .errors import CommandError
 from .input_files import display_name, read_documents

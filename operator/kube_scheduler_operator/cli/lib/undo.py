@@ -20,7 +20,7 @@ from ...base.objects import Object
 from ...controlplane.desired import desired_content
 from ...controlplane.revision.content import RevisionContent
 from ...controlplane.revision.history import Revision
-from ...controlplane.revision.inputs import (
+from ...effective.control_plane.recorded_inputs import (
     KUBESCHEDULER_FIELDS,
     SCHEDULER_FIELDS,
     RecordedInputs,

@@ -20,6 +20,7 @@ from ...base.findings import Finding
 from ...base.json_text import parse_json
 from ...base.objects import mapping
 from ...base.platform import Platform
+from ...effective.control_plane.observe import kept_flags
 from ...migrate.changes import Change, ConversionError
 from ...migrate.convert import convert, source_of
 from ...migrate.old_schema import V1
@@ -32,7 +33,6 @@ from ...schedulerconfig.flags import VOID_WITH_CONFIG
 from ...schedulerconfig.schema import DEFAULT_SCHEDULER
 from ...schedulerconfig.validation import Target
 from ..desired import desired_content
-from ..observe import kept_flags
 from ..revision.content import RevisionContent
 from .adopted import READING, Adopted, StockScheduler, adopted, foreign_notes, target_of
 from .config_files import answered_readers, config_path

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from ...base import names
 from ...base.objects import Object, mapping
+from ...effective.control_plane.observe_attached import EXTENDERS, PROFILES
+from ...effective.control_plane.overrides import ARGUMENTS, SERVING_INFO
 from ...model import operand_pods
 from ...model.attachment import last_accepted, name_of
 from ...model.snapshot import Snapshot
 from ...operatorsettings.requested_pod import requested_pod
 from ..node_pods import OWN_RESOURCES, OWN_VOLUMES
-from ..observe_attached import EXTENDERS, PROFILES
-from ..overrides import ARGUMENTS, SERVING_INFO
 from .inventory import take_inventory
 from .pod_settings import NO_SETTINGS, PodSettings
 

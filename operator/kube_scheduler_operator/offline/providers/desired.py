@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from ...base.findings import Path, format_path
 from ...base.objects import mapping
-from ...controlplane.compose import Composition, compose
-from ...controlplane.overrides import ARGUMENTS, SERVING_FLAGS, SERVING_INFO
+from ...effective.control_plane.compose import Composition, compose
+from ...effective.control_plane.inputs import Inputs
+from ...effective.control_plane.overrides import ARGUMENTS, SERVING_FLAGS, SERVING_INFO
 from ...extenders.validate import ExtenderResult
-from ...model.inputs import Inputs
 from ...schedulerconfig.command_line import BIND_ADDRESS, Flags, normalized_name, parse
 from ...schedulerconfig.feature_gates import FLAG as FEATURE_GATES
 from ...schedulerconfig.feature_gates import Gates, parse_gates

@@ -7,8 +7,8 @@ from typing import Final
 
 from ...base import names
 from ...base.findings import Finding, Problem, Severity
-from ...controlplane.compose import Composition
-from ...model.inputs import Inputs
+from ...effective.control_plane.compose import Composition
+from ...effective.control_plane.inputs import Inputs
 from ...schedulerconfig.versions import Version
 from .desired import read_desired
 from .provider_format import ProviderFinding, ProviderFormat, ProviderOutput

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from ...base.findings import Path, format_path, listing
+from ...effective.secondary.compose import ELECTION, RESERVED, SETTINGS
 from ...schedulerconfig.feature_gates import FLAG as FEATURE_GATES
-from ...secondary.compose import ELECTION, RESERVED, SETTINGS
 from .desired import Desired, scheduler_name
 from .provider_format import ProviderFinding
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.compose import compose
-from kube_scheduler_operator.model.inputs import Inputs
+from kube_scheduler_operator.effective.control_plane.compose import compose
+from kube_scheduler_operator.effective.control_plane.inputs import Inputs
 from kube_scheduler_operator.offline.providers.output import provider_output
 from kube_scheduler_operator.offline.providers.provider_format import ProviderOutput
 from kube_scheduler_operator.offline.providers.table import find_provider

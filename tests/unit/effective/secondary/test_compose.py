@@ -10,10 +10,14 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
+from kube_scheduler_operator.effective.secondary.compose import (
+    RESERVED,
+    SecondaryComposition,
+    compose,
+)
+from kube_scheduler_operator.effective.secondary.request import read
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.compose import RESERVED, SecondaryComposition, compose
 from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
-from kube_scheduler_operator.secondary.request import read
 
 V135 = Version(1, 35, 4)
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ..base import names
-from ..base.findings import ERROR, NOT_ALLOWED, Finding, Problem, format_path
-from ..base.images import AllowedImages
+from ...base import names
+from ...base.findings import ERROR, NOT_ALLOWED, Finding, Problem, format_path
+from ...base.images import AllowedImages
 from .confinement import confinement_problems
 from .request import SchedulerRequest
 

@@ -15,13 +15,13 @@ import yaml
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.controlplane.compose import Composition, Inputs, compose
 from kube_scheduler_operator.controlplane.revision.credentials import gather_credentials
+from kube_scheduler_operator.effective.control_plane.compose import Composition, Inputs, compose
 from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.status.condition_union import DEGRADED_INERTIA
 
-from ..deploy.overlays import DEPLOY
+from ...deploy.overlays import DEPLOY
 
 VERSION = Version(1, 35)
 KUBECONFIG = "/etc/kubernetes/static-pod-resources/configmaps/scheduler-kubeconfig/kubeconfig"

@@ -9,8 +9,13 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.cipher_suites import IANA
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
-from kube_scheduler_operator.controlplane.compose import Composition, Inputs, Version, compose
-from kube_scheduler_operator.controlplane.tls_profiles import serving_info
+from kube_scheduler_operator.effective.control_plane.compose import (
+    Composition,
+    Inputs,
+    Version,
+    compose,
+)
+from kube_scheduler_operator.effective.control_plane.tls_profiles import serving_info
 from kube_scheduler_operator.schedulerconfig.flags import CIPHER_SUITES, validate_flags
 
 MODERN = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]

@@ -13,22 +13,22 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from ..base import names
-from ..base.findings import Finding, Path, Problem, format_path
-from ..base.objects import mapping
-from ..extenders.validate import ExtenderResult
-from ..model.inputs import Inputs
-from ..profiles.validate import ProfileResult
-from ..schedulerconfig.canonical import config_text, without_empty_values
-from ..schedulerconfig.command_line import Flags, render
-from ..schedulerconfig.go_values import seconds
-from ..schedulerconfig.merge import Layers
-from ..schedulerconfig.override_paths import override_path
-from ..schedulerconfig.schema import DEFAULT_SCHEDULER
-from ..schedulerconfig.validation import Target, validate_config
-from ..schedulerconfig.versions import Version
-from ..schedulerconfig.warnings import control_plane_warnings
+from ...base import names
+from ...base.findings import Finding, Path, Problem, format_path
+from ...base.objects import mapping
+from ...extenders.validate import ExtenderResult
+from ...profiles.validate import ProfileResult
+from ...schedulerconfig.canonical import config_text, without_empty_values
+from ...schedulerconfig.command_line import Flags, render
+from ...schedulerconfig.go_values import seconds
+from ...schedulerconfig.merge import Layers
+from ...schedulerconfig.override_paths import override_path
+from ...schedulerconfig.schema import DEFAULT_SCHEDULER
+from ...schedulerconfig.validation import Target, validate_config
+from ...schedulerconfig.versions import Version
+from ...schedulerconfig.warnings import control_plane_warnings
 from .base_configuration import Base, base_configuration, override_finding, target_finding
+from .inputs import Inputs
 from .observe_attached import (
     EXTENDERS,
     PROFILES,

@@ -9,8 +9,8 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, RKE2, Platform
-from kube_scheduler_operator.controlplane.observe import observe
-from kube_scheduler_operator.model.inputs import Inputs
+from kube_scheduler_operator.effective.control_plane.inputs import Inputs
+from kube_scheduler_operator.effective.control_plane.observe import observe
 from kube_scheduler_operator.schedulerconfig.command_line import CONFIG_PATH
 from kube_scheduler_operator.schedulerconfig.versions import Version
 

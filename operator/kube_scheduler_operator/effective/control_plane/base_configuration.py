@@ -10,28 +10,28 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from ..base import names
-from ..base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
-from ..base.klog import LEVELS
-from ..base.limits import REASON_LENGTH
-from ..base.objects import mapping
-from ..model.inputs import Inputs
-from ..model.limits import TOO_LARGE
-from ..schedulerconfig.command_line import (
+from ...base import names
+from ...base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
+from ...base.klog import LEVELS
+from ...base.limits import REASON_LENGTH
+from ...base.objects import mapping
+from ...model.limits import TOO_LARGE
+from ...schedulerconfig.command_line import (
     BIND_ADDRESS,
     LOG_LEVEL,
     LOG_LEVELS,
     Flags,
     compose_arguments,
 )
-from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
-from ..schedulerconfig.feature_gates import Gates, parse_gates
-from ..schedulerconfig.flags import UNKNOWN_ARGUMENT, flag_names, validate_flags, void_flags
-from ..schedulerconfig.presets import PROFILES, default_config, profile_fragment
-from ..schedulerconfig.unsafe_flags import unsafe_flags
-from ..schedulerconfig.validation import Target
+from ...schedulerconfig.feature_gates import FLAG as FEATURE_GATES
+from ...schedulerconfig.feature_gates import Gates, parse_gates
+from ...schedulerconfig.flags import UNKNOWN_ARGUMENT, flag_names, validate_flags, void_flags
+from ...schedulerconfig.presets import PROFILES, default_config, profile_fragment
+from ...schedulerconfig.unsafe_flags import unsafe_flags
+from ...schedulerconfig.validation import Target
 from .feature_gates import SchedulerFeatureGates, choose, own_path
 from .ineffective_settings import ineffective_settings
+from .inputs import Inputs
 from .observe import observe, tls_source
 from .overrides import (
     ARGUMENTS,

@@ -8,7 +8,12 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
-from kube_scheduler_operator.controlplane.compose import Composition, Inputs, Version, compose
+from kube_scheduler_operator.effective.control_plane.compose import (
+    Composition,
+    Inputs,
+    Version,
+    compose,
+)
 from kube_scheduler_operator.schedulerconfig.feature_gates import known_gates
 
 TLS = "--tls-"

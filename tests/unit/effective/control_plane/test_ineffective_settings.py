@@ -9,7 +9,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.objects import mapping
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
-from kube_scheduler_operator.controlplane.compose import Inputs, Version, compose
+from kube_scheduler_operator.effective.control_plane.compose import Inputs, Version, compose
 
 TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"
 

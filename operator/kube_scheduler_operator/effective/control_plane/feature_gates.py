@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..base import names
-from ..base.findings import Finding, did_you_mean, format_path, listing
-from ..base.objects import mapping
-from ..model.inputs import Inputs
-from ..schedulerconfig.command_line import parse
-from ..schedulerconfig.feature_gates import FLAG, has_gate, known_gates, parse_gates
+from ...base import names
+from ...base.findings import Finding, did_you_mean, format_path, listing
+from ...base.objects import mapping
+from ...schedulerconfig.command_line import parse
+from ...schedulerconfig.feature_gates import FLAG, has_gate, known_gates, parse_gates
+from .inputs import Inputs
 
 FIELD: Final = "featureGates"
 

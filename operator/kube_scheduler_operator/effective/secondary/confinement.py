@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..base.findings import NOT_ALLOWED, Path, Problem, listing
-from ..base.images import AllowedImages
-from ..base.objects import mapping
-from ..extenders.agent import CONFINEMENT
+from ...base.findings import NOT_ALLOWED, Path, Problem, listing
+from ...base.images import AllowedImages
+from ...base.objects import mapping
+from ...extenders.agent import CONFINEMENT
 
 OWN_VOLUMES: Final = frozenset({"api-access", "config", "preflight"})
 """The volumes of the scheduler: its token, its configuration, and the file of the preflight."""

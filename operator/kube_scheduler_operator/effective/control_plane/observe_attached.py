@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..base import names
-from ..base.findings import Finding
-from ..base.objects import mapping
-from ..extenders.validate import (
+from ...base import names
+from ...base.findings import Finding
+from ...base.objects import mapping
+from ...extenders.validate import (
     ExtenderResult,
     OwnExtenders,
     unattached_extenders,
     validate_extenders,
 )
-from ..model.attachment import (
+from ...model.attachment import (
     CONTROL_PLANE,
     EXTENDER,
     KIND_NOT_SERVED,
@@ -29,14 +29,14 @@ from ..model.attachment import (
     rejection_findings,
     scheduler_of,
 )
-from ..model.inputs import Inputs
-from ..model.limits import json_bytes
-from ..profiles.check import first_profile
-from ..profiles.validate import ProfileResult, unattached_profiles, validate_profiles
-from ..schedulerconfig.entry_names import unique_names
-from ..schedulerconfig.merge import normalized_json
-from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from ...model.limits import json_bytes
+from ...profiles.check import first_profile
+from ...profiles.validate import ProfileResult, unattached_profiles, validate_profiles
+from ...schedulerconfig.entry_names import unique_names
+from ...schedulerconfig.merge import normalized_json
+from ...schedulerconfig.schema import DEFAULT_SCHEDULER
 from .base_configuration import Base
+from .inputs import Inputs
 
 EXTENDERS: Final = "extenders"
 PROFILES: Final = "profiles"

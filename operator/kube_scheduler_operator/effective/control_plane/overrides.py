@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..base import names
-from ..base.findings import Finding, Path, format_path, listing
-from ..base.limits import FLAGS
-from ..base.platform import Platform
-from ..model.limits import limit_problems
-from ..schedulerconfig.command_line import FLAG_NAME, Flags, flag_text, normalized_name
-from ..schedulerconfig.go_values import boolean
-from ..schedulerconfig.merge import TypeMetaError, normalized_json, validate_type_meta
-from ..schedulerconfig.schema import API_VERSION, KIND
+from ...base import names
+from ...base.findings import Finding, Path, format_path, listing
+from ...base.limits import FLAGS
+from ...base.platform import Platform
+from ...model.limits import limit_problems
+from ...schedulerconfig.command_line import FLAG_NAME, Flags, flag_text, normalized_name
+from ...schedulerconfig.go_values import boolean
+from ...schedulerconfig.merge import TypeMetaError, normalized_json, validate_type_meta
+from ...schedulerconfig.schema import API_VERSION, KIND
 
 ROOT: Final[Path] = ("spec", "unsupportedConfigOverrides")
 

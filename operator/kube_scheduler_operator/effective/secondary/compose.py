@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..base import names
-from ..base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
-from ..base.objects import NamespacedName, mapping
-from ..base.platform import Platform
-from ..schedulerconfig.canonical import without_empty_values
-from ..schedulerconfig.command_line import (
+from ...base import names
+from ...base.findings import Finding, Path, Problem, did_you_mean, format_path, listing
+from ...base.objects import NamespacedName, mapping
+from ...base.platform import Platform
+from ...schedulerconfig.canonical import without_empty_values
+from ...schedulerconfig.command_line import (
     DEFAULT_PORT,
     FLAG_NAME,
     LOG_LEVELS,
@@ -23,15 +23,15 @@ from ..schedulerconfig.command_line import (
     normalized_name,
     render,
 )
-from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
-from ..schedulerconfig.feature_gates import Gates
-from ..schedulerconfig.flags import validate_flags, void_flags
-from ..schedulerconfig.go_values import without_nulls
-from ..schedulerconfig.schema import API_VERSION, KIND
-from ..schedulerconfig.unsafe_flags import unsafe_flags
-from ..schedulerconfig.validation import UNKNOWN_PLUGIN, Target, validate_config
-from ..schedulerconfig.versions import Version
-from ..schedulerconfig.warnings import filters_of_all_profiles, standalone_warnings
+from ...schedulerconfig.feature_gates import FLAG as FEATURE_GATES
+from ...schedulerconfig.feature_gates import Gates
+from ...schedulerconfig.flags import validate_flags, void_flags
+from ...schedulerconfig.go_values import without_nulls
+from ...schedulerconfig.schema import API_VERSION, KIND
+from ...schedulerconfig.unsafe_flags import unsafe_flags
+from ...schedulerconfig.validation import UNKNOWN_PLUGIN, Target, validate_config
+from ...schedulerconfig.versions import Version
+from ...schedulerconfig.warnings import filters_of_all_profiles, standalone_warnings
 from .request import SchedulerRequest
 
 CONFIG_DIRECTORY: Final = "/etc/kubernetes/scheduler"

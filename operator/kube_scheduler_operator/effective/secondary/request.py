@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..base import names
-from ..base.objects import Object, mapping
-from ..extenders.agent import ManagedAgent, sidecar
+from ...base import names
+from ...base.objects import Object, mapping
+from ...extenders.agent import ManagedAgent, sidecar
 
 DEFAULT_REPLICAS: Final = 2
 DEFAULT_RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "100m", "memory": "64Mi"}}

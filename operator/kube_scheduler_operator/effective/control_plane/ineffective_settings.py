@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ..base import names
-from ..base.findings import Finding
-from ..base.objects import mapping
-from ..model.inputs import Inputs
+from ...base import names
+from ...base.findings import Finding
+from ...base.objects import mapping
+from .inputs import Inputs
 
 _ROLE: Final = "node-role.kubernetes.io/control-plane"
 _TAINT: Final = f"{_ROLE}:NoSchedule"

@@ -9,11 +9,11 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.compose import Composition, Inputs, compose
+from kube_scheduler_operator.effective.control_plane.compose import Composition, Inputs, compose
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
-from ...builders import profile
+from ....builders import profile
 
 ONLY_IMAGES = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}}
 MISSPELT = {"score": {"enabled": [{"name": "ImageLocalty"}]}}

@@ -6,11 +6,11 @@ from typing import Any
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.compose import Composition, Inputs, compose
+from kube_scheduler_operator.effective.control_plane.compose import Composition, Inputs, compose
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
-from ... import builders
+from .... import builders
 
 ENTRY = {"urlPrefix": "http://mine", "filterVerb": "f", "ignorable": True, "httpTimeout": "1s"}
 OVERRIDE = {**ENTRY, "nodeCacheCapable": True}

@@ -9,15 +9,15 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
-from kube_scheduler_operator.controlplane.accepted_settings import (
+from kube_scheduler_operator.effective.control_plane.accepted_settings import (
     AcceptedSettings,
     Effective,
     blocking_findings,
     effective_settings,
 )
-from kube_scheduler_operator.controlplane.compose import compose
-from kube_scheduler_operator.controlplane.revision.inputs import RecordedInputs
-from kube_scheduler_operator.model.inputs import Inputs
+from kube_scheduler_operator.effective.control_plane.compose import compose
+from kube_scheduler_operator.effective.control_plane.inputs import Inputs
+from kube_scheduler_operator.effective.control_plane.recorded_inputs import RecordedInputs
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 GATES = {"status": {"featureGates": [{"version": "1.2.3", "enabled": []}]}}

@@ -8,7 +8,11 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.overrides import Overrides, read_overrides, set_keys
+from kube_scheduler_operator.effective.control_plane.overrides import (
+    Overrides,
+    read_overrides,
+    set_keys,
+)
 
 
 def read(value: Any) -> Overrides:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ..base import names
-from ..base.findings import Finding
-from ..base.images import EVERY_IMAGE, AllowedImages
-from ..base.objects import Object, mapping
-from ..extenders.validate import ExtenderResults, OwnExtenders, validate_extenders
-from ..model.limits import json_bytes
-from ..profiles.validate import ProfileResult, validate_profiles
-from ..schedulerconfig.merge import normalized_json
-from ..schedulerconfig.validation import Target
+from ...base import names
+from ...base.findings import Finding
+from ...base.images import EVERY_IMAGE, AllowedImages
+from ...base.objects import Object, mapping
+from ...extenders.validate import ExtenderResults, OwnExtenders, validate_extenders
+from ...model.limits import json_bytes
+from ...profiles.validate import ProfileResult, validate_profiles
+from ...schedulerconfig.merge import normalized_json
+from ...schedulerconfig.validation import Target
 from .compose import PORT
 from .request import SchedulerRequest
 

@@ -15,28 +15,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ..base import names
-from ..base.findings import Finding
-from ..base.objects import mapping
-from ..base.revision_number import revision_number
-from ..model import operand_pods
-from ..model.inputs import Inputs
-from ..model.limits import OVERRIDES
-from ..model.node_disks import Disks
-from ..model.snapshot import Snapshot
+from ...base import names
+from ...base.findings import Finding
+from ...base.objects import mapping
+from ...model.limits import OVERRIDES
 from .base_configuration import NO_SCHEDULER, Base, base_configuration
 from .compose import Composition, combine
+from .inputs import Inputs
 from .observe import HAS_CONFIG_FILE
 from .observe_attached import observe_extenders, observe_profiles
-from .operand_image import image_in
 from .overrides import ARGUMENTS, SERVING_INFO
-from .revision.inputs import (
+from .recorded_inputs import (
     KUBESCHEDULER_FIELDS,
     SCHEDULER_FIELDS,
     RecordedInputs,
-    read_inputs,
 )
-from .revision.proof import known_numbers
 
 _OBSERVED: Final = "observedConfig"
 _SCHEDULER: Final = "Scheduler/cluster"
@@ -128,37 +121,6 @@ class Effective:
     base: Base
     composition: Composition
     findings: tuple[Finding, ...]
-
-
-def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | None:
-    """The settings of the newest revision that is installed or on its way; None if unknown.
-
-    It need not be complete: it was validated before it was begun, and is completed with them.
-    Without one, those of the newest revision that another edit replaced before it was installed.
-
-    They are unknown if that revision has no record, or if nodes run revisions that the API has
-    lost.
-    """
-    history = known_numbers(snapshot, disks).history
-    for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
-        found = next((one for one in reversed(history) if one.outcome in outcomes), None)
-        if found is not None:
-            inputs = read_inputs(found.inputs)
-            if inputs is None:
-                return None
-            # A revision that has just begun has no Pod yet, and the image of the one before.
-            older = (image_in(one) for one in reversed(history) if one.number <= found.number)
-            return AcceptedSettings(found.number, inputs, next(filter(None, older), ""))
-    return None if _runs_revisions(snapshot, disks) else AcceptedSettings()
-
-
-def _runs_revisions(snapshot: Snapshot, disks: Disks) -> bool:
-    entries = snapshot.status.get("nodeStatuses") or ()
-    return (
-        any(revision_number(entry.get("currentRevision")) for entry in entries)
-        or any(operand_pods.read(pod).ours for pod in snapshot.operand_pods.values())
-        or any(disk.revision for disk in disks.values())
-    )
 
 
 def effective_settings(

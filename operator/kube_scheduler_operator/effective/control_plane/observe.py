@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..base import names
-from ..base.findings import Finding, format_path
-from ..base.objects import Object, mapping
-from ..base.platform import Platform
-from ..model.inputs import Inputs
-from ..schedulerconfig.command_line import (
+from ...base import names
+from ...base.findings import Finding, format_path
+from ...base.objects import Object, mapping
+from ...base.platform import Platform
+from ...schedulerconfig.command_line import (
     CONFIG_PATH,
     FLAG_NAME,
     LOG_LEVEL,
@@ -25,8 +24,9 @@ from ..schedulerconfig.command_line import (
     normalized_name,
     parse,
 )
-from ..schedulerconfig.flags import VOID_WITH_CONFIG
-from ..schedulerconfig.merge import merge_process
+from ...schedulerconfig.flags import VOID_WITH_CONFIG
+from ...schedulerconfig.merge import merge_process
+from .inputs import Inputs
 from .overrides import ARGUMENTS, SERVING_INFO
 from .tls_profiles import UNSUPPORTED_SUITE, serving_info
 

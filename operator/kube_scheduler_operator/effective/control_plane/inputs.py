@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base.images import EVERY_IMAGE, AllowedImages
-from ..base.objects import mapping
-from ..base.platform import Platform
-from ..schedulerconfig.versions import Version
+from ...base.images import EVERY_IMAGE, AllowedImages
+from ...base.objects import mapping
+from ...base.platform import Platform
+from ...schedulerconfig.versions import Version
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kube_scheduler_operator.controlplane.revision.inputs import (
+from kube_scheduler_operator.effective.control_plane.recorded_inputs import (
     KUBESCHEDULER_FIELDS,
     SCHEDULER_FIELDS,
     RecordedInputs,

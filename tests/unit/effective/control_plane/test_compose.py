@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
-from kube_scheduler_operator.controlplane.compose import Composition, Inputs, compose
+from kube_scheduler_operator.effective.control_plane.compose import Composition, Inputs, compose
 from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.command_line import CONFIG_PATH, probe_target
 from kube_scheduler_operator.schedulerconfig.versions import Version

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..base.cipher_suites import IANA, OPENSSL
-from ..base.findings import Path, Problem, did_you_mean, listing
-from ..base.objects import mapping
+from ...base.cipher_suites import IANA, OPENSSL
+from ...base.findings import Path, Problem, did_you_mean, listing
+from ...base.objects import mapping
 
 UNKNOWN_PROFILE: Final = "UnknownTLSProfile"
 MALFORMED: Final = "Malformed"

@@ -1,0 +1,44 @@
+"""The settings of the last accepted revision, the memory of the control plane's configuration."""
+
+from __future__ import annotations
+
+from ..base import names
+from ..base.revision_number import revision_number
+from ..effective.control_plane.accepted_settings import AcceptedSettings
+from ..effective.control_plane.recorded_inputs import read_inputs
+from ..model import operand_pods
+from ..model.node_disks import Disks
+from ..model.snapshot import Snapshot
+from .operand_image import image_in
+from .revision.proof import known_numbers
+
+
+def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | None:
+    """The settings of the newest revision that is installed or on its way; None if unknown.
+
+    It need not be complete: it was validated before it was begun, and is completed with them.
+    Without one, those of the newest revision that another edit replaced before it was installed.
+
+    They are unknown if that revision has no record, or if nodes run revisions that the API has
+    lost.
+    """
+    history = known_numbers(snapshot, disks).history
+    for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
+        found = next((one for one in reversed(history) if one.outcome in outcomes), None)
+        if found is not None:
+            inputs = read_inputs(found.inputs)
+            if inputs is None:
+                return None
+            # A revision that has just begun has no Pod yet, and the image of the one before.
+            older = (image_in(one) for one in reversed(history) if one.number <= found.number)
+            return AcceptedSettings(found.number, inputs, next(filter(None, older), ""))
+    return None if _runs_revisions(snapshot, disks) else AcceptedSettings()
+
+
+def _runs_revisions(snapshot: Snapshot, disks: Disks) -> bool:
+    entries = snapshot.status.get("nodeStatuses") or ()
+    return (
+        any(revision_number(entry.get("currentRevision")) for entry in entries)
+        or any(operand_pods.read(pod).ours for pod in snapshot.operand_pods.values())
+        or any(disk.revision for disk in disks.values())
+    )

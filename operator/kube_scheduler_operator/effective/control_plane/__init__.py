@@ -1,0 +1,1 @@
+"""The effective configuration of the control plane's scheduler; pure."""

@@ -1,0 +1,1 @@
+"""The effective configuration of a SecondaryScheduler; pure."""
