@@ -23,8 +23,9 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import pod_template
-from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
+from kube_scheduler_operator.secondary.desired import OperandDefaults
 
+from ..desired import desired_secondary
 from ..unit.secondary.test_confinement import ALLOWED, ATTACKS
 from .conftest import REPOSITORY
 from .harness import NAMESPACE
@@ -481,7 +482,7 @@ def template(spec: dict[str, Any]) -> dict[str, Any]:
     """The Pod of a SecondaryScheduler with this spec, with the account of its namespace."""
     operand = OperandDefaults("registry.k8s.io/kube-scheduler:v1.35.4")
     obj = {"metadata": {"name": "mine", "uid": "u"}, "spec": {"namespace": NAMESPACE, **spec}}
-    desired = desired_scheduler(obj, KUBEADM, operand, Version(1, 35))
+    desired = desired_secondary(obj, KUBEADM, operand, Version(1, 35))
     assert desired.content is not None, desired.findings
     found = pod_template(desired.request, desired.content)
     return {**found["spec"], "serviceAccountName": "default"}

@@ -16,10 +16,10 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.desired import (
     DesiredScheduler,
     OperandDefaults,
-    desired_scheduler,
 )
 from kube_scheduler_operator.secondary.status import _profiles
 
+from ..desired import desired_secondary
 from .conftest import REPOSITORY
 
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
@@ -30,7 +30,7 @@ EXAMPLES = REPOSITORY / "docs" / "examples"
 def example(name: str, **changes: Any) -> DesiredScheduler:
     obj = yaml.safe_load((EXAMPLES / name).read_text())
     obj["spec"] |= changes
-    return desired_scheduler(obj, KUBEADM, OperandDefaults(IMAGE), V135)
+    return desired_secondary(obj, KUBEADM, OperandDefaults(IMAGE), V135)
 
 
 def check(binary: Path, wanted: DesiredScheduler, folder: Path) -> tuple[int, str, dict[str, Any]]:

@@ -15,8 +15,9 @@ import pytest
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import pod_template
-from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
+from kube_scheduler_operator.secondary.desired import OperandDefaults
 
+from ..desired import desired_secondary
 from .conftest import ApiServer
 from .played_nodes import make_node, until_known
 
@@ -87,7 +88,7 @@ def placed(api: ApiServer, group: str, replicas: int, **spec: Any) -> Counter[st
     """Node -> how many of the pods that a SecondaryScheduler's ReplicaSet would make are there."""
     asked = {"namespace": NAMESPACE, "nodeSelector": {"group": group}, **spec}
     obj = {"metadata": {"name": group, "uid": "u"}, "spec": asked}
-    wanted = desired_scheduler(obj, KUBEADM, OperandDefaults(IMAGE), Version(1, 35, 4))
+    wanted = desired_secondary(obj, KUBEADM, OperandDefaults(IMAGE), Version(1, 35, 4))
     assert wanted.content is not None, wanted.findings
     template = json.loads(json.dumps(pod_template(wanted.request, wanted.content)))
     template["metadata"]["labels"]["pod-template-hash"] = "one"

@@ -29,9 +29,10 @@ from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.resource import SECONDARY_SCHEDULERS
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import SecondaryContent, config_map
-from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
+from kube_scheduler_operator.secondary.desired import OperandDefaults
 from kube_scheduler_operator.simulate.job import job_of
 
+from ..desired import desired_secondary
 from .conftest import ApiServer
 
 RUN = secrets.token_hex(3)
@@ -70,7 +71,7 @@ class World:
         }
         self.obj = server.request("POST", KIND, manifest)
         version = Version.parse("v1.35.4")
-        wanted = desired_scheduler(self.obj, PLATFORM, OperandDefaults(REAL), version)
+        wanted = desired_secondary(self.obj, PLATFORM, OperandDefaults(REAL), version)
         assert wanted.content is not None
         self.request, self.content = wanted.request, wanted.content
         self.real = config_map(wanted.request, wanted.content)

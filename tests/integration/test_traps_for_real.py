@@ -34,10 +34,10 @@ from kube_scheduler_operator.schedulerconfig.warnings import (
 from kube_scheduler_operator.secondary.desired import (
     DesiredScheduler,
     OperandDefaults,
-    desired_scheduler,
 )
 from kube_scheduler_operator.secondary.objects import keep_static_objects
 
+from ..desired import desired_secondary
 from .conftest import ApiServer, RefusedError
 from .played_nodes import make_node
 
@@ -89,7 +89,7 @@ def made_here() -> DesiredScheduler:
     metadata = {"name": NAME, "uid": "00000000-0000-0000-0000-000000000000"}
     obj = {"metadata": metadata, "spec": {"namespace": NAMESPACE}}
     image = "registry.k8s.io/kube-scheduler:v1.35.4"
-    desired = desired_scheduler(obj, KUBEADM, OperandDefaults(image), Version(1, 35, 4))
+    desired = desired_secondary(obj, KUBEADM, OperandDefaults(image), Version(1, 35, 4))
     assert desired.findings == ()
     return desired
 

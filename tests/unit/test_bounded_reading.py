@@ -72,7 +72,6 @@ ALLOWED: Final = {
     "schedulerconfig/crd_schema.py": {"openapi_schema": PART},
     "schedulerconfig/known_schedulers.py": {"recorded": PART},
     "schedulerconfig/presets.py": {"_load": PART},
-    "secondary/desired.py": {"_want": OWN},
     "simulate/api_server.py": {"WorldServer._handle": BOUNDED},
     "simulate/extenders.py": {
         "InProcessExtenders.__init__": BOUNDED,

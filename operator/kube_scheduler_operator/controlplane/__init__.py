@@ -1,5 +1,4 @@
 """KubeScheduler and Scheduler: the schedulers in the static Pods of control-plane nodes; pure.
 
-May import: profiles, extenders, operatorsettings and below. May be imported by: diagnostics and
-above.
+May import: effective and below. May be imported by: diagnostics and above.
 """

@@ -12,53 +12,22 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base import names
-from ..base.findings import Finding, format_path
-from ..base.objects import Object, annotation, label, mapping
+from ..base.findings import Finding
+from ..base.objects import Object, annotation, mapping
 from ..effective.control_plane.accepted_settings import AcceptedSettings
-from ..effective.control_plane.base_configuration import Base
-from ..effective.control_plane.compose import Composition
-from ..effective.control_plane.overrides import ARGUMENTS, ROOT, SERVING_FLAGS
 from ..effective.control_plane.recorded_inputs import read_inputs, record
+from ..effective.control_plane.scheduler import EffectiveControlPlane
+from ..effective.managed import managed_spec, settings_without_effect
+from ..effective.pipeline import is_ours
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..model.plan import Action, Create, Delete, Event, Replace
 from ..model.snapshot import Snapshot
-from ..operatorsettings.validate import SettingsResult
-from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
-from ..schedulerconfig.feature_gates import parse_gates
-from ..schedulerconfig.go_values import without_nulls
-from ..schedulerconfig.schema import DEFAULT_SCHEDULER
-from .requested_settings import requested_by
 
 USERS_FIELDS: Final = ("assign",)
 """Fields of its spec that belong to users."""
 
-REPLICAS: Final = 2
-
 RECORD_BYTES: Final = 128 * 1024
 """The longest record of settings; all annotations of an object have at most 256 KiB."""
-
-_ELECTION_FLAGS: Final = {
-    "leader-elect-lease-duration": "leaseDuration",
-    "leader-elect-renew-deadline": "renewDeadline",
-    "leader-elect-retry-period": "retryPeriod",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Permitted:
-    """What a SecondaryScheduler may set.
-
-    Attributes:
-        settings: the fields of `spec.config`.
-        connection: the fields of its `clientConnection`.
-        reserved: flags that it may not set, and why.
-        resources: the default resources of its container.
-    """
-
-    settings: tuple[str, ...]
-    connection: tuple[str, ...]
-    reserved: Mapping[str, str]
-    resources: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +46,18 @@ class ManagedScheduler:
 
 
 def managed_scheduler(
-    snapshot: Snapshot,
-    base: Base,
-    composition: Composition,
-    permitted: Permitted,
-    operator_settings: SettingsResult | None = None,
-    image: str = "",
+    snapshot: Snapshot, control_plane: EffectiveControlPlane, image: str = ""
 ) -> ManagedScheduler:
     """Keep the SecondaryScheduler in its desired state.
 
-    `snapshot` has the settings in effect; `image` is set if they are not valid for the default one.
-    Without a valid configuration it stays as it is.
+    `image` is set if the settings in effect are not valid for the default one. Without a valid
+    configuration it stays as it is.
     """
     name = snapshot.settings.managed_scheduler
     found = snapshot.secondaries.schedulers.get(name)
     if found is not None and not is_ours(found):
         return ManagedScheduler(findings=(_foreign(name),), foreign=True)
-    findings = [*_ineffective(base, permitted), *_former(snapshot)]
+    findings = [*settings_without_effect(control_plane), *_former(snapshot)]
     namespace = _namespace(snapshot)
     if not namespace:
         message = (
@@ -103,14 +67,15 @@ def managed_scheduler(
         findings.append(_error("NoNamespace", f"SecondaryScheduler/{name}", message))
         return ManagedScheduler(findings=tuple(findings))
     leaving = "deletionTimestamp" in mapping(mapping(found).get("metadata"))
-    if composition.blocking or leaving:
+    if control_plane.composition.blocking or leaving:
         return ManagedScheduler(None, tuple(findings))
-    spec = desired_spec(snapshot, base, composition, permitted, namespace, operator_settings)
+    spec = managed_spec(control_plane, name, namespace)
     spec |= {"image": image} if image else {}
-    own = operator_settings.spec if operator_settings is not None else None
-    settings = record(snapshot.scheduler, snapshot.kubescheduler, {}, {}, own)
-    settings = settings if len(settings.encode()) <= RECORD_BYTES else ""
-    return ManagedScheduler(_write(found, name, spec, settings), tuple(findings))
+    inputs, settings = control_plane.inputs, control_plane.settings
+    own = settings.spec if settings is not None else None
+    recorded = record(inputs.scheduler, inputs.kubescheduler, {}, {}, own)
+    recorded = recorded if len(recorded.encode()) <= RECORD_BYTES else ""
+    return ManagedScheduler(_write(found, name, spec, recorded), tuple(findings))
 
 
 def accepted_by(snapshot: Snapshot) -> AcceptedSettings | None:
@@ -124,45 +89,6 @@ def accepted_by(snapshot: Snapshot) -> AcceptedSettings | None:
         return None
     image = str(mapping(found.get("status")).get("image") or "")
     return AcceptedSettings(1, inputs, image, recorded_in=f'SecondaryScheduler "{name}"')
-
-
-def desired_spec(
-    snapshot: Snapshot,
-    base: Base,
-    composition: Composition,
-    permitted: Permitted,
-    namespace: str,
-    operator_settings: SettingsResult | None = None,
-) -> dict[str, Any]:
-    """The operator's fields of its spec."""
-    config = mapping(composition.config)
-    settings = {key: config[key] for key in permitted.settings if key in config}
-    settings["clientConnection"] = {
-        key: value
-        for key, value in mapping(settings.get("clientConnection")).items()
-        if key in permitted.connection
-    }
-    settings["leaderElection"] = _timings(base)
-    gates = parse_gates(base.flags.get(FEATURE_GATES, ()))
-    pods = requested_by(operator_settings)
-    spec = {
-        "namespace": namespace,
-        "replicas": REPLICAS,
-        "logLevel": snapshot.spec.get("logLevel") or "Normal",
-        "config": without_nulls({key: value for key, value in settings.items() if value != {}}),
-        "profiles": _profiles(config, snapshot.settings.managed_scheduler),
-        "featureGates": dict(gates),
-        "extraArguments": _arguments(base, permitted),
-        "forceRedeploymentReason": str(snapshot.spec.get("forceRedeploymentReason") or ""),
-        "resources": pods.resources_over(permitted.resources) if pods.resources else {},
-        "priorityClassName": pods.priority_class_name,
-    }
-    return {key: value for key, value in spec.items() if value not in ({}, [], "")}
-
-
-def is_ours(obj: Object) -> bool:
-    """Whether the operator made a SecondaryScheduler."""
-    return label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM
 
 
 def remove_scheduler(snapshot: Snapshot) -> tuple[Action, ...]:
@@ -208,50 +134,6 @@ def _namespace(snapshot: Snapshot) -> str:
     allowed = snapshot.platform.secondary_namespaces(snapshot.settings.secondary_namespaces)
     target = snapshot.platform.target_namespace
     return target if target in allowed else next(iter(allowed), "")
-
-
-def _profiles(config: Mapping[str, Any], name: str) -> list[Any]:
-    """The profiles; the provider serves default-scheduler, so that one is `name`, and the first."""
-    renamed = [
-        {**profile, "schedulerName": name}
-        if (profile.get("schedulerName") or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
-        else profile
-        for profile in config.get("profiles") or ()
-    ]
-    return sorted(renamed, key=lambda profile: profile["schedulerName"] != name)
-
-
-def _timings(base: Base) -> dict[str, Any]:
-    """The timings that users set, as a field or as a flag; flags win."""
-    election = mapping(base.overrides.config.get("leaderElection"))
-    timings = {key: election[key] for key in _ELECTION_FLAGS.values() if election.get(key)}
-    for flag, key in _ELECTION_FLAGS.items():
-        if values := base.overrides.arguments.get(flag):
-            timings[key] = values[-1]
-    return timings
-
-
-def _arguments(base: Base, permitted: Permitted) -> dict[str, str]:
-    """Users' flags, and those of the TLS profile; the others are the SecondaryScheduler's own."""
-    users = (*base.overrides.arguments, *SERVING_FLAGS.values())
-    return {
-        flag: ",".join(values)
-        for flag, values in sorted(base.flags.items())
-        if flag in users and values and not _is_reserved(flag, permitted)
-    }
-
-
-def _is_reserved(flag: str, permitted: Permitted) -> bool:
-    return flag in permitted.reserved or flag.startswith("leader-elect")
-
-
-def _ineffective(base: Base, permitted: Permitted) -> Iterator[Finding]:
-    for flag, values in base.overrides.arguments.items():
-        why = permitted.reserved.get(flag, "")
-        if values and why and flag != FEATURE_GATES:
-            path = format_path((*ROOT, ARGUMENTS, flag))
-            message = f"this flag has no effect on this platform: {why}; remove it"
-            yield Finding(names.INEFFECTIVE_SETTINGS, "NotSupported", path, message, blocking=False)
 
 
 def _former(snapshot: Snapshot) -> Iterator[Finding]:

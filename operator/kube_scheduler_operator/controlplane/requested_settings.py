@@ -9,30 +9,10 @@ from typing import Any
 from ..base import names
 from ..base.objects import mapping
 from ..base.priorities import BUILT_IN_PRIORITIES
-from ..effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
-from ..model.snapshot import Snapshot
+from ..effective.control_plane.recorded_inputs import RecordedInputs
 from ..operatorsettings.requested_pod import NOTHING_REQUESTED, HostFile, RequestedPod
-from ..operatorsettings.validate import PodDefaults, SettingsResult, validate_settings
-from .adoption.adopted import Adopted
 from .adoption.pod_settings import CLASS, PodSettings, tidy_volumes
 from .node_pods import OWN_RESOURCES
-from .revision.history import read
-
-
-def static_pod_settings(snapshot: Snapshot, adopted: Adopted) -> SettingsResult | None:
-    """The result for OperatorSettings "cluster"; None if it does not exist.
-
-    If the API does not serve the kind, the settings of the revision in use stay in use: a restarted
-    API server may not serve it at first.
-    """
-    defaults = PodDefaults(OWN_RESOURCES, dict(adopted.settings.names()))
-    objects = snapshot.operator_settings
-    if objects is None:
-        history = read(snapshot.config_maps, snapshot.platform.parts)
-        in_use = (one for one in reversed(history) if one.outcome in ("", names.OUTCOME_INSTALLED))
-        newest = next(in_use, None)
-        objects = recorded_object(read_inputs(newest.inputs) if newest is not None else None)
-    return validate_settings(objects, snapshot.platform, defaults)
 
 
 def recorded_object(inputs: RecordedInputs | None) -> Mapping[str, Mapping[str, Any]]:
@@ -40,11 +20,6 @@ def recorded_object(inputs: RecordedInputs | None) -> Mapping[str, Mapping[str, 
     if inputs is None or inputs.operator_settings is None:
         return {}
     return {names.CLUSTER: {"spec": inputs.operator_settings}}
-
-
-def requested_by(result: SettingsResult | None) -> RequestedPod:
-    """What the version in use requests; nothing without one."""
-    return result.pods if result is not None else NOTHING_REQUESTED
 
 
 def merged_settings(adopted: PodSettings, requested: RequestedPod) -> PodSettings:

@@ -16,9 +16,9 @@ from ..base import names
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
 from ..base.times import timestamp
+from ..effective.secondary.scheduler import CONTROL_PLANE
 from ..kube import protobuf
 from ..model.snapshot import BindingScheduler, Snapshot
-from ..secondary.filter_differences import CONTROL_PLANE
 from ..status.conditions import AS_EXPECTED, NOT_ALL_READ, Condition
 from ..status.scheduler_lease import hosts_of, short
 

@@ -15,10 +15,7 @@ from ..controlplane.revision.credentials import GatheredCredentials
 from ..controlplane.revision.revise import RevisionResult
 from ..controlplane.rollout.observe import Observation
 from ..controlplane.rollout.result import RolloutResult
-from ..effective.control_plane.base_configuration import Base
-from ..effective.control_plane.compose import Composition
-from ..effective.control_plane.inputs import Inputs
-from ..effective.control_plane.observe_attached import ObservedExtenders, ObservedProfiles
+from ..effective.control_plane.scheduler import EffectiveControlPlane
 from ..extenders.agents import ControlPlaneAgents
 from ..kube.resource import ObjectRef
 from ..loadpolicy.reconcile import LoadPolicies
@@ -37,7 +34,6 @@ class Draft:
 
     Attributes:
         adopted: what is kept from the schedulers before the operator.
-        settings: the validated OperatorSettings; None without one.
         image: the operand's image; empty if it is unknown.
         record: the write of what was decided about the platform; empty if it is up to date.
         managed: the SecondaryScheduler in the place of the control plane's scheduler.
@@ -46,11 +42,7 @@ class Draft:
         pods_without_scheduler: pods whose schedulerName no scheduler serves.
         served: the schedulerNames that a scheduler serves; None if they are not known.
         diagnoses: conditions about schedulerNames that no scheduler, or an unmanaged one, serves.
-        inputs: everything that the control plane's configuration depends on.
-        base: its configuration before SchedulerExtenders and SchedulerProfiles.
-        extenders: the validated SchedulerExtenders of the control plane.
-        profiles: the validated SchedulerProfiles of the control plane.
-        composition: its effective configuration.
+        control_plane: what the control plane's objects lead to.
         observing: the write of `spec.observedConfig`; empty if it is up to date.
         agents: the agents of SchedulerExtenders on control-plane nodes.
         credentials: what a revision holds besides the configuration.
@@ -67,7 +59,6 @@ class Draft:
     """
 
     adopted: Adopted = field(default_factory=Adopted)
-    settings: SettingsResult | None = None
     image: str = ""
     record: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     managed: ManagedScheduler = field(default_factory=ManagedScheduler)
@@ -76,11 +67,7 @@ class Draft:
     pods_without_scheduler: tuple[PendingPod, ...] = ()
     served: frozenset[str] | None = None
     diagnoses: tuple[Condition, ...] = ()
-    inputs: Inputs | None = None
-    base: Base | None = None
-    extenders: ObservedExtenders | None = None
-    profiles: ObservedProfiles | None = None
-    composition: Composition | None = None
+    control_plane: EffectiveControlPlane | None = None
     observing: tuple[Action, ...] = ()
     agents: ControlPlaneAgents = field(default_factory=ControlPlaneAgents)
     credentials: GatheredCredentials | None = None
@@ -94,6 +81,11 @@ class Draft:
     rollout: RolloutResult | None = None
     failures: tuple[Finding, ...] = ()
     plan: Plan | None = None
+
+    @property
+    def settings(self) -> SettingsResult | None:
+        """The validated OperatorSettings; None without one."""
+        return self.control_plane.settings if self.control_plane is not None else None
 
 
 class MissingResultError(RuntimeError):

@@ -37,12 +37,7 @@ STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
     "Managed": (
         *EVERYWHERE,
         steps.adopt,  # settings of the schedulers from before the operator
-        steps.validate_settings,  # OperatorSettings: what replaces them
-        steps.observe,  # default configuration, cluster settings, overrides, flags
-        steps.validate_extenders,  # SchedulerExtenders of the control plane
-        steps.validate_profiles,  # SchedulerProfiles of the control plane
-        steps.compose,  # the effective configuration, validated
-        steps.replace_refused_settings,  # by those of the last accepted revision
+        steps.decide,  # the effective configuration: effective/control_plane/scheduler.py
         steps.run_agents,  # extenders that the operator runs on control-plane nodes
         steps.write_observed_config,  # ends the reconcile if spec.observedConfig is out of date
         steps.fill_revision,  # with configuration, Pod and credentials
@@ -62,10 +57,7 @@ WITHOUT_STATIC_PODS: Final[Mapping[str, tuple[Step, ...]]] = {
     "Managed": (
         steps.record_platform,
         steps.find_image,
-        steps.validate_managed_settings,  # OperatorSettings
-        steps.observe_settings,  # default configuration, overrides, flags
-        steps.compose_managed,  # the effective configuration, validated
-        steps.replace_refused_settings,  # by those that it was written with last
+        steps.decide_managed,  # the effective configuration: effective/control_plane/scheduler.py
         steps.request_scheduler,  # a SecondaryScheduler has it
         steps.reconcile_attached_schedulers,  # with the SchedulerProfiles of the control plane
         steps.reconcile_load_policies,
@@ -85,15 +77,8 @@ FAILURES: Final[Mapping[Step, tuple[str, bool]]] = {
     steps.reconcile_load_policies: (names.LOAD_POLICIES_DEGRADED, False),
     steps.diagnose: (names.CONFIG_OBSERVATION_DEGRADED, False),
     steps.adopt: (names.ADOPTION_DEGRADED, True),
-    steps.validate_settings: (names.OPERATOR_SETTINGS_DEGRADED, True),
-    steps.validate_managed_settings: (names.OPERATOR_SETTINGS_DEGRADED, True),
-    steps.observe: (names.CONFIG_OBSERVATION_DEGRADED, True),
-    steps.validate_extenders: (names.SCHEDULER_EXTENDERS_DEGRADED, True),
-    steps.validate_profiles: (names.SCHEDULER_PROFILES_DEGRADED, True),
-    steps.compose: (names.TARGET_CONFIG_DEGRADED, True),
-    steps.replace_refused_settings: (names.TARGET_CONFIG_DEGRADED, True),
-    steps.observe_settings: (names.CONFIG_OBSERVATION_DEGRADED, True),
-    steps.compose_managed: (names.TARGET_CONFIG_DEGRADED, True),
+    steps.decide: (names.TARGET_CONFIG_DEGRADED, True),
+    steps.decide_managed: (names.TARGET_CONFIG_DEGRADED, True),
     steps.request_scheduler: (names.TARGET_CONFIG_DEGRADED, False),
     steps.reconcile_attached_schedulers: (names.SECONDARY_DEGRADED, False),
     steps.run_agents: (names.SCHEDULER_EXTENDERS_DEGRADED, False),

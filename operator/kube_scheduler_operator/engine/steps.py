@@ -31,9 +31,7 @@ from ..controlplane.conditions import (
     rollout_conditions,
 )
 from ..controlplane.managed_scheduler import (
-    Permitted,
     accepted_by,
-    is_ours,
     managed_scheduler,
     remove_scheduler,
 )
@@ -43,11 +41,11 @@ from ..controlplane.managed_status import (
     scheduler_conditions,
 )
 from ..controlplane.next_version import next_version_condition
-from ..controlplane.operand_image import operand_image, operand_version
+from ..controlplane.observed_facts import facts_of, objects_of
+from ..controlplane.operand_image import operand_image
 from ..controlplane.placement_check import check_placements as decide_placements
 from ..controlplane.platform_record import keep_record
 from ..controlplane.policy_config_map import mirror_policy
-from ..controlplane.requested_settings import recorded_object, static_pod_settings
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import gather_credentials
 from ..controlplane.revision.history import configurations_in_use, refusal_of
@@ -65,24 +63,11 @@ from ..controlplane.target_config_maps import (
     network_policies,
 )
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
-from ..effective.control_plane.accepted_settings import (
-    AcceptedSettings,
-    Effective,
-    blocking_findings,
-    effective_settings,
-    noted,
-    unchanged_settings,
-)
-from ..effective.control_plane.base_configuration import base_configuration
-from ..effective.control_plane.compose import combine
-from ..effective.control_plane.observe_attached import (
-    ObservedExtenders,
-    ObservedProfiles,
-    observe_extenders,
-    observe_profiles,
-)
-from ..effective.secondary.compose import CONNECTION, RESERVED, SETTINGS
-from ..effective.secondary.request import DEFAULT_RESOURCES
+from ..effective.control_plane.accepted_settings import AcceptedSettings
+from ..effective.control_plane.scheduler import EffectiveControlPlane, effective_control_plane
+from ..effective.facts import Facts
+from ..effective.managed import moved_objects
+from ..effective.pipeline import effective_managed, is_ours
 from ..extenders.agents import control_plane_agents, removed_agents
 from ..extenders.attribution import attribute_extenders
 from ..extenders.status import report_extenders
@@ -103,12 +88,10 @@ from ..model.attachment import CONTROL_PLANE, PROFILE, rejection_findings
 from ..model.limits import OVERRIDES
 from ..model.placements import PlacementQuestion
 from ..model.plan import Action, Delete, Event, Plan, Replace, soonest
-from ..model.redirect import as_written, redirected, renaming_note
+from ..model.redirect import as_written, renaming_note
 from ..model.snapshot import Snapshot
 from ..operatorsettings.placement_settings import placement_settings
 from ..operatorsettings.status import report_settings
-from ..operatorsettings.validate import PodDefaults
-from ..operatorsettings.validate import validate_settings as validate_own
 from ..profiles import aks
 from ..profiles.attribution import attribute
 from ..profiles.status import report_profiles
@@ -142,8 +125,8 @@ def find_image(snapshot: Snapshot, draft: Draft) -> Draft:
 
 def reconcile_secondary_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
     """Compose, roll out and report every SecondaryScheduler, each in a write set of its own."""
-    secondary = secondary_schedulers(snapshot, draft.image, partial(operand_version, snapshot))
-    return replace(draft, secondary=secondary)
+    facts = facts_of(snapshot, draft.image)
+    return replace(draft, secondary=secondary_schedulers(snapshot, objects_of(snapshot), facts))
 
 
 def reconcile_load_policies(snapshot: Snapshot, draft: Draft) -> Draft:
@@ -186,132 +169,52 @@ def adopt(snapshot: Snapshot, draft: Draft) -> Draft:
     return replace(draft, adopted=adopted(snapshot))
 
 
-def validate_settings(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Validate OperatorSettings with what was adopted, which it replaces."""
-    return replace(draft, settings=static_pod_settings(snapshot, draft.adopted))
+def decide(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Decide what the objects of the control plane lead to: the effective configuration.
 
-
-def observe(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Read the settings of the cluster and of users: what all profiles and extenders share."""
-    inputs = desired.inputs_of(snapshot, draft.image, draft.adopted)
-    return replace(draft, inputs=inputs, base=base_configuration(inputs))
-
-
-def validate_extenders(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Validate each SchedulerExtender of the control plane by itself."""
-    del snapshot  # it is in the inputs
-    extenders = observe_extenders(result_of(draft.inputs), result_of(draft.base))
-    return replace(draft, extenders=extenders)
-
-
-def validate_profiles(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Validate each SchedulerProfile of the control plane by itself, with its extenders."""
-    del snapshot  # it is in the inputs
-    profiles = observe_profiles(
-        result_of(draft.inputs), result_of(draft.base), result_of(draft.extenders)
-    )
-    return replace(draft, profiles=profiles)
-
-
-def compose(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Merge everything into the effective configuration and validate it."""
-    composition = combine(
-        result_of(draft.base), result_of(draft.extenders), result_of(draft.profiles)
+    While settings have an error, those of the last accepted revision replace them. So an error in
+    one field delays neither the edits of the others nor those of other objects.
+    """
+    facts = facts_of(snapshot, draft.image, draft.adopted)
+    control_plane = effective_control_plane(
+        objects_of(snapshot), facts, partial(_accepted, snapshot)
     )
     credentials = gather_credentials(snapshot)
     attached = (*draft.secondary.results, *draft.secondary.extenders)
-    findings = (
-        *draft.failures,
-        *draft.adopted.findings,
-        *_settings_findings(draft),
-        *composition.findings,
+    before = (*draft.failures, *draft.adopted.findings, *_settings_findings(control_plane))
+    after = (
         *(finding for result in attached for finding in rejection_findings(result)),
         *desired.image_findings(draft.image),
-        *_version_findings(draft),
+        *_version_findings(facts),
         *credentials.findings,
         *_refused_statuses(snapshot),
     )
-    return replace(draft, composition=composition, credentials=credentials, findings=findings)
-
-
-def _settings_findings(draft: Draft) -> tuple[Finding, ...]:
-    return rejection_findings(draft.settings) if draft.settings is not None else ()
-
-
-def _version_findings(draft: Draft) -> tuple[Finding, ...]:
-    inputs = result_of(draft.inputs)
-    if not inputs.stock_image:  # its tag need not be a version of Kubernetes
-        return ()
-    return newer_version_findings(inputs.operand_version, names.CONFIGURATION_WARNINGS)
-
-
-def replace_refused_settings(snapshot: Snapshot, draft: Draft) -> Draft:
-    """While settings have an error, compose with those of the last accepted revision.
-
-    So an error in one field delays neither the edits of the others nor those of other objects.
-    """
-    composition = result_of(draft.composition)
-    errors = blocking_findings(composition)
-    if not errors:
-        return draft
-    accepted = (
-        accepted_settings(snapshot, observe_pods(snapshot).disks)
-        if snapshot.platform.owns_static_pods
-        else accepted_by(snapshot)
-    )
-    if accepted is None:
-        return draft
-    image = draft.image
-    effective = effective_settings(result_of(draft.inputs), errors, accepted)
-    if effective is None and accepted.image not in ("", image):
-        # Settings in effect are not valid for another kube-scheduler: it waits for their authors.
-        image = accepted.image
-        effective = _with_image(snapshot, draft, image, errors, accepted)
-    if effective is None:
-        return draft
-    type_ = names.OVERRIDES_UPGRADEABLE  # about what users set, not about what is in use
-    are_set = (finding for finding in composition.findings if finding.condition == type_)
-    found = (f for f in effective.composition.findings if f.condition != type_)
-    before = frozenset(composition.findings)
-    others = (finding for finding in draft.findings if finding not in before)
     return replace(
         draft,
-        image=image,
-        inputs=effective.inputs,
-        base=effective.base,
-        composition=effective.composition,
-        findings=(*effective.findings, *are_set, *found, *others),
+        control_plane=control_plane,
+        credentials=credentials,
+        findings=(*before, *control_plane.findings, *after),
     )
 
 
-def _with_image(
-    snapshot: Snapshot,
-    draft: Draft,
-    image: str,
-    errors: Sequence[Finding],
-    accepted: AcceptedSettings,
-) -> Effective | None:
-    """A configuration for `image` instead of the draft's; None if it has errors as well."""
-    inputs = desired.inputs_of(snapshot, image, draft.adopted)
-    current = unchanged_settings(inputs)
-    remaining = blocking_findings(current.composition)
-    effective = effective_settings(inputs, remaining, accepted) if remaining else current
-    if effective is None:
-        return None
-    by_kubeadm = snapshot.platform.owns_static_pods and not snapshot.settings.operand_image
-    where = (
-        f"nodes that kubeadm has upgraded run it without the configuration, the others {image},"
-        if by_kubeadm
-        else f"the schedulers stay at {image}"
-    )
-    note = f"(in {draft.image}; {where} until this is corrected)"
-    reported = tuple(noted(error, note) for error in errors if error not in remaining)
-    return replace(effective, findings=(*reported, *effective.findings))
+def _accepted(snapshot: Snapshot) -> AcceptedSettings | None:
+    return accepted_settings(snapshot, observe_pods(snapshot).disks)
+
+
+def _settings_findings(control_plane: EffectiveControlPlane) -> tuple[Finding, ...]:
+    settings = control_plane.settings
+    return rejection_findings(settings) if settings is not None else ()
+
+
+def _version_findings(facts: Facts) -> tuple[Finding, ...]:
+    if not facts.is_stock:  # its tag need not be a version of Kubernetes
+        return ()
+    return newer_version_findings(facts.version, names.CONFIGURATION_WARNINGS)
 
 
 def run_agents(snapshot: Snapshot, draft: Draft) -> Draft:
     """Run the agents of SchedulerExtenders on control-plane nodes."""
-    composition = result_of(draft.composition)
+    composition = result_of(draft.control_plane).composition
     agents = control_plane_agents(
         snapshot,
         (*composition.extenders, *composition.leaving),
@@ -326,7 +229,8 @@ def write_observed_config(snapshot: Snapshot, draft: Draft) -> Draft:
     While writes fail, the other steps continue: a refused write must not stop them, nor one that
     does not last.
     """
-    observed = result_of(draft.composition).observed_config
+    composition = result_of(draft.control_plane).composition
+    observed = composition.observed_config
     if (snapshot.spec.get("observedConfig") or {}) == observed:
         return draft
     if exceeds_depth(snapshot.spec.get(OVERRIDES), DEPTH):
@@ -338,7 +242,6 @@ def write_observed_config(snapshot: Snapshot, draft: Draft) -> Draft:
     write = Replace(KUBE_SCHEDULERS, {**kubescheduler, "spec": spec}, events=(event,))
     if snapshot.last_error or KUBE_SCHEDULERS in {w.ref.resource for w in snapshot.futile_writes}:
         return replace(draft, observing=(write,))
-    composition = result_of(draft.composition)
     reports = _object_reports(snapshot, draft, composition.results, composition.extenders)
     return replace(draft, plan=Plan((write,), reports, write_sets=draft.agents.write_sets))
 
@@ -348,19 +251,8 @@ def fill_revision(snapshot: Snapshot, draft: Draft) -> Draft:
     content = None
     if not any(finding.blocking for finding in draft.findings):
         credentials = result_of(draft.credentials)
-        composition = result_of(draft.composition)
-        inputs = result_of(draft.inputs)
-        effective = replace(
-            snapshot, scheduler=inputs.scheduler, kubescheduler=inputs.kubescheduler
-        )
-        content = desired.content_of(
-            effective,
-            composition,
-            draft.image,
-            credentials.parts,
-            draft.adopted,
-            draft.settings,
-        )
+        control_plane = result_of(draft.control_plane)
+        content = desired.content_of(control_plane, credentials.parts, draft.adopted)
     too_large = desired.size_findings(content) if content is not None else ()
     return replace(
         draft,
@@ -373,7 +265,8 @@ def fill_revision(snapshot: Snapshot, draft: Draft) -> Draft:
 def check_placements(snapshot: Snapshot, draft: Draft) -> Draft:
     """Keep the rules in use while an edit of them is simulated or held."""
     observation = result_of(draft.observation)
-    chosen = placement_settings(draft.settings.spec if draft.settings is not None else None)
+    settings = draft.settings
+    chosen = placement_settings(settings.spec if settings is not None else None)
     existing = partial(decide_revision, snapshot, None, observation.swapping, observation.disks)
     check = decide_placements(snapshot, draft.composed, chosen, existing)
     return replace(draft, content=check.content, check=check)
@@ -397,7 +290,7 @@ def roll_out(snapshot: Snapshot, draft: Draft) -> Draft:
 
 def report(snapshot: Snapshot, draft: Draft) -> Draft:
     """Conditions and statuses, and the order of all writes."""
-    composition, revised = draft.composition, result_of(draft.revised)
+    control_plane, revised = draft.control_plane, result_of(draft.revised)
     rolled, credentials = result_of(draft.rollout), draft.credentials
     refusal = refusal_of(revised.rejected)
     observation = result_of(draft.observation)
@@ -441,7 +334,8 @@ def report(snapshot: Snapshot, draft: Draft) -> Draft:
             snapshot, revised.history, observation, rolled
         )
     reports: tuple[Action, ...] = ()
-    if composition is not None:
+    if control_plane is not None:
+        composition = control_plane.composition
         reports = _object_reports(
             snapshot,
             draft,
@@ -483,85 +377,58 @@ def _check_conditions(draft: Draft) -> tuple[Condition, ...]:
 
 def _next_version(draft: Draft) -> tuple[Condition, ...]:
     """Whether the next minor version would accept the configuration in use."""
-    if draft.composition is None or draft.inputs is None:
-        return ()
-    return (next_version_condition(draft.inputs, draft.composition),)
+    made = draft.control_plane
+    return () if made is None else (next_version_condition(made.inputs, made.composition),)
 
 
 # --- where the provider runs the control plane's scheduler ----------------------------------------
 
 
-def validate_managed_settings(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Validate OperatorSettings for the Deployment in the control plane's place."""
-    objects = snapshot.operator_settings
-    if objects is None:  # not served; a restarted API server may not serve it at first
-        accepted = accepted_by(snapshot)
-        objects = recorded_object(accepted.inputs if accepted is not None else None)
-    defaults = PodDefaults(DEFAULT_RESOURCES)
-    return replace(draft, settings=validate_own(objects, snapshot.platform, defaults))
+def decide_managed(snapshot: Snapshot, draft: Draft) -> Draft:
+    """Decide what Scheduler and KubeScheduler lead to; other objects are attached later.
 
-
-def observe_settings(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Read what Scheduler and KubeScheduler set; other objects are attached later."""
-    inputs = replace(
-        desired.inputs_of(snapshot, draft.image, draft.adopted),
-        scheduler_profiles=(),
-        scheduler_extenders=(),
-    )
-    return replace(draft, inputs=inputs, base=base_configuration(inputs))
-
-
-def compose_managed(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Compose and validate what Scheduler and KubeScheduler set, without other objects."""
-    del snapshot  # it is in the inputs
-    composition = combine(result_of(draft.base), ObservedExtenders(), ObservedProfiles())
-    image = desired.image_findings(draft.image, static_pods=False)
+    While settings have an error, those that the SecondaryScheduler was written with replace them.
+    """
+    facts = facts_of(snapshot, draft.image)
+    objects = objects_of(snapshot)
+    control_plane = effective_managed(objects, facts, partial(accepted_by, snapshot))
     findings = (
         *draft.failures,
-        *_settings_findings(draft),
-        *composition.findings,
-        *image,
-        *_version_findings(draft),
+        *_settings_findings(control_plane),
+        *control_plane.findings,
+        *desired.image_findings(draft.image, static_pods=False),
+        *_version_findings(facts),
     )
-    return replace(draft, composition=composition, findings=findings)
+    return replace(draft, control_plane=control_plane, findings=findings)
 
 
 def request_scheduler(snapshot: Snapshot, draft: Draft) -> Draft:
     """Keep the SecondaryScheduler that has these settings."""
-    permitted = Permitted(SETTINGS, CONNECTION, RESERVED, DEFAULT_RESOURCES)
-    base, composition = result_of(draft.base), result_of(draft.composition)
-    inputs = result_of(draft.inputs)
-    scheduler, kubescheduler = inputs.scheduler, inputs.kubescheduler
-    effective = replace(snapshot, scheduler=scheduler, kubescheduler=kubescheduler)
+    control_plane = result_of(draft.control_plane)
     # An older image than the default one, while settings are not valid for that.
-    image = draft.image if draft.image != operand_image(snapshot) else ""
-    managed = managed_scheduler(effective, base, composition, permitted, draft.settings, image)
+    image = control_plane.image if control_plane.image != draft.image else ""
+    managed = managed_scheduler(snapshot, control_plane, image)
     return replace(draft, managed=managed, findings=(*draft.findings, *managed.findings))
 
 
 def reconcile_attached_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
     """Reconcile SecondarySchedulers, with the control plane's objects attached to one of them."""
     name = snapshot.settings.managed_scheduler
-    moved = snapshot
+    objects, facts = objects_of(snapshot), facts_of(snapshot, operand_image(snapshot))
     if not draft.managed.foreign:
-        moved = replace(
-            snapshot,
-            scheduler_profiles=redirected(snapshot.scheduler_profiles, name, DEFAULT_SCHEDULER),
-            scheduler_extenders=redirected(snapshot.scheduler_extenders, name),
-        )
-    image = operand_image(snapshot)
-    found = secondary_schedulers(moved, image, partial(operand_version, snapshot))
+        objects = moved_objects(objects, name)
+    found = secondary_schedulers(snapshot, objects, facts)
     known = frozenset({CONTROL_PLANE, name, aks.SCHEDULER, *snapshot.secondaries.schedulers})
     others_serve = {key: who for key, who in found.served.items() if key != DEFAULT_SCHEDULER}
-    target = Target(Gates(operand_version(snapshot, image)))
+    target = Target(Gates(facts.version))
     own = aks.aks_profiles(snapshot, target, others_serve)
     profiles, extenders = snapshot.scheduler_profiles or {}, snapshot.scheduler_extenders or {}
     results = (
         *found.results,
         *own.results,
-        *unattached_profiles((moved.scheduler_profiles or {}).values(), known),
+        *unattached_profiles(objects.profiles or (), known),
     )
-    others = unattached_extenders((moved.scheduler_extenders or {}).values(), known)
+    others = unattached_extenders(objects.extenders or (), known)
     write_sets = dict(found.write_sets)
     if own.actions:
         write_sets[aks.REF] = own.actions

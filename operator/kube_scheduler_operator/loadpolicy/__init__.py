@@ -1,5 +1,4 @@
 """LoadPolicy: validation, the exporter and annotator that it runs, cleanup and status; pure.
 
-May import: profiles, extenders, operatorsettings and below. May be imported by: diagnostics and
-above.
+May import: effective and below. May be imported by: diagnostics and above.
 """

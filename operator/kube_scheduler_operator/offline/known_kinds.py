@@ -14,9 +14,9 @@ from ..schedulerconfig.decode import INVALID_TYPE
 from ..schedulerconfig.schema import API_VERSION, ARGS, KIND
 from ..schedulerconfig.source_culprit import first_culprit
 from .checks import Checked, CheckOptions, Item, Kind
-from .control_plane import check_configurations
+from .configurations import check_configurations
+from .operator_objects import check_objects
 from .other_files import CONFIGURATION_FIELDS
-from .secondary_schedulers import check_objects
 
 OLD_API_VERSION: Final = "OldAPIVersion"
 UNKNOWN_KIND: Final = "UnknownKind"

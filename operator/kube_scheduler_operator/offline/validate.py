@@ -16,7 +16,7 @@ from ..schedulerconfig.versions import Version
 from ..schedulerconfig.warnings import ConfiguredScheduler, warnings_between
 from .checks import OTHER_SCHEDULER, Checked, Checker, CheckOptions, Item, Kind
 from .command_lines import check_command
-from .control_plane import is_run_by_provider
+from .configurations import is_run_by_provider
 from .documents import (
     SYNTAX,
     Source,

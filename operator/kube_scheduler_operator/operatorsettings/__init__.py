@@ -1,4 +1,4 @@
 """OperatorSettings: validation, and status; pure.
 
-May import: status and below. May be imported by: controlplane, secondary, loadpolicy and above.
+May import: status and below. May be imported by: effective and above.
 """

@@ -1,5 +1,4 @@
 """SecondaryScheduler: composition, rollout as a Deployment, and status; pure.
 
-May import: profiles, extenders, operatorsettings and below. May be imported by: diagnostics and
-above.
+May import: effective and below. May be imported by: diagnostics and above.
 """

@@ -1,28 +1,18 @@
-"""The desired state of a SecondaryScheduler, cached by content."""
+"""The content of a SecondaryScheduler to roll out, cached by what it depends on."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from ..base import names
 from ..base.findings import Finding
 from ..base.limits import CONFIG_MAP_BYTES
-from ..base.objects import Object
 from ..base.platform import Platform
-from ..effective.secondary.attached import NO_EXTENDERS, AttachedExtenders, asked_for
-from ..effective.secondary.compose import SecondaryComposition, compose
-from ..effective.secondary.request import SchedulerRequest, read
-from ..manifests.templates import canonical_json
+from ..effective.secondary.compose import SecondaryComposition
+from ..effective.secondary.request import SchedulerRequest
+from ..effective.secondary.scheduler import EffectiveSecondary, composed
 from ..model.limits import TOO_LARGE
-from ..profiles.attribution import relocated
-from ..profiles.validate import ProfileResult
-from ..schedulerconfig.feature_gates import Gates
-from ..schedulerconfig.newer_versions import newer_version_findings
-from ..schedulerconfig.validation import Target
 from ..schedulerconfig.versions import Version
 from .content import SchedulerProgram, SecondaryContent, make_content
 
@@ -49,7 +39,7 @@ class DesiredScheduler:
     Attributes:
         request: the SecondaryScheduler with defaults.
         composition: its configuration and flags, validated.
-        content: the content to roll out; None if there are errors.
+        content: the content to roll out; None if there are errors in it.
     """
 
     request: SchedulerRequest
@@ -63,58 +53,13 @@ class DesiredScheduler:
 
 
 def desired_scheduler(
-    obj: Object,
-    platform: Platform,
-    operand: OperandDefaults,
-    version: Version,
-    profiles: Sequence[Mapping[str, Any]] = (),
-    extenders: AttachedExtenders = NO_EXTENDERS,
+    made: EffectiveSecondary, platform: Platform, operand: OperandDefaults
 ) -> DesiredScheduler:
-    """The desired state of a SecondaryScheduler; `profiles` is empty for those of its spec only."""
-    metadata = obj["metadata"]
-    identity = {"name": metadata["name"], "uid": metadata.get("uid")}
-    bare = {"metadata": identity, "spec": obj.get("spec")}
-    key = canonical_json([bare, list(profiles), *asked_for(extenders)])
-    return _want(key, platform, operand, version)
-
-
-@lru_cache(maxsize=1024)
-def _want(
-    key: str, platform: Platform, operand: OperandDefaults, version: Version
-) -> DesiredScheduler:
-    obj, profiles, called, agents = json.loads(key)
-    request = replace(read(obj), called=called, agents=agents)
-    image = request.image or operand.image
-    stock = is_stock(request, operand)
-    composition = compose(request, platform, version, stock=stock, profiles=profiles)
-    if stock:  # the tag of another image need not be a version of Kubernetes
-        note = newer_version_findings(version, names.WARNINGS)
-        composition = replace(composition, findings=(*composition.findings, *note))
-    if not image:
-        why = (
-            "no Pod of the control plane's scheduler is visible"
-            if platform.owns_static_pods
-            else "the API server's version is not a release of Kubernetes"
-        )
-        message = (
-            f"the default image is unknown, because {why}; set spec.image here, or OPERAND_IMAGE "
-            "on the operator's Deployment"
-        )
-        missing = Finding(names.DEGRADED, "NoOperandImage", "spec.image", message, blocking=True)
-        findings = (*composition.findings, missing)
-        composition = SecondaryComposition(composition.config, composition.arguments, findings)
+    """The desired state of a SecondaryScheduler."""
+    composition = made.composition
     if composition.blocking:
-        return DesiredScheduler(request, composition, None)
-    default = operand.pull_secrets if request.namespace == platform.target_namespace else ()
-    program = SchedulerProgram(
-        image=image,
-        command=request.command or (("kube-scheduler",) if not stock else platform.operand_command),
-        version=version,
-        stock=stock,
-        pull_secrets=default if request.pull_secrets is None else request.pull_secrets,
-        agent_image=operand.agent_image,
-    )
-    content = make_content(request, composition, program)
+        return DesiredScheduler(made.request, composition, None)
+    content = _content(made.key, platform, operand, made.version, made.target.stock)
     if content.size > CONFIG_MAP_BYTES:
         message = (
             f"its ConfigMap would have {content.size} bytes, and the limit is {CONFIG_MAP_BYTES}; "
@@ -122,30 +67,22 @@ def _want(
         )
         large = Finding(names.DEGRADED, TOO_LARGE, "spec", message, blocking=True)
         findings = (*composition.findings, large)
-        return DesiredScheduler(request, replace(composition, findings=findings), None)
-    return DesiredScheduler(request, composition, content)
+        return DesiredScheduler(made.request, replace(composition, findings=findings), None)
+    return DesiredScheduler(made.request, composition, content)
 
 
-def name_profiles_in(
-    desired: DesiredScheduler, results: tuple[ProfileResult, ...]
-) -> DesiredScheduler:
-    """`desired` with findings about the profile of a SchedulerProfile attributed to that object."""
-    composition = desired.composition
-    if not results or not composition.findings:
-        return desired
-    found = relocated(composition.findings, composition.config.get("profiles"), results)
-    return replace(desired, composition=replace(composition, findings=found))
-
-
-def target_of(request: SchedulerRequest, operand: OperandDefaults, version: Version) -> Target:
-    """The kube-scheduler that will run, for the validation of a configuration."""
-    explicit = {str(name): bool(on) for name, on in request.feature_gates.items()}
-    return Target(Gates(version, explicit), stock=is_stock(request, operand))
-
-
-def is_stock(request: SchedulerRequest, operand: OperandDefaults) -> bool:
-    """False for a custom image, which may have other plugins and any tag."""
-    image = request.image or operand.image
-    if not request.image or image == operand.image:
-        return True
-    return "/kube-scheduler:" in f"/{image}" or "/kube-scheduler@" in f"/{image}"
+@lru_cache(maxsize=1024)
+def _content(
+    key: str, platform: Platform, operand: OperandDefaults, version: Version, stock: bool
+) -> SecondaryContent:
+    request, composition = composed(key, platform, version, stock)
+    default = operand.pull_secrets if request.namespace == platform.target_namespace else ()
+    program = SchedulerProgram(
+        image=request.image or operand.image,
+        command=request.command or (("kube-scheduler",) if not stock else platform.operand_command),
+        version=version,
+        stock=stock,
+        pull_secrets=default if request.pull_secrets is None else request.pull_secrets,
+        agent_image=operand.agent_image,
+    )
+    return make_content(request, composition, program)

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from ..base import names
-from ..base.findings import Finding
 from ..base.json_text import parse_json
-from ..effective.secondary.compose import SecondaryComposition
 from ..model import operand_pods
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.command_line import parse
@@ -24,13 +22,7 @@ from ..schedulerconfig.feature_gates import Gates, parse_gates
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from ..schedulerconfig.validation import Target
 from ..schedulerconfig.versions import Version
-from ..schedulerconfig.warnings import (
-    filter_difference,
-    filters_of_all_profiles,
-    shared_nodes_warning,
-)
-
-CONTROL_PLANE: Final = "the control plane's scheduler"
+from ..schedulerconfig.warnings import filters_of_all_profiles
 
 
 def main_filters(snapshot: Snapshot, version: Version) -> frozenset[str] | None:
@@ -58,21 +50,3 @@ def _main_profile(config: Mapping[str, Any]) -> Mapping[str, Any]:
     names_ = [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
     index = names_.index(DEFAULT_SCHEDULER) if DEFAULT_SCHEDULER in names_ else 0
     return profiles[index]
-
-
-def different_filters(
-    name: str, composition: SecondaryComposition, main: frozenset[str] | None
-) -> list[Finding]:
-    """The warning that a secondary scheduler has other filters than the control plane's.
-
-    `main` is None if the filters of the control plane's scheduler are unknown.
-    """
-    if main is None or composition.filters is None:
-        return []
-    difference = filter_difference(CONTROL_PLANE, main, name, composition.filters)
-    if not difference:
-        return []
-    problem = shared_nodes_warning(CONTROL_PLANE, difference)
-    return [
-        Finding(names.WARNINGS, problem.reason, "spec.profiles", problem.sentence, blocking=False)
-    ]

@@ -13,6 +13,7 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.objects import Object, annotation, label
 from ..effective.secondary.compose import scheduler_names
+from ..effective.secondary.scheduler import NOT_ALLOWED
 from ..kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
 from ..model.apply import keep
 from ..model.plan import Action, Delete
@@ -29,9 +30,6 @@ from .outcome import content_outcome
 from .pods import SchedulerPod
 from .pods import read as read_pod
 from .status import SchedulerState, report
-
-NOT_ALLOWED = "NamespaceNotAllowed"
-"""The reason of the error that a namespace is not in SECONDARY_NAMESPACES."""
 
 
 def plan(

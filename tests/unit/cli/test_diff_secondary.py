@@ -18,9 +18,10 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import config_map
-from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
+from kube_scheduler_operator.secondary.desired import OperandDefaults
 
 from ...builders import profile, secondary
+from ...desired import desired_secondary
 from .conftest import IMAGE, Cluster, content
 
 V1 = "kube-scheduler-operator.dev/v1alpha1"
@@ -36,7 +37,7 @@ def running(cluster: Cluster) -> Cluster:
     cluster.revision(1, content())
     cluster.api.served |= {SECONDARY_SCHEDULERS, SCHEDULER_PROFILES}
     obj = secondary()
-    wanted = desired_scheduler(
+    wanted = desired_secondary(
         obj, KUBEADM, OperandDefaults(IMAGE), Version.parse(IMAGE.rpartition(":")[2])
     )
     assert wanted.content is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,28 +44,6 @@ DEFINITIONS = {
     )
 }
 RESOURCES = {resource.kind: resource for resource in DEFINITIONS}
-
-WITHOUT_NAMES_OF_OTHERS = (
-    "default-taken",
-    "names-taken",
-    "names-taken-back",
-    "profile-of-the-control-plane-taken",
-    "profile-takes-default",
-    "profile-takes-older",
-)
-"""`compose` accepts a schedulerName that another scheduler serves."""
-
-WITH_OTHER_ORDER = ("names-taken", "profile-takes-default", "profile-takes-older")
-"""`validate` reports another object than the operator."""
-
-
-def marked(scenarios: Sequence[Scenario], differ: Sequence[str] = ()) -> list[Any]:
-    """The scenarios, of which those that are known to `differ` must fail."""
-    xfail = pytest.mark.xfail(strict=True)
-    return [
-        pytest.param(one, id=one.name, marks=[xfail] if one.name in differ else [])
-        for one in scenarios
-    ]
 
 
 def is_stored(scenario: Scenario) -> bool:
@@ -161,7 +139,7 @@ NO_ERRORS = ("PolicyRemoved",)
 """Reasons of warnings."""
 
 
-@pytest.mark.parametrize("scenario", marked(VALID))
+@pytest.mark.parametrize("scenario", VALID, ids=str)
 def test_compose_makes_what_the_operator_rolls_out(scenario: Scenario, on_file: OnFile) -> None:
     assert is_stored(scenario)
     operator = operator_of(scenario.name)
@@ -178,7 +156,7 @@ def _named(listed: Any, name: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("scenario", marked(EVERY, WITHOUT_NAMES_OF_OTHERS))
+@pytest.mark.parametrize("scenario", EVERY, ids=str)
 def test_compose_accepts_what_the_operator_accepts(scenario: Scenario, on_file: OnFile) -> None:
     code, shown, error = on_file("compose", *scenario.objects)
     if not is_stored(scenario):
@@ -188,7 +166,7 @@ def test_compose_accepts_what_the_operator_accepts(scenario: Scenario, on_file: 
     assert (code == 0) == (errors == ""), (shown, error, errors)
 
 
-@pytest.mark.parametrize("scenario", marked(EVERY, WITH_OTHER_ORDER))
+@pytest.mark.parametrize("scenario", EVERY, ids=str)
 def test_validate_has_the_errors_of_the_operator(scenario: Scenario, on_file: OnFile) -> None:
     code, checked, _ = on_file("validate", *scenario.objects)
     found = [each for each in checked["findings"] if each["severity"] == "error"]
@@ -202,7 +180,7 @@ def test_validate_has_the_errors_of_the_operator(scenario: Scenario, on_file: On
         assert each["message"] in errors
 
 
-@pytest.mark.parametrize("scenario", marked(VALID))
+@pytest.mark.parametrize("scenario", VALID, ids=str)
 async def test_diff_of_what_runs_is_empty(
     scenario: Scenario, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -226,7 +204,7 @@ def _into_the_api(source: FakeCluster, target: Cluster) -> None:
     target.kubescheduler({"a": revision}, **kubescheduler["spec"])
 
 
-@pytest.mark.parametrize("scenario", marked(VALID))
+@pytest.mark.parametrize("scenario", VALID, ids=str)
 def test_the_desired_content_is_what_the_operator_rolls_out(scenario: Scenario) -> None:
     operator = operator_of(scenario.name)
     content, _ = desired_content(operator.cluster.snapshot())

@@ -81,7 +81,7 @@ def test_no_failed_step_changes_what_runs(
 def test_secondary_schedulers_are_reconciled_while_a_step_of_the_control_plane_fails(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    break_step(monkeypatch, "observe")
+    break_step(monkeypatch, "decide")
     cluster.secondary("mine", logLevel="Debug")
     assert "replace Deployment mine" in cluster.settle()
 
@@ -99,7 +99,7 @@ def test_the_control_plane_is_reconciled_while_secondary_schedulers_fail(
 def test_a_step_in_the_wrong_place_is_an_error(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "STEPS", {"Managed": (steps.compose,)})
+    monkeypatch.setattr(module, "STEPS", {"Managed": (steps.run_agents,)})
     with pytest.raises(MissingResultError):
         module.reconcile(cluster.snapshot())
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.effective.control_plane import scheduler as effective
 from kube_scheduler_operator.effective.control_plane.recorded_inputs import (
     object_edits,
     read_inputs,
 )
-from kube_scheduler_operator.engine import steps
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, SECONDARY_SCHEDULERS
 from kube_scheduler_operator.model.plan import Plan, Replace
@@ -118,11 +118,11 @@ def test_a_defect_blocks_a_revision_without_the_settings(monkeypatch: pytest.Mon
     def fail(*_: Any) -> Any:
         raise RuntimeError("defect")
 
-    monkeypatch.setattr(steps, "static_pod_settings", fail)
+    monkeypatch.setattr(effective, "validate_settings", fail)
     plan = reconcile(with_settings(operator_settings(**GOGC)))
     assert [a for a in plan.actions if a.obj["metadata"]["name"] == names.POD] == []
     expect_condition(
-        status_of_kubescheduler(plan)["conditions"], "OperatorSettingsDegraded", "True"
+        status_of_kubescheduler(plan)["conditions"], "TargetConfigControllerDegraded", "True"
     )
 
 

@@ -14,7 +14,9 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.images import AllowedImages
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.controlplane.observed_facts import facts_of, objects_of
 from kube_scheduler_operator.controlplane.revision.history import configurations_in_use
+from kube_scheduler_operator.effective.control_plane.scheduler import effective_control_plane
 from kube_scheduler_operator.engine.snapshot_inputs import OperatorSetup, ServerContact
 from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.extenders import agents as extender_agents
@@ -434,10 +436,8 @@ def test_agents_on_unreachable_nodes_do_not_count(
 
 
 def _results(world: Snapshot) -> Any:
-    from kube_scheduler_operator.controlplane.desired import inputs_of
-    from kube_scheduler_operator.effective.control_plane.compose import compose
-
-    return compose(inputs_of(world, "registry.k8s.io/kube-scheduler:v1.35.4")).extenders
+    facts = facts_of(world, "registry.k8s.io/kube-scheduler:v1.35.4")
+    return effective_control_plane(objects_of(world), facts).composition.extenders
 
 
 def test_a_refused_write_is_the_trouble_of_the_agents(cluster: FakeCluster) -> None:

@@ -14,9 +14,10 @@ from kube_scheduler_operator.effective.secondary.compose import CONFIG_DIRECTORY
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import SecondaryContent, content_of
-from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
+from kube_scheduler_operator.secondary.desired import OperandDefaults
 
 from ...conftest import Golden
+from ...desired import desired_secondary
 from .world import IMAGE, NAME, NAMESPACE, World
 
 OPERAND = OperandDefaults(IMAGE, ("pull",))
@@ -44,7 +45,7 @@ EVERYTHING: dict[str, Any] = {
 def content(platform: Platform = KUBEADM, version: str = "1.35.4", **spec: Any) -> SecondaryContent:
     metadata = {"name": NAME, "uid": "u"}
     obj = {"metadata": metadata, "spec": {"namespace": platform.target_namespace, **spec}}
-    desired = desired_scheduler(obj, platform, OPERAND, Version.parse(version))
+    desired = desired_secondary(obj, platform, OPERAND, Version.parse(version))
     assert desired.content is not None, desired.findings
     return desired.content
 

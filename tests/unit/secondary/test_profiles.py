@@ -10,17 +10,16 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from kube_scheduler_operator.profiles.validate import ProfileResult
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.reconcile import SecondarySchedulers, secondary_schedulers
+from kube_scheduler_operator.secondary.reconcile import SecondarySchedulers
 
-from .world import IMAGE, NAME, NAMESPACE, World, refusing
+from .world import NAME, NAMESPACE, World, refusing
 
 WRONG = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
 RIGHT = {"score": {"enabled": [{"name": "ImageLocality", "weight": 5}]}}
 
 
 def secondary_of(world: World) -> SecondarySchedulers:
-    return secondary_schedulers(world.snapshot(), IMAGE, lambda _: Version(1, 35, 4))
+    return world.secondary()
 
 
 def result(world: World, name: str) -> ProfileResult:

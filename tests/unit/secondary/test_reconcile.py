@@ -9,17 +9,16 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import DEPLOYMENTS
-from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary import reconcile as module
 from kube_scheduler_operator.secondary.plan import plan
-from kube_scheduler_operator.secondary.reconcile import control_plane_names, secondary_schedulers
+from kube_scheduler_operator.secondary.reconcile import control_plane_names
 
-from .world import IMAGE, NAMESPACE, World
+from .world import NAMESPACE, World
 
 
 def condition(world: World) -> tuple[str, str]:
     """Status and message of KubeScheduler's condition."""
-    found = secondary_schedulers(world.snapshot(), IMAGE, lambda _: Version(1, 35, 4)).conditions
+    found = world.secondary().conditions
     (one,) = (each for each in found if each.type == names.SECONDARY_DEGRADED)
     return one.status, one.message
 

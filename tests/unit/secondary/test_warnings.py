@@ -10,10 +10,8 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.schedulerconfig.command_line import LOG_LEVELS
 from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.reconcile import secondary_schedulers
 
-from .world import IMAGE, World
+from .world import World
 
 FIT = "NodeResourcesFit"
 EXTENDER = {"urlPrefix": "http://e", "filterVerb": "f", "nodeCacheCapable": True}
@@ -102,7 +100,7 @@ def test_a_warning_about_a_scheduler_profile_is_reported_there(world: World) -> 
     world.profile("first", schedulerName="my-scheduler", **without("NodePorts"))
     world.installed()
     assert reported(world) == ""
-    found = secondary_schedulers(world.snapshot(), IMAGE, lambda _: Version(1, 35, 4)).results
+    found = world.secondary().results
     warned = {result.name: [each.text for each in result.warnings] for result in found}
     for name, filter_ in (("other", FIT), ("first", "NodePorts")):
         begins = f"SchedulerProfile/{name} spec.plugins.filter.disabled[0]: {filter_} does not run"

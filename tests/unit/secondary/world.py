@@ -11,6 +11,7 @@ from kube_scheduler_operator.base.images import EVERY_IMAGE
 from kube_scheduler_operator.base.objects import NamespacedName, label
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.controlplane.observed_facts import facts_of, objects_of
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
@@ -27,7 +28,6 @@ from kube_scheduler_operator.model.snapshot import (
     Secondaries,
     Snapshot,
 )
-from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.objects import running_hash
 from kube_scheduler_operator.secondary.reconcile import SecondarySchedulers, secondary_schedulers
 
@@ -113,8 +113,8 @@ class World:
 
     def secondary(self) -> SecondarySchedulers:
         """The result of one reconcile for secondary schedulers."""
-        version = Version.parse(IMAGE.rpartition(":")[2])
-        return secondary_schedulers(self.snapshot(), IMAGE, lambda _: version)
+        snapshot = self.snapshot()
+        return secondary_schedulers(snapshot, objects_of(snapshot), facts_of(snapshot, IMAGE))
 
     def snapshot(self) -> Snapshot:
         schedulers = {

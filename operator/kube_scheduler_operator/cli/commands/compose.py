@@ -7,7 +7,7 @@ and LoadPolicies, and on OpenShift also the cluster's APIServer, FeatureGate and
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from ...base import names
@@ -15,26 +15,22 @@ from ...base.findings import ERROR, Finding, format_path, listing
 from ...base.objects import mapping
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...controlplane.conditions import from_findings
-from ...effective.control_plane.compose import compose
-from ...effective.control_plane.inputs import Inputs
+from ...effective.facts import UNKNOWN_PERMISSIONS, Facts
+from ...effective.objects import Objects
+from ...effective.pipeline import effective
+from ...effective.secondary.scheduler import EffectiveSecondary
 from ...extenders.validate import ExtenderResult
 from ...kube import resource as kinds
 from ...load.policy import LoadPolicyError
 from ...load.policy_files import read_spec
 from ...loadpolicy.permitted import refused_settings
 from ...model.attachment import ValidationResult
-from ...offline.checks import CheckOptions
+from ...offline.operator_objects import DEFINITION
 from ...offline.providers.output import provider_output
 from ...offline.providers.provider_format import ProviderFormat
-from ...offline.secondary_schedulers import (
-    DEFINITION,
-    ComposedSecondary,
-    compose_secondary,
-)
 from ...profiles.status import plugin_table
 from ...profiles.validate import ProfileResult
 from ...schedulerconfig.crd_schema import validate_object
-from ...schedulerconfig.feature_gates import Gates
 from ...schedulerconfig.newer_versions import newer_version_note
 from ...schedulerconfig.versions import Version
 from ...status.accepted import state_of
@@ -134,32 +130,37 @@ def run(args: argparse.Namespace) -> int:
         found, many = _read(file_names(args), platform)
         profiles, secondary, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
         objects = {**_DEFAULT_OBJECTS, **found}
-        inputs = Inputs(
-            platform=platform,
-            operand_version=_operand_version(args.operand_version, provider, release),
+        _refuse_unstored(secondary.values())
+        composed = Objects(
             scheduler=objects["Scheduler"],
             kubescheduler=objects["KubeScheduler"],
-            payload_version=args.payload_version,
+            profiles=tuple(profiles.values()),
+            extenders=tuple(extenders.values()),
+            secondaries=tuple(secondary.values()),
             apiserver=objects.get("APIServer"),
             feature_gate=objects.get("FeatureGate"),
             infrastructure=objects.get("Infrastructure"),
-            scheduler_profiles=tuple(profiles.values()),
-            scheduler_extenders=tuple(extenders.values()),
+        )
+        facts = Facts(
+            platform=platform,
+            default_version=_operand_version(args.operand_version, provider, release),
+            payload_version=args.payload_version,
             planned=True,
-            schedulers=frozenset({"", *secondary}),
+            permissions=UNKNOWN_PERMISSIONS,
         )
         loads = [_load_policy(one, platform) for one in many[_LOAD].values()]
-        secondaries = [_secondary(one, inputs) for one in secondary.values()]
     except (UsageError, ValueError) as error:
         print_error(error)
         return 2
-    if note := newer_version_note(inputs.operand_version):
+    if note := newer_version_note(facts.version):
         print_remark(f"note: {note}")
-    composition = compose(inputs)
+    made = effective(composed, facts)
+    composition = made.control_plane.composition
+    secondaries = [made.secondaries.of(each) for each in secondary]
     if provider is not None:
         beside = [f"{_SECONDARY}/{each}" for each in secondary]
         beside += [f"{_LOAD}/{each}" for each in many[_LOAD]]
-        output = provider_output(provider, release, inputs, composition, beside)
+        output = provider_output(provider, release, made.control_plane.inputs, composition, beside)
         return show_provider_output(provider, output, args.output, args.directory)
     document: dict[str, Any] = {
         "config": composition.config,
@@ -169,7 +170,7 @@ def run(args: argparse.Namespace) -> int:
     }
     profile_results = [
         *composition.results,
-        *(one for each in secondaries for one in each.profile_results),
+        *(one for each in secondaries for one in each.profiles.results),
     ]
     called = [
         *composition.extenders,
@@ -232,21 +233,20 @@ def scheduler_of(obj: dict[str, Any]) -> str:
     return str(obj["spec"].get("scheduler") or "")
 
 
-def _secondary(obj: dict[str, Any], inputs: Inputs) -> ComposedSecondary:
-    """Compose a SecondaryScheduler with its profiles and extenders among the inputs.
+def _refuse_unstored(schedulers: Iterable[dict[str, Any]]) -> None:
+    """Refuse SecondarySchedulers that the API server would reject.
 
     Raises:
-        UsageError: the API server would reject it.
+        UsageError: it would reject one.
     """
-    name = obj["metadata"]["name"]
-    for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
-        raise UsageError(f'{_SECONDARY} "{name}": {format_path(problem.path)}: {problem.sentence}')
-    setting = CheckOptions(Gates(inputs.operand_version), inputs.platform)
-    profiles, extenders = inputs.scheduler_profiles or (), inputs.scheduler_extenders or ()
-    return compose_secondary(obj, profiles, extenders, setting)
+    for obj in schedulers:
+        name = obj["metadata"]["name"]
+        for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
+            path = format_path(problem.path)
+            raise UsageError(f'{_SECONDARY} "{name}": {path}: {problem.sentence}')
 
 
-def _secondary_document(made: ComposedSecondary) -> dict[str, Any]:
+def _secondary_document(made: EffectiveSecondary) -> dict[str, Any]:
     composition = made.composition
     return {
         "name": made.request.name,
@@ -254,7 +254,7 @@ def _secondary_document(made: ComposedSecondary) -> dict[str, Any]:
         "args": list(composition.arguments),
         "conditions": [
             {"type": one.condition, "status": "True", "reason": one.reason, "message": one.text}
-            for one in made.findings
+            for one in made.all_findings
         ],
     }
 

@@ -101,9 +101,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer], Gates]:
-    from ...offline.control_plane import EXTENDER
-    from ...offline.control_plane import PROFILE as PROFILE_KIND
-    from ...offline.secondary_schedulers import SECONDARY, compose_secondary
+    from ...effective.objects import Objects
+    from ...effective.pipeline import effective
+    from ...offline.operator_objects import EXTENDER, SECONDARY, facts_of_files
+    from ...offline.operator_objects import PROFILE as PROFILE_KIND
     from ...offline.validate import validate
 
     files = read_paths(file_names(args))
@@ -126,10 +127,13 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
     values = [item.value for item in validated.items]
     if secondary:
         (obj,) = (value for value in values if value["kind"] == SECONDARY)
-        others = [value for value in values if value is not obj]
-        profiles = [value for value in others if value["kind"] == PROFILE_KIND]
-        extenders = [value for value in others if value["kind"] == EXTENDER]
-        made = compose_secondary(obj, profiles, extenders, options)
+        objects = Objects(
+            scheduler={},
+            profiles=tuple(value for value in values if value["kind"] == PROFILE_KIND),
+            extenders=tuple(value for value in values if value["kind"] == EXTENDER),
+            secondaries=(obj,),
+        )
+        made = effective(objects, facts_of_files(options)).secondaries.of(obj["metadata"]["name"])
         config = made.composition.config
         return config, [Layer(PROFILE, config)], made.target.gates
     if not values:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...base import names
 from ...base.objects import mapping
-from ...controlplane.managed_scheduler import is_ours
+from ...effective.pipeline import is_ours
 from ...status.generations import is_scheduler_observed
 from .follow_rollout import End, blocking_problem, settled
 

@@ -12,49 +12,37 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from ...base import names
 from ...base.findings import Finding, format_path
 from ...base.objects import annotation, mapping
 from ...base.platform import Platform
-from ...base.settings import Settings
 from ...controlplane.adoption.adopted import read_record
-from ...controlplane.managed_scheduler import Permitted, desired_spec
+from ...controlplane.desired import content_of as revision_content
 from ...controlplane.node_pods import OWN_RESOURCES
-from ...controlplane.requested_settings import recorded_object, requested_by
+from ...controlplane.requested_settings import recorded_object
 from ...controlplane.revision.content import RevisionContent
 from ...controlplane.revision.history import Revision
-from ...controlplane.target_config_maps import target_data
-from ...effective.control_plane.accepted_settings import (
-    AcceptedSettings,
-    blocking_findings,
-    effective_settings,
-    kind_of,
-    setting_of,
-)
-from ...effective.control_plane.base_configuration import base_configuration
-from ...effective.control_plane.compose import Composition, combine, compose
-from ...effective.control_plane.inputs import Inputs
-from ...effective.control_plane.observe_attached import ObservedExtenders, ObservedProfiles
+from ...effective.control_plane.accepted_settings import AcceptedSettings, kind_of, setting_of
 from ...effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
-from ...effective.secondary.compose import CONNECTION, RESERVED, SETTINGS
+from ...effective.control_plane.scheduler import EffectiveControlPlane, effective_control_plane
+from ...effective.facts import ControlPlaneFacts, Facts
+from ...effective.objects import Objects
+from ...effective.pipeline import effective, is_ours
+from ...effective.secondary.compose import scheduler_names
 from ...effective.secondary.request import DEFAULT_RESOURCES
+from ...effective.secondary.scheduler import EffectiveSecondaries, effective_secondaries
 from ...kube import resource as kinds
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden
 from ...kube.resource import ObjectRef, Resource
 from ...model.attachment import ValidationResult, name_of
-from ...model.redirect import redirected
-from ...model.snapshot import Snapshot
-from ...offline.checks import CheckOptions
 from ...offline.known_kinds import wrong_types
-from ...offline.secondary_schedulers import DEFINITION, compose_secondary
-from ...operatorsettings.validate import PodDefaults, SettingsResult, validate_settings
+from ...offline.operator_objects import DEFINITION
+from ...operatorsettings.validate import PodDefaults
 from ...schedulerconfig.crd_schema import validate_object
-from ...schedulerconfig.feature_gates import Gates
-from ...schedulerconfig.schema import DEFAULT_SCHEDULER, KIND
+from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.validation import Target, validate_config
 from ...schedulerconfig.versions import Version
 from ...secondary.content import config_map_name, content_of, is_content
@@ -99,17 +87,17 @@ class InputObjects:
 
 
 def _over(
-    known: Mapping[str, Mapping[str, Any]] | None, input_: Mapping[str, Mapping[str, Any]]
+    known: Sequence[Mapping[str, Any]] | None, input_: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...] | None:
     """`known` objects of a kind after applying the files; None: the kind is not installed."""
     if known is None and not input_:
         return None
-    known = known or {}
+    before = {name_of(obj): obj for obj in known or ()}
     changed = {
-        name: {**known.get(name, {"metadata": {"name": name}}), "spec": one.get("spec")}
+        name: {**before.get(name, {"metadata": {"name": name}}), "spec": one.get("spec")}
         for name, one in input_.items()
     }
-    return tuple({**known, **changed}.values())
+    return tuple({**before, **changed}.values())
 
 
 def read_objects(files: Sequence[str]) -> InputObjects:
@@ -184,42 +172,106 @@ async def proposed(
     before = parse_revision(revision.content)
     if KIND in objects.single:
         return config_only(before), configuration_alone(objects, before)
-    inputs = await _inputs(api, platform, objects, before, revision)
-    inputs, composition = _composed(inputs, objects, revision, before.image)
-    _refuse(composition.results, objects.profiles)
-    _refuse(composition.extenders, objects.extenders)
-    reason = str(inputs.spec.get("forceRedeploymentReason") or "")
-    kept = read_record(revision)
-    defaults = PodDefaults(OWN_RESOURCES, dict(kept.settings.names()))
-    settings = await _settings(api, platform, objects, defaults, read_inputs(revision.inputs))
-    target = target_data(platform, composition, before.image, reason, kept, requested_by(settings))
-    parts = {**revision.content.parts, **target}
+    recorded, kept = read_inputs(revision.inputs), read_record(revision)
+    known = await _known(api, platform, recorded)
+    facts = replace(
+        _facts(platform, before),
+        pods=PodDefaults(OWN_RESOURCES, dict(kept.settings.names())),
+        control_plane=ControlPlaneFacts(
+            adopted_config=kept.config,
+            previous_arguments=before.arguments,
+            serving_certificate=any("--tls-cert-file" in each for each in before.arguments),
+        ),
+    )
+    memory = (
+        AcceptedSettings(revision.number, recorded, before.image) if recorded is not None else None
+    )
+    made = effective_control_plane(laid_over(known, objects), facts, lambda: memory)
+    _refuse_errors(made, objects)
+    _refuse(made.composition.results, objects.profiles)
+    _refuse(made.composition.extenders, objects.extenders)
+    content = revision_content(made, {}, kept)
+    if content is None:
+        raise CommandError(f"no revision would be rolled out; {_ALL}")
+    parts = {**revision.content.parts, **content.parts}
     return before, parse_revision(RevisionContent(parts))
 
 
-async def _settings(
-    api: Api,
-    platform: Platform,
-    objects: InputObjects,
-    defaults: PodDefaults,
-    recorded: RecordedInputs | None,
-) -> SettingsResult | None:
-    """OperatorSettings of the files, else the cluster's; without the right to read it, `recorded`.
+def _facts(platform: Platform, before: ParsedRevision) -> Facts:
+    """What a content shows of the cluster; an operator's settings are not among it."""
+    # A new agent is not running yet.
+    version = gates_of(before).version
+    return Facts(platform=platform, default_version=version, image=before.image, planned=True)
+
+
+def _refuse_errors(made: EffectiveControlPlane, objects: InputObjects) -> None:
+    """Refuse objects with an error; the operator replaces the errors of others.
 
     Raises:
-        CommandError: that of the files would not be accepted.
+        CommandError: the files have the error, or no setting can replace the one that has it.
     """
-    ref = ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER)
-    obj: Mapping[str, Any] | None = objects.single.get(OPERATOR_SETTINGS)
-    own = obj is not None
+    settings = made.settings
+    if OPERATOR_SETTINGS in objects.single and settings is not None and not settings.accepted:
+        raise CommandError(f"it would not be accepted: {settings.findings[0].text}; {_ALL}")
+    for error in made.errors:
+        if kind_of(setting_of(error)) in objects.single:
+            raise CommandError(f"it would not be accepted: {error.text}; {_ALL}")
+    if made.blocking:
+        raise CommandError(f"no revision would be rolled out: {made.errors[0].text}; {_ALL}")
+
+
+def laid_over(known: Objects, objects: InputObjects) -> Objects:
+    """The objects of a cluster after applying those of files."""
+    observed = mapping(known.kubescheduler.get("spec")).get("observedConfig")
+    kubescheduler = objects.single.get("KubeScheduler", known.kubescheduler)
+    spec = {"observedConfig": observed, **(kubescheduler.get("spec") or {})}
+    secondary = objects.single.get(SECONDARY)
+    return replace(
+        known,
+        scheduler=objects.single.get("Scheduler", known.scheduler),
+        kubescheduler={**kubescheduler, "spec": spec},
+        profiles=_over(known.profiles, objects.profiles),
+        extenders=_over(known.extenders, objects.extenders),
+        secondaries=known.secondaries
+        if secondary is None
+        else _over(known.secondaries, {name_of(secondary): secondary}) or (),
+        operator_settings=objects.single.get(OPERATOR_SETTINGS, known.operator_settings),
+    )
+
+
+async def _known(api: Api, platform: Platform, recorded: RecordedInputs | None) -> Objects:
+    """The objects of the cluster; without the right to read OperatorSettings, those `recorded`."""
+    cluster_config: tuple[Resource, ...] = ()
+    if platform.cluster_config:
+        cluster_config = (kinds.API_SERVERS, kinds.FEATURE_GATES, kinds.INFRASTRUCTURES)
+    live = {
+        resource.kind: await find_object(api, ObjectRef(resource, None, names.CLUSTER))
+        for resource in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS, *cluster_config)
+    }
+    settings: Mapping[str, Any] | None
     try:
-        obj = obj if own else await find_object(api, ref)
+        settings = await find_object(api, ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER))
     except Forbidden:
-        obj = recorded_object(recorded).get(names.CLUSTER)
-    result = validate_settings({names.CLUSTER: obj} if obj else {}, platform, defaults)
-    if own and result is not None and not result.accepted:
-        raise CommandError(f"it would not be accepted: {result.findings[0].text}; {_ALL}")
-    return result
+        settings = recorded_object(recorded).get(names.CLUSTER)
+    return Objects(
+        scheduler=live["Scheduler"],
+        kubescheduler=live["KubeScheduler"] or {},
+        profiles=await _listed(api, kinds.SCHEDULER_PROFILES),
+        extenders=await _listed(api, kinds.SCHEDULER_EXTENDERS),
+        secondaries=await _listed(api, kinds.SECONDARY_SCHEDULERS) or (),
+        operator_settings=settings,
+        apiserver=live.get("APIServer"),
+        feature_gate=live.get("FeatureGate"),
+        infrastructure=live.get("Infrastructure"),
+    )
+
+
+async def _listed(api: Api, resource: Resource) -> tuple[Object, ...] | None:
+    """The objects of a kind; None: it is not installed, or must not be read."""
+    with suppress(Forbidden):  # without them, the observed configuration remains
+        found = await list_by_name(api, resource)
+        return None if found is None else tuple(found.values())
+    return None
 
 
 def configuration_alone(objects: InputObjects, before: ParsedRevision) -> ParsedRevision:
@@ -261,15 +313,17 @@ async def proposed_secondary(
         )
     config_map = await _config_map(api, found, running)
     before = parse_content(content_of(config_map))
-    changed = {**found, "spec": objects.single.get(SECONDARY, found).get("spec")}
-    _refuse_unknown(changed)
-    profiles = _over(await list_by_name(api, kinds.SCHEDULER_PROFILES), objects.profiles) or ()
-    extenders = _over(await list_by_name(api, kinds.SCHEDULER_EXTENDERS), objects.extenders) or ()
+    _refuse_unknown({**found, "spec": objects.single.get(SECONDARY, found).get("spec")})
+    known = laid_over(await _known(api, platform, None), objects)
     # The image of agents is the operator's own, which only the operator knows.
-    image = (control_plane or before).image
-    operand = OperandDefaults(image, agent_image=_agent_image(config_map))
-    attached = _Attached(profiles, extenders, objects)
-    after = _composed_secondary(changed, attached, platform, operand)
+    facts = _facts(platform, control_plane or before)
+    if control_plane is not None:
+        made = effective_secondaries(known, facts, scheduler_names(control_plane.config))
+    else:
+        ours = next((name_of(obj) for obj in known.secondaries if is_ours(obj)), "")
+        made = effective(known, replace(facts, managed_scheduler=ours)).secondaries
+    operand = OperandDefaults(facts.image or "", agent_image=_agent_image(config_map))
+    after = _content(made, name, objects, platform, operand)
     return before, after, f"{name}-{running}"
 
 
@@ -283,43 +337,25 @@ async def proposed_managed(
     Raises:
         CommandError: the objects would not be accepted.
     """
-    version = Version.of_image(image)
     name = str(scheduler["metadata"]["name"])
-    live = {
-        resource.kind: await find_object(api, ObjectRef(resource, None, names.CLUSTER))
-        for resource in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS)
-    }
-    inputs = Inputs(
-        platform=platform,
-        operand_version=version,
-        scheduler=objects.single.get("Scheduler", live["Scheduler"]),
-        kubescheduler=objects.single.get("KubeScheduler", live["KubeScheduler"] or {}),
-    )
-    base = base_configuration(inputs)
-    composition = combine(base, ObservedExtenders(), ObservedProfiles())
-    for finding in blocking_findings(composition):
-        raise CommandError(f"it would not be accepted: {finding.text}; {_ALL}")
-    snapshot = Snapshot(
-        now=datetime.now(UTC),
-        platform=platform,
-        settings=Settings(managed_scheduler=name),
-        scheduler=inputs.scheduler,
-        kubescheduler=inputs.kubescheduler,
-    )
-    permitted = Permitted(SETTINGS, CONNECTION, RESERVED, DEFAULT_RESOURCES)
     recorded = read_inputs(annotation(scheduler, names.ACCEPTED_SETTINGS_ANNOTATION))
-    settings = await _settings(api, platform, objects, PodDefaults(DEFAULT_RESOURCES), recorded)
-    namespace = str(scheduler["spec"]["namespace"])
-    spec = desired_spec(snapshot, base, composition, permitted, namespace, settings)
-    profiles = _over(await list_by_name(api, kinds.SCHEDULER_PROFILES), objects.profiles) or ()
-    extenders = _over(await list_by_name(api, kinds.SCHEDULER_EXTENDERS), objects.extenders) or ()
-    moved = redirected({name_of(one): dict(one) for one in profiles}, name, DEFAULT_SCHEDULER)
-    called = redirected({name_of(one): dict(one) for one in extenders}, name)
-    running = running_hash(scheduler)
-    config_map = await _config_map(api, scheduler, running)
+    memory = None
+    if recorded is not None:
+        memory = AcceptedSettings(1, recorded, recorded_in=f'SecondaryScheduler "{name}"')
+    facts = Facts(
+        platform=platform,
+        default_version=Version.of_image(image),
+        image=image,
+        planned=True,
+        managed_scheduler=name,
+        pods=PodDefaults(DEFAULT_RESOURCES),
+    )
+    known = laid_over(await _known(api, platform, recorded), objects)
+    made = effective(known, facts, lambda: memory)
+    _refuse_errors(made.control_plane, objects)
+    config_map = await _config_map(api, scheduler, running_hash(scheduler))
     operand = OperandDefaults(image, agent_image=_agent_image(config_map))
-    attached = _Attached(tuple((moved or {}).values()), tuple((called or {}).values()), objects)
-    return _composed_secondary({**scheduler, "spec": spec}, attached, platform, operand)
+    return _content(made.secondaries, name, objects, platform, operand)
 
 
 async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
@@ -336,32 +372,23 @@ async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Attached:
-    """SchedulerProfiles and SchedulerExtenders; those of `objects` must be accepted."""
-
-    profiles: Sequence[Mapping[str, Any]]
-    extenders: Sequence[Mapping[str, Any]]
-    objects: InputObjects
-
-
-def _composed_secondary(
-    obj: Object, attached: _Attached, platform: Platform, operand: OperandDefaults
+def _content(
+    made: EffectiveSecondaries,
+    name: str,
+    objects: InputObjects,
+    platform: Platform,
+    operand: OperandDefaults,
 ) -> ParsedRevision:
     """The content of a SecondaryScheduler.
 
     Raises:
         CommandError: it would not be rolled out.
     """
-    setting = CheckOptions(Gates(Version.of_image(operand.image)), platform)
-    made = compose_secondary(obj, attached.profiles, attached.extenders, setting)
-    _refuse(made.profile_results, attached.objects.profiles)
-    _refuse(made.extenders.chosen.results, attached.objects.extenders)
-    _refuse_blocking(made.findings)
-    profiles = made.composition.config["profiles"] if attached.profiles else ()
-    wanted = desired_scheduler(
-        obj, platform, operand, made.target.gates.version, profiles, made.extenders
-    )
+    scheduler = made.of(name)
+    _refuse(scheduler.profiles.results, objects.profiles)
+    _refuse(scheduler.extenders.chosen.results, objects.extenders)
+    _refuse_blocking(scheduler.all_findings)
+    wanted = desired_scheduler(scheduler, platform, operand)
     if wanted.content is None:
         raise CommandError(f"no revision would be rolled out: {wanted.findings[0].text}")
     return parse_content(wanted.content)
@@ -403,79 +430,6 @@ def _refuse_bad(config: Mapping[str, Any], before: ParsedRevision) -> None:
     for problem in validate_config(config, Target(gates_of(before))):
         path = format_path(problem.path)
         raise CommandError(f"kube-scheduler would not start: {path}: {problem.sentence}; {_ALL}")
-
-
-async def _inputs(
-    api: Api,
-    platform: Platform,
-    objects: InputObjects,
-    before: ParsedRevision,
-    revision: Revision,
-) -> Inputs:
-    cluster_config: tuple[Resource, ...] = ()
-    if platform.cluster_config:
-        cluster_config = (kinds.API_SERVERS, kinds.FEATURE_GATES, kinds.INFRASTRUCTURES)
-    live = {
-        resource.kind: await find_object(api, ObjectRef(resource, None, names.CLUSTER))
-        for resource in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS, *cluster_config)
-    }
-    known: Mapping[str, Mapping[str, Any]] | None = None
-    with suppress(Forbidden):  # without them, the observed configuration remains
-        known = await list_by_name(api, kinds.SCHEDULER_PROFILES)
-    called: Mapping[str, Mapping[str, Any]] | None = None
-    with suppress(Forbidden):
-        called = await list_by_name(api, kinds.SCHEDULER_EXTENDERS)
-    profiles, extenders = _over(known, objects.profiles), _over(called, objects.extenders)
-    observed = ((live["KubeScheduler"] or {}).get("spec") or {}).get("observedConfig")
-    kubescheduler = objects.single.get("KubeScheduler", live["KubeScheduler"] or {})
-    spec = {"observedConfig": observed, **(kubescheduler.get("spec") or {})}
-    return Inputs(
-        platform=platform,
-        operand_version=gates_of(before).version,
-        scheduler=objects.single.get("Scheduler", live["Scheduler"]),
-        kubescheduler={**kubescheduler, "spec": spec},
-        adopted_config=read_record(revision).config,
-        stock_image=platform.cluster_config or "/kube-scheduler" in f"/{before.image}",
-        previous_arguments=before.arguments,
-        apiserver=live.get("APIServer"),
-        feature_gate=live.get("FeatureGate"),
-        infrastructure=live.get("Infrastructure"),
-        scheduler_profiles=profiles,
-        scheduler_extenders=extenders,
-        # A new agent is not running yet.
-        planned=True,
-        # Marks the profiles and extenders of secondary schedulers as such.
-        schedulers=frozenset(
-            str((one.get("spec") or {}).get("scheduler") or "")
-            for one in (*(profiles or ()), *(extenders or ()))
-        ),
-        serving_certificate=any("--tls-cert-file" in each for each in before.arguments),
-    )
-
-
-def _composed(
-    inputs: Inputs, objects: InputObjects, revision: Revision, image: str
-) -> tuple[Inputs, Composition]:
-    """The settings in effect, and their composition; the operator replaces settings with an error.
-
-    Raises:
-        CommandError: the files have the error, or no setting can replace the one that has it.
-    """
-    composition = compose(inputs)
-    errors = blocking_findings(composition)
-    if not errors:
-        return inputs, composition
-    own = [error for error in errors if kind_of(setting_of(error)) in objects.single]
-    if own:
-        raise CommandError(f"it would not be accepted: {own[0].text}; {_ALL}")
-    recorded = read_inputs(revision.inputs)
-    effective = None
-    if recorded is not None:
-        accepted = AcceptedSettings(revision.number, recorded, image)
-        effective = effective_settings(inputs, errors, accepted)
-    if effective is None:
-        raise CommandError(f"no revision would be rolled out: {errors[0].text}; {_ALL}")
-    return effective.inputs, effective.composition
 
 
 def _refuse_blocking(findings: Iterable[Finding]) -> None:

@@ -14,9 +14,9 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import annotation, mapping
 from ...base.platform import Platform
-from ...controlplane.managed_scheduler import is_ours
 from ...controlplane.revision.content import RevisionContent
 from ...effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
+from ...effective.pipeline import is_ours
 from ...kube.api import Api, Object
 from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS, ObjectRef
 from ...secondary.content import SecondaryContent, content_of, is_content

@@ -107,7 +107,7 @@ class AcceptedSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class SettingsInEffect:
     """A configuration without the errors in settings.
 
     Attributes:
@@ -125,7 +125,7 @@ class Effective:
 
 def effective_settings(
     inputs: Inputs, errors: Sequence[Finding], accepted: AcceptedSettings
-) -> Effective | None:
+) -> SettingsInEffect | None:
     """A configuration in which accepted values replace the settings with an error.
 
     `errors` are those of `inputs`. More settings are replaced if the others are invalid with them.
@@ -158,13 +158,13 @@ def effective_settings(
                 noted(error, accepted.note("" if as_a_whole else setting))
                 for error, setting in reported.items()
             )
-            return Effective(chosen, base, composition, findings)
+            return SettingsInEffect(chosen, base, composition, findings)
 
 
-def unchanged_settings(inputs: Inputs) -> Effective:
+def unchanged_settings(inputs: Inputs) -> SettingsInEffect:
     """The configuration of `inputs` as they are."""
     base, composition = _compose(inputs)
-    return Effective(inputs, base, composition, ())
+    return SettingsInEffect(inputs, base, composition, ())
 
 
 def _compose(inputs: Inputs) -> tuple[Base, Composition]:

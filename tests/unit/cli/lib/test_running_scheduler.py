@@ -24,9 +24,10 @@ from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
 from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.content import SecondaryContent, config_map, content_of
-from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
+from kube_scheduler_operator.secondary.desired import OperandDefaults
 
 from ....builders import secondary
+from ....desired import desired_secondary
 from ..conftest import IMAGE, Cluster, content
 
 SPACE = "schedulers"
@@ -47,7 +48,7 @@ class Schedulers:
         cluster.revision(1, content())
         self.obj: dict[str, Any] = {**secondary(namespace=SPACE, image=REAL)}
         version = Version.parse("v1.35.4")
-        wanted = desired_scheduler(self.obj, KUBEADM, OperandDefaults(IMAGE), version)
+        wanted = desired_secondary(self.obj, KUBEADM, OperandDefaults(IMAGE), version)
         assert wanted.content is not None
         self.request, self.content = wanted.request, wanted.content
         self.config_map = config_map(wanted.request, wanted.content)

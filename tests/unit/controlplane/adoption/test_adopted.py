@@ -18,7 +18,8 @@ from kube_scheduler_operator.controlplane.adoption.adopted import (
     adopted,
     adoption_conditions,
 )
-from kube_scheduler_operator.controlplane.desired import desired_content, inputs_of
+from kube_scheduler_operator.controlplane.desired import desired_content
+from kube_scheduler_operator.controlplane.observed_facts import facts_of
 from kube_scheduler_operator.controlplane.revision.history import read
 from kube_scheduler_operator.model.snapshot import Snapshot
 
@@ -171,7 +172,7 @@ def test_flags_of_a_node_that_joins_later_change_nothing_that_was_adopted() -> N
         config_maps=revision(1, RECORD),
         kubescheduler=kubescheduler(observedConfig=kept),
     )
-    assert inputs_of(snapshot, "image", adopted(snapshot)).stock_arguments == ()
+    assert facts_of(snapshot, "image", adopted(snapshot)).control_plane.stock_arguments == ()
     content, findings = desired_content(snapshot)
     assert content is not None, findings
     assert "--cert-dir=/x" in content.parts[names.POD][names.POD_KEY]

@@ -11,7 +11,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.effective.control_plane.accepted_settings import (
     AcceptedSettings,
-    Effective,
+    SettingsInEffect,
     blocking_findings,
     effective_settings,
 )
@@ -32,7 +32,7 @@ IN_CLUSTER = replace(
 ON_OPENSHIFT = replace(IN_CLUSTER, platform=OPENSHIFT)
 
 
-def effective(inputs: Inputs, accepted: AcceptedSettings) -> Effective | None:
+def effective(inputs: Inputs, accepted: AcceptedSettings) -> SettingsInEffect | None:
     errors = blocking_findings(compose(inputs))
     assert errors, "the inputs have no error"
     return effective_settings(inputs, errors, accepted)

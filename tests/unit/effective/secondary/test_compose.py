@@ -17,7 +17,9 @@ from kube_scheduler_operator.effective.secondary.compose import (
 )
 from kube_scheduler_operator.effective.secondary.request import read
 from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.desired import OperandDefaults, desired_scheduler
+from kube_scheduler_operator.secondary.desired import OperandDefaults
+
+from ....desired import desired_secondary
 
 V135 = Version(1, 35, 4)
 
@@ -222,7 +224,7 @@ def test_invalid_profiles_are_reported_without_an_exception(profiles: Any) -> No
     assert composition.scheduler_names
 
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+EXAMPLES = Path(__file__).resolve().parents[4] / "docs" / "examples"
 
 
 def test_null_is_an_empty_profile() -> None:
@@ -243,7 +245,7 @@ def test_the_examples_have_a_valid_configuration(path: Path) -> None:
     (obj,) = (
         one for one in yaml.safe_load_all(path.read_text()) if one["kind"] == "SecondaryScheduler"
     )
-    desired_state = desired_scheduler(
+    desired_state = desired_secondary(
         obj, KUBEADM, OperandDefaults("registry.k8s.io/kube-scheduler:v1.35.4"), V135
     )
     assert desired_state.content is not None, desired_state.findings
