@@ -44,5 +44,8 @@ def chunks(count: int, size: int, variable: str = "KSO_SEED") -> list[range]:
 
 def presubmit_first(values: Sequence[Any], count: int) -> list[Any | ParameterSet]:
     """Parameters of a test of which `make test` runs the first `count`."""
-    marked = [pytest.param(value, marks=pytest.mark.presubmit) for value in values[:count]]
+    marked = [
+        pytest.param(*(value if isinstance(value, tuple) else [value]), marks=pytest.mark.presubmit)
+        for value in values[:count]
+    ]
     return [*marked, *values[count:]]

@@ -117,6 +117,7 @@ RULES: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.presubmit
 def test_every_rule_names_the_field_and_the_fix(guarded: Guarded, version: Version) -> None:
     for kind, spec, part in RULES:
         overrides = kind == "KubeScheduler"
@@ -168,6 +169,7 @@ VALID: list[Any] = [
 ]
 
 
+@pytest.mark.presubmit
 def test_valid_overrides_pass(guarded: Guarded, version: Version) -> None:
     every = [
         listed(point, name)
@@ -180,6 +182,7 @@ def test_valid_overrides_pass(guarded: Guarded, version: Version) -> None:
     assert {guarded.overrides(config) for config in (*VALID, *every)} == {""}
 
 
+@pytest.mark.presubmit
 def test_profiles_pass_as_objects_of_their_own(guarded: Guarded) -> None:
     for name in PROFILES:
         for one in profile_fragment(name).get("profiles", [{}]):
@@ -300,6 +303,7 @@ def test_a_large_configuration_is_not_too_expensive(guarded: Guarded, version: V
 # --- versions and repairs ----------------------------------------------------------------------
 
 
+@pytest.mark.presubmit
 @LONG
 def test_the_version_is_the_one_that_the_operator_reports(
     guarded: Guarded, version: Version

@@ -25,6 +25,8 @@ from ..customised import CUSTOMISED
 from ..unit.controlplane.adoption.test_api_defaults import manifest
 from ..unit.controlplane.adoption.test_as_objects import applied, effective, stock
 
+pytestmark = pytest.mark.presubmit
+
 if TYPE_CHECKING:
     from .conftest import ApiServer
 

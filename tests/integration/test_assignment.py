@@ -224,6 +224,7 @@ def test_a_selected_pod_gets_the_name_and_no_other(world: AssigningWorld) -> Non
     assert world.get(f"{KIND}/{NAME}")["spec"]["assign"] == BATCH, "the operator keeps it"
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize(
     ("namespace", "spec", "metadata", "expected"),
     [
@@ -438,6 +439,7 @@ def webhook(world: WebhookWorld) -> WebhookWorld:
     return world
 
 
+@pytest.mark.presubmit
 @by_webhook
 def test_any_bytes_are_answered_without_harm(webhook: WebhookWorld) -> None:
     webhook.wait(lambda: webhook.pod() == NAME, 60)
@@ -454,6 +456,7 @@ def test_any_bytes_are_answered_without_harm(webhook: WebhookWorld) -> None:
     webhook.start()  # raises if it has ended, unless it lost its Lease
 
 
+@pytest.mark.presubmit
 @by_webhook
 def test_a_flood_from_another_address_loses_neither_pods_nor_the_lease(
     webhook: WebhookWorld,
@@ -502,6 +505,7 @@ def _children(pid: int) -> list[int]:
     return [int(one) for one in found if program in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
+@pytest.mark.presubmit
 @by_webhook
 def test_a_ca_bundle_of_another_client_is_replaced(webhook: WebhookWorld) -> None:
     webhook.wait(lambda: webhook.pod() == NAME, 60)

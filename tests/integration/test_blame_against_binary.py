@@ -21,6 +21,8 @@ from kube_scheduler_operator.profiles.check import written_profile
 from kube_scheduler_operator.profiles.validate import ProfileResult
 from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
 
+pytestmark = pytest.mark.presubmit
+
 FIT = {"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 101}]}
 CONSTRAINT = {"maxSkew": 0, "topologyKey": "a", "whenUnsatisfiable": "ScheduleAnyway"}
 

@@ -36,7 +36,7 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ..configurations.by_hand import BAD, GOOD, OTHERWISE, args
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.presubmit, pytest.mark.core]
 
 OF_ANOTHER_PROGRAM = {"ControllerManagerReleaseLeaderElectionLockOnExit"}
 """Gates of kube-controller-manager 1.36, which is the same file as kube-scheduler if built here."""

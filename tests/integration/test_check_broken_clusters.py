@@ -29,6 +29,7 @@ from cluster.console import run as run_program
 from cluster.observe import KUBESCHEDULER, until
 from cluster.scheduling import fetch, free_port
 
+from ..seeds import presubmit_first
 from .conftest import REPOSITORY
 from .harness import NAMESPACE, NODE, PlayedNode, container_status
 from .played_cluster import AT_ONCE, CORE, PlayedCluster, brought_up
@@ -463,7 +464,7 @@ FAULTS = {
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=list(FAULTS))
+@pytest.mark.parametrize("fault", presubmit_first(list(FAULTS.values()), 3), ids=list(FAULTS))
 def test_check_names_the_cause_of_a_fault_and_what_to_do(world: World, fault: Fault) -> None:
     undo = fault.make(world)
     try:
@@ -478,6 +479,7 @@ def test_check_names_the_cause_of_a_fault_and_what_to_do(world: World, fault: Fa
     assert not [one for one in after if fault.cause in one["cause"]], after
 
 
+@pytest.mark.presubmit
 def test_check_finds_nothing_wrong_with_a_healthy_cluster(world: World) -> None:
     code, document = world.check("--strict")
     assert (code, document["ok"]) == (0, True), [
@@ -585,6 +587,7 @@ def _tests(world: World) -> list[dict[str, Any]]:
     return world.listed(f"{CORE}/pods", "kube-scheduler-operator.dev/self-test")
 
 
+@pytest.mark.presubmit
 @pytest.mark.timeout(120)
 def test_the_self_test_schedules_a_pod_through_every_profile_and_removes_it(
     world: World, scheduler: None, worker: None

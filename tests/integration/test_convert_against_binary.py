@@ -25,7 +25,7 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
 from ..unit.migrate.conversion_cases import CASES
 from ..unit.migrate.conversions import LATER, Ran
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.presubmit, pytest.mark.core]
 
 OWN = [name for name, case in CASES.items() if case.own]
 FOREIGN = [name for name, case in CASES.items() if not case.own]

@@ -9,6 +9,8 @@ import pytest
 
 from .conftest import RefusedError
 
+pytestmark = pytest.mark.presubmit
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

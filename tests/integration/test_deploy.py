@@ -11,6 +11,8 @@ from kube_scheduler_operator.base.platform import PLATFORMS
 
 from ..unit.deploy.overlays import DEPLOY, build
 
+pytestmark = pytest.mark.presubmit
+
 if TYPE_CHECKING:
     from .conftest import ApiServer
 

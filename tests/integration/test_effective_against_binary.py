@@ -26,7 +26,7 @@ from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fr
 from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.presubmit, pytest.mark.core]
 
 RANDOM = 60
 """Number of random profiles; a run of kube-scheduler takes about 0.1 s."""

@@ -81,7 +81,7 @@ class Extender:
         return float(row["used"]["cpu"])
 
 
-pytestmark = pytest.mark.timeout(180, func_only=True)
+pytestmark = [pytest.mark.presubmit, pytest.mark.timeout(180, func_only=True)]
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -99,6 +99,7 @@ def _alone(world: World) -> Iterator[None]:
 MADE = {"configmaps extender-safe", "daemonsets extender-safe"}
 
 
+@pytest.mark.presubmit
 def test_agents_come_with_the_operators_own_rights_and_are_called_once_they_are_ready(
     world: World,
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_settled_operator_writes_nothing(world: World) -> None:
     assert world.writes_within(5) == [], world.proxy.bodies
 
 
+@pytest.mark.presubmit
 def test_after_a_bad_edit_the_last_accepted_version_stays_in_use(world: World) -> None:
     world.put("safe", agent=SAFE)
     world.wait(lambda: world.called() == [URL])
@@ -205,6 +207,7 @@ def test_a_refused_write_is_reported_and_stops_nothing_else(world: World) -> Non
     world.wait(lambda: world.condition("safe", "Degraded")[0] == "False")
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize(
     ("spec", "words"),
     [

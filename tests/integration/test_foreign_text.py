@@ -28,6 +28,8 @@ from ..hostile import FORGED, HOSTILE, STORED, expect_harmless
 from .conftest import ApiServer, RefusedError
 from .test_why import Files, pod
 
+pytestmark = pytest.mark.presubmit
+
 NAMESPACE = "foreign-text"
 SHORT = f"\x1b]0;\x07\x00\r\u202e\n{FORGED[0]}"
 EVENTS_V1 = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"

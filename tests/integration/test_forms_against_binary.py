@@ -126,6 +126,7 @@ def test_the_corpus_has_enough_to_compare() -> None:
     assert len(COMMANDS) > 40
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize(("case", "item"), CONFIGURATIONS, ids=_names(CONFIGURATIONS))
 def test_a_configuration_in_a_form_is_accepted_as_kube_scheduler_does(
     case: Case, item: Item, start: Start, version: Version
@@ -139,6 +140,7 @@ def test_a_configuration_in_a_form_is_accepted_as_kube_scheduler_does(
     assert (done.returncode == 0) == (not problems), (problems, done.stderr[-500:])
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize(("case", "command"), COMMANDS, ids=_names(COMMANDS))
 def test_flags_of_a_form_are_accepted_as_kube_scheduler_does(
     case: Case, command: CommandLine, start: Start, version: Version

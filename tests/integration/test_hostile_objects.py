@@ -31,6 +31,8 @@ from kube_scheduler_operator.simulate.read_cluster import read_cluster
 from ..hostile_objects import levels
 from .conftest import ApiServer
 
+pytestmark = pytest.mark.presubmit
+
 NAMESPACE = "hostile"
 UNKNOWN = "no-such-scheduler"
 ORDINARY = [f"{letter}-{number}" for letter in "az" for number in range(3)]

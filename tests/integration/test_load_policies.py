@@ -136,6 +136,7 @@ def mine(world: World) -> Iterator[str]:
     world.wait(lambda: world.made() == set(), 90, lambda: f"left: {world.made()}")
 
 
+@pytest.mark.presubmit
 def test_everything_is_made_with_the_operators_own_rights(world: World, mine: str) -> None:
     world.installed(mine)
 
@@ -150,6 +151,7 @@ def test_everything_is_made_with_the_operators_own_rights(world: World, mine: st
     world.wait(lambda: world.message_of("LoadPoliciesDegraded") == "")
 
 
+@pytest.mark.presubmit
 def test_the_annotators_account_may_do_its_work_and_no_more(world: World) -> None:
     leases, metrics = "coordination.k8s.io", "metrics.k8s.io"
     allowed = [
@@ -186,6 +188,7 @@ def test_a_settled_operator_writes_nothing(world: World, mine: str) -> None:
     assert world.writes_within(5) == [], world.proxy.bodies
 
 
+@pytest.mark.presubmit
 def test_an_edit_reaches_the_file_and_restarts_nothing(world: World, mine: str) -> None:
     world.installed(mine)
     pods = {pod["metadata"]["uid"] for pod in world.pods()}

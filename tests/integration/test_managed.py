@@ -149,6 +149,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield found
 
 
+@pytest.mark.presubmit
 def test_clusteroperator_becomes_available_and_names_the_provider(world: World) -> None:
     message = f"{WHO}; {NAME} (profile LowNodeUtilization) schedules"
     world.wait(
@@ -183,6 +184,7 @@ def test_a_settled_operator_writes_nothing(world: World) -> None:
     assert world.writes_within(8) == [], world.proxy.bodies
 
 
+@pytest.mark.presubmit
 def test_the_profile_is_edited_in_the_same_object_as_everywhere(world: World) -> None:
     before = world.status(NAME)["configHash"]
     world.edit(SCHEDULER, profile="HighNodeUtilization")
@@ -221,6 +223,7 @@ def test_a_profile_called_default_scheduler_is_served_under_another_name(world: 
     world.api.request("DELETE", path)
 
 
+@pytest.mark.presubmit
 def test_profiles_of_aks_are_kept_in_its_object(world: World) -> None:
     """With the rights of deploy/managed, which name the object."""
     body = {
@@ -277,6 +280,7 @@ def test_the_platform_never_changes_by_itself(world: World) -> None:
     world.wait(lambda: world.own("PlatformChanged")[0] == "False", 60)
 
 
+@pytest.mark.presubmit
 def test_removed_leaves_nothing_but_what_the_manifests_made(world: World) -> None:
     world.edit(KUBESCHEDULER, managementState="Removed")
     world.wait(lambda: not world.exists(f"{KIND}/{NAME}"), 60, lambda: world.log())

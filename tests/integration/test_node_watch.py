@@ -28,7 +28,7 @@ LABELS = {
     WORKER: {},
 }
 
-pytestmark = pytest.mark.usefixtures("nodes_of_ones_own")
+pytestmark = [pytest.mark.presubmit, pytest.mark.usefixtures("nodes_of_ones_own")]
 
 
 class World:

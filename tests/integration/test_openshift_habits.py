@@ -103,6 +103,7 @@ def test_oc_edit_scheduler_cluster(world: World) -> None:
     assert argument["args"]["scoringStrategy"]["type"] == "MostAllocated"
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize(
     "words",
     [
@@ -149,6 +150,7 @@ def test_fields_of_other_operators_restart_no_scheduler(world: World, spec: Any)
 
 
 # --- KubeScheduler ----------------------------------------------------------------------------
+@pytest.mark.presubmit
 def test_force_redeployment_reason_forces_a_revision(world: World) -> None:
     reason = "recovery-2026-01-01 00:00:00.000000001+00:00"
     changed(world, "patch", "kubescheduler", "cluster", "--type=merge",
@@ -166,6 +168,7 @@ def test_the_documented_check_of_a_redeployment(world: World) -> None:
     assert shown.splitlines()[0] == "AllNodesAtLatestRevision"
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize(("level", "flag"), [("Debug", 4), ("Trace", 6), ("TraceAll", 10)])
 def test_log_level_is_the_verbosity_of_the_scheduler(world: World, level: str, flag: int) -> None:
     changed(world, "patch", "kubescheduler", "cluster", "--type=merge",
@@ -213,6 +216,7 @@ def test_unmanaged_pauses_the_operator(world: World) -> None:
 
 
 # --- reading ----------------------------------------------------------------------------------
+@pytest.mark.presubmit
 def test_oc_get_clusteroperator(world: World) -> None:
     header, row = world.oc("get", "co", "kube-scheduler").splitlines()
     assert header.split()[:6] == [
@@ -232,6 +236,7 @@ def test_the_jsonpaths_of_scripts_find_conditions_and_versions(world: World) -> 
     assert "namespaces openshift-kube-scheduler" in related.splitlines()
 
 
+@pytest.mark.presubmit
 def test_oc_wait_follows_the_cluster_operator(world: World) -> None:
     world.oc("wait", "--for=condition=Upgradeable", "co/kube-scheduler", "--timeout=20s")
     world.oc("wait", "--for=condition=Available=False", "co/kube-scheduler", "--timeout=50s")
@@ -273,6 +278,7 @@ def test_oc_explain_describes_the_fields(world: World) -> None:
                                    "config.openshift.io/v1")  # fmt: skip
 
 
+@pytest.mark.presubmit
 def test_a_value_that_does_not_exist_is_refused_with_the_list(world: World) -> None:
     with pytest.raises(ApiError, match="LowNodeUtilization"):
         world.api.request("PATCH", "/apis/config.openshift.io/v1/schedulers/cluster",

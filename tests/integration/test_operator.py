@@ -186,6 +186,7 @@ def _complete(world: World) -> None:
 KILLED = ("after", "before") if SOAK else ("after",)
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize("moment", KILLED)
 def test_a_rollout_ends_the_same_when_the_operator_is_killed_at_any_write(
     world: World, moment: str
@@ -239,6 +240,7 @@ def test_a_rollout_ends_the_same_when_the_operator_is_killed_at_any_write(
     assert killed >= 8, f"a rollout has more writes than {world.proxy.writes}"
 
 
+@pytest.mark.presubmit
 def test_a_settled_operator_writes_nothing(world: World) -> None:
     def has_written_nothing_for_two_seconds() -> bool:
         world.proxy.arm(0, lambda: None, after=False)
@@ -290,6 +292,7 @@ def test_a_deleted_revision_status_of_the_latest_revision_is_made_again(world: W
     until(world.calm, 60, world.why)
 
 
+@pytest.mark.presubmit
 def test_an_edited_configmap_is_corrected(world: World) -> None:
     latest = world.latest
     world.api.request("PATCH", f"{CONFIG_MAPS}/config", {"data": {"config.yaml": "{}"}})
@@ -378,6 +381,7 @@ def test_a_missing_scheduler_is_reported_and_nothing_is_touched(world: World) ->
     until(world.calm, 60, world.why)
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize(
     ("path", "spec", "message"),
     [
@@ -415,6 +419,7 @@ def test_malformed_overrides_are_reported_and_nothing_is_touched(
     assert world.latest == latest
 
 
+@pytest.mark.presubmit
 def test_a_refused_configuration_is_reported_with_the_schedulers_message(world: World) -> None:
     current = world.current
     sentence = 'E1121 10:02:03.0 1 run.go:72] "command failed" err="no such thing: \\"Nope\\""'
@@ -430,6 +435,7 @@ def test_a_refused_configuration_is_reported_with_the_schedulers_message(world: 
     until(lambda: world.calm() and world.current > current, 60, world.why)
 
 
+@pytest.mark.presubmit
 def test_missing_rights_are_reported_in_a_condition_until_they_are_granted(world: World) -> None:
     world.proxy.refuse = lambda method, path: (
         403 if method == "POST" and path.endswith("/configmaps") else 0
@@ -496,12 +502,14 @@ def test_the_operators_port_follows_the_tls_profile_of_kubescheduler(world: Worl
     world.rest()
 
 
+@pytest.mark.presubmit
 def test_the_api_shows_one_moving_node_at_a_time(world: World) -> None:
     entries = world.status["nodeStatuses"]
     assert [entry["nodeName"] for entry in entries] == [NODE]
     assert entries[0]["nodeUID"]
 
 
+@pytest.mark.presubmit
 def test_scheduler_profiles_are_accepted_rejected_and_deleted_and_their_kind_is_optional(
     world: World,
 ) -> None:
@@ -578,6 +586,7 @@ def test_a_label_of_the_mirror_pod_makes_no_revision(world: World, number: int) 
     assert not world.condition("InstallerControllerDegraded")[1], "nothing was refused"
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize("number", [99_999, LARGEST])
 def test_a_forged_revision_status_makes_no_revision(world: World, number: int) -> None:
     latest, name = world.latest, f"revision-status-{number}"

@@ -17,6 +17,8 @@ from .conftest import ApiServer, RefusedError
 from .test_crds import SINCE, Kind
 from .test_zero_values import unexpected
 
+pytestmark = pytest.mark.presubmit
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -12,7 +12,7 @@ from kube_scheduler_operator.__main__ import kubectl_plugin
 
 from .test_why import Files, pod
 
-pytestmark = pytest.mark.timeout(180, func_only=True)
+pytestmark = [pytest.mark.presubmit, pytest.mark.timeout(180, func_only=True)]
 
 
 def _waiting(files: Files) -> None:

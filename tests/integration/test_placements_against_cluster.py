@@ -205,6 +205,7 @@ def test_the_simulated_median_lies_within_the_range_of_the_real_cluster(
     assert picture.read_text().count("<rect") > 4 * NODE_COUNT
 
 
+@pytest.mark.presubmit
 def test_a_live_cluster_is_simulated_with_its_admission_and_not_written(
     real: RealCluster,
     api_server: ApiServer,

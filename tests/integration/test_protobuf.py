@@ -22,6 +22,8 @@ from kube_scheduler_operator.policies.pods import Pod, read_pod
 from .conftest import ApiServer
 from .played_nodes import change
 
+pytestmark = pytest.mark.presubmit
+
 NAMESPACE = "protobuf"
 URL = f"/api/v1/namespaces/{NAMESPACE}/pods"
 NODE = "protobuf-nowhere"

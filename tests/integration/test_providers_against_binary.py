@@ -14,7 +14,7 @@ from kube_scheduler_operator.schedulerconfig.yaml_text import yaml_text
 from ..unit.offline.providers.cases import CASES, case_for, configurations
 from ..unit.offline.providers.outputs import write
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.presubmit, pytest.mark.core]
 
 
 @pytest.mark.parametrize("word", ["aks", "cluster-autoscaler", "k3s", "kubeadm", "rke2", "talos"])

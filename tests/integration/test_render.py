@@ -11,6 +11,8 @@ import yaml
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
 
+pytestmark = pytest.mark.presubmit
+
 
 @pytest.mark.presubmit
 def test_the_bootstrap_scheduler_accepts_its_configuration_and_flags(

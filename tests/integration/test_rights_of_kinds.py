@@ -305,6 +305,7 @@ ROWS = [
 ]  # fmt: skip
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.kind}: {row.aim}")
 def test_who_may_write_one_kind_does_not_obtain(row: Row, world: World) -> None:
     before = world.workloads()
@@ -509,6 +510,7 @@ def restricted(world: World) -> str:
     return name
 
 
+@pytest.mark.presubmit
 def test_what_the_operator_accepts_pod_security_restricted_accepts(
     world: World, restricted: str
 ) -> None:
@@ -577,6 +579,7 @@ RIGHTS = [
 ]
 
 
+@pytest.mark.presubmit
 @pytest.mark.parametrize(("account", "verb", "resource", "name", "allowed"), RIGHTS)
 def test_accounts_have_what_their_programs_need(
     account: str, verb: str, resource: str, name: str, allowed: bool, world: World
@@ -584,6 +587,7 @@ def test_accounts_have_what_their_programs_need(
     assert may(world.account(account), verb, "", resource, name) is allowed
 
 
+@pytest.mark.presubmit
 def test_the_annotator_obtains_a_token_for_kubelets_only(world: World) -> None:
     annotator = world.account(names.LOAD_ANNOTATOR)
     body = {

@@ -26,7 +26,7 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 STATE = f"/api/v1/namespaces/{NAMESPACE}/configmaps/rl-priority-state"
 NODES = ("node-a", "node-b")
 
-pytestmark = pytest.mark.timeout(180, func_only=True)
+pytestmark = [pytest.mark.presubmit, pytest.mark.timeout(180, func_only=True)]
 
 
 @pytest.fixture(scope="module", autouse=True)

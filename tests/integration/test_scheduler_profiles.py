@@ -17,6 +17,8 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
 from .conftest import REPOSITORY, RefusedError
 from .test_crds import GROUPS, SINCE, Kind
 
+pytestmark = pytest.mark.presubmit
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path

@@ -147,6 +147,7 @@ ODD = {"cpu": "0.10", "memory": 67108864}
 """Quantities as only a person would write them; the API server does not keep those as such."""
 
 
+@pytest.mark.presubmit
 def test_a_refused_configuration_never_replaces_a_good_one(world: World, mine: str) -> None:
     world.put(mine)
     good = world.wait_installed(mine)
@@ -254,6 +255,7 @@ def test_killed_at_every_write_it_ends_the_same(world: World, mine: str) -> None
         world.delete(name)
 
 
+@pytest.mark.presubmit
 def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
     world: World, mine: str, kube_scheduler: Path, tmp_path: Path
 ) -> None:
@@ -307,6 +309,7 @@ def test_its_account_may_do_what_a_scheduler_does_and_holds_its_own_lease(
     )
 
 
+@pytest.mark.presubmit
 def test_a_pod_with_an_unknown_scheduler_name_gets_an_event(world: World) -> None:
     pods = "/api/v1/namespaces/default/pods"
     pod = {

@@ -22,6 +22,8 @@ from kube_scheduler_operator.secondary.status import _profiles
 from ..desired import desired_secondary
 from .conftest import REPOSITORY
 
+pytestmark = pytest.mark.presubmit
+
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 V135 = Version(1, 35, 4)
 EXAMPLES = REPOSITORY / "docs" / "examples"

@@ -9,6 +9,8 @@ import pytest
 from .conftest import ApiServer, RefusedError
 from .test_crds import SINCE, Kind
 
+pytestmark = pytest.mark.presubmit
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -23,6 +23,8 @@ from kube_scheduler_operator.simulate.world import World
 
 from .test_why import ZONE, Files, node, pod
 
+pytestmark = pytest.mark.presubmit
+
 Object = dict[str, Any]
 Simulate = Callable[..., Any]
 OWNER = {

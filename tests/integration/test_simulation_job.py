@@ -42,7 +42,7 @@ EXAMPLE = REPOSITORY / "docs" / "examples" / "simulations.yaml"
 NODE = f"node-of-{NAMESPACE}"
 OPERAND = Operand("registry.invalid/kube-scheduler:v1.35.4", ("kube-scheduler",))
 
-pytestmark = pytest.mark.timeout(180, func_only=True)
+pytestmark = [pytest.mark.presubmit, pytest.mark.timeout(180, func_only=True)]
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ from kube_scheduler_operator.schedulerconfig.source import read
 from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+pytestmark = pytest.mark.presubmit
+
 HEAD = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

@@ -45,7 +45,7 @@ REAL, FORGED = "registry.invalid/real:v1.35.4", "registry.invalid/forged:v1"
 PERCENTAGE = 37
 KIND = "/apis/kube-scheduler-operator.dev/v1alpha1/secondaryschedulers"
 
-pytestmark = pytest.mark.timeout(180, func_only=True)
+pytestmark = [pytest.mark.presubmit, pytest.mark.timeout(180, func_only=True)]
 
 
 class World:

@@ -39,7 +39,7 @@ from ..configurations.model import TYPE, Made, typed
 from ..configurations.schema_violations import violations
 from ..seeds import SOAK
 
-pytestmark = [pytest.mark.core, pytest.mark.timeout(1800, func_only=True)]
+pytestmark = [pytest.mark.core, pytest.mark.timeout(1800, func_only=True), pytest.mark.presubmit]
 
 AT_A_TIME = 2
 SECONDS = 600

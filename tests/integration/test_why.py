@@ -25,6 +25,8 @@ from kube_scheduler_operator.simulate.process import SimulationError
 from kube_scheduler_operator.simulate.run import Run, RunOptions
 from kube_scheduler_operator.simulate.world import World
 
+pytestmark = pytest.mark.presubmit
+
 Object = dict[str, Any]
 HOST: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"

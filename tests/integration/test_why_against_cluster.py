@@ -21,6 +21,7 @@ import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
 
+from ..seeds import presubmit_first
 from .conftest import ApiServer, RefusedError
 from .pending_kinds import (
     CONFIGURATION,
@@ -215,7 +216,9 @@ def made(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Callable[
         each.delete()
 
 
-@pytest.mark.parametrize(("number", "name"), list(enumerate(KINDS)), ids=list(KINDS))
+@pytest.mark.parametrize(
+    ("number", "name"), presubmit_first(list(enumerate(KINDS)), 4), ids=list(KINDS)
+)
 def test_the_cause_and_the_smallest_change_are_named_and_the_change_helps(
     number: int,
     name: str,
@@ -255,6 +258,7 @@ def test_the_cause_and_the_smallest_change_are_named_and_the_change_helps(
     assert node in found["fixes"][0]["nodes"] or node not in known
 
 
+@pytest.mark.presubmit
 def test_a_gated_pod_waits_for_its_gates_alone(
     cluster: Cluster, made: Callable[[Situation], Made], why: Callable[[Object], Object]
 ) -> None:
@@ -270,6 +274,7 @@ def test_a_gated_pod_waits_for_its_gates_alone(
     until(lambda: real.pod()["spec"].get("nodeName"), "not scheduled")
 
 
+@pytest.mark.presubmit
 def test_a_pod_that_no_scheduler_serves_waits_for_one(
     made: Callable[[Situation], Made], why: Callable[[Object], Object]
 ) -> None:
@@ -306,6 +311,7 @@ def test_the_pods_that_would_go_are_those_that_go(
     assert victim not in names
 
 
+@pytest.mark.presubmit
 def test_pods_that_a_quota_keeps_away_are_reported_of_their_deployment(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
