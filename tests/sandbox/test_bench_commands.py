@@ -11,7 +11,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BENCHMARKS = REPOSITORY / "hack" / "benchmarks"
-RUN_BY = ("Makefile", "docs/benchmarks.md", "CONTRIBUTING.md")
+RUN_BY = ("Makefile", "hack/test-parts", "docs/benchmarks.md", "CONTRIBUTING.md")
 STARTED = re.compile(r'"benchmarks\.(\w+)"|benchmarks/(\w+)\.py')
 """Modules that run as a process of their own."""
 
