@@ -321,20 +321,20 @@ async def test_a_pod_with_the_labels_alone_is_never_asked(world: World) -> None:
 
 BAD: dict[str, tuple[Any, str]] = {
     "text": (b"it works", "it is not JSON: "),
-    "no-name": ({"agents": [{}]}, "agents[0].agent: it is missing"),
+    "no-name": ({"agents": [{}]}, "agents[0].agent: this is missing"),
     "no-list": (
         {"agents": [{"agent": "x", "filter": {"at": "t", "nodes": 1, "rejected": {}}}]},
-        "agents[0].filter.rejected: expected a list",
+        "agents[0].filter.rejected: this must be a list",
     ),
     "no-key": (
         {"agents": [{"agent": "x", "prioritize": {"at": "t", "weights": {}, "nodes": [{}]}}]},
-        "agents[0].prioritize.nodes[0].node: it is missing",
+        "agents[0].prioritize.nodes[0].node: this is missing",
     ),
-    "list": ([], "expected an object"),
+    "list": ([], "this must be an object with "),
     "deep": (b"[" * 100_000, "this is nested too deep"),
     "many": (b"[" + b"{}," * 300_000 + b"{}]", "the document has more than 250000 values"),
-    "number": (b'{"agents": [], "now": {"a": {"p": [{"x": 1e999}]}}}', "now.a.p[0].x: expected a "),
-    "other": ({"pod": "shop/other", "agents": []}, 'pod: expected "shop/web"'),
+    "number": (b'{"agents": [], "now": {"a": {"p": [{"x": 1e999}]}}}', "now.a.p[0].x: inf is not a number"),
+    "other": ({"pod": "shop/other", "agents": []}, 'pod: this must be "shop/web"'),
 }
 
 
