@@ -18,7 +18,8 @@ _HEAD = """\
 
 Which test shows that a claim of the documentation holds. `hack/proofs` makes this page from
 [proofs.yaml](proofs.yaml); a test checks that it is up to date and that every test exists.
-`make test` runs all of them.
+`make test-all` and, where it takes hours, `make soak` run them; `make test` runs the fastest
+ones ([the rule](../CONTRIBUTING.md#tests)).
 """
 
 

@@ -333,7 +333,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "list": ([], "this must be an object with "),
     "deep": (b"[" * 100_000, "this is nested too deep"),
     "many": (b"[" + b"{}," * 300_000 + b"{}]", "the document has more than 250000 values"),
-    "number": (b'{"agents": [], "now": {"a": {"p": [{"x": 1e999}]}}}', "now.a.p[0].x: inf is not a number"),
+    "number": (
+        b'{"agents": [], "now": {"a": {"p": [{"x": 1e999}]}}}',
+        "now.a.p[0].x: inf is not a number",
+    ),
     "other": ({"pod": "shop/other", "agents": []}, 'pod: this must be "shop/web"'),
 }
 
