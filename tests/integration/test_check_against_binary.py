@@ -219,5 +219,6 @@ def test_the_recorded_flags_equal_kube_schedulers(helped: str, version: Version)
     assert listed == flag_names(version.minor)
 
 
+@pytest.mark.presubmit
 def test_the_recorded_cipher_suites_equal_kube_schedulers(helped: str) -> None:
     assert set(re.findall(r"\bTLS_\w+", helped)) == CIPHER_SUITES

@@ -126,7 +126,6 @@ def pod(api_server: ApiServer) -> Iterator[str]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.presubmit
 def test_a_shell_completes_commands_flags_and_names_of_the_cluster(
     shell: Terminal, pod: str
 ) -> None:

@@ -141,6 +141,7 @@ def test_every_allowed_path_can_be_mounted_and_no_reserved_one_is_hidden(setting
     assert [one for one in RESERVED if not refusal(mounted("/etc/localtime", f"{one}/a"))] == []
 
 
+@pytest.mark.presubmit
 def test_zero_values_of_optional_fields_are_accepted(api_server: ApiServer) -> None:
     assert unexpected(api_server, names.OPERATORSETTINGS, "OperatorSettings", CLUSTER) == {}
 

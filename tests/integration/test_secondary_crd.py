@@ -115,6 +115,7 @@ def test_what_cannot_be_is_refused_with_what_to_do(
         "kube-scheduler-operator-lock", "installer-sa", "with.dots", "1-digit-first", "a" * 41,
     ],
 )  # fmt: skip
+@pytest.mark.presubmit
 def test_names_that_are_taken_or_would_not_do_are_refused(secondaries: Kind, name: str) -> None:
     with pytest.raises(RefusedError, match=r"metadata\.name"):
         secondaries.create(SPEC, name)
@@ -168,6 +169,7 @@ def test_kubectl_shows_how_it_does(secondaries: Kind) -> None:
     }
 
 
+@pytest.mark.presubmit
 def test_it_can_be_scaled(secondaries: Kind) -> None:
     name = secondaries.create(SPEC)
     resource = "secondaryschedulers.kube-scheduler-operator.dev"

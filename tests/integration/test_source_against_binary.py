@@ -104,6 +104,7 @@ def test_numbers(text: str, started: Any) -> None:
 
 
 @pytest.mark.parametrize("text", BOOLEANS)
+@pytest.mark.presubmit
 def test_booleans(text: str, started: Any) -> None:
     fine, ours, theirs = started(f"{HEAD}enableProfiling: {text}\n")
     assert fine == (theirs is not None)
