@@ -214,6 +214,7 @@ def test_without_policy_and_webhook_the_status_has_the_command(world: AssigningW
     assert world.pod() == DEFAULT
 
 
+@pytest.mark.presubmit
 def test_a_selected_pod_gets_the_name_and_no_other(world: AssigningWorld) -> None:
     world.install()
     world.wait(lambda: world.assigned()[0] == "True", 60, lambda: world.assigned())

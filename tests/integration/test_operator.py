@@ -464,6 +464,7 @@ def test_the_operator_logs_and_survives_an_expired_token_and_an_unreachable_api(
     until(lambda: world.calm() and world.latest == latest + 1, 90, world.why)
 
 
+@pytest.mark.presubmit
 def test_a_clean_stop_frees_the_lease_at_once(world: World) -> None:
     assert world.operator.stop() == 0
     lease = (
