@@ -1,10 +1,10 @@
 """The whole operator on one page: one snapshot in, one plan out.
 
-A reconcile runs the steps below in order, the order in which a configuration travels. Each step is
-a pure function from the snapshot and an immutable draft to the next draft; it neither reads a clock
-nor calls the API, so one snapshot always gives one plan. A step that fails becomes a condition of
-its own, and the later steps work with what is known: an invalid configuration, or a defect, stops
-no rollout that has begun and touches no running scheduler.
+A reconcile runs the steps below in the order in which a configuration travels. Each step is a pure
+function from the snapshot and the results that it depends on; it neither reads a clock nor calls
+the API, so one snapshot always gives one plan. An unexpected error in a step becomes a condition of
+its own, and the others work with what is known: an invalid configuration, or a defect, stops no
+rollout that has begun and touches no running scheduler.
 """
 
 from __future__ import annotations
@@ -13,132 +13,147 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from ..base import names
-from ..base.defects import DEFECT, contained
-from ..base.findings import Finding
+from ..controlplane.adoption.adopted import NOTHING
+from ..extenders.agents import ControlPlaneAgents
+from ..loadpolicy.reconcile import LoadPolicies
 from ..model.limits import bounded_snapshot
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot
-from . import steps
-from .draft import Draft, MissingResultError, result_of
+from ..secondary.reconcile import SecondarySchedulers
+from . import managed_steps, steps
+from .containment import Containment
+from .stages import Diagnoses, Everywhere, Prepared, Reconciled, Requested
 
-Step = Callable[[Snapshot, Draft], Draft]
-
-EVERYWHERE: Final[tuple[Step, ...]] = (
-    steps.record_platform,
-    steps.find_image,
-    steps.reconcile_secondary_schedulers,
-    steps.reconcile_load_policies,
-    steps.diagnose,
-)
-"""What does not depend on the state of KubeScheduler."""
-
-STEPS: Final[Mapping[str, tuple[Step, ...]]] = {
-    "Managed": (
-        *EVERYWHERE,
-        steps.adopt,  # settings of the schedulers from before the operator
-        steps.decide,  # the effective configuration: effective/control_plane/scheduler.py
-        steps.run_agents,  # extenders that the operator runs on control-plane nodes
-        steps.write_observed_config,  # ends the reconcile if spec.observedConfig is out of date
-        steps.fill_revision,  # with configuration, Pod and credentials
-        steps.check_placements,  # OperatorSettings: an edit can wait for a simulation, or be held
-        steps.revise,  # target ConfigMaps, then a numbered revision
-        steps.roll_out,  # one node at a time
-        steps.report,  # conditions, statuses, ClusterOperator
-    ),
-    "Removed": (*EVERYWHERE, steps.remove),
-    "Unmanaged": (steps.report_unmanaged,),
-    "": (*EVERYWHERE, steps.report_missing),
-}
-"""The steps by KubeScheduler's `spec.managementState`; "" if there is no KubeScheduler."""
-
-
-WITHOUT_STATIC_PODS: Final[Mapping[str, tuple[Step, ...]]] = {
-    "Managed": (
-        steps.record_platform,
-        steps.find_image,
-        steps.decide_managed,  # the effective configuration: effective/control_plane/scheduler.py
-        steps.request_scheduler,  # a SecondaryScheduler has it
-        steps.reconcile_attached_schedulers,  # with the SchedulerProfiles of the control plane
-        steps.reconcile_load_policies,
-        steps.diagnose,
-        steps.report_schedulers,  # conditions, statuses, ClusterOperator
-    ),
-    "Removed": (*EVERYWHERE, steps.remove_managed),
-    "Unmanaged": (steps.report_unmanaged,),
-    "": (*EVERYWHERE, steps.report_missing),
-}
-"""The same where the provider runs the control plane's scheduler."""
-
-FAILURES: Final[Mapping[Step, tuple[str, bool]]] = {
-    steps.record_platform: (names.CONFIG_OBSERVATION_DEGRADED, False),
-    steps.find_image: (names.TARGET_CONFIG_DEGRADED, True),
-    steps.reconcile_secondary_schedulers: (names.SECONDARY_DEGRADED, False),
-    steps.reconcile_load_policies: (names.LOAD_POLICIES_DEGRADED, False),
-    steps.diagnose: (names.CONFIG_OBSERVATION_DEGRADED, False),
-    steps.adopt: (names.ADOPTION_DEGRADED, True),
-    steps.decide: (names.TARGET_CONFIG_DEGRADED, True),
-    steps.decide_managed: (names.TARGET_CONFIG_DEGRADED, True),
-    steps.request_scheduler: (names.TARGET_CONFIG_DEGRADED, False),
-    steps.reconcile_attached_schedulers: (names.SECONDARY_DEGRADED, False),
-    steps.run_agents: (names.SCHEDULER_EXTENDERS_DEGRADED, False),
-    steps.write_observed_config: (names.CONFIG_OBSERVATION_DEGRADED, False),
-    steps.fill_revision: (names.REVISION_DEGRADED, False),
-    steps.check_placements: (names.REVISION_DEGRADED, False),
-    steps.revise: (names.REVISION_DEGRADED, False),
-    steps.roll_out: (names.NODE_INSTALLER_DEGRADED, False),
-    steps.remove: (names.NODE_INSTALLER_DEGRADED, False),
-    steps.report: (names.INSTALLER_DEGRADED, False),
-}
-"""The condition that reports an unexpected error in a step, and whether it blocks a revision."""
+Reconcile = Callable[[Snapshot, Containment], Reconciled]
 
 
 def reconcile(snapshot: Snapshot) -> Plan:
     """The plan for the cluster that `snapshot` shows."""
-    snapshot = bounded_snapshot(snapshot)
-    draft = Draft()
-    chosen = STEPS if snapshot.platform.owns_static_pods else WITHOUT_STATIC_PODS
-    for step in chosen[_management_state(snapshot)]:
-        draft = _contained(step, snapshot, draft)
-        if draft.plan is not None:
-            break
-    if draft.plan is None:
-        draft = steps.report_failures(snapshot, draft)
-    plan, secondary, loads = result_of(draft.plan), draft.secondary, draft.loads
+    snapshot, attempt = bounded_snapshot(snapshot), Containment()
+    chosen = STATIC_PODS if snapshot.platform.owns_static_pods else WITHOUT_STATIC_PODS
+    reconciled = chosen[_management_state(snapshot)](snapshot, attempt)
+    everywhere = reconciled.everywhere
+    plan = reconciled.plan or steps.report_failures(snapshot, attempt.failures)
+    secondary, loads = everywhere.secondary, everywhere.loads
     return replace(
         plan,
         write_sets={
-            **draft.record,  # first: what schedulers follow is on record before they do
+            **everywhere.record,  # first: what schedulers follow is on record before they do
             **secondary.write_sets,
             **loads.write_sets,
             **plan.write_sets,
         },
-        pods_without_scheduler=draft.pods_without_scheduler,
-        served=draft.served,
-        failures=tuple(finding.message for finding in draft.failures),
+        pods_without_scheduler=everywhere.diagnoses.pods,
+        served=everywhere.diagnoses.served,
+        failures=tuple(finding.message for finding in attempt.failures),
         requeue_after=soonest(plan.requeue_after, secondary.requeue_after, loads.requeue_after),
     )
 
 
-def _contained(step: Step, snapshot: Snapshot, draft: Draft) -> Draft:
-    """The next draft; an unexpected error in the step becomes its condition."""
-    try:
-        return step(snapshot, draft)
-    except MissingResultError:
-        if not draft.failures:
-            raise
-        return draft  # the step that it depends on has failed
-    except Exception as error:
-        name = step.__name__.replace("_", " ")
-        condition, blocking = FAILURES.get(step, (names.INSTALLER_DEGRADED, False))
-        message = (
-            f'step "{name}" failed: {contained(name, "", error)}; report this with the operator\'s '
-            "log (running schedulers are not changed by it)"
-        )
-        failure = Finding(condition, DEFECT, "", message, blocking=blocking)
-        return replace(
-            draft, failures=(*draft.failures, failure), findings=(*draft.findings, failure)
-        )
+def _everywhere(snapshot: Snapshot, attempt: Containment) -> Everywhere:
+    """What does not depend on the state of KubeScheduler."""
+    record = attempt(steps.record_platform, snapshot)
+    image = attempt(steps.find_image, snapshot) or ""
+    secondary = attempt(steps.reconcile_secondary_schedulers, snapshot, image)
+    loads = attempt(steps.reconcile_load_policies, snapshot) or LoadPolicies()
+    # Without the SecondarySchedulers, it is not known which schedulerNames are served.
+    diagnoses = attempt(steps.diagnose, snapshot, secondary) if secondary is not None else None
+    return Everywhere(
+        record or {}, image, secondary or SecondarySchedulers(), loads, diagnoses or Diagnoses()
+    )
+
+
+def _manage_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
+    """Compose, cut a revision, roll it out node by node, and report."""
+    everywhere = _everywhere(snapshot, attempt)
+    # Settings of the schedulers from before the operator.
+    adopted = attempt(steps.adopt, snapshot) or NOTHING
+    # The effective configuration: effective/control_plane/scheduler.py.
+    decided = attempt(steps.decide, snapshot, everywhere, adopted)
+    prepared = Prepared(adopted, decided)
+    if decided is not None:
+        # Extenders that the operator runs on control-plane nodes.
+        agents = attempt(steps.run_agents, snapshot, decided) or ControlPlaneAgents()
+        # Ends the reconcile if spec.observedConfig is out of date.
+        written = attempt(steps.write_observed_config, snapshot, everywhere, decided, agents) or ()
+        if isinstance(written, Plan):
+            return Reconciled(everywhere, written)
+        prepared = Prepared(adopted, decided, agents, written)
+    prepared = replace(prepared, failures=attempt.failures)
+    # A revision has configuration, Pod and credentials.
+    filled = attempt(steps.fill_revision, snapshot, prepared)
+    if filled is None:
+        return Reconciled(everywhere, None)
+    # OperatorSettings: an edit can wait for a simulation, or be held.
+    check = attempt(steps.check_placements, snapshot, prepared.settings, filled)
+    # Target ConfigMaps, then a numbered revision.
+    revised = attempt(steps.revise, snapshot, filled, check)
+    # One node at a time.
+    rolled = attempt(steps.roll_out, snapshot, revised) if revised is not None else None
+    if rolled is None:
+        return Reconciled(everywhere, None)
+    # Conditions, statuses, ClusterOperator.
+    prepared = replace(prepared, failures=attempt.failures)
+    return Reconciled(everywhere, attempt(steps.report, snapshot, everywhere, prepared, rolled))
+
+
+def _manage_without_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
+    """The same where the provider runs the control plane's scheduler."""
+    record = attempt(steps.record_platform, snapshot)
+    image = attempt(steps.find_image, snapshot) or ""
+    # The effective configuration: effective/control_plane/scheduler.py.
+    requested = attempt(managed_steps.decide_managed, snapshot, image)
+    # A SecondaryScheduler has it.
+    if requested is not None:
+        requested = attempt(managed_steps.request_scheduler, snapshot, requested) or requested
+    requested = requested or Requested()
+    # It also has the SchedulerProfiles of the control plane.
+    attached = attempt(managed_steps.reconcile_attached_schedulers, snapshot, requested)
+    loads = attempt(steps.reconcile_load_policies, snapshot) or LoadPolicies()
+    secondary, diagnoses = SecondarySchedulers(), None
+    if attached is not None:
+        requested, secondary = attached
+        diagnoses = attempt(steps.diagnose, snapshot, secondary)
+    everywhere = Everywhere(record or {}, image, secondary, loads, diagnoses or Diagnoses())
+    # Conditions, statuses, ClusterOperator.
+    report = managed_steps.report_schedulers
+    plan = attempt(report, snapshot, everywhere, requested, attempt.failures)
+    return Reconciled(everywhere, plan)
+
+
+def _remove_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
+    everywhere = _everywhere(snapshot, attempt)
+    return Reconciled(everywhere, attempt(steps.remove, snapshot))
+
+
+def _remove_without_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
+    everywhere = _everywhere(snapshot, attempt)
+    return Reconciled(everywhere, attempt(managed_steps.remove_managed, snapshot))
+
+
+def _leave_alone(snapshot: Snapshot, attempt: Containment) -> Reconciled:
+    return Reconciled(Everywhere(), attempt(steps.report_unmanaged, snapshot))
+
+
+def _report_missing(snapshot: Snapshot, attempt: Containment) -> Reconciled:
+    everywhere = _everywhere(snapshot, attempt)
+    return Reconciled(everywhere, attempt(steps.report_missing, snapshot))
+
+
+STATIC_PODS: Final[Mapping[str, Reconcile]] = {
+    "Managed": _manage_static_pods,
+    "Removed": _remove_static_pods,
+    "Unmanaged": _leave_alone,
+    "": _report_missing,
+}
+"""By KubeScheduler's `spec.managementState`; "" if there is no KubeScheduler."""
+
+WITHOUT_STATIC_PODS: Final[Mapping[str, Reconcile]] = {
+    "Managed": _manage_without_static_pods,
+    "Removed": _remove_without_static_pods,
+    "Unmanaged": _leave_alone,
+    "": _report_missing,
+}
 
 
 def _management_state(snapshot: Snapshot) -> str:

@@ -16,10 +16,9 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.json_text import exceeds_depth
 from ..base.limits import DEPTH
-from ..base.objects import Object
 from ..controlplane import desired
 from ..controlplane.accepted_revision import accepted_settings
-from ..controlplane.adoption.adopted import adopted, adoption_conditions
+from ..controlplane.adoption.adopted import Adopted, adopted, adoption_conditions
 from ..controlplane.adoption.config_files import unneeded_readers
 from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
 from ..controlplane.conditions import (
@@ -30,19 +29,13 @@ from ..controlplane.conditions import (
     revision_conditions,
     rollout_conditions,
 )
-from ..controlplane.managed_scheduler import (
-    accepted_by,
-    managed_scheduler,
-    remove_scheduler,
-)
 from ..controlplane.managed_status import (
-    managed_status,
     platform_condition,
-    scheduler_conditions,
 )
 from ..controlplane.next_version import next_version_condition
 from ..controlplane.observed_facts import facts_of, objects_of
 from ..controlplane.operand_image import operand_image
+from ..controlplane.placement_check import PlacementCheck
 from ..controlplane.placement_check import check_placements as decide_placements
 from ..controlplane.platform_record import keep_record
 from ..controlplane.policy_config_map import mirror_policy
@@ -66,12 +59,9 @@ from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
 from ..effective.control_plane.accepted_settings import AcceptedSettings
 from ..effective.control_plane.scheduler import EffectiveControlPlane, effective_control_plane
 from ..effective.facts import Facts
-from ..effective.managed import moved_objects
-from ..effective.pipeline import effective_managed, is_ours
-from ..extenders.agents import control_plane_agents, removed_agents
+from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
 from ..extenders.attribution import attribute_extenders
 from ..extenders.status import report_extenders
-from ..extenders.validate import ExtenderResult, unattached_extenders
 from ..kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
@@ -79,463 +69,348 @@ from ..kube.resource import (
     OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
-    SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
+    ObjectRef,
 )
-from ..loadpolicy.reconcile import load_policies
+from ..loadpolicy.reconcile import LoadPolicies, load_policies
 from ..model.apply import apply
-from ..model.attachment import CONTROL_PLANE, PROFILE, rejection_findings
+from ..model.attachment import PROFILE, Refusal, rejection_findings
 from ..model.limits import OVERRIDES
 from ..model.placements import PlacementQuestion
-from ..model.plan import Action, Delete, Event, Plan, Replace, soonest
-from ..model.redirect import as_written, renaming_note
+from ..model.plan import Action, Event, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
 from ..operatorsettings.placement_settings import placement_settings
 from ..operatorsettings.status import report_settings
-from ..profiles import aks
+from ..operatorsettings.validate import SettingsResult
 from ..profiles.attribution import attribute
 from ..profiles.status import report_profiles
-from ..profiles.validate import ProfileResult, unattached_profiles
-from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.newer_versions import newer_version_findings
-from ..schedulerconfig.schema import DEFAULT_SCHEDULER
-from ..schedulerconfig.validation import Target
-from ..secondary.reconcile import secondary_schedulers
+from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
 from ..status.accepted import forget
-from ..status.conditions import Condition, merge_conditions, problem_condition
+from ..status.conditions import Condition, merge_conditions
 from ..status.scheduler_lease import control_plane_lease
-from .draft import Draft, result_of
+from .stages import Decided, Diagnoses, Everywhere, Filled, Prepared, Revised, RolledOut
 
 STATUS_REFUSED: Final = "StatusRefused"
 
 
-def record_platform(snapshot: Snapshot, draft: Draft) -> Draft:
+def record_platform(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]]:
     """Record what was decided about the platform, in a write set of its own."""
     if snapshot.spec.get("managementState") == "Removed":
-        return draft  # it is deleted with everything else
+        return {}  # it is deleted with everything else
     writes = keep_record(snapshot)
     ref = CONFIG_MAPS.named(names.PLATFORM_RECORD, snapshot.platform.target_namespace)
-    return replace(draft, record={ref: writes} if writes else {})
+    return {ref: writes} if writes else {}
 
 
-def find_image(snapshot: Snapshot, draft: Draft) -> Draft:
+def find_image(snapshot: Snapshot) -> str:
     """Find the image of kube-scheduler."""
-    return replace(draft, image=operand_image(snapshot))
+    return operand_image(snapshot)
 
 
-def reconcile_secondary_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
+def reconcile_secondary_schedulers(snapshot: Snapshot, image: str) -> SecondarySchedulers:
     """Compose, roll out and report every SecondaryScheduler, each in a write set of its own."""
-    facts = facts_of(snapshot, draft.image)
-    return replace(draft, secondary=secondary_schedulers(snapshot, objects_of(snapshot), facts))
+    return secondary_schedulers(snapshot, objects_of(snapshot), facts_of(snapshot, image))
 
 
-def reconcile_load_policies(snapshot: Snapshot, draft: Draft) -> Draft:
+def reconcile_load_policies(snapshot: Snapshot) -> LoadPolicies:
     """Run what measures and writes the load of nodes, and report it."""
-    return replace(draft, loads=load_policies(snapshot))
+    return load_policies(snapshot)
 
 
-def diagnose(snapshot: Snapshot, draft: Draft) -> Draft:
+def diagnose(snapshot: Snapshot, secondary: SecondarySchedulers) -> Diagnoses:
     """Find pods with an unknown schedulerName, and schedulers that the operator does not manage."""
-    if any(failure.condition == names.SECONDARY_DEGRADED for failure in draft.failures):
-        return draft  # the schedulerNames of SecondarySchedulers are unknown
-    served = draft.secondary.served
+    served = secondary.served
     pods = unknown_scheduler_names.without_scheduler(snapshot.pending_pods, served, snapshot.now)
-    found = (
+    conditions = (
         unknown_scheduler_names.condition(pods, unread=snapshot.pending_unread),
         unmanaged_schedulers.condition(
             unmanaged_schedulers.unmanaged(snapshot, served), unread=snapshot.bindings_unread
         ),
         *platform_condition(snapshot),
-        *_api_conditions(snapshot),
+        *api_conditions(snapshot),
     )
     # Pods that wait for a scheduler that is away are listed as well: its status names them.
-    attempted = frozenset(served) - draft.secondary.waiting
-    return replace(draft, pods_without_scheduler=pods, served=attempted, diagnoses=found)
+    return Diagnoses(pods, frozenset(served) - secondary.waiting, conditions)
 
 
-def report_unmanaged(snapshot: Snapshot, draft: Draft) -> Draft:
+def report_unmanaged(snapshot: Snapshot) -> Plan:
     """Report an Unmanaged KubeScheduler; nothing else is read or written."""
-    conditions = snapshot.status.get("conditions") or ()
-    return replace(draft, plan=report_cluster_operator(snapshot, conditions))
+    return report_cluster_operator(snapshot, snapshot.status.get("conditions") or ())
 
 
-def report_missing(snapshot: Snapshot, draft: Draft) -> Draft:
+def report_missing(snapshot: Snapshot) -> Plan:
     """Report that KubeScheduler does not exist; its schedulers keep running."""
-    return replace(draft, plan=report_without_kubescheduler(snapshot))
+    return report_without_kubescheduler(snapshot)
 
 
-def adopt(snapshot: Snapshot, draft: Draft) -> Draft:
+def adopt(snapshot: Snapshot) -> Adopted:
     """Take the inventory of schedulers from before the operator, or read its record."""
-    return replace(draft, adopted=adopted(snapshot))
+    return adopted(snapshot)
 
 
-def decide(snapshot: Snapshot, draft: Draft) -> Draft:
+def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> Decided:
     """Decide what the objects of the control plane lead to: the effective configuration.
 
     While settings have an error, those of the last accepted revision replace them. So an error in
     one field delays neither the edits of the others nor those of other objects.
     """
-    facts = facts_of(snapshot, draft.image, draft.adopted)
+    facts = facts_of(snapshot, everywhere.image, kept)
     control_plane = effective_control_plane(
         objects_of(snapshot), facts, partial(_accepted, snapshot)
     )
     credentials = gather_credentials(snapshot)
-    attached = (*draft.secondary.results, *draft.secondary.extenders)
-    before = (*draft.failures, *draft.adopted.findings, *_settings_findings(control_plane))
-    after = (
-        *(finding for result in attached for finding in rejection_findings(result)),
-        *desired.image_findings(draft.image),
-        *_version_findings(facts),
+    secondary = everywhere.secondary
+    findings = (
+        *kept.findings,
+        *settings_findings(control_plane),
+        *control_plane.findings,
+        *(f for one in (*secondary.results, *secondary.extenders) for f in rejection_findings(one)),
+        *desired.image_findings(everywhere.image),
+        *version_findings(facts),
         *credentials.findings,
         *_refused_statuses(snapshot),
     )
-    return replace(
-        draft,
-        control_plane=control_plane,
-        credentials=credentials,
-        findings=(*before, *control_plane.findings, *after),
-    )
+    return Decided(kept, control_plane, credentials, findings)
 
 
 def _accepted(snapshot: Snapshot) -> AcceptedSettings | None:
     return accepted_settings(snapshot, observe_pods(snapshot).disks)
 
 
-def _settings_findings(control_plane: EffectiveControlPlane) -> tuple[Finding, ...]:
+def settings_findings(control_plane: EffectiveControlPlane) -> tuple[Finding, ...]:
+    """The errors of OperatorSettings, and what is in use instead."""
     settings = control_plane.settings
     return rejection_findings(settings) if settings is not None else ()
 
 
-def _version_findings(facts: Facts) -> tuple[Finding, ...]:
+def version_findings(facts: Facts) -> tuple[Finding, ...]:
+    """The warning about a kube-scheduler that is newer than the recorded rules."""
     if not facts.is_stock:  # its tag need not be a version of Kubernetes
         return ()
     return newer_version_findings(facts.version, names.CONFIGURATION_WARNINGS)
 
 
-def run_agents(snapshot: Snapshot, draft: Draft) -> Draft:
+def run_agents(snapshot: Snapshot, decided: Decided) -> ControlPlaneAgents:
     """Run the agents of SchedulerExtenders on control-plane nodes."""
-    composition = result_of(draft.control_plane).composition
-    agents = control_plane_agents(
+    composition = decided.control_plane.composition
+    return control_plane_agents(
         snapshot,
         (*composition.extenders, *composition.leaving),
         partial(configurations_in_use, snapshot),
     )
-    return replace(draft, agents=agents, findings=(*draft.findings, *agents.findings))
 
 
-def write_observed_config(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Write `spec.observedConfig` first if it changed: the next one continues from there.
+def write_observed_config(
+    snapshot: Snapshot, everywhere: Everywhere, decided: Decided, agents: ControlPlaneAgents
+) -> Plan | tuple[Action, ...]:
+    """Write `spec.observedConfig` first if it changed: the next reconcile continues from there.
 
     While writes fail, the other steps continue: a refused write must not stop them, nor one that
     does not last.
+
+    Returns:
+        the whole plan, or the write that follows the others; empty if nothing changed.
     """
-    composition = result_of(draft.control_plane).composition
+    composition = decided.control_plane.composition
     observed = composition.observed_config
     if (snapshot.spec.get("observedConfig") or {}) == observed:
-        return draft
+        return ()
     if exceeds_depth(snapshot.spec.get(OVERRIDES), DEPTH):
-        return draft  # the snapshot does not have all of the spec, so it cannot be written
+        return ()  # the snapshot does not have all of the spec, so it cannot be written
     kubescheduler = snapshot.kubescheduler or {}
     spec = {**(kubescheduler.get("spec") or {}), "observedConfig": observed}
     text = json.dumps(observed, sort_keys=True)
     event = Event("ObservedConfigChanged", f"Writing updated observed config: {text}")
     write = Replace(KUBE_SCHEDULERS, {**kubescheduler, "spec": spec}, events=(event,))
     if snapshot.last_error or KUBE_SCHEDULERS in {w.ref.resource for w in snapshot.futile_writes}:
-        return replace(draft, observing=(write,))
-    reports = _object_reports(snapshot, draft, composition.results, composition.extenders)
-    return replace(draft, plan=Plan((write,), reports, write_sets=draft.agents.write_sets))
-
-
-def fill_revision(snapshot: Snapshot, draft: Draft) -> Draft:
-    """The content that a revision would have, unless a finding blocks it."""
-    content = None
-    if not any(finding.blocking for finding in draft.findings):
-        credentials = result_of(draft.credentials)
-        control_plane = result_of(draft.control_plane)
-        content = desired.content_of(control_plane, credentials.parts, draft.adopted)
-    too_large = desired.size_findings(content) if content is not None else ()
-    return replace(
-        draft,
-        findings=(*draft.findings, *too_large),
-        composed=None if too_large else content,
-        observation=observe_pods(snapshot),
+        return (write,)
+    reports = (
+        *_attached_reports(snapshot, everywhere.secondary, decided, agents, None),
+        *report_settings(snapshot.operator_settings, decided.control_plane.settings, snapshot.now),
     )
+    return Plan((write,), reports, write_sets=agents.write_sets)
 
 
-def check_placements(snapshot: Snapshot, draft: Draft) -> Draft:
+def fill_revision(snapshot: Snapshot, prepared: Prepared) -> Filled:
+    """The content that a revision would have, unless a finding blocks it."""
+    content, decided = None, prepared.decided
+    if decided is not None and not any(finding.blocking for finding in prepared.findings):
+        content = desired.content_of(
+            decided.control_plane, decided.credentials.parts, decided.adopted
+        )
+    too_large = desired.size_findings(content) if content is not None else ()
+    return Filled(None if too_large else content, observe_pods(snapshot), too_large)
+
+
+def check_placements(
+    snapshot: Snapshot, settings: SettingsResult | None, filled: Filled
+) -> PlacementCheck:
     """Keep the rules in use while an edit of them is simulated or held."""
-    observation = result_of(draft.observation)
-    settings = draft.settings
+    observation = filled.observation
     chosen = placement_settings(settings.spec if settings is not None else None)
     existing = partial(decide_revision, snapshot, None, observation.swapping, observation.disks)
-    check = decide_placements(snapshot, draft.composed, chosen, existing)
-    return replace(draft, content=check.content, check=check)
+    return decide_placements(snapshot, filled.content, chosen, existing)
 
 
-def revise(snapshot: Snapshot, draft: Draft) -> Draft:
+def revise(snapshot: Snapshot, filled: Filled, check: PlacementCheck | None) -> Revised:
     """Cut a revision if the content changed."""
-    content, observation = draft.content, result_of(draft.observation)
-    return replace(
-        draft,
-        targets=_targets(snapshot, content) if content is not None else (),
-        revised=decide_revision(snapshot, content, observation.swapping, observation.disks),
+    content, observation = check.content if check is not None else None, filled.observation
+    revisions = decide_revision(snapshot, content, observation.swapping, observation.disks)
+    return Revised(
+        filled, check, _targets(snapshot, content) if content is not None else (), revisions
     )
 
 
-def roll_out(snapshot: Snapshot, draft: Draft) -> Draft:
+def roll_out(snapshot: Snapshot, revised: Revised) -> RolledOut:
     """Decide what each node does next."""
-    revised, observation = result_of(draft.revised), result_of(draft.observation)
-    return replace(draft, rollout=rollout.roll_out(snapshot, revised, observation))
+    result = rollout.roll_out(snapshot, revised.revisions, revised.filled.observation)
+    return RolledOut(revised, result)
 
 
-def report(snapshot: Snapshot, draft: Draft) -> Draft:
+def report(
+    snapshot: Snapshot, everywhere: Everywhere, prepared: Prepared, rolled: RolledOut
+) -> Plan:
     """Conditions and statuses, and the order of all writes."""
-    control_plane, revised = draft.control_plane, result_of(draft.revised)
-    rolled, credentials = result_of(draft.rollout), draft.credentials
-    refusal = refusal_of(revised.rejected)
-    observation = result_of(draft.observation)
-    conditions = (
-        *from_findings(draft.findings),
-        *adoption_conditions(snapshot.platform, draft.adopted, draft.findings),
+    revised, result = rolled.revised, rolled.rollout
+    revisions, observation, check = revised.revisions, revised.filled.observation, revised.check
+    conditions = _conditions(snapshot, everywhere, prepared, rolled)
+    status = status_of(snapshot, revisions, observation, result, conditions)
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"])
+    decided = prepared.decided
+    work = (
+        *_static_resources(snapshot),
+        *prepared.adopted.actions,
+        *(decided.credentials.actions if decided is not None else ()),
+        *mirror_policy(snapshot),
+        *revised.targets,
+        *revisions.actions,
+        *result.actions,
+    )
+    afterwards = (*result.afterwards, *prepared.observing)
+    actions = _in_order(snapshot, work, conditions, status, result, afterwards)
+    if not actions:
+        # Guards and old revisions can wait until everything else is done.
+        actions = plan_guards(snapshot, observation, result, revisions.known) or prune(
+            snapshot, revisions.history, observation, result
+        )
+    reports: tuple[Action, ...] = ()
+    if decided is not None:
+        refusal = refusal_of(revisions.rejected)
+        secondary, agents = everywhere.secondary, prepared.agents
+        reports = (
+            *_attached_reports(snapshot, secondary, decided, agents, refusal),
+            *report_settings(
+                snapshot.operator_settings,
+                prepared.settings,
+                snapshot.now,
+                check.record if check is not None else None,
+                check.events if check is not None else (),
+            ),
+        )
+    return Plan(
+        actions,
+        (*cluster_operator.reports, *reports),
+        soonest(
+            result.requeue_after,
+            revisions.requeue_after,
+            cluster_operator.requeue_after,
+            control_plane_lease(snapshot)[1],
+            prepared.agents.requeue_after,
+            prepared.adopted.requeue_after,
+            check.requeue_after if check is not None else None,
+        ),
+        write_sets=prepared.agents.write_sets,
+        simulations=_simulations(check),
+    )
+
+
+def _conditions(
+    snapshot: Snapshot, everywhere: Everywhere, prepared: Prepared, rolled: RolledOut
+) -> tuple[Condition, ...]:
+    """The conditions of KubeScheduler."""
+    revised, failures = rolled.revised, prepared.failures
+    revisions, check, decided = revised.revisions, revised.check, prepared.decided
+    findings = (*prepared.findings, *revised.filled.findings)
+    return (
+        *from_findings(findings),
+        *adoption_conditions(snapshot.platform, prepared.adopted, findings),
         *(
-            failure_conditions(draft.failures, (names.REVISION_DEGRADED,))
-            or revision_conditions(revised.problem, revised.note)
+            failure_conditions(failures, (names.REVISION_DEGRADED,))
+            or revision_conditions(revisions.problem, revisions.note)
         ),
         Condition(names.STATIC_RESOURCES_DEGRADED, "False", "AsExpected"),
         *constant_conditions(snapshot),
         *rollout_conditions(
-            snapshot, observation, rolled, desired=revised.desired, rejected=revised.rejected
-        ),
-        *_check_conditions(draft),
-        *draft.secondary.conditions,
-        *draft.diagnoses,
-        *draft.loads.conditions,
-        *_next_version(draft),
-        *failure_conditions(
-            draft.failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)
-        ),
-    )
-    status = status_of(snapshot, revised, observation, rolled, conditions)
-    cluster_operator = report_cluster_operator(snapshot, status["conditions"])
-    work = (
-        *_static_resources(snapshot),
-        *draft.adopted.actions,
-        *(credentials.actions if credentials is not None else ()),
-        *mirror_policy(snapshot),
-        *draft.targets,
-        *revised.actions,
-        *rolled.actions,
-    )
-    afterwards = (*rolled.afterwards, *draft.observing)
-    actions = _in_order(snapshot, work, conditions, status, rolled, afterwards)
-    if not actions:
-        # Guards and old revisions can wait until everything else is done.
-        actions = plan_guards(snapshot, observation, rolled, revised.known) or prune(
-            snapshot, revised.history, observation, rolled
-        )
-    reports: tuple[Action, ...] = ()
-    if control_plane is not None:
-        composition = control_plane.composition
-        reports = _object_reports(
             snapshot,
-            draft,
-            attribute(composition.results, refusal, composition.config or {}),
-            attribute_extenders(composition.extenders, refusal),
-        )
-    requeue_after = soonest(
-        rolled.requeue_after,
-        revised.requeue_after,
-        cluster_operator.requeue_after,
-        control_plane_lease(snapshot)[1],
-        draft.agents.requeue_after,
-        draft.adopted.requeue_after,
-        draft.check.requeue_after if draft.check is not None else None,
+            revised.filled.observation,
+            rolled.rollout,
+            desired=revisions.desired,
+            rejected=revisions.rejected,
+        ),
+        *((check.condition,) if check is not None and check.condition is not None else ()),
+        *everywhere.secondary.conditions,
+        *everywhere.diagnoses.conditions,
+        *everywhere.loads.conditions,
+        *(_next_version(decided) if decided is not None else ()),
+        *failure_conditions(failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)),
     )
-    plan = Plan(
-        actions,
-        (*cluster_operator.reports, *reports),
-        requeue_after,
-        write_sets=draft.agents.write_sets,
-        simulations=_simulations(draft),
-    )
-    return replace(draft, plan=plan)
 
 
-def _simulations(draft: Draft) -> tuple[PlacementQuestion, ...] | None:
+def _simulations(check: PlacementCheck | None) -> tuple[PlacementQuestion, ...] | None:
     """The simulation that the check of placements waits for; None without a check."""
-    if draft.check is None:
+    if check is None:
         return None
-    return (draft.check.question,) if draft.check.question is not None else ()
+    return (check.question,) if check.question is not None else ()
 
 
-def _check_conditions(draft: Draft) -> tuple[Condition, ...]:
-    """Whether an edit waits for a simulation or an approval; empty if that is off."""
-    if draft.check is None or draft.check.condition is None:
-        return ()
-    return (draft.check.condition,)
-
-
-def _next_version(draft: Draft) -> tuple[Condition, ...]:
+def _next_version(decided: Decided) -> tuple[Condition, ...]:
     """Whether the next minor version would accept the configuration in use."""
-    made = draft.control_plane
-    return () if made is None else (next_version_condition(made.inputs, made.composition),)
+    made = decided.control_plane
+    return (next_version_condition(made.inputs, made.composition),)
 
 
-# --- where the provider runs the control plane's scheduler ----------------------------------------
-
-
-def decide_managed(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Decide what Scheduler and KubeScheduler lead to; other objects are attached later.
-
-    While settings have an error, those that the SecondaryScheduler was written with replace them.
-    """
-    facts = facts_of(snapshot, draft.image)
-    objects = objects_of(snapshot)
-    control_plane = effective_managed(objects, facts, partial(accepted_by, snapshot))
-    findings = (
-        *draft.failures,
-        *_settings_findings(control_plane),
-        *control_plane.findings,
-        *desired.image_findings(draft.image, static_pods=False),
-        *_version_findings(facts),
-    )
-    return replace(draft, control_plane=control_plane, findings=findings)
-
-
-def request_scheduler(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Keep the SecondaryScheduler that has these settings."""
-    control_plane = result_of(draft.control_plane)
-    # An older image than the default one, while settings are not valid for that.
-    image = control_plane.image if control_plane.image != draft.image else ""
-    managed = managed_scheduler(snapshot, control_plane, image)
-    return replace(draft, managed=managed, findings=(*draft.findings, *managed.findings))
-
-
-def reconcile_attached_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Reconcile SecondarySchedulers, with the control plane's objects attached to one of them."""
-    name = snapshot.settings.managed_scheduler
-    objects, facts = objects_of(snapshot), facts_of(snapshot, operand_image(snapshot))
-    if not draft.managed.foreign:
-        objects = moved_objects(objects, name)
-    found = secondary_schedulers(snapshot, objects, facts)
-    known = frozenset({CONTROL_PLANE, name, aks.SCHEDULER, *snapshot.secondaries.schedulers})
-    others_serve = {key: who for key, who in found.served.items() if key != DEFAULT_SCHEDULER}
-    target = Target(Gates(facts.version))
-    own = aks.aks_profiles(snapshot, target, others_serve)
-    profiles, extenders = snapshot.scheduler_profiles or {}, snapshot.scheduler_extenders or {}
-    results = (
-        *found.results,
-        *own.results,
-        *unattached_profiles(objects.profiles or (), known),
-    )
-    others = unattached_extenders(objects.extenders or (), known)
-    write_sets = dict(found.write_sets)
-    if own.actions:
-        write_sets[aks.REF] = own.actions
-    if draft.managed.action is not None:
-        # Its spec is written first; the next reconcile continues with that.
-        write_sets.pop(SECONDARY_SCHEDULERS.named(name), None)
-    secondary = replace(
-        found,
-        write_sets=write_sets,
-        served={**found.served, **dict.fromkeys(own.scheduler_names, "AKS")},
-        results=tuple(_as_written(result, profiles, name) for result in results),
-        extenders=tuple(as_written(result, extenders) for result in (*found.extenders, *others)),
-    )
-    rejected = (f for result in (*results, *others) for f in rejection_findings(result))
-    return replace(draft, secondary=secondary, findings=(*draft.findings, *rejected))
-
-
-def _as_written(
-    result: ProfileResult, profiles: Mapping[str, Object], scheduler: str
-) -> ProfileResult:
-    """The result with the profile as users wrote it, and a note if it has another name here."""
-    written = as_written(result, profiles)
-    if written.spec is None or written.scheduler_name != DEFAULT_SCHEDULER:
-        return written
-    if result.scheduler_name != scheduler:
-        return written
-    note = renaming_note(result.name, DEFAULT_SCHEDULER, scheduler)
-    return replace(written, serves=scheduler, warnings=(*written.warnings, note))
-
-
-def report_schedulers(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Conditions and statuses, and the order of all writes."""
-    errors = [("SyncError", snapshot.last_error)] if snapshot.last_error else []
-    conditions = (
-        *from_findings(draft.findings),
-        problem_condition(names.INSTALLER_DEGRADED, errors),
-        *scheduler_conditions(snapshot),
-        *draft.secondary.conditions,
-        *draft.diagnoses,
-        *draft.loads.conditions,
-        *failure_conditions(
-            draft.failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)
+def _attached_reports(
+    snapshot: Snapshot,
+    secondary: SecondarySchedulers,
+    decided: Decided,
+    agents: ControlPlaneAgents,
+    refusal: Refusal | None,
+) -> tuple[Action, ...]:
+    """The statuses of all SchedulerProfiles and SchedulerExtenders."""
+    composition = decided.control_plane.composition
+    profiles = attribute(composition.results, refusal, composition.config or {})
+    extenders = attribute_extenders(composition.extenders, refusal)
+    return (
+        *report_profiles(
+            snapshot.scheduler_profiles or {}, (*profiles, *secondary.results), snapshot.now
+        ),
+        *report_extenders(
+            snapshot.scheduler_extenders or {},
+            (*extenders, *secondary.extenders),
+            {**secondary.agents, **agents.health},
+            snapshot.now,
         ),
     )
-    status = managed_status(snapshot, conditions)
-    cluster_operator = report_cluster_operator(snapshot, status["conditions"])
-    work = (draft.managed.action,) if draft.managed.action is not None else ()
-    error = write_error(snapshot, conditions)
-    actions = (*error, *work) if error else (*work, *write_status(snapshot, status))
-    reports = _object_reports(snapshot, draft, (), ())
-    plan = Plan(actions, (*cluster_operator.reports, *reports), cluster_operator.requeue_after)
-    return replace(draft, plan=plan)
 
 
-def remove_managed(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Delete the SecondaryScheduler that the operator made, then its record."""
-    name = snapshot.settings.managed_scheduler
-    found = snapshot.secondaries.schedulers.get(name)
-    left = found is not None and is_ours(found)
-    records = snapshot.config_maps.get(names.PLATFORM_RECORD)
-    work = (*remove_scheduler(snapshot), *aks.remove_aks_profiles(snapshot))
-    if not left and records is not None:
-        work = (Delete(CONFIG_MAPS, records),)
-    progress = (
-        f'SecondaryScheduler "{name}" is being deleted' if left else "all schedulers are removed"
-    )
-    moving = Condition(names.SCHEDULERS_PROGRESSING, "True", "Removing", progress)
-    removed = Condition(names.SCHEDULERS_PROGRESSING, "False", "Removed", progress)
-    conditions = (moving if left else removed, *_api_conditions(snapshot))
-    status = managed_status(snapshot, conditions)
-    cluster_operator = report_cluster_operator(snapshot, status["conditions"], progress)
-    forgotten: tuple[Action, ...] = ()
-    if not left:
-        forgotten = (
-            *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
-            *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
-            *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
-        )
-    plan = Plan(
-        (*work, *write_status(snapshot, status)),
-        (*cluster_operator.reports, *forgotten),
-        cluster_operator.requeue_after,
-    )
-    return replace(draft, plan=plan)
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-def report_failures(snapshot: Snapshot, draft: Draft) -> Draft:
+def report_failures(snapshot: Snapshot, failures: Sequence[Finding]) -> Plan:
     """Report the failed steps, where the reports of a whole reconcile cannot be made."""
     if snapshot.kubescheduler is None:
-        return replace(draft, plan=Plan())
+        return Plan()
     before = snapshot.status
-    conditions = failure_conditions(draft.failures, ())
+    conditions = failure_conditions(failures, ())
     old = before.get("conditions") or ()
     status = {**before, "conditions": merge_conditions(old, conditions, snapshot.now)}
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
-    actions = write_status(snapshot, status)
-    return replace(draft, plan=Plan(actions, cluster_operator.reports))
+    return Plan(write_status(snapshot, status), cluster_operator.reports)
 
 
-def remove(snapshot: Snapshot, draft: Draft) -> Draft:
+def remove(snapshot: Snapshot) -> Plan:
     """Restore the earlier scheduler of every node, then delete the operator's objects."""
     removal = remove_from_nodes(snapshot)
     rolled = removal.result
-    conditions = (*removal_conditions(snapshot, removal), *_api_conditions(snapshot))
+    conditions = (*removal_conditions(snapshot, removal), *api_conditions(snapshot))
     status = removal_status(snapshot, rolled, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"], removal.progress)
     needed = () if removal.done else _static_resources(snapshot)
@@ -555,7 +430,7 @@ def remove(snapshot: Snapshot, draft: Draft) -> Draft:
         plan = replace(
             plan, reports=(*plan.reports, *forgotten), write_sets=removed_agents(snapshot)
         )
-    return replace(draft, plan=plan)
+    return plan
 
 
 def _refused_statuses(snapshot: Snapshot) -> Iterator[Finding]:
@@ -565,7 +440,7 @@ def _refused_statuses(snapshot: Snapshot) -> Iterator[Finding]:
             yield PROFILE.finding(ref.name, STATUS_REFUSED, "status", error)
 
 
-def _api_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
+def api_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
     """What the operator noticed about its writes and about etcd."""
     return (
         writes.futile_writes(snapshot.futile_writes),
@@ -616,33 +491,5 @@ def _static_resources(snapshot: Snapshot) -> tuple[Action, ...]:
             action
             for policy in policies
             for action in apply(NETWORK_POLICIES, snapshot.network_policies, policy, ("spec",))
-        ),
-    )
-
-
-def _object_reports(
-    snapshot: Snapshot,
-    draft: Draft,
-    profiles: Sequence[ProfileResult],
-    extenders: Sequence[ExtenderResult],
-) -> tuple[Action, ...]:
-    """The statuses of SchedulerProfiles, SchedulerExtenders and OperatorSettings."""
-    secondary = draft.secondary
-    return (
-        *report_profiles(
-            snapshot.scheduler_profiles or {}, (*profiles, *secondary.results), snapshot.now
-        ),
-        *report_extenders(
-            snapshot.scheduler_extenders or {},
-            (*extenders, *secondary.extenders),
-            {**secondary.agents, **draft.agents.health},
-            snapshot.now,
-        ),
-        *report_settings(
-            snapshot.operator_settings,
-            draft.settings,
-            snapshot.now,
-            draft.check.record if draft.check is not None else None,
-            draft.check.events if draft.check is not None else (),
         ),
     )

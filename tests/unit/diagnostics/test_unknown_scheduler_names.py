@@ -17,7 +17,6 @@ from kube_scheduler_operator.diagnostics.unknown_scheduler_names import (
     not_attempted,
     without_scheduler,
 )
-from kube_scheduler_operator.engine.draft import Draft
 from kube_scheduler_operator.engine.polling import REMEMBERED, Poller
 from kube_scheduler_operator.engine.steps import diagnose
 from kube_scheduler_operator.kube.api import ListResult
@@ -87,8 +86,8 @@ def test_what_was_not_read_is_not_known(world: World) -> None:
     assert condition([pending("x")], unread=True) == condition([pending("x")])
     world.put()
     snapshot = replace(world.snapshot(), pending_unread=True, bindings_unread=True)
-    diagnosed = diagnose(snapshot, Draft(secondary=world.secondary()))
-    statuses = {one.type: one.status for one in diagnosed.diagnoses}
+    diagnosed = diagnose(snapshot, world.secondary())
+    statuses = {one.type: one.status for one in diagnosed.conditions}
     assert statuses[names.PODS_WITHOUT_SCHEDULER] == "Unknown"
     assert statuses[names.UNKNOWN_SCHEDULER] == "Unknown"
 

@@ -133,7 +133,7 @@ class EffectiveSecondaries:
         """The SecondaryScheduler of this name.
 
         Raises:
-            KeyError: no SecondaryScheduler has this name.
+            KeyError: it does not exist.
             Exception: an unexpected error in its composition.
         """
         made = next((one for one in self.schedulers if one.name == name), None)
