@@ -185,6 +185,19 @@ async def test_diff_of_a_file_shows_what_the_edit_would_change(
     assert f"profile {NAME}: " in done.out
 
 
+async def test_an_error_in_another_object_does_not_stop_the_comparison(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    managed = Managed(cluster, {})
+    cluster.put(KUBE_SCHEDULERS, kubescheduler(logLevel="Loud"))
+    file = tmp_path / "scheduler.json"
+    file.write_text(json.dumps({**scheduler(**PACKED), "kind": "Scheduler"}))
+    done = await managed.run("diff", "-f", str(file), "-o", "words")
+    assert (done.code, done.err) == (1, "")
+    assert f"profile {NAME}: " in done.out
+    assert "-v" not in done.out, "the accepted log level stays"
+
+
 async def test_diff_of_a_profile_without_a_scheduler_is_one_of_the_managed_scheduler(
     cluster: Cluster, tmp_path: Path
 ) -> None:
