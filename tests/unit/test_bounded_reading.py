@@ -38,6 +38,7 @@ ALLOWED: Final = {
     "cli/lib/scheduler_contents.py": {"parse_content": CONTENT},
     "controlplane/rollout/guards.py": {"_desired_pod": OWN},
     "controlplane/target_config_maps.py": {"_static": PART},
+    "effective/secondary/scheduler.py": {"composed": OWN},
     "engine/simulated_extenders.py": {"_simulated": OWN},
     "extenders/agent_objects.py": {"_made": OWN},
     "kube/client.py": {"ApiClient.pages": BOUNDED},
