@@ -35,13 +35,11 @@ _LARGEST: Final = sys.float_info.max
 
 
 class Absent:
-    """The type of INVALID and REQUIRED, which no document contains."""
+    """The type of REFUSED, which no document contains."""
 
 
-INVALID: Final = Absent()
+REFUSED: Final = Absent()
 """What is read of a value with problems."""
-REQUIRED: Final = Absent()
-"""The default of a field without one."""
 
 
 class DecodeError(ValueError):
@@ -62,7 +60,7 @@ def sentence(problem: Problem) -> str:
 
 
 Type: TypeAlias = "Callable[[Any, Path, DecodingRun], Any]"
-"""Reads a value at a path: returns the typed value, or reports problems and returns INVALID."""
+"""Reads a value at a path: returns the typed value, or reports problems and returns REFUSED."""
 
 
 class DecodingRun:
@@ -78,7 +76,7 @@ class DecodingRun:
     def report(self, problem: Problem) -> Absent:
         """Add a problem."""
         self.problems.append(problem)
-        return INVALID
+        return REFUSED
 
     def invalid(self, path: Path, message: str, fix: str = "") -> Absent:
         """Add the problem of a value of the right type."""
@@ -96,7 +94,7 @@ class DecodingRun:
         self,
         path: Path,
         key: str,
-        value: Any,  # noqa: ARG002 - for subclasses
+        parent: Mapping[str, Any],  # noqa: ARG002 - for subclasses
         record: Record,
     ) -> None:
         """Add the problem of a field that the declaration does not have."""
@@ -121,10 +119,12 @@ class FirstProblem(DecodingRun):
         """
         raise DecodeError([problem])
 
-    def unknown_field(self, path: Path, key: str, value: Any, record: Record) -> None:
+    def unknown_field(
+        self, path: Path, key: str, parent: Mapping[str, Any], record: Record
+    ) -> None:
         """End, unless unknown fields are ignored."""
         if not self._ignores_unknown:
-            super().unknown_field(path, key, value, record)
+            super().unknown_field(path, key, parent, record)
 
 
 def decode(kind: Type, value: Any, path: Path = (), run: DecodingRun | None = None) -> Any:
@@ -279,8 +279,8 @@ class Converted:
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
         """Read a value."""
         typed = self.kind(value, path, run)
-        if typed is INVALID:
-            return INVALID
+        if typed is REFUSED:
+            return REFUSED
         try:
             return self.convert(typed)
         except DecodeError as error:
@@ -301,7 +301,7 @@ def report_below(problems: Iterable[Problem], path: Path, run: DecodingRun) -> A
                 problem.severity,
             )
         )
-    return INVALID
+    return REFUSED
 
 
 # --- containers ---------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ class ListOf:
         made: what is made of them.
         most: entries at most.
         expected: what it is, for messages.
-        null: what an entry means that is null; by default it is an entry like any other.
+        null: makes what an entry means that is null; None: it is an entry like any other.
     """
 
     def __init__(
@@ -324,7 +324,7 @@ class ListOf:
         made: Callable[[list[Any]], Any] = list,
         most: int | None = None,
         expected: str = "a list",
-        null: Any = REQUIRED,
+        null: Callable[[], Any] | None = None,
     ) -> None:
         self.item = item
         self.made = made
@@ -335,15 +335,19 @@ class ListOf:
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
         """Read a value."""
         if not isinstance(value, list | tuple):
-            return run.wrong_type(path, value, self.expected)
+            return self.refuse(value, path, run)
         if self.most is not None and len(value) > self.most:
             return run.invalid(path, f"this must have at most {self.most} entries")
-        read, has_null = self.item, self.null is not REQUIRED
+        read, null = self.item, self.null
         entries = [
-            self.null if entry is None and has_null else read(entry, (*path, index), run)
+            null() if entry is None and null else read(entry, (*path, index), run)
             for index, entry in enumerate(value)
         ]
-        return INVALID if run.problems and INVALID in entries else self.made(entries)
+        return REFUSED if run.problems and REFUSED in entries else self.made(entries)
+
+    def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
+        """Report a value that is not a list."""
+        return run.wrong_type(path, value, self.expected)
 
 
 class TupleOf:
@@ -363,7 +367,7 @@ class TupleOf:
             item(entry, (*path, index), run)
             for index, (item, entry) in enumerate(zip(self.items, value, strict=True))
         ]
-        return INVALID if run.problems and INVALID in entries else tuple(entries)
+        return REFUSED if run.problems and REFUSED in entries else tuple(entries)
 
 
 _STRING: Final = String()
@@ -377,7 +381,7 @@ class MapOf:
         key: the type of its keys, which are strings in a document.
         most: keys at most.
         expected: what it is, for messages.
-        null: what a value means that is null; by default it is a value like any other.
+        null: makes what a value means that is null; None: it is a value like any other.
     """
 
     def __init__(
@@ -386,7 +390,7 @@ class MapOf:
         key: Type = _STRING,
         most: int | None = None,
         expected: str = "an object",
-        null: Any = REQUIRED,
+        null: Callable[[], Any] | None = None,
     ) -> None:
         self.item = item
         self.key = key
@@ -400,15 +404,15 @@ class MapOf:
             return run.wrong_type(path, value, self.expected)
         if self.most is not None and len(value) > self.most:
             return run.invalid(path, f"this must have at most {self.most} keys")
-        read, has_null = self.item, self.null is not REQUIRED
+        read, null = self.item, self.null
         entries = {
-            self._key(key, path, run): self.null
-            if item is None and has_null
+            self._key(key, path, run): null()
+            if item is None and null
             else read(item, (*path, key), run)
             for key, item in value.items()
         }
-        has_invalid = run.problems and (INVALID in entries or INVALID in entries.values())
-        return INVALID if has_invalid else entries
+        has_invalid = run.problems and (REFUSED in entries or REFUSED in entries.values())
+        return REFUSED if has_invalid else entries
 
     def _key(self, key: Any, path: Path, run: DecodingRun) -> Any:
         """A key; its problem is one of the object, because the key may be long."""
@@ -456,29 +460,41 @@ class Record:
     ) -> None:
         self.fields = fields
         self.make = make
-        self._required = tuple(name for name, each in fields.items() if each.is_required)
+        # As tuples: they are read for each field of each object.
+        self._fields = {
+            name: (each.attribute, each.kind, each.null_is_absent) for name, each in fields.items()
+        }
+        self._required = tuple(
+            (name, each.attribute) for name, each in fields.items() if each.is_required
+        )
         self._inconsistencies: Callable[[Any], Iterable[Problem]] | None
         self._inconsistencies = getattr(make, "inconsistencies", None)
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
         """Read a value."""
         if not isinstance(value, Mapping):
-            names = f" with {listing(self.fields)}" if self.fields else ""
-            return run.wrong_type(path, value, f"an object{names}")
-        fields = self.fields
+            return self.refuse(value, path, run)
+        fields = self._fields
         attributes: dict[str, Any] = {}
         for key, item in value.items():
             declared = fields.get(key)
             if declared is None:
-                run.unknown_field(path, key, item, self)
-            elif item is not None or not declared.null_is_absent:
-                attributes[declared.attribute] = declared.kind(item, (*path, key), run)
-        for name in self._required:
-            if fields[name].attribute not in attributes:
-                attributes[fields[name].attribute] = run.missing((*path, name))
-        if run.problems and INVALID in attributes.values():
-            return INVALID
-        return self._made(attributes, path, run)
+                run.unknown_field(path, key, value, self)
+                continue
+            attribute, kind, null_is_absent = declared
+            if item is not None or not null_is_absent:
+                attributes[attribute] = kind(item, (*path, key), run)
+        for name, attribute in self._required:
+            if attribute not in attributes:
+                attributes[attribute] = run.missing((*path, name))
+        if run.problems and REFUSED in attributes.values():
+            return REFUSED
+        return attributes if self.make is dict else self._made(attributes, path, run)
+
+    def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
+        """Report a value that is not an object."""
+        names = f" with {listing(self.fields)}" if self.fields else ""
+        return run.wrong_type(path, value, f"an object{names}")
 
     def _made(self, attributes: dict[str, Any], path: Path, run: DecodingRun) -> Any:
         try:

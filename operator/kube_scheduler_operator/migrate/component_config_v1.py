@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..base.decoding import UNKNOWN_FIELD
 from ..base.findings import Path
-from ..schedulerconfig.decode import UNKNOWN_FIELD, decode_problems, decoded
+from ..schedulerconfig.decode import decode_problems, decoded
 from ..schedulerconfig.effective_plugins import effective_plugins
 from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.go_values import without_nulls

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..base.decoding import UNKNOWN_FIELD
 from ..base.findings import Path, Problem, did_you_mean
-from ..schedulerconfig.decode import UNKNOWN_FIELD, decode_problems
+from ..schedulerconfig.decode import decode_problems
 from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.in_tree_plugins import NEWEST
 from ..schedulerconfig.schema import KIND

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..base.decoding import UNKNOWN_FIELD
 from ..base.findings import Path
-from ..schedulerconfig.decode import UNKNOWN_FIELD, decode_problems, decoded
+from ..schedulerconfig.decode import decode_problems, decoded
 from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.in_tree_plugins import PLUGINS
 from ..schedulerconfig.schema import (

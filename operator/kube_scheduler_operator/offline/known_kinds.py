@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import names
+from ..base.decoding import INVALID_TYPE
 from ..base.findings import Problem, did_you_mean, listing
 from ..kube.resource import CONFIGURED, LOAD_POLICIES, OPERATOR_SETTINGS
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND
 from ..schedulerconfig.crd_schema import validate_object
-from ..schedulerconfig.decode import INVALID_TYPE
 from ..schedulerconfig.schema import API_VERSION, ARGS, KIND
 from ..schedulerconfig.source_culprit import first_culprit
 from .checks import Checked, CheckOptions, Item, Kind

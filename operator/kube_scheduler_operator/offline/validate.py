@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ..base.decoding import INVALID_TYPE, UNKNOWN_FIELD
 from ..base.findings import WARNING, Path, Problem, format_path
 from ..base.objects import mapping
-from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
 from ..schedulerconfig.schema import KIND
 from ..schedulerconfig.source import Document, Position
 from ..schedulerconfig.source_tree import SourceNode

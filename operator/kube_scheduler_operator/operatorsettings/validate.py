@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..base import names
+from ..base.decoding import INVALID_TYPE, INVALID_VALUE
 from ..base.defects import DEFECT
 from ..base.environment import holds_credentials
 from ..base.findings import NOT_ALLOWED, Finding, Problem, did_you_mean, listing
@@ -26,7 +27,6 @@ from ..model.attachment import ACCEPTED as LAST
 from ..model.attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
 from ..model.limits import limit_problems
 from ..schedulerconfig.crd_schema import validate_object
-from ..schedulerconfig.decode import INVALID_TYPE, INVALID_VALUE
 from .host_files import host_file_problems
 from .placement_settings import OFF, placement_settings
 from .requested_pod import GROUPS, NOTHING_REQUESTED, RequestedPod, amount, requested_pod

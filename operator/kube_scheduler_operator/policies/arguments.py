@@ -177,7 +177,9 @@ def _overrides(
 class _Reading(DecodingRun):
     """One run over the arguments of a policy."""
 
-    def unknown_field(self, path: Path, key: str, value: Any, record: Record) -> None:
+    def unknown_field(
+        self, path: Path, key: str, parent: Mapping[str, Any], record: Record
+    ) -> None:
         """Call it an argument, as documentation does."""
         fix = did_you_mean(str(key), record.fields) or (
             f"; use {listing(record.fields)}"

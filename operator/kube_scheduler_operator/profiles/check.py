@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
+from ..base.decoding import INVALID_TYPE, UNKNOWN_FIELD
 from ..base.findings import Path, Problem, did_you_mean, listing
 from ..base.objects import mapping
-from ..schedulerconfig.decode import INVALID_TYPE, UNKNOWN_FIELD
 from ..schedulerconfig.effective_plugins import PluginEntry, effective_plugins
 from ..schedulerconfig.entry_names import unique_names
 from ..schedulerconfig.go_values import without_nulls

@@ -14,8 +14,8 @@ from typing import Any, Final
 import yaml
 
 from ..base import assets
+from ..base.decoding import INVALID_TYPE, INVALID_VALUE, UNKNOWN_FIELD
 from ..base.findings import Path, Problem, did_you_mean, listing
-from .decode import INVALID_TYPE, INVALID_VALUE, UNKNOWN_FIELD
 
 MISSING_FIELD: Final = "MissingField"
 

@@ -8,10 +8,25 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any, Final
 
+from ..base.decoding import (
+    INVALID_TYPE,
+    UNKNOWN_FIELD,
+    Absent,
+    Anything,
+    Boolean,
+    DecodingRun,
+    ListOf,
+    MapOf,
+    Record,
+    RecordField,
+    String,
+)
+from ..base.decoding import Type as DecodedType
 from ..base.findings import Path, Problem, did_you_mean
 from .go_values import nanoseconds
 from .literal_fixes import duration_fix, list_fix, object_fix, type_fix
@@ -20,11 +35,7 @@ from .schema import BOOL, DURATION, INT32, INT64, STRING, List, Map, Scalar, Str
 from .source_culprit import first_culprit
 
 INVALID: Final = "InvalidConfiguration"
-UNKNOWN_FIELD: Final = "UnknownField"
-INVALID_TYPE: Final = "InvalidType"
-INVALID_VALUE: Final = "InvalidValue"
 
-_LIMITS: Final = {INT32: 2**31, INT64: 2**63}
 _LARGEST_FLOAT: Final = (2 - 2**-24) * 2.0**127
 """The limit from which Go rounds a float32 to infinity."""
 
@@ -36,60 +47,9 @@ def decode_problems(
 
     `strict=False` allows unknown fields: a newer or custom scheduler may have them.
     """
-    # One generator for each list and object: this is most of the time of a check.
-    if isinstance(kind, Struct):
-        return _decode_struct(value, kind, path, minor, strict=strict)
-    if isinstance(kind, List):
-        return _decode_list(value, kind, path, minor, strict=strict)
-    if isinstance(kind, Map):
-        return _decode_map(value, kind, path, minor, strict=strict)
-    problem = _SCALARS[kind](value, kind, path)
-    return iter(()) if problem is None else iter((problem,))
-
-
-def _decode_struct(
-    value: Any, kind: Struct, path: Path, minor: int, *, strict: bool
-) -> Iterator[Problem]:
-    if not isinstance(value, Mapping):
-        yield _wrong_type(value, "an object", path, object_fix(value, kind))
-        return
-    known = kind.known(minor)
-    for key, item in value.items():
-        if key not in known:
-            if strict:
-                problem = _unknown_field(key, item, kind, path, minor)
-                name = value.get("name")  # of the plugin, if it is an entry for one
-                if isinstance(name, str) and name:
-                    problem = replace(problem, fix=problem.fix.replace(PLUGIN, name))
-                yield problem
-        elif item is not None:
-            yield from decode_problems(item, kind.fields[key], (*path, key), minor, strict=strict)
-        elif kind.fields[key] == DURATION and key not in kind.optional:
-            # metav1.Duration decodes null itself, as the string "".
-            message = "null is not a duration; set one such as 15s or remove the field"
-            yield Problem(INVALID_VALUE, (*path, key), message)
-
-
-def _decode_list(
-    value: Any, kind: List, path: Path, minor: int, *, strict: bool
-) -> Iterator[Problem]:
-    if not isinstance(value, list):
-        yield _wrong_type(value, "a list", path, list_fix(value, kind))
-        return
-    for index, item in enumerate(value):
-        if item is not None:
-            yield from decode_problems(item, kind.item, (*path, index), minor, strict=strict)
-
-
-def _decode_map(
-    value: Any, kind: Map, path: Path, minor: int, *, strict: bool
-) -> Iterator[Problem]:
-    if not isinstance(value, Mapping):
-        yield _wrong_type(value, "an object", path)
-        return
-    for key, item in value.items():
-        if item is not None:
-            yield from decode_problems(item, kind.item, (*path, key), minor, strict=strict)
+    run = _GoRun(minor, strict=strict)
+    _decoder(kind, minor)(value, path, run)
+    return iter(run.problems)
 
 
 def decoded(value: Any, kind: Type, minor: int) -> Any:
@@ -97,25 +57,7 @@ def decoded(value: Any, kind: Type, minor: int) -> Any:
 
     A null in a list is the item type's zero value: `{}`, `[]`, `""`, 0 or false.
     """
-    if isinstance(kind, Struct):
-        known = kind.known(minor)
-        return {
-            key: decoded(item, kind.fields[key], minor)
-            for key, item in value.items()
-            if item is not None and key in known
-        }
-    if isinstance(kind, List):
-        return [
-            zero(kind.item) if item is None else decoded(item, kind.item, minor) for item in value
-        ]
-    if isinstance(kind, Map):
-        return {
-            key: zero(kind.item) if item is None else decoded(item, kind.item, minor)
-            for key, item in value.items()
-        }
-    if kind == "bytes":
-        return base64.b64encode(_bytes(value)).decode()
-    return value
+    return _decoder(kind, minor)(value, (), _GoRun(minor, strict=False))
 
 
 def zero(kind: Type) -> Any:
@@ -127,6 +69,86 @@ def zero(kind: Type) -> Any:
     if kind == BOOL:
         return False
     return 0 if kind in (INT32, INT64, "float") else "0s" if kind == DURATION else ""
+
+
+class _GoRun(DecodingRun):
+    """One run as kube-scheduler 1.`minor` decodes."""
+
+    def __init__(self, minor: int, *, strict: bool) -> None:
+        super().__init__()
+        self._minor, self._is_strict = minor, strict
+
+    def wrong_type(self, path: Path, value: Any, expected: str, fix: str = "") -> Absent:
+        """Name the actual type and the value to write."""
+        names = {bool: "a boolean", str: "a string", dict: "an object", list: "a list"}
+        actual = names.get(type(value), "a number")
+        if isinstance(value, str) and (culprit := first_culprit(value)):
+            what = f" with {culprit}"
+        else:
+            what = f"; {fix or type_fix(value, expected)}"
+        message = f"must be {expected}, not {actual}{what}"
+        return self.report(Problem(INVALID_TYPE, path, message))
+
+    def unknown_field(
+        self, path: Path, key: str, parent: Mapping[str, Any], record: Record
+    ) -> None:
+        """Name the place of the field, if it has one."""
+        if not (self._is_strict and isinstance(record, _GoStruct)):
+            return
+        problem = _unknown_field(key, parent[key], record.struct, path, self._minor)
+        name = parent.get("name")  # of the plugin, if it is an entry for one
+        if isinstance(name, str) and name:
+            problem = replace(problem, fix=problem.fix.replace(PLUGIN, name))
+        self.report(problem)
+
+
+class _GoStruct(Record):
+    """A struct: null is an absent field, but of a duration it is a value."""
+
+    def __init__(self, struct: Struct, minor: int) -> None:
+        self.struct = struct
+        super().__init__(
+            {
+                name: RecordField(
+                    name,
+                    _decoder(struct.fields[name], minor),
+                    null_is_absent=struct.fields[name] != DURATION or name in struct.optional,
+                )
+                for name in struct.known(minor)
+            }
+        )
+
+    def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
+        """Report a value that is not an object."""
+        return _refused(value, path, run, "an object", object_fix(value, self.struct))
+
+
+class _GoList(ListOf):
+    """A list: null is the zero value of its items."""
+
+    def __init__(self, kind: List, minor: int) -> None:
+        self._kind = kind
+        super().__init__(_decoder(kind.item, minor), null=partial(zero, kind.item))
+
+    def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
+        """Report a value that is not a list."""
+        return _refused(value, path, run, "a list", list_fix(value, self._kind))
+
+
+def _refused(value: Any, path: Path, run: DecodingRun, expected: str, fix: str) -> Absent:
+    assert isinstance(run, _GoRun)  # noqa: S101 - the types of this module
+    return run.wrong_type(path, value, expected, fix)
+
+
+@cache
+def _decoder(kind: Type, minor: int) -> DecodedType:
+    if isinstance(kind, Struct):
+        return _GoStruct(kind, minor)
+    if isinstance(kind, List):
+        return _GoList(kind, minor)
+    if isinstance(kind, Map):
+        return MapOf(_decoder(kind.item, minor), Anything(), null=partial(zero, kind.item))
+    return _SCALARS[kind]
 
 
 def _unknown_field(key: str, value: Any, kind: Struct, path: Path, minor: int) -> Problem:
@@ -142,63 +164,63 @@ def _unknown_field(key: str, value: Any, kind: Struct, path: Path, minor: int) -
     return Problem(UNKNOWN_FIELD, (*path, key), f"{message}{fix}")
 
 
-def _decode_bytes(value: Any, _: Scalar, path: Path) -> Problem | None:
+def _bytes_text(value: Any, path: Path, run: DecodingRun) -> Any:
     # Go also decodes a list of numbers as bytes.
     if not isinstance(value, str | list):
-        return _wrong_type(value, "base64 in a string", path)
+        return run.wrong_type(path, value, "base64 in a string")
     try:
-        _bytes(value)
+        return base64.b64encode(_bytes(value)).decode()
     except (binascii.Error, ValueError, TypeError):
-        return Problem(INVALID_VALUE, path, "is not base64; encode the value")
-    return None
+        return run.invalid(path, "is not base64; encode the value")
 
 
-def _decode_string(value: Any, _: Scalar, path: Path) -> Problem | None:
-    return None if isinstance(value, str) else _wrong_type(value, "a string", path)
-
-
-def _decode_duration(value: Any, _: Scalar, path: Path) -> Problem | None:
+def _duration(value: Any, path: Path, run: DecodingRun) -> Any:
+    if value is None:
+        # metav1.Duration decodes null itself, as the string "".
+        message = "null is not a duration; set one such as 15s or remove the field"
+        return run.invalid(path, message)
     if not isinstance(value, str):
-        return _wrong_type(value, "a duration such as 15s", path)
+        return run.wrong_type(path, value, "a duration such as 15s")
     try:
         nanoseconds(value)
     except ValueError as error:
-        return Problem(INVALID_VALUE, path, f"{error}; {duration_fix(value)}")
-    return None
+        return run.invalid(path, f"{error}; {duration_fix(value)}")
+    return value
 
 
-def _decode_bool(value: Any, _: Scalar, path: Path) -> Problem | None:
-    return None if isinstance(value, bool) else _wrong_type(value, "true or false", path)
-
-
-def _decode_float(value: Any, _: Scalar, path: Path) -> Problem | None:
+def _float32(value: Any, path: Path, run: DecodingRun) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return _wrong_type(value, "a number", path)
+        return run.wrong_type(path, value, "a number")
     if not -_LARGEST_FLOAT < value < _LARGEST_FLOAT:
-        message = f"{value} does not fit into a float32; use a smaller number"
-        return Problem(INVALID_VALUE, path, message)
-    return None
+        return run.invalid(path, f"{value} does not fit into a float32; use a smaller number")
+    return value
 
 
-def _decode_integer(value: Any, kind: Scalar, path: Path) -> Problem | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return _wrong_type(value, "an integer", path)
-    limit = _LIMITS[kind]
-    if not -limit <= value < limit:
-        message = f"{value} does not fit into an {kind}; use a smaller number"
-        return Problem(INVALID_VALUE, path, message)
-    return None
+class _Integer:
+    """An integer of Go."""
+
+    def __init__(self, kind: str, limit: int) -> None:
+        self._kind, self._limit = kind, limit
+
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
+        if isinstance(value, bool) or not isinstance(value, int):
+            return run.wrong_type(path, value, "an integer")
+        if not -self._limit <= value < self._limit:
+            message = f"{value} does not fit into an {self._kind}; use a smaller number"
+            return run.invalid(path, message)
+        return value
 
 
-_SCALARS: Final[Mapping[Scalar, Callable[[Any, Scalar, Path], Problem | None]]] = {
-    "bytes": _decode_bytes,
-    STRING: _decode_string,
-    DURATION: _decode_duration,
-    BOOL: _decode_bool,
-    "float": _decode_float,
-    INT32: _decode_integer,
-    INT64: _decode_integer,
-    "any": lambda *_: None,
+_SCALARS: Final[Mapping[Scalar, DecodedType]] = {
+    "bytes": _bytes_text,
+    STRING: String(),
+    DURATION: _duration,
+    BOOL: Boolean(),
+    "float": _float32,
+    INT32: _Integer(INT32, 2**31),
+    INT64: _Integer(INT64, 2**63),
+    "any": Anything(),
 }
 
 
@@ -208,13 +230,3 @@ def _bytes(value: str | list[Any]) -> bytes:
             raise TypeError(value)
         return bytes(0 if item is None else item for item in value)
     return base64.b64decode(value.replace("\r", "").replace("\n", ""), validate=True)
-
-
-def _wrong_type(value: Any, expected: str, path: Path, fix: str = "") -> Problem:
-    names = {bool: "a boolean", str: "a string", dict: "an object", list: "a list"}
-    actual = names.get(type(value), "a number")
-    if isinstance(value, str) and (culprit := first_culprit(value)):
-        what = f" with {culprit}"
-    else:
-        what = f"; {fix or type_fix(value, expected)}"
-    return Problem(INVALID_TYPE, path, f"must be {expected}, not {actual}{what}")

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from ..base.decoding import UNKNOWN_FIELD
 from ..base.findings import WARNING, Finding, Problem
-from .decode import UNKNOWN_FIELD, decode_problems
+from .decode import decode_problems
 from .in_tree_plugins import NEWEST, OLDEST, newer_than_recorded
 from .schema import CONFIGURATION
 from .target_scheduler import Target

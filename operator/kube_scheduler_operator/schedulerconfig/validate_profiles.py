@@ -13,9 +13,10 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
 
+from ..base.decoding import UNKNOWN_FIELD
 from ..base.findings import Path, Problem, did_you_mean, listing
 from ..base.objects import mapping
-from .decode import INVALID, UNKNOWN_FIELD, decode_problems, decoded
+from .decode import INVALID, decode_problems, decoded
 from .effective_plugins import EffectivePlugins, effective_plugins
 from .in_tree_plugins import (
     INVALID_PLUGINS,

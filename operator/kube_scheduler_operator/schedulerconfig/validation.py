@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ..base.decoding import UNKNOWN_FIELD
 from ..base.findings import Path, Problem
-from .decode import INVALID, UNKNOWN_FIELD, decode_problems, decoded
+from .decode import INVALID, decode_problems, decoded
 from .go_values import duration_text, nanoseconds
 from .in_tree_plugins import on_record
 from .result_cache import prefixed

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from kube_scheduler_operator.base.decoding import (
-    INVALID,
+    REFUSED,
     Converted,
     DecodeError,
     DecodingRun,
@@ -196,7 +196,7 @@ def test_problems_of_a_conversion_have_paths_in_its_value() -> None:
 
 def test_a_value_with_problems_is_not_made() -> None:
     run = DecodingRun()
-    assert type_of(Inner)({"nodes": []}, (), run) is INVALID
+    assert type_of(Inner)({"nodes": []}, (), run) is REFUSED
     assert [problem.reason for problem in run.problems] == ["MissingField"]
 
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ...base.decoding import INVALID_TYPE, INVALID_VALUE
 from ...base.findings import Path, Problem
 from ...base.objects import mapping
-from ...schedulerconfig.decode import INVALID_TYPE, INVALID_VALUE
 from ...schedulerconfig.schema import KIND
 from ...schedulerconfig.source import Document
 from .embedded import CONFIGURATION

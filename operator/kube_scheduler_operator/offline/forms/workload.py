@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from ...base.decoding import INVALID_VALUE
 from ...base.findings import ERROR, WARNING, Path, Problem, Severity, listing
 from ...schedulerconfig.command_line import flag_text
-from ...schedulerconfig.decode import INVALID_VALUE
 from ...schedulerconfig.flags import BOOLEANS, INVALID_ARGUMENT, has_type
 from ...schedulerconfig.source import Document
 from ...schedulerconfig.versions import Version
