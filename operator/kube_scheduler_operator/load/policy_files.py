@@ -103,7 +103,9 @@ def read_rules(
         LoadPolicyError: the rules are invalid.
     """
     reader = PolicyReader(SPEC if shape == "spec" else FILE)
-    rules = reader.rules(document, path)
+    fields = reader.shape
+    names = (fields.sync, fields.predicates, fields.priorities, fields.hot_values, fields.others[2])
+    rules = reader.rules({name: document[name] for name in names if name in document}, path)
     if reader.problems:
         raise LoadPolicyError(reader.problems)
     return rules
@@ -114,7 +116,6 @@ def _strictly(
 ) -> tuple[PolicyReader, LoadPolicy]:
     if not isinstance(document, Mapping):
         raise LoadPolicyError([Problem("InvalidType", path, "this must be an object")])
-    reader.known(document, path, reader.shape.fields)
     return reader, reader.policy(document, path)
 
 
@@ -124,8 +125,6 @@ def _crane(document: Mapping[str, Any]) -> LoadedPolicy:
         message = "this is required; write the policy into it"
         raise LoadPolicyError([Problem("InvalidType", ("spec",), message)])
     reader = PolicyReader(CRANE)
-    fields = (CRANE.sync, CRANE.predicates, CRANE.priorities, CRANE.hot_values)
-    reader.known(spec, ("spec",), fields)
     return _finished(reader, LoadPolicy(reader.rules(spec, ("spec",))))
 
 

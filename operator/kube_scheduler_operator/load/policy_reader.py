@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, TypeVar
 
+from ..base.decoding import (
+    REFUSED,
+    Anything,
+    DecodingRun,
+    ListOf,
+    Record,
+    RecordField,
+    String,
+    Type,
+)
 from ..base.findings import WARNING, Path, Problem, did_you_mean, listing
 from .policy import (
     FAMILIES,
@@ -19,11 +30,14 @@ from .policy import (
     Predicate,
     Priority,
     Rules,
+    SourceSpec,
     Sync,
     time_zone,
 )
-from .policy_source import FILE_SOURCE, SPEC_SOURCE, SourceShape, read_source
-from .policy_values import Values
+from .policy_source import FILE_SOURCE, SPEC_SOURCE, SourceShape, SourceType
+from .policy_types import Finite, Placed, PolicyRun, RuleEntry, Setting, Time, Word
+
+T = TypeVar("T")
 
 _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)%", re.ASCII)
@@ -59,12 +73,6 @@ class Shape:
     crane: bool = False
     source: SourceShape = SPEC_SOURCE
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """All fields of a policy."""
-        lists = (self.sync, self.predicates, self.priorities, self.hot_values)
-        return (*lists, "source", *self.others, "write", "read", *self.further)
-
 
 FILE: Final = Shape(
     "syncPolicy", "predicate", "priority", "hotValue", "periodSeconds", "maxLimit", "seconds",
@@ -81,7 +89,93 @@ CRANE: Final = Shape(
 )  # fmt: skip
 
 
-class PolicyReader(Values):
+# --- types --------------------------------------------------------------------------------------
+
+
+def _metric(value: Any, path: Path, run: DecodingRun) -> Any:
+    if isinstance(value, str) and _METRIC.fullmatch(value):
+        return value
+    return run.wrong_type(path, value, "the name of a metric such as cpu_usage_avg_5m")
+
+
+def _own_limit(value: Any, path: Path, run: DecodingRun) -> Any:
+    """A fraction, or a percentage in a string."""
+    if not isinstance(value, str):
+        return _FRACTION(value, path, run)
+    match = _PERCENT.fullmatch(value)
+    if match is None:
+        fix = 'write a fraction (0.65) or "65%"'
+        return run.invalid(path, f'"{value}" is not a valid limit; {fix}')
+    return float(match[1]) / 100
+
+
+def _count(value: Any, path: Path, run: DecodingRun) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return run.wrong_type(path, value, "an integer; write one such as 5")
+    if value < 1:
+        return run.invalid(path, f"{value} is less than 1; use 1 or more")
+    return value
+
+
+_FRACTION: Final = Finite('a fraction such as 0.65, or "65%"')
+_WEIGHT: Final = Finite("a number such as 0.2")
+
+
+def _entries(attribute: str, key: str, kind: Type, *, required: bool = True) -> ListOf:
+    """A list of objects with a metric and another field."""
+    name = RecordField("name", _metric, is_required=True, null_is_absent=False)
+    other = RecordField(attribute, kind, required, null_is_absent=False)
+    return ListOf(RuleEntry({"name": name, key: other}))
+
+
+@cache
+def _policy_type(shape: Shape) -> Record:
+    time, strict = Time(durations=shape.durations), not shape.crane
+    window = RecordField("window", time, is_required=True, null_is_absent=False)
+    count = RecordField("count", _count, is_required=True, null_is_absent=False)
+    limit = _FRACTION if shape.crane else _own_limit
+    fields: dict[str, RecordField] = {
+        shape.sync: RecordField("sync", _entries("period", shape.period, time)),
+        shape.predicates: RecordField(
+            "predicates", _entries("limit", shape.limit, limit, required=strict)
+        ),
+        shape.priorities: RecordField(
+            "priorities", _entries("weight", "weight", _WEIGHT, required=strict)
+        ),
+        shape.hot_values: RecordField(
+            "hot_values", ListOf(RuleEntry({shape.window: window, "count": count}))
+        ),
+    }
+    if strict:
+        cycle, refresh, grace, zone = shape.others
+        fields |= {
+            "source": RecordField("source", SourceType(shape.source)),
+            cycle: RecordField("cycle", Setting(time, 1.0)),
+            refresh: RecordField("refresh", Setting(time, 1.0)),
+            grace: RecordField("grace", Setting(time, 0.0)),
+            zone: RecordField("crane_zone", Setting(String())),
+            "write": RecordField("write", _words(WRITABLE)),
+            "read": RecordField("read", Setting(Word(READABLE))),
+            **{name: RecordField(name, Anything()) for name in shape.further},
+        }
+        if "remove" in shape.further:
+            fields["remove"] = RecordField("remove", _words(FAMILIES))
+    return Record(fields)
+
+
+def _words(known: tuple[str, ...]) -> ListOf:
+    """A list of words, without duplicates."""
+    return ListOf(Word(known), _distinct, expected=f"a list of {listing(known)}")
+
+
+def _distinct(words: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
+
+
+# --- policies -----------------------------------------------------------------------------------
+
+
+class PolicyReader(PolicyRun):
     """Parses one policy.
 
     Attributes:
@@ -89,157 +183,144 @@ class PolicyReader(Values):
     """
 
     def __init__(self, shape: Shape) -> None:
-        super().__init__(durations=shape.durations, lenient=shape.crane)
+        super().__init__(is_lenient=shape.crane)
         self.shape = shape
 
-    def policy(self, document: Mapping[str, Any], path: Path) -> LoadPolicy:
+    def policy(self, document: Any, path: Path) -> LoadPolicy:
         """The policy; meaningless if there are problems."""
-        cycle, refresh, _, zone = self.shape.others
-        source, problems = read_source(document.get("source"), (*path, "source"), self.shape.source)
-        self.problems += problems
-        rules = self.rules(document, path, frozenset(source.queries))
+        fields = self._fields(document, path)
+        source = fields.get("source") or SourceSpec()
+        rules = self._rules(fields, path, frozenset(source.queries))
         default = LoadPolicy()
         policy = LoadPolicy(
             rules,
             source,
-            cycle=self.time(document, cycle, path, default.cycle, least=1.0),
-            refresh=self.time(document, refresh, path, default.refresh, least=1.0),
-            write=tuple(self.words(document, "write", path, WRITABLE)),
-            remove=tuple(self.words(document, "remove", path, FAMILIES)),
-            read=self.word(document.get("read") or OWN, (*path, "read"), READABLE),
-            crane_zone=str(document.get(zone) or default.crane_zone),
+            cycle=fields.get("cycle") or default.cycle,
+            refresh=fields.get("refresh") or default.refresh,
+            write=fields.get("write") or (),
+            remove=fields.get("remove") or (),
+            read=fields.get("read") or OWN,
+            crane_zone=fields.get("crane_zone") or default.crane_zone,
         )
         self._check(policy, path)
         return policy
 
-    def rules(
-        self, document: Mapping[str, Any], path: Path, queries: frozenset[str] = frozenset()
-    ) -> Rules:
-        """The rules, with additional metrics in `queries`; meaningless if there are problems."""
-        shape = self.shape
-        default = Rules((), (), (), ()) if shape.crane else Rules()
-        sync = self.entries(document, shape.sync, path, default.sync)
-        predicates = self.entries(document, shape.predicates, path, default.predicates)
-        priorities = self.entries(document, shape.priorities, path, default.priorities)
-        hot = self.entries(document, shape.hot_values, path, default.hot_values)
-        percent = shape.crane and self._in_percent(predicates)
-        periods = tuple(s for item, at in sync for s in self._sync(item, at, queries))
+    def rules(self, document: Mapping[str, Any], path: Path) -> Rules:
+        """The rules; meaningless if there are problems."""
+        return self._rules(self._fields(document, path), path, frozenset())
+
+    def _fields(self, document: Any, path: Path) -> dict[str, Any]:
+        fields = _policy_type(self.shape)(document, path, self)
+        return {} if fields is REFUSED else fields
+
+    def _rules(self, fields: Mapping[str, Any], path: Path, queries: frozenset[str]) -> Rules:
+        """The rules, with additional metrics in `queries`."""
+        default = Rules((), (), (), ()) if self.shape.crane else Rules()
+        periods = self._made(
+            fields.get("sync"), default.sync, lambda each: self._sync(each, queries)
+        )
         known = {period.name for period in periods}
-        weighed = tuple(
-            p
-            for item, at in priorities
-            for p in self._priority(item, at)
-            if self._synced(p.name, known, at, default=item is p)
+        percent = self.shape.crane and self._in_percent(fields.get("predicates") or ())
+        predicates = self._made(
+            fields.get("predicates"),
+            default.predicates,
+            lambda each: self._predicate(each, known, percent=percent),
+        )
+        weighed = self._made(
+            fields.get("priorities"), default.priorities, lambda each: self._priority(each, known)
         )
         if weighed and not sum(priority.weight for priority in weighed):
             message = "all weights are 0; set one greater than 0, or remove all entries"
-            self.wrong((*path, shape.priorities), message)
+            self.invalid((*path, self.shape.priorities), message)
+        grace = fields.get("grace")
         return Rules(
             periods,
-            tuple(
-                p
-                for item, at in predicates
-                for p in self._predicate(item, at, percent=percent)
-                if self._synced(p.name, known, at, default=item is p)
-            ),
-            weighed,
-            tuple(each for item, at in hot for each in self._hot(item, at)),
-            self.time(document, shape.others[2], path, default.grace, least=0.0),
+            # Default rules of metrics without a period are dropped silently.
+            tuple(rule for rule in predicates if rule.name in known),
+            tuple(rule for rule in weighed if rule.name in known),
+            self._made(fields.get("hot_values"), default.hot_values, self._hot),
+            default.grace if grace is None else grace,
         )
+
+    @staticmethod
+    def _made(
+        entries: Iterable[Placed] | None,
+        default: tuple[T, ...],
+        make: Callable[[Placed], T | None],
+    ) -> tuple[T, ...]:
+        """What is made of the entries of a list, or the default without one."""
+        if entries is None:
+            return default
+        made = (make(entry) for entry in entries if entry.value is not REFUSED)
+        return tuple(each for each in made if each is not None)
 
     # --- the four lists -------------------------------------------------------------------------
 
-    def _sync(self, item: Any, at: Path, queries: frozenset[str]) -> Iterator[Sync]:
-        if isinstance(item, Sync):
-            yield item
-            return
-        fields = self.fields(item, at, ("name", self.shape.period))
-        name = self._metric(fields, at)
-        period = self.seconds(fields.get(self.shape.period), (*at, self.shape.period))
-        if name is None or period is None:
-            return
+    def _sync(self, entry: Placed, queries: frozenset[str]) -> Sync | None:
+        name, period = entry.value["name"], entry.value["period"]
         if period <= 0:
-            self._wrong_or_void((*at, self.shape.period), "a period of 0", "turns the metric off")
-        elif name not in METRICS and name not in queries:
-            message = f'no source measures "{name}" without a query for Prometheus'
-            if self.shape.crane:
-                self.void((*at, "name"), message)
-                return
+            at = (*entry.path, self.shape.period)
+            self._wrong_or_void(at, "a period of 0", "turns the metric off")
+            return None
+        if name in METRICS or name in queries:
+            return Sync(name, period)
+        message = f'no source measures "{name}" without a query for Prometheus'
+        if self.shape.crane:
+            self.void((*entry.path, "name"), message)
+        else:
             fix = did_you_mean(name, METRICS) or f"; use {listing(METRICS)}, or add a query"
-            self.wrong((*at, "name"), message + fix)
-        else:
-            yield Sync(name, period)
+            self.invalid((*entry.path, "name"), message + fix)
+        return None
 
-    def _predicate(self, item: Any, at: Path, *, percent: bool) -> Iterator[Predicate]:
-        if isinstance(item, Predicate):
-            yield item
-            return
-        key = self.shape.limit
-        fields = self.fields(item, at, ("name", key))
-        name = self._metric(fields, at)
-        limit = self._limit(fields.get(key, 0 if self.shape.crane else None), (*at, key), percent)
-        if name is None or limit is None:
-            return
-        if limit == 0:
-            self._wrong_or_void((*at, key), "a limit of 0", "turns the rule off")
-        else:
-            yield Predicate(name, limit)
+    def _predicate(self, entry: Placed, known: set[str], *, percent: bool) -> Predicate | None:
+        name, limit = entry.value["name"], entry.value.get("limit", 0)
+        at = (*entry.path, self.shape.limit)
+        fraction = limit / 100 if percent else float(limit)
+        if not 0 <= fraction <= 1:
+            fix = f'write {limit / 100:g} or "{limit:g}%"' if _is_percentage(limit) else "use 0..1"
+            self.invalid(at, f"{limit} is not a fraction between 0 and 1; {fix}")
+        elif fraction == 0:
+            self._wrong_or_void(at, "a limit of 0", "turns the rule off")
+        elif self._is_synced(name, known, entry.path):
+            return Predicate(name, fraction)
+        return None
 
-    def _priority(self, item: Any, at: Path) -> Iterator[Priority]:
-        if isinstance(item, Priority):
-            yield item
-            return
-        fields = self.fields(item, at, ("name", "weight"))
-        name = self._metric(fields, at)
-        absent = 0 if self.shape.crane else None
-        weight = self.number(fields.get("weight", absent), (*at, "weight"), "a number such as 0.2")
-        if name is None or weight is None:
-            return
+    def _priority(self, entry: Placed, known: set[str]) -> Priority | None:
+        name, weight = entry.value["name"], float(entry.value.get("weight", 0))
         if weight < 0:
-            self.wrong((*at, "weight"), f"{weight:g} is negative; use 0 or more")
-        else:
-            yield Priority(name, weight)
+            self.invalid((*entry.path, "weight"), f"{weight:g} is negative; use 0 or more")
+        elif self._is_synced(name, known, entry.path):
+            return Priority(name, weight)
+        return None
 
-    def _hot(self, item: Any, at: Path) -> Iterator[HotValue]:
-        if isinstance(item, HotValue):
-            yield item
-            return
-        key = self.shape.window
-        fields = self.fields(item, at, (key, "count"))
-        window = self.seconds(fields.get(key), (*at, key))
-        count = fields.get("count")
-        if isinstance(count, bool) or not isinstance(count, int):
-            self.wrong((*at, "count"), "this must be an integer; write one such as 5")
-        elif count < 1:
-            self.wrong((*at, "count"), f"{count} is less than 1; use 1 or more")
-        elif window is not None and window <= 0:
-            self.wrong((*at, key), "this must be longer than 0; write a duration such as 5m")
-        elif window is not None:
-            yield HotValue(window, count)
+    def _hot(self, entry: Placed) -> HotValue | None:
+        if entry.value["window"] > 0:
+            return HotValue(entry.value["window"], entry.value["count"])
+        message = "this must be longer than 0; write a duration such as 5m"
+        self.invalid((*entry.path, self.shape.window), message)
+        return None
 
-    def _synced(self, name: str, known: set[str], at: Path, *, default: bool) -> bool:
-        """Whether a rule's metric has a period; default rules without one are dropped silently."""
-        if name in known or default:
-            return name in known
+    def _is_synced(self, name: str, known: set[str], at: Path) -> bool:
+        """Whether a rule's metric has a period."""
+        if name in known:
+            return True
         lists = self.shape.sync
         if self.shape.crane:
             self.void((*at, "name"), f'"{name}" has no entry in {lists}: the rule never applies')
         else:
             hint = did_you_mean(name, known)
             message = f'"{name}" has no entry in {lists}{hint}; add one with its period'
-            self.wrong((*at, "name"), message)
+            self.invalid((*at, "name"), message)
         return False
 
     # --- values ---------------------------------------------------------------------------------
 
-    def _in_percent(self, predicates: Iterable[tuple[Any, Path]]) -> bool:
+    def _in_percent(self, predicates: Iterable[Placed]) -> bool:
         """Whether limits are percentages, as in crane-scheduler-plus."""
         limits = [
-            (value, (*at, self.shape.limit))
-            for item, at in predicates
-            if isinstance(item, Mapping)
-            and isinstance(value := item.get(self.shape.limit), int | float)
-            and not isinstance(value, bool)
+            (entry.value["limit"], (*entry.path, self.shape.limit))
+            for entry in predicates
+            if entry.value is not REFUSED and "limit" in entry.value
         ]
         percent = any(value > 1 for value, _ in limits)
         for value, at in limits:
@@ -248,36 +329,11 @@ class PolicyReader(Values):
                     f"other limits are greater than 1, so {value:g} would mean {value:g} %; "
                     "write all limits as fractions, or all as percentages"
                 )
-                self.wrong(at, message)
+                self.invalid(at, message)
         if percent:
             message = "limits above 1 are read as percentages, as in crane-scheduler-plus"
             self.notes.append(Problem("Percentages", limits[0][1], message, severity=WARNING))
         return percent
-
-    def _limit(self, value: Any, at: Path, percent: bool) -> float | None:
-        if isinstance(value, str) and not self.shape.crane:
-            match = _PERCENT.fullmatch(value)
-            if match is None:
-                self.wrong(at, f'"{value}" is not a valid limit; write a fraction (0.65) or "65%"')
-                return None
-            limit = float(match[1]) / 100
-        else:
-            number = self.number(value, at, 'a fraction such as 0.65, or "65%"')
-            if number is None:
-                return None
-            limit = number / 100 if percent else number
-        if limit < 0 or limit > 1:
-            fix = f'write {value / 100:g} or "{value:g}%"' if _is_percentage(value) else "use 0..1"
-            self.wrong(at, f"{value} is not a fraction between 0 and 1; {fix}")
-            return None
-        return limit
-
-    def _metric(self, fields: Mapping[str, Any], at: Path) -> str | None:
-        name = fields.get("name")
-        if not isinstance(name, str) or not _METRIC.fullmatch(name):
-            self.wrong((*at, "name"), "this must be the name of a metric such as cpu_usage_avg_5m")
-            return None
-        return name
 
     def _check(self, policy: LoadPolicy, path: Path) -> None:
         """Validate combinations of fields."""
@@ -285,23 +341,25 @@ class PolicyReader(Values):
         validities = [policy.rules.valid_for(name) or 0.0 for name in policy.rules.metrics]
         if policy.refresh < policy.cycle:
             message = f"shorter than {cycle} ({policy.cycle:g} s); use {policy.cycle:g} s or more"
-            self.wrong((*path, refresh), message)
+            self.invalid((*path, refresh), message)
         if validities and policy.refresh + policy.cycle >= min(validities):
             message = (
                 f"with {policy.refresh:g} s and a {cycle} of {policy.cycle:g} s, values expire "
                 f"(after {min(validities):g} s) before they are refreshed; use a shorter time"
             )
-            self.wrong((*path, refresh), message)
+            self.invalid((*path, refresh), message)
         try:
             time_zone(policy.crane_zone)
         except ValueError as error:
-            self.wrong((*path, zone), f"{error}; write UTC, +08:00 or a name such as Asia/Shanghai")
+            self.invalid(
+                (*path, zone), f"{error}; write UTC, +08:00 or a name such as Asia/Shanghai"
+            )
 
     def _wrong_or_void(self, at: Path, what: str, effect: str) -> None:
         if self.shape.crane:
             self.void(at, f"{what} {effect}, as in crane")
         else:
-            self.wrong(at, f"{what} {effect}; remove the entry or use a value greater than 0")
+            self.invalid(at, f"{what} {effect}; remove the entry or use a value greater than 0")
 
 
 def _is_percentage(value: Any) -> bool:

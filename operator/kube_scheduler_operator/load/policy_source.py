@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ..base.decoding import REFUSED, Anything, DecodingRun, MapOf, Record, RecordField, Type
 from ..base.findings import Path, Problem, did_you_mean, listing
 from ..schedulerconfig.go_values import seconds
 from .policy import KUBELET_SUMMARY, METRICS_SERVER, NODE_METRICS, PROMETHEUS, SOURCES, SourceSpec
+from .policy_types import WITHOUT_EFFECT, Setting
 
 CREDENTIALS: Final = "/etc/kube-scheduler-operator/prometheus"
 """Directory in which the annotator mounts the Secret and ConfigMap of a LoadPolicy."""
@@ -21,12 +24,13 @@ _KUBELET_PORT: Final = 10250
 MEASURING: Final = ("args", "mountHost", "resources", "nodeSelector", "tolerations")
 """Fields of a LoadPolicy for the node-metrics workload."""
 
-_SECTIONS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    NODE_METRICS: ("nodeMetrics", ("port", "path")),
-    METRICS_SERVER: ("", ()),
-    KUBELET_SUMMARY: ("kubeletSummary", ("port", "insecureSkipVerify")),
-    PROMETHEUS: ("prometheus", ("url", "insecureSkipVerify", "unit", "queries")),
+_SECTIONS: Final[Mapping[str, str]] = {
+    NODE_METRICS: "nodeMetrics",
+    METRICS_SERVER: "",
+    KUBELET_SUMMARY: "kubeletSummary",
+    PROMETHEUS: "prometheus",
 }
+"""The type of a source -> the field with its settings in a LoadPolicy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,137 +53,176 @@ FILE_SOURCE: Final = SourceShape(False, "timeoutSeconds", ("tokenFile", "caFile"
 SPEC_SOURCE: Final = SourceShape(True, "timeout", ("tokenSecret", "caConfigMap"))
 
 
-def read_source(value: Any, path: Path, shape: SourceShape) -> tuple[SourceSpec, list[Problem]]:
-    """(source, problems)."""
-    problems: list[Problem] = []
-    if value is None:
-        return SourceSpec(), problems
-    if not isinstance(value, Mapping):
-        return SourceSpec(), [Problem("InvalidType", path, "this must be an object with a type")]
-    kind = value.get("type") or NODE_METRICS
-    if kind not in SOURCES:
-        hint = did_you_mean(str(kind), SOURCES)
-        message = f'"{kind}" is not a source{hint}; use {listing(SOURCES)}'
-        return SourceSpec(), [Problem("InvalidValue", (*path, "type"), message)]
-    fields, at = _fields(value, path, shape, kind, problems)
-    port = _KUBELET_PORT if kind == KUBELET_SUMMARY else SourceSpec().port
-    source = SourceSpec(
-        type=kind,
-        port=_port(fields.get("port") or port, (*at, "port"), problems),
-        path=_path(fields.get("path") or SourceSpec().path, (*at, "path"), problems),
-        url=_url(fields.get("url"), (*at, "url"), problems) if kind == PROMETHEUS else "",
-        token_file=_file(fields.get(shape.secrets[0]), "token", (*at, shape.secrets[0]), problems),
-        ca_file=_file(fields.get(shape.secrets[1]), "ca.crt", (*at, shape.secrets[1]), problems),
-        insecure_skip_verify=bool(fields.get("insecureSkipVerify", False)),
-        percent=_unit(fields.get("unit") or _UNITS[0], (*at, "unit"), problems),
-        queries=_queries(fields.get("queries"), (*at, "queries"), problems),
-        timeout=_timeout(value.get(shape.timeout), (*path, shape.timeout), problems),
-    )
-    return source, problems
+# --- values -------------------------------------------------------------------------------------
 
 
-def _fields(
-    value: Mapping[str, Any], path: Path, shape: SourceShape, kind: str, problems: list[Problem]
-) -> tuple[Mapping[str, Any], Path]:
-    """(fields of this type, their path)."""
-    section, known = _SECTIONS[kind]
-    if kind == PROMETHEUS:
-        known = (*known, *shape.secrets)
-    if kind == NODE_METRICS and shape.sections:
-        known = (*known, *MEASURING)
-    if not shape.sections:
-        problems += _unknown(value, path, ("type", shape.timeout, *known))
-        return value, path
-    sections = [name for name, _ in _SECTIONS.values() if name]
-    problems += _unknown(value, path, ("type", shape.timeout, *sections))
-    for other in sections:
-        if other != section and other in value:
-            message = f"no effect with type {kind}; remove it"
-            problems.append(Problem("WithoutEffect", (*path, other), message))
-    fields = value.get(section, {}) if section else {}
-    if not isinstance(fields, Mapping):
-        problems.append(Problem("InvalidType", (*path, section), "this must be an object"))
-        return {}, (*path, section)
-    problems += _unknown(fields, (*path, section), known)
-    return fields, (*path, section)
+class _UnlessEmpty:
+    """A value, or an empty one of any type instead of none, which is read as None."""
+
+    def __init__(self, kind: Type) -> None:
+        self._kind = kind
+
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
+        return self._kind(value, path, run) if value else None
 
 
-def _unknown(value: Mapping[str, Any], path: Path, known: Sequence[str]) -> Iterator[Problem]:
-    for key in value:
-        if key not in known:
-            hint = did_you_mean(key, known) or "; remove it"
-            message = f'unknown field "{key}"{hint}'
-            yield Problem("UnknownField", (*path, key), message)
+class _File:
+    """The path of a file: as given, or as mounted from a Secret or ConfigMap."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"]:
+            return f"{CREDENTIALS}/{self._name}"
+        return run.invalid((*path, "name"), "this must be the name of an object")
 
 
-def _port(value: Any, at: Path, problems: list[Problem]) -> int:
+def _port(value: Any, path: Path, run: DecodingRun) -> Any:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 65536:
-        problems.append(Problem("InvalidValue", at, f"{value} is not a valid port; use 1 to 65535"))
-        return 0
+        return run.invalid(path, f"{value} is not a valid port; use 1 to 65535")
     return value
 
 
-def _path(value: Any, at: Path, problems: list[Problem]) -> str:
+def _url_path(value: Any, path: Path, run: DecodingRun) -> Any:
     if not isinstance(value, str) or not value.startswith("/"):
-        message = f"{value!r} is not a URL path; write one such as /statistics"
-        problems.append(Problem("InvalidValue", at, message))
-    return str(value)
+        return run.invalid(path, f"{value!r} is not a URL path; write one such as /statistics")
+    return value
 
 
-def _url(value: Any, at: Path, problems: list[Problem]) -> str:
+def _url(value: Any, path: Path, run: DecodingRun) -> Any:
     try:
         parts = urlsplit(value if isinstance(value, str) else "")
-        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
-        good = False
-    if not good:
-        what = "this is required" if value is None else f"{value!r} is not an HTTP URL"
-        message = f"{what}; write the URL of Prometheus, http://prometheus.monitoring:9090"
-        problems.append(Problem("InvalidValue", at, message))
-    return str(value).rstrip("/")
+        is_url = False
+    if is_url:
+        return str(value).rstrip("/")
+    what = "this is required" if value is None else f"{value!r} is not an HTTP URL"
+    message = f"{what}; write the URL of Prometheus, http://prometheus.monitoring:9090"
+    return run.invalid(path, message)
 
 
-def _file(value: Any, name: str, at: Path, problems: list[Problem]) -> str:
-    """The path of a file: as given, or as mounted from a Secret or ConfigMap."""
-    if value in (None, ""):
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"]:
-        return f"{CREDENTIALS}/{name}"
-    problems.append(Problem("InvalidValue", (*at, "name"), "this must be the name of an object"))
-    return ""
-
-
-def _unit(value: Any, at: Path, problems: list[Problem]) -> bool:
+def _percent(value: Any, path: Path, run: DecodingRun) -> Any:
     if value not in _UNITS:
-        problems.append(
-            Problem("InvalidValue", at, f'"{value}" is not a unit; use {listing(_UNITS)}')
-        )
-    return bool(value == _UNITS[0])
+        return run.invalid(path, f'"{value}" is not a unit; use {listing(_UNITS)}')
+    return value == _UNITS[0]
 
 
-def _queries(value: Any, at: Path, problems: list[Problem]) -> Mapping[str, str]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping) or not all(
-        isinstance(query, str) and query for query in value.values()
-    ):
-        message = "this must be an object that maps metric names to queries"
-        problems.append(Problem("InvalidType", at, message))
-        return {}
-    return {str(name): str(query) for name, query in value.items()}
+def _query(value: Any, path: Path, run: DecodingRun) -> Any:
+    return value if isinstance(value, str) and value else run.wrong_type(path, value, "a query")
 
 
-def _timeout(value: Any, at: Path, problems: list[Problem]) -> float:
-    if value in (None, ""):
-        return SourceSpec().timeout
+def _truth(value: Any, _path: Path, _run: DecodingRun) -> bool:
+    return bool(value)
+
+
+def _timeout(value: Any, path: Path, run: DecodingRun) -> Any:
     try:
         timeout = seconds(value) if isinstance(value, str) else float(value)
         if isinstance(value, bool) or not math.isfinite(timeout) or not 0 < timeout <= 60:
             raise ValueError
     except (TypeError, ValueError):
         message = f"{value!r} is not a valid timeout; use more than 0 and at most 60 s"
-        problems.append(Problem("InvalidValue", at, message))
-        return SourceSpec().timeout
+        return run.invalid(path, message)
     return timeout
+
+
+# --- the source ---------------------------------------------------------------------------------
+
+_PORT: Final = RecordField("port", _UnlessEmpty(_port))
+_INSECURE: Final = RecordField("insecure_skip_verify", _truth)
+_QUERIES: Final = MapOf(_query, Anything(), expected="an object that maps metric names to queries")
+
+
+class SourceType:
+    """The type of a source: its fields depend on its `type`."""
+
+    def __init__(self, shape: SourceShape) -> None:
+        self._shape = shape
+
+    def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
+        """Read a value."""
+        if not isinstance(value, Mapping):
+            return run.wrong_type(path, value, "an object with a type")
+        kind = value.get("type") or NODE_METRICS
+        if kind not in SOURCES:
+            hint = did_you_mean(str(kind), SOURCES)
+            message = f'"{kind}" is not a source{hint}; use {listing(SOURCES)}'
+            return run.invalid((*path, "type"), message)
+        shape, section = self._shape, _SECTIONS[kind]
+        # Without its settings, the URL of Prometheus is missing in them.
+        absent = {"url": None} if kind == PROMETHEUS else {}
+        if not shape.sections:
+            attributes = _flat(kind, shape)({**absent, **value}, path, run)
+        else:
+            own = value.get(section, {}) if section else {}
+            settings = {section: {**absent, **own}} if section and isinstance(own, Mapping) else {}
+            attributes = _sectioned(kind, shape)({**value, **settings}, path, run)
+        if attributes is REFUSED:
+            return REFUSED
+        attributes |= attributes.pop("section", None) or {}
+        given = {name: each for name, each in attributes.items() if each is not None}
+        default_port = _KUBELET_PORT if kind == KUBELET_SUMMARY else SourceSpec().port
+        return SourceSpec(**{"port": default_port, **given, "type": kind})
+
+
+@cache
+def _flat(kind: str, shape: SourceShape) -> Record:
+    """The fields of a type beside `type`."""
+    return Record({**_shared(shape), **_settings(kind, shape)})
+
+
+@cache
+def _sectioned(kind: str, shape: SourceShape) -> Record:
+    """The object of a type, beside `type`; those of other types have no effect."""
+
+    def other(_value: Any, path: Path, run: DecodingRun) -> Any:
+        return run.report(Problem(WITHOUT_EFFECT, path, f"no effect with type {kind}; remove it"))
+
+    fields = _shared(shape)
+    for each, section in _SECTIONS.items():
+        if section and each == kind:
+            record = Record(_settings(kind, shape))
+            fields[section] = RecordField("section", record, null_is_absent=False)
+        elif section:
+            fields[section] = RecordField(section, other, null_is_absent=False)
+    return Record(fields)
+
+
+def _shared(shape: SourceShape) -> dict[str, RecordField]:
+    return {
+        "type": RecordField("type", Anything()),
+        shape.timeout: RecordField("timeout", Setting(_timeout)),
+    }
+
+
+def _settings(kind: str, shape: SourceShape) -> dict[str, RecordField]:
+    """The fields of a type."""
+    if kind == PROMETHEUS:
+        token, ca = shape.secrets
+        return {
+            "url": RecordField("url", _url, null_is_absent=False),
+            "insecureSkipVerify": _INSECURE,
+            "unit": RecordField("percent", _UnlessEmpty(_percent)),
+            "queries": RecordField("queries", _QUERIES),
+            token: RecordField("token_file", Setting(_File("token"))),
+            ca: RecordField("ca_file", Setting(_File("ca.crt"))),
+        }
+    if kind == KUBELET_SUMMARY:
+        return {"port": _PORT, "insecureSkipVerify": _INSECURE}
+    if kind == METRICS_SERVER:
+        return {}
+    fields = {"port": _PORT, "path": RecordField("path", _UnlessEmpty(_url_path))}
+    if shape.sections:
+        # Of the workload, in loadpolicy/request.py; no attribute of a source has their values.
+        fields |= {name: RecordField("measuring", _nothing) for name in MEASURING}
+    return fields
+
+
+def _nothing(_value: Any, _path: Path, _run: DecodingRun) -> None:
+    """A field that is read elsewhere."""
