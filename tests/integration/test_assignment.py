@@ -192,32 +192,45 @@ class WebhookWorld(AssigningWorld):
 
 
 @pytest.fixture(scope="module", params=[PolicyWorld, WebhookWorld], ids=["policy", "webhook"])
-def world(
+def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AssigningWorld]:
+    """A cluster with a scheduler that is Available; nothing is assigned to it."""
     kind: type[AssigningWorld] = request.param
-    with brought_up(kind, f"as{kind.way[0]}", tmp_path_factory.mktemp("operator")) as found:
-        found.start()
-        yield found
+    with brought_up(kind, f"as{kind.way[0]}", tmp_path_factory.mktemp("operator")) as brought:
+        brought.start()
+        brought.wait(lambda: brought.exists(f"{KIND}/{NAME}"), 60)
+        brought.wait(lambda: brought.condition(NAME, "Available")[0] == "True", 90)
+        yield brought
 
 
-def test_without_policy_and_webhook_the_status_has_the_command(world: AssigningWorld) -> None:
-    world.wait(lambda: world.exists(f"{KIND}/{NAME}"), 60)
-    world.wait(lambda: world.condition(NAME, "Available")[0] == "True", 90)
-    world.assign(BATCH)
-    world.wait(
-        lambda: world.assigned()[:2] == ("False", "NotInstalled"), 30, lambda: world.status(NAME)
+@pytest.fixture
+def world(cluster: AssigningWorld) -> AssigningWorld:
+    """The cluster with the policy or webhook, and a scheduler with an assignment."""
+    if not cluster.get(f"{KIND}/{NAME}")["spec"].get("assign"):
+        cluster.assign(BATCH)
+        cluster.wait(lambda: cluster.assigned()[0] != "", 30)
+    if cluster.assigned()[1] == "NotInstalled":
+        cluster.install()
+        cluster.wait(lambda: cluster.assigned()[0] == "True", 60, cluster.assigned)
+    return cluster
+
+
+def test_without_policy_and_webhook_the_status_has_the_command(cluster: AssigningWorld) -> None:
+    cluster.assign(BATCH)
+    cluster.wait(
+        lambda: cluster.assigned()[:2] == ("False", "NotInstalled"),
+        30,
+        lambda: cluster.status(NAME),
     )
-    serves = releases.minor(world.sandbox.kubernetes) >= POLICIES_SINCE
+    serves = releases.minor(cluster.sandbox.kubernetes) >= POLICIES_SINCE
     directory = "policy" if serves else "webhook"
-    assert f"-k deploy/assignment/{directory} " in world.assigned()[2]
-    assert world.pod() == DEFAULT
+    assert f"-k deploy/assignment/{directory} " in cluster.assigned()[2]
+    assert cluster.pod() == DEFAULT
 
 
 @pytest.mark.presubmit
 def test_a_selected_pod_gets_the_name_and_no_other(world: AssigningWorld) -> None:
-    world.install()
-    world.wait(lambda: world.assigned()[0] == "True", 60, lambda: world.assigned())
     world.wait(lambda: world.pod() == NAME, 60, lambda: world.get(WEBHOOK))
     assert names.ASSIGNMENT in world.assigned()[2]
     assert world.pod(OTHER) == DEFAULT
@@ -351,7 +364,7 @@ def test_a_killed_operator_refuses_no_pod(world: AssigningWorld) -> None:
 # --- the rule itself ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("world", [PolicyWorld], ids=["policy"], indirect=True, scope="module")
+@pytest.mark.parametrize("cluster", [PolicyWorld], ids=["policy"], indirect=True, scope="module")
 @pytest.mark.presubmit
 def test_the_policy_decides_as_the_webhook_does(world: AssigningWorld) -> None:
     """200 assignments, each of which is tried with a Pod that it selects or nearly does."""
@@ -429,7 +442,7 @@ def _drawn(draw: random.Random) -> dict[str, Any]:
 
 
 by_webhook = pytest.mark.parametrize(
-    "world", [WebhookWorld], ids=["webhook"], indirect=True, scope="module"
+    "cluster", [WebhookWorld], ids=["webhook"], indirect=True, scope="module"
 )
 
 
