@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, ObjectRef
 
-from .apiserver import Object, clone
+from ..imitation.apiserver import Object, clone
 from .operator import RETRY_PERIOD
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ def restore(
     if noticed:
         operator.answered_since = None
     world.run(seconds)
-    server.objects = clone_all(backup.objects)
-    server.version = backup.version
-    server._uids = {obj["metadata"]["uid"] for obj in server.objects.values()}
+    server.restore(backup.objects, backup.version)
     server.away, server.back_since = False, world.clock.now
     for informer in operator.informers:
         informer.resume()

@@ -10,7 +10,7 @@ from kube_scheduler_operator.base.objects import annotation
 from kube_scheduler_operator.nodeprotocol.exit_codes import EXIT_CHANGED
 
 if TYPE_CHECKING:
-    from .apiserver import Object
+    from ..imitation.apiserver import Object
     from .machine import Machine
 
 START = 0.5

@@ -34,11 +34,11 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.nodeprotocol.upgrade_request import version_of
 
-from .operator import ACTOR
+from ..imitation.connection import ACTOR
 from .scheduler import GOOD
 
 if TYPE_CHECKING:
-    from .apiserver import Change
+    from ..imitation.apiserver import Change
     from .machine import Machine
     from .world import World
 

@@ -23,9 +23,9 @@ from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
 from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 from kube_scheduler_operator.programs.config_reader.report import ConfigReport
 
+from ..imitation.apiserver import ApiServer, Object
+from ..imitation.clock import Clock
 from . import guard
-from .apiserver import ApiServer, Object
-from .clock import Clock
 from .scheduler import GOOD, STOCK, Behavior, Manifest, Process, back_off
 from .swap import Journal, Restore, Swap
 

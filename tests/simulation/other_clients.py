@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kube_scheduler_operator.kube.resource import ObjectRef, Resource
 
-from .apiserver import Change, Object, clone
-from .operator import ACTOR
+from ..imitation.apiserver import Change, Object, clone
+from ..imitation.connection import ACTOR
 
 if TYPE_CHECKING:
     from .world import World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .clock import Timer
+from ..imitation.clock import Timer
 
 REFUSAL = (
     "I1121 10:02:02.900000       1 serving.go:386] Generated self-signed cert in-memory\n"

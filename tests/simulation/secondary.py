@@ -14,11 +14,11 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
 )
 
-from .apiserver import clone
+from ..imitation.workloads import is_ready, roll_out
 from .scheduler import REFUSAL
 
 if TYPE_CHECKING:
-    from .apiserver import Change, Object
+    from ..imitation.apiserver import Change, Object
     from .world import World
 
 DELAY = 3.0
@@ -37,7 +37,6 @@ class PlayedSecondaries:
     def __init__(self, world: World) -> None:
         self.world = world
         self._server = world.server
-        self._pods = 0
         self.refused_images: set[str] = set()
         self._server.listeners.append(self._changed)
 
@@ -89,36 +88,14 @@ class PlayedSecondaries:
             return
         template = deployment["spec"]["template"]
         content = template["metadata"]["labels"][names.CONFIG_HASH_LABEL]
-        replicas = deployment["spec"]["replicas"]
         config = self._server.find(CONFIG_MAPS, f"{name}-config-{content}", namespace)
-        refused = config is None or (
-            json.loads(config["data"][names.CONFIG_KEY]).get("parallelism") == BAD
+        is_refused = (
+            config is None
+            or json.loads(config["data"][names.CONFIG_KEY]).get("parallelism") == BAD
+            or template["spec"]["containers"][0]["image"] in self.refused_images
         )
-        refused |= template["spec"]["containers"][0]["image"] in self.refused_images
-        own = self._own(name, namespace)
-        good = [pod for pod in own if pod["metadata"]["labels"][names.CONFIG_HASH_LABEL] == content]
-        if not refused:
-            for pod in own:
-                if pod not in good[:replicas]:
-                    self._server.finalize("kubelet", PODS.ref(pod))
-        else:
-            for pod in own:
-                if not pod["status"].get("conditions"):
-                    self._server.finalize("kubelet", PODS.ref(pod))
-        missing = 1 if refused else max(replicas - len(good), 0)
-        for _ in range(missing):
-            self._pod(name, deployment, template, refused=refused)
-        ready = 0 if refused else replicas
-        status = {
-            "observedGeneration": deployment["metadata"]["generation"],
-            "replicas": replicas + refused,
-            "updatedReplicas": 1 if refused else replicas,
-            "availableReplicas": replicas if refused else ready,
-        }
-        self._server.edit(
-            "controller", DEPLOYMENTS, name, lambda obj: obj.update(status=status), namespace,
-            "status",
-        )  # fmt: skip
+        refusal = REFUSAL if is_refused else ""
+        roll_out(self._server, deployment, self.world.clock.stamp(), refusal)
 
     def _own(self, name: str, namespace: str) -> list[Object]:
         return [
@@ -127,50 +104,11 @@ class PlayedSecondaries:
             if (pod["metadata"].get("labels") or {}).get(names.SECONDARY_LABEL) == name
         ]
 
-    def _pod(self, name: str, deployment: Object, template: Object, *, refused: bool) -> None:
-        self._pods += 1
-        metadata = deployment["metadata"]
-        owner = {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "name": name,
-            "uid": metadata["uid"],
-        }
-        ended = {"exitCode": 1, "message": REFUSAL, "finishedAt": self.world.clock.stamp()}
-        preflight = {"name": names.PREFLIGHT, "lastState": {"terminated": ended}}
-        running = {"name": names.OPERAND, "ready": True, "state": {"running": {}}}
-        status = (
-            {"phase": "Pending", "initContainerStatuses": [preflight]}
-            if refused
-            else {
-                "phase": "Running",
-                "conditions": [{"type": "Ready", "status": "True"}],
-                "containerStatuses": [running],
-            }
-        )
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"{name}-{self._pods}",
-                "namespace": metadata["namespace"],
-                "labels": dict(template["metadata"]["labels"]),
-                "ownerReferences": [owner],
-            },
-            "spec": clone(template["spec"]),
-            "status": status,
-        }
-        self._server.create("controller", PODS, pod)
-
     # --- the leader ---------------------------------------------------------------------------
 
     def _renew(self, name: str) -> None:
         namespace = self.world.platform.target_namespace
-        ready = [
-            pod["metadata"]["name"]
-            for pod in self._own(name, namespace)
-            if pod["status"].get("conditions")
-        ]
+        ready = [pod["metadata"]["name"] for pod in self._own(name, namespace) if is_ready(pod)]
         if ready and not self._server.away:
             spec = {
                 "holderIdentity": f"{ready[0]}_1",

@@ -10,7 +10,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, KUBE_SCHEDULERS, PODS
 
-from .apiserver import Object
+from ..imitation.apiserver import Object
 from .machine import Machine
 from .world import World
 

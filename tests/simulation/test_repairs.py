@@ -16,7 +16,7 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
 )
 
-from .apiserver import Object, clone
+from ..imitation.apiserver import Object, clone
 from .invariants import revisions_are_complete_and_in_order
 from .scheduler import Behavior
 from .world import World

@@ -18,7 +18,7 @@ from kube_scheduler_operator.kube.resource import (
     Resource,
 )
 
-from .apiserver import Object, clone
+from ..imitation.apiserver import Object, clone
 from .world import World
 
 pytestmark = pytest.mark.presubmit

@@ -19,7 +19,7 @@ from kube_scheduler_operator.kube.resource import (
     Resource,
 )
 
-from .apiserver import Object
+from ..imitation.apiserver import Object
 from .etcd import Backup, back_up, is_possible, restore
 from .histories import History
 from .invariants import ViolatedError

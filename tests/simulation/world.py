@@ -22,8 +22,8 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
 )
 
-from .apiserver import ApiServer, Object
-from .clock import Clock
+from ..imitation.apiserver import ApiServer, Object
+from ..imitation.clock import Clock
 from .invariants import Invariants
 from .machine import Machine
 from .operator import OperatorProcess

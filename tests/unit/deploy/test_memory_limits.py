@@ -81,8 +81,7 @@ def test_the_programs_of_a_load_policy_and_their_cleanup() -> None:
     world = World()
     world.put(source={"type": "NodeMetrics"})
     world.run()
-    view = world._store.view()
-    objects = [*view.list(DAEMON_SETS), *view.list(DEPLOYMENTS)]
+    objects = [*world.cluster.list(DAEMON_SETS), *world.cluster.list(DEPLOYMENTS)]
     objects.append(cleanup_job(world.snapshot(), ("own",)))
     assert unlimited(objects) == ([], 3)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import random
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +16,7 @@ from kube_scheduler_operator.base.images import EVERY_IMAGE
 from kube_scheduler_operator.base.limits import DEPTH
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.engine.reconcile import reconcile
-from kube_scheduler_operator.kube.errors import ApiRequest, from_response
+from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, from_response
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
@@ -27,6 +25,7 @@ from kube_scheduler_operator.kube.resource import (
     SCHEDULER_PROFILES,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
+    ObjectRef,
     Resource,
 )
 from kube_scheduler_operator.model.plan import Delete, Plan
@@ -50,19 +49,16 @@ class Cluster(FakeCluster):
     def __init__(self) -> None:
         super().__init__()
         self.refused: set[str] = set()
+        self.connection.faults.append(self._refuse)
 
     def reconcile(self) -> Plan:
-        return reconcile(replace(self.snapshot(), write_errors=self._executor.write_errors))
+        return reconcile(replace(self.snapshot(), write_errors=self.executor.write_errors))
 
-    async def replace(
-        self, resource: Resource, obj: Mapping[str, Any], *, subresource: str | None = None
-    ) -> Any:
-        name = obj["metadata"]["name"]
-        if name in self.refused and subresource:
-            request = ApiRequest("update", f"/{resource.plural}/{name}")
-            status = {"kind": "Status", "message": "etcdserver: request is too large"}
-            raise from_response(request, 500, status)
-        return await super().replace(resource, obj, subresource=subresource)
+    def _refuse(self, verb: str, ref: ObjectRef, subresource: str | None) -> ApiError | None:
+        if ref.name not in self.refused or not subresource:
+            return None
+        status = {"kind": "Status", "message": "etcdserver: request is too large"}
+        return from_response(ApiRequest(verb, ref.path), 500, status)
 
     def step(self) -> Plan:
         plan = self.reconcile()
@@ -72,7 +68,7 @@ class Cluster(FakeCluster):
                     # No API server returns an infinite number, and the client refuses to write it.
                     own = action.obj["metadata"]["name"] in ("odd", "cluster")
                     json.dumps(action.obj, allow_nan=own).encode()
-        asyncio.run(self._executor.execute(plan))
+        self.execute(plan)
         return plan
 
     def condition(self, resource: Resource, name: str, type_: str) -> Any:
@@ -168,8 +164,7 @@ def test_any_value_in_any_free_field_delays_no_other_object(
     print(f"KSO_SEED={SEED}")
     for index in range(HISTORIES):
         odd = Cluster()
-        for ref in cluster._store.view():
-            odd._keep(ref.resource, cluster._store.get(ref) or {})
+        odd.begin_as(cluster)
         field = rng.choice(FREE_FIELDS)
         text = odd_spec(rng, field)
         about = f"KSO_SEED={SEED}, value {index} in {field.resource.kind} {field.path}"
@@ -643,7 +638,8 @@ def test_a_withdrawn_edit_does_not_come_back(cluster: Cluster) -> None:
     edit(cluster, KUBE_SCHEDULERS, logLevel="Trace")
     cluster.settle()
     mark = {names.OUTCOME_ANNOTATION: names.OUTCOME_WITHDRAWN}
-    cluster.annotate(CONFIG_MAPS, "revision-status-3", KUBEADM.target_namespace, **mark)
+    namespace = KUBEADM.target_namespace
+    cluster.change(CONFIG_MAPS, "revision-status-3", namespace, annotations=mark)
     edit(cluster, KUBE_SCHEDULERS, logLevel="Loud")
     edit_profile(cluster, 35)
     assert "-v=4" in effective(cluster)
@@ -654,7 +650,8 @@ def test_without_a_record_of_what_was_accepted_nothing_is_replaced(cluster: Clus
     cluster.settle()
     before = effective(cluster)
     status = cluster.get(CONFIG_MAPS, "revision-status-2", KUBEADM.target_namespace)
-    cluster._keep(CONFIG_MAPS, {**status, "data": {"hash": status["data"]["hash"]}})
+    data = {"hash": status["data"]["hash"]}
+    cluster.change(CONFIG_MAPS, "revision-status-2", KUBEADM.target_namespace, data=data)
     edit(cluster, KUBE_SCHEDULERS, logLevel="Loud")
     cluster.profile("good", percentageOfNodesToScore=36)
     for _ in range(6):
@@ -671,8 +668,7 @@ def test_nodes_with_revisions_that_the_api_has_lost_do_not_lose_settings(
     found = [o["metadata"]["name"] for o in cluster.list(CONFIG_MAPS)]
     for name in found:
         if name.startswith(names.REVISION_STATUS):
-            obj = cluster.get(CONFIG_MAPS, name, KUBEADM.target_namespace)
-            cluster._forget(CONFIG_MAPS, obj)
+            cluster.remove(CONFIG_MAPS, name, KUBEADM.target_namespace)
     # The mirror Pod of a scheduler that the operator has installed.
     pod = {"metadata": {"name": "kube-scheduler-a", "labels": {names.REVISION_LABEL: "2"}}}
     pod["spec"] = {"nodeName": "a"}

@@ -100,7 +100,8 @@ def test_an_edit_without_effect_rolls_out_nothing(cluster: FakeCluster) -> None:
 
 def test_a_deleted_scheduler_removes_only_its_own_objects(cluster: FakeCluster) -> None:
     gone = cluster.remove(SECONDARY_SCHEDULERS, "beta")
-    owned = {re.sub(r"-config-\w+$", "-config", one) for one in gone}
+    assert len([one for one in gone if one.startswith("Pod beta-")]) == 2
+    owned = {re.sub(r"-config-\w+$", "-config", one) for one in gone if "Pod " not in one}
     assert owned == {
         "ServiceAccount beta",
         "ClusterRoleBinding beta-as-kube-scheduler",
@@ -139,7 +140,7 @@ def refuse(
 ) -> None:
     marks = {names.OUTCOME_ANNOTATION: outcome, names.OUTCOME_MESSAGE_ANNOTATION: words}
     namespace = KUBEADM.target_namespace
-    cluster.annotate(CONFIG_MAPS, f"revision-status-{revision}", namespace, **marks)
+    cluster.change(CONFIG_MAPS, f"revision-status-{revision}", namespace, annotations=marks)
 
 
 WORDS = "profiles[2].percentageOfNodesToScore: Invalid value: 20: the message of kube-scheduler"

@@ -6,7 +6,6 @@ of any depth in texts.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +22,6 @@ from kube_scheduler_operator.kube.resource import (
     NODES,
     PODS,
     SCHEDULER_PROFILES,
-    Resource,
 )
 from kube_scheduler_operator.model.plan import Plan
 
@@ -53,22 +51,6 @@ class Cluster(FakeCluster):
     def reconcile(self) -> Plan:
         return reconcile(self.snapshot())
 
-    def step(self) -> Plan:
-        plan = self.reconcile()
-        asyncio.run(self._executor.execute(plan))
-        return plan
-
-    def change(self, resource: Resource, name: str, namespace: str | None, **fields: Any) -> None:
-        """Change fields as another client; `labels` and `annotations` are added."""
-        before = self._store.view().get(resource, name, namespace)
-        if before is None:
-            return
-        metadata = {**before["metadata"]}
-        for key in ("labels", "annotations"):
-            if key in fields:
-                metadata[key] = {**(metadata.get(key) or {}), **fields.pop(key)}
-        self._keep(resource, {**before, "metadata": metadata, **fields})
-
 
 def placed(obj: Any, namespace: str) -> Any:
     return {**obj, "metadata": {"uid": "u", **obj["metadata"], "namespace": namespace}}
@@ -77,20 +59,17 @@ def placed(obj: Any, namespace: str) -> Any:
 @pytest.fixture
 def cluster() -> Cluster:
     cluster = Cluster()
-    cluster._keep(NODES, node("a", created="2026-01-01T00:00:00Z", uid="uid-a"))
+    cluster.keep(NODES, node("a", created="2026-01-01T00:00:00Z", uid="0" * 36))
     labels = {"node-role.kubernetes.io/control-plane": ""}
     cluster.change(NODES, "a", None, labels=labels)
     mirror = placed(operand_pod("a"), "kube-system")
-    cluster._keep(PODS, mirror)
+    cluster.keep(PODS, mirror)
     cluster.change(PODS, "kube-scheduler-a", "kube-system", labels=dict(KUBEADM.static_pod_labels))
     lease = {"holderIdentity": "a_x", "renewTime": "2026-01-01T00:00:00.000000Z"}
     metadata = {"name": "kube-scheduler", "namespace": "kube-system"}
-    cluster._keep(LEASES, {"metadata": metadata, "spec": lease})
+    cluster.keep(LEASES, {"metadata": metadata, "spec": lease})
     cluster.profile("good", percentageOfNodesToScore=10)
     cluster.secondary("mine")
-    load_state = {"name": names.LOAD_STATE, "namespace": TARGET, "uid": "l"}
-    load_state["labels"] = {names.LOAD_LABEL: "default"}  # type: ignore[assignment]
-    cluster._keep(CONFIG_MAPS, {"metadata": load_state, "data": {}})
     for _ in range(12):
         cluster.step()
     return cluster
@@ -120,7 +99,7 @@ def _installer(cluster: Cluster, rng: random.Random) -> None:
         "Succeeded", terminated(0, text(rng)), terminated(rng.choice((0, 1)), text(rng))
     )
     pod = placed(installer_pod("a", 1, status), TARGET)
-    cluster._keep(PODS, pod)
+    cluster.keep(PODS, pod)
     cluster.change(PODS, pod["metadata"]["name"], TARGET, annotations=texts(rng))
 
 
@@ -152,7 +131,9 @@ def _secondary(cluster: Cluster, rng: random.Random) -> None:
 
 def _load_state(cluster: Cluster, rng: random.Random) -> None:
     keys = (names.LOAD_STATE_KEY, names.LOAD_WRITTEN_KEY)
-    cluster.change(CONFIG_MAPS, names.LOAD_STATE, TARGET, data=texts(rng, *keys))
+    labels = {names.LOAD_LABEL: "default"}
+    metadata = {"name": names.LOAD_STATE, "namespace": TARGET, "labels": labels}
+    cluster.keep(CONFIG_MAPS, {"metadata": metadata, "data": texts(rng, *keys)})
 
 
 def _lease(cluster: Cluster, rng: random.Random) -> None:
@@ -203,10 +184,7 @@ def test_odd_contents_of_an_object_that_others_change_stop_nothing(
     rng = random.Random(f"{SEED} {change.__name__}")
     for index in range(NUMBER // len(NEIGHBOURS)):
         odd = Cluster()
-        odd.now = cluster.now
-        odd._version = cluster._version
-        for ref in cluster._store.view():
-            odd._keep(ref.resource, cluster._store.get(ref) or {})
+        odd.begin_as(cluster)
         change(odd, rng)
         odd.profile("good", percentageOfNodesToScore=20)
         about = f"KSO_SEED={SEED}, change {index} of {change.__name__}"

@@ -29,7 +29,8 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.model.snapshot import Snapshot
 
-from ..fake_cluster import BEGIN, FakeCluster
+from ...imitation.clock import BEGIN
+from ..fake_cluster import FakeCluster
 
 TARGET = KUBEADM.target_namespace
 SAFE: dict[str, Any] = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 80}}]}
@@ -79,7 +80,7 @@ def exists(cluster: FakeCluster, *objects: str) -> list[str]:
 
 def snapshot(cluster: FakeCluster) -> Snapshot:
     return take_snapshot(
-        cluster._store,  # the cluster's own method reconciles first
+        cluster.store,  # the cluster's own method reconciles first
         OperatorSetup(KUBEADM, Settings()),
         ServerContact("v1.35.4", answered_since=BEGIN),
         cluster.now,
@@ -255,11 +256,10 @@ def test_changed_or_deleted_objects_are_restored(cluster: FakeCluster) -> None:
     template = found["spec"]["template"]
     spec = {**found["spec"], "template": {**template, "spec": {**template["spec"], "x": 1}}}
     spec["template"]["spec"]["hostNetwork"] = False
-    metadata = {**found["metadata"], "generation": found["metadata"]["generation"] + 1}
-    cluster._keep(DAEMON_SETS, {**found, "metadata": metadata, "spec": spec})
+    cluster.change(DAEMON_SETS, "extender-safe", TARGET, spec=spec)
     assert "replace DaemonSet extender-safe" in cluster.settle()
     assert pod_spec(cluster)["hostNetwork"] is True
-    cluster._forget(CONFIG_MAPS, cluster.get(CONFIG_MAPS, "extender-safe", TARGET))
+    cluster.remove(CONFIG_MAPS, "extender-safe", TARGET)
     assert "create ConfigMap extender-safe" in cluster.settle()
 
 
@@ -378,7 +378,7 @@ def test_a_crashing_agent_is_reported_with_its_termination_message(cluster: Fake
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": ended},
     }
-    cluster._keep(PODS, agent_pod("extender-safe-x", 0, containerStatuses=[crashing]))
+    cluster.keep(PODS, agent_pod("extender-safe-x", 0, containerStatuses=[crashing]))
     cluster.settle()
     status, reason, message = condition(cluster, names.DEGRADED)
     assert (status, reason) == ("True", "AgentsFailing")
@@ -394,7 +394,7 @@ def test_a_waiting_agent_is_not_degraded_for_a_minute(cluster: FakeCluster) -> N
     cluster.settle()
     born = int((cluster.now - BEGIN).total_seconds())
     unscheduled = {"type": "PodScheduled", "status": "False", "message": "no room"}
-    cluster._keep(PODS, agent_pod("extender-safe-x", born, conditions=[unscheduled]))
+    cluster.keep(PODS, agent_pod("extender-safe-x", born, conditions=[unscheduled]))
     cluster.settle()
     assert condition(cluster, names.DEGRADED)[0] == "False"
     wait = cluster.reconcile().requeue_after

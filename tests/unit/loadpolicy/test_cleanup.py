@@ -39,7 +39,7 @@ def test_interrupted_deletion_is_finished(world: World) -> None:
     world.run()
     world.end_job()
     state = world.one(CONFIG_MAPS, "load-state")
-    world._forget(CONFIG_MAPS, state)
+    world.cluster.remove(CONFIG_MAPS, "load-state", state["metadata"]["namespace"])
 
     assert world.run() == ["delete Job load-cleanup"]
 
@@ -82,7 +82,7 @@ def test_failed_job_is_reported_and_retried_later(world: World) -> None:
 
     wait = world.reconciled().requeue_after
     assert wait is not None
-    world.now += timedelta(seconds=wait)
+    world.cluster.now += timedelta(seconds=wait)
     assert world.run() == ["delete Job load-cleanup", "create Job load-cleanup"]
 
 
@@ -94,7 +94,7 @@ def test_hanging_job_is_reported(world: World) -> None:
 
     wait = world.reconciled().requeue_after
     assert wait is not None
-    world.now += timedelta(seconds=wait)
+    world.cluster.now += timedelta(seconds=wait)
 
     assert "has not finished after 600 s" in world.degraded()
 

@@ -60,7 +60,10 @@ def test_editing_the_rules_restarts_no_pod(world: World) -> None:
 
     world.put(**GOOD)
 
-    assert world.run() == ["replace ConfigMap load-policy-default", "status LoadPolicy default"]
+    assert world.run() == [
+        "replace ConfigMap load-policy-default",
+        "replace status LoadPolicy default",
+    ]
     assert world.policy()["predicate"] == [{"name": "cpu_usage_avg_5m", "maxLimit": 0.5}]
 
 
@@ -116,7 +119,7 @@ def test_lost_record_is_rewritten_and_the_report_stays(world: World) -> None:
 def test_never_valid_policy_creates_nothing(world: World) -> None:
     world.put(**BAD)
 
-    assert world.run() == ["status LoadPolicy default"]
+    assert world.run() == ["replace status LoadPolicy default"]
     status, reason, message = world.condition("Accepted")
     assert (status, reason) == ("False", "NotInUse")
     assert (
@@ -132,7 +135,7 @@ def test_invalid_edit_keeps_the_accepted_version_in_use(world: World) -> None:
 
     world.put(**BAD)
 
-    assert world.run() == ["status LoadPolicy default"]
+    assert world.run() == ["replace status LoadPolicy default"]
     assert world.file() == before
     status, reason, message = world.condition("Accepted")
     assert (status, reason) == ("False", "LastAcceptedInUse")
@@ -175,7 +178,7 @@ def test_fixed_policy_is_accepted_again(world: World) -> None:
 def test_older_of_two_policies_is_used(world: World) -> None:
     world.installed()
 
-    world.put("younger", born=5, write=["safe"])
+    world.put("younger", write=["safe"])
     world.run()
 
     assert world.condition("Accepted", "younger")[:2] == ("False", "AnotherPolicy")
@@ -188,7 +191,7 @@ def test_older_of_two_policies_is_used(world: World) -> None:
 
 def test_younger_policy_takes_over_when_the_older_is_deleted(world: World) -> None:
     world.installed(write=["crane"])
-    world.put("younger", born=5, write=["safe"])
+    world.put("younger", write=["safe"])
     world.run()
 
     world.remove()
@@ -249,7 +252,7 @@ def test_status_of_a_working_policy(world: World) -> None:
 
     status = world.status()
     assert status["nodes"] == {"total": 3, "known": 3, "stale": 0, "missing": 0}
-    assert status["lastCycle"] == "2026-01-01T00:00:00Z"
+    assert status["lastCycle"] == "2026-01-01T00:00:01Z"
     assert (status["observedGeneration"], status["acceptedGeneration"]) == (1, 1)
     assert world.condition("Available")[2] == "load known for 3 of 3 nodes"
     assert world.condition("Degraded")[0] == "False"
@@ -276,7 +279,7 @@ def test_programs_that_never_start_are_reported(world: World) -> None:
     world.put()
     world.run()
 
-    world.now += timedelta(seconds=121)
+    world.cluster.now += timedelta(seconds=121)
     world.run()
 
     assert world.condition("Available")[1] == "NoReadyAnnotator"
@@ -288,7 +291,7 @@ def test_silent_annotator_is_reported(world: World) -> None:
     wait = world.reconciled().requeue_after
     assert wait is not None
 
-    world.now += timedelta(seconds=wait)
+    world.cluster.now += timedelta(seconds=wait)
     world.run()
 
     status, reason, message = world.condition("Available")
@@ -301,7 +304,7 @@ def test_silent_annotator_is_reported(world: World) -> None:
 def test_a_report_from_the_future_does_not_hide_a_silent_annotator(world: World) -> None:
     world.installed()
     world.reconciled()
-    world.now -= timedelta(seconds=1200)
+    world.cluster.now -= timedelta(seconds=1200)
     world.run()
     assert world.condition("Available")[:2] == ("False", "NoCycle")
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import copy
 import json
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.engine.snapshot_inputs import (
     OperatorSetup,
     PreviousReconcile,
     ServerContact,
 )
 from kube_scheduler_operator.engine.snapshots import take_snapshot
-from kube_scheduler_operator.kube.errors import ApiRequest, Forbidden, NotFound
+from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, Forbidden
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     DAEMON_SETS,
@@ -35,9 +30,9 @@ from kube_scheduler_operator.loadpolicy.reconcile import LoadPolicies, load_poli
 from kube_scheduler_operator.model.plan import Plan
 from kube_scheduler_operator.model.snapshot import Snapshot
 
-from ..stored import Stored
+from ...imitation.clock import BEGIN
+from ...imitation.cluster import InstantCluster
 
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 NAME = "default"
 IMAGE = "registry.example.com/kube-scheduler-operator:1"
 LIMIT = 20
@@ -45,67 +40,45 @@ LIMIT = 20
 Object = dict[str, Any]
 
 
-class World(Stored):
+class World:
     """A cluster in which only LoadPolicies are reconciled.
 
     Attributes:
-        now: the clock.
         served: whether the API serves the kind.
         forbidden: kinds whose writes the API rejects.
-        writes: writes of the last `run`, as `VERB KIND NAME`.
-        events: its events.
     """
 
     def __init__(self, platform: Platform = KUBEADM, **settings: Any) -> None:
-        super().__init__()
         self.platform = platform
         self.settings = Settings(operator_image=IMAGE, **settings)
-        self.now = BEGIN
+        self.cluster = InstantCluster(platform)
+        self.cluster.connection.faults.insert(0, self._refuse)
         self.served = True
         self.forbidden: set[Resource] = set()
-        self.writes: list[str] = []
-        self.events: list[str] = []
-        self._executor = Executor(self, self._store, self)  # type: ignore[arg-type]
 
     # --- people -------------------------------------------------------------------------------
 
-    def put(self, name: str = NAME, *, born: int = 0, **spec: Any) -> None:
-        """Create or edit a LoadPolicy; keeps its status."""
-        before = self._store.view().get(LOAD_POLICIES, name) or {}
-        metadata = {
-            "creationTimestamp": stamp(BEGIN + timedelta(seconds=born)),
-            **before.get("metadata", {"uid": f"uid-of-{name}-{self._version}"}),
-            "name": name,
-        }
-        metadata["generation"] = int(metadata.get("generation", 0)) + 1
-        self._keep(LOAD_POLICIES, {**before, "metadata": metadata, "spec": spec})
+    def put(self, name: str = NAME, **spec: Any) -> None:
+        """Edit a LoadPolicy, or create one that is younger than all others."""
+        if self.find(LOAD_POLICIES, name) is None:
+            self.cluster.clock.run(1.0)
+        self.cluster.put(LOAD_POLICIES, name, **spec)
 
     def secret(self, name: str, **labels: str) -> None:
         """Create or label a Secret in the target namespace."""
         metadata = {"name": name, "namespace": self.platform.target_namespace}
-        found = {key.replace("_", "-"): value for key, value in labels.items()}
-        prefixed = {f"{names.PREFIX}/{key}": value for key, value in found.items()}
-        self._keep(SECRETS, {"metadata": {**metadata, "labels": prefixed}})
+        prefixed = {
+            f"{names.PREFIX}/{key.replace('_', '-')}": value for key, value in labels.items()
+        }
+        self.cluster.keep(SECRETS, {"metadata": {**metadata, "labels": prefixed}})
 
     def remove(self, name: str = NAME) -> set[str]:
-        """Delete a LoadPolicy and collect garbage; returns what was collected, as `KIND NAME`."""
-        policy = self.one(LOAD_POLICIES, name)
-        uid = policy["metadata"]["uid"]
-        gone = set()
-        for ref in list(self._store.view()):
-            one = self._store.get(ref)
-            if one and uid in [o["uid"] for o in one["metadata"].get("ownerReferences", ())]:
-                self._forget(ref.resource, one)
-                gone.add(f"{ref.resource.kind} {ref.name}")
-        self._forget(LOAD_POLICIES, policy)
-        return gone
+        """Delete a LoadPolicy; returns what the garbage collector deletes, as `KIND NAME`."""
+        return self.cluster.remove(LOAD_POLICIES, name)
 
     def change(self, resource: Resource, name: str, **fields: Any) -> None:
-        """Edit an object as another client; an edit of the spec increments the generation."""
-        obj = copy.deepcopy(self.one(resource, name)) | fields
-        if "spec" in fields:
-            obj["metadata"]["generation"] += 1
-        self._keep(resource, obj)
+        """Edit an object as another client."""
+        self.cluster.change(resource, name, self._place(resource), **fields)
 
     # --- the cluster --------------------------------------------------------------------------
 
@@ -120,7 +93,7 @@ class World(Stored):
         """The annotator finishes a cycle and reports it."""
         text = self.file(name)
         state = {
-            "at": stamp(self.now), "nodes": 3, "known": 3, "stale": [], "staleCount": 0,
+            "at": self.cluster.clock.stamp(), "nodes": 3, "known": 3, "stale": [], "staleCount": 0,
             "missing": [], "missingCount": 0, "error": "", "policy": policy_digest(text),
             "write": json.loads(text)["write"], "removed": [], **report,
         }  # fmt: skip
@@ -144,15 +117,15 @@ class World(Stored):
 
     def snapshot(self) -> Snapshot:
         return take_snapshot(
-            self._store,
+            self.cluster.store,
             OperatorSetup(self.platform, self.settings),
             ServerContact(
                 "v1.35.4",
                 answered_since=BEGIN,
                 missing_kinds=() if self.served else (LOAD_POLICIES,),
             ),
-            self.now,
-            previous=PreviousReconcile(write_errors=self._executor.write_errors),
+            self.cluster.now,
+            previous=PreviousReconcile(write_errors=self.cluster.executor.write_errors),
         )
 
     def reconciled(self) -> LoadPolicies:
@@ -161,35 +134,37 @@ class World(Stored):
 
     def run(self) -> list[str]:
         """Reconcile until nothing changes; returns the writes."""
-        self.writes, self.events = [], []
+        cluster = self.cluster
+        cluster.writes, cluster.recorder.events = [], []
         for _ in range(LIMIT):
-            write_sets = self.reconciled().write_sets
-            errors = dict(self._executor.write_errors)
-            written = len(self.writes)
-            asyncio.run(self._executor.execute(Plan(write_sets=write_sets)))
-            if len(self.writes) == written and errors == self._executor.write_errors:
-                return self.writes
-        raise AssertionError(f"does not settle: {self.writes}")
+            errors = dict(cluster.executor.write_errors)
+            written = len(cluster.writes)
+            cluster.execute(Plan(write_sets=self.reconciled().write_sets))
+            if len(cluster.writes) == written and errors == cluster.executor.write_errors:
+                return cluster.writes
+        raise AssertionError(f"does not settle: {cluster.writes}")
 
-    def event(self, kind: str, reason: str, message: str) -> None:
-        self.events.append(message)
+    @property
+    def events(self) -> list[str]:
+        """The messages of the events of the last `run`."""
+        return [message for _, _, message in self.cluster.recorder.events]
 
     # --- state --------------------------------------------------------------------------------
 
     def find(self, resource: Resource, name: str) -> Any:
-        place = self.platform.target_namespace if resource.namespaced else None
-        return self._store.view().get(resource, name, place)
+        return self.cluster.find(resource, name, self._place(resource))
 
     def one(self, resource: Resource, name: str) -> Any:
-        found = self.find(resource, name)
-        assert found is not None, (resource.kind, name)
-        return found
+        return self.cluster.get(resource, name, self._place(resource))
+
+    def _place(self, resource: Resource) -> str | None:
+        return self.platform.target_namespace if resource.namespaced else None
 
     def everything(self) -> set[str]:
         """`KIND NAME` of all objects except LoadPolicies."""
         return {
             f"{ref.resource.kind} {ref.name}"
-            for ref in self._store.view()
+            for ref in self.cluster.store.view()
             if ref.resource != LOAD_POLICIES
         }
 
@@ -221,51 +196,6 @@ class World(Stored):
         assert (condition.status == "True") == bool(condition.message)
         return condition.message
 
-    # --- the API ------------------------------------------------------------------------------
-
-    async def create(self, resource: Resource, obj: Mapping[str, Any]) -> Any:
-        self._refuse(resource)
-        assert self._store.get(resource.ref(obj)) is None
-        made = copy.deepcopy(dict(obj))
-        made["metadata"] = {
-            "uid": f"uid-{self._version}",
-            "generation": 1,
-            "creationTimestamp": stamp(self.now),
-            **made["metadata"],
-        }
-        self.writes.append(f"create {resource.kind} {obj['metadata']['name']}")
-        return self._keep(resource, made)
-
-    async def replace(
-        self, resource: Resource, obj: Mapping[str, Any], *, subresource: str | None = None
-    ) -> Any:
-        self._refuse(resource)
-        before = self._store.get(resource.ref(obj)) or {}
-        assert obj["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-        made = copy.deepcopy(dict(obj))
-        if subresource is None and made.get("spec") != before.get("spec"):
-            made["metadata"]["generation"] = int(made["metadata"].get("generation", 0)) + 1
-        verb = subresource or "replace"
-        self.writes.append(f"{verb} {resource.kind} {obj['metadata']['name']}")
-        return self._keep(resource, made)
-
-    async def get(self, ref: ObjectRef) -> Any:
-        found = self._store.get(ref)
-        if found is None:
-            raise NotFound(ApiRequest("get", ref.path), status=404)
-        return found
-
-    async def delete(self, ref: ObjectRef, *, uid: str) -> None:
-        self._refuse(ref.resource)
-        obj = self._store.get(ref) or {}
-        assert obj["metadata"]["uid"] == uid
-        self.writes.append(f"delete {ref.resource.kind} {ref.name}")
-        self._forget(ref.resource, obj)
-
-    def _refuse(self, resource: Resource) -> None:
-        if resource in self.forbidden:
-            raise Forbidden(ApiRequest("update", resource.path()), status=403)
-
-
-def stamp(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    def _refuse(self, verb: str, ref: ObjectRef, _: str | None) -> ApiError | None:
+        is_forbidden = ref.resource in self.forbidden
+        return Forbidden(ApiRequest(verb, ref.path), status=403) if is_forbidden else None

@@ -51,6 +51,12 @@ class Clock:
         timer.callback()
         return True
 
+    def run(self, seconds: float) -> None:
+        """Let time pass, with everything that is due."""
+        end = self.now + seconds
+        while self.step(end):
+            pass
+
     def wall(self) -> datetime:
         return BEGIN + timedelta(seconds=self.now)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,14 @@ from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, from_respo
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
+    DAEMON_SETS,
     DEPLOYMENTS,
+    JOBS,
     KUBE_SCHEDULERS,
+    LOAD_POLICIES,
+    OPERATOR_SETTINGS,
     PODS,
+    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
@@ -35,8 +40,13 @@ Object = dict[str, Any]
 WITH_STATUS = (
     KUBE_SCHEDULERS,
     CLUSTER_OPERATORS,
+    DAEMON_SETS,
     DEPLOYMENTS,
+    JOBS,
+    LOAD_POLICIES,
+    OPERATOR_SETTINGS,
     SCHEDULERS,
+    SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SECONDARY_SCHEDULERS,
 )
@@ -66,7 +76,13 @@ class Change:
 class ApiServer:
     """Objects and who listens to their changes."""
 
-    def __init__(self, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        gc_delay: tuple[float, float] = GC_DELAY,
+    ) -> None:
+        self._gc_delay = gc_delay
         self.objects: dict[ObjectRef, Object] = {}
         self.namespaces = {"kube-system", "default", "kube-scheduler-operator"}
         self.version = 100
@@ -193,6 +209,28 @@ class ApiServer:
         change(obj)
         return self.replace(actor, resource, obj, subresource)
 
+    def put(self, actor: str, resource: Resource, body: Mapping[str, Any]) -> Object:
+        """Create an object, or replace its spec, labels and annotations; the rest stays."""
+        ref = resource.ref(body)
+        if ref not in self.objects:
+            return self.create(actor, resource, body)
+        old = self.objects[ref]
+        metadata = {**old["metadata"], **body["metadata"]}
+        return self.replace(actor, resource, {**old, **body, "metadata": metadata})
+
+    def overwrite(self, actor: str, resource: Resource, obj: Mapping[str, Any]) -> Object:
+        """Store an object as it is, past every rule: what an older server may have let through."""
+        ref = resource.ref(obj)
+        old = self.objects.get(ref)
+        metadata = {"uid": f"uid-{self.version}", **obj["metadata"]}
+        kind = "MODIFIED" if old else "ADDED"
+        return self._commit(actor, kind, ref, old, {**obj, "metadata": metadata})
+
+    def restore(self, objects: Mapping[ObjectRef, Object], version: int) -> None:
+        """Take over the state of a backup, without events."""
+        self.objects, self.version = {ref: clone(obj) for ref, obj in objects.items()}, version
+        self._uids = {obj["metadata"]["uid"] for obj in self.objects.values()}
+
     def error(self, verb: str, ref: ObjectRef, status: int, reason: str, message: str) -> ApiError:
         request = ApiRequest(verb, ref.path, ref.resource, ref.namespace, ref.name)
         body = {"kind": "Status", "reason": reason, "message": message}
@@ -240,16 +278,26 @@ class ApiServer:
             if owners and not owners & self._uids:
                 self.delete("gc", ref)
 
-        self._clock.after(self._rng.uniform(*GC_DELAY), collect)
+        self._clock.after(self._rng.uniform(*self._gc_delay), collect)
 
 
 def clone(value: Any) -> Any:
-    """A deep copy of JSON."""
-    if isinstance(value, Mapping):
-        return {key: clone(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [clone(item) for item in value]
-    return value
+    """A deep copy of JSON, of any depth."""
+    whole = [value]
+    pending: list[tuple[Any, Any]] = [(whole, 0)]
+    while pending:
+        holder, key = pending.pop()
+        item = holder[key]
+        if isinstance(item, Mapping):
+            copy: Any = dict(item)
+            keys: Iterable[Any] = item
+        elif isinstance(item, list | tuple):
+            copy, keys = list(item), range(len(item))
+        else:
+            continue
+        holder[key] = copy
+        pending += [(copy, key) for key in keys]
+    return whole[0]
 
 
 def _owners(obj: Object) -> set[str]:
