@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
+from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import DAEMON_SETS, DEPLOYMENTS, PODS, ObjectRef
 
 from .apiserver import ApiServer, Object, clone
@@ -76,13 +78,17 @@ def _pod(server: ApiServer, deployment: Object) -> Object:
         "name": metadata["name"],
         "uid": metadata["uid"],
     }
+    labels = template["metadata"]["labels"]
+    content = labels.get(names.CONFIG_HASH_LABEL) or metadata["generation"]
+    numbered = (f"{metadata['name']}-{content}-{number}" for number in count())
+    taken = {pod["metadata"]["name"] for pod in server.list(PODS, metadata["namespace"])}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": f"{metadata['name']}-{server.version}",
+            "name": next(name for name in numbered if name not in taken),
             "namespace": metadata["namespace"],
-            "labels": dict(template["metadata"]["labels"]),
+            "labels": dict(labels),
             "ownerReferences": [owner],
         },
         "spec": clone(template["spec"]),

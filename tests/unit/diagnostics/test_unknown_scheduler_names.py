@@ -21,10 +21,12 @@ from kube_scheduler_operator.engine.polling import REMEMBERED, Poller
 from kube_scheduler_operator.engine.steps import diagnose
 from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.kube.errors import ApiRequest, from_response
+from kube_scheduler_operator.kube.resource import SECONDARY_SCHEDULERS
 from kube_scheduler_operator.model.snapshot import PendingPod
 
 from ... import builders
-from ..secondary.world import BEGIN, NAME, NAMESPACE, World, stamp
+from ...imitation.clock import BEGIN
+from ..secondary.world import NAME, NAMESPACE, World, stamp
 
 
 def pod(name: str = "p", scheduler: str = "unknown", **fields: Any) -> dict[str, Any]:
@@ -96,7 +98,7 @@ def test_pods_of_a_deleted_scheduler_are_reported(world: World) -> None:
     world.put()
     world.pending = (pending(NAME),)
     assert world.plan().pods_without_scheduler == ()
-    world.objects.clear()
+    world.cluster.remove(SECONDARY_SCHEDULERS, NAME)
     assert world.plan().pods_without_scheduler == (pending(NAME),)
 
 
@@ -242,7 +244,7 @@ def test_a_pod_with_an_unknown_scheduler_name_gets_one_event() -> None:
 def hold(world: World, holder: str) -> None:
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 15}
     world.leases[NAMESPACE, NAME] = {"metadata": {"name": NAME}, "spec": spec}
-    world.leases_seen[NAMESPACE, NAME] = world.now
+    world.leases_seen[NAMESPACE, NAME] = world.cluster.now
 
 
 def test_another_holder_of_the_lease_is_reported(world: World) -> None:
@@ -253,8 +255,8 @@ def test_another_holder_of_the_lease_is_reported(world: World) -> None:
         status, reason, message = world.condition(names.DEGRADED)
         assert (status, reason) == ("True", "LeaseShared")
         assert "other_1 holds the Lease" in message
-        world.now += timedelta(seconds=5)
-        world.leases_seen[NAMESPACE, NAME] = world.now
+        world.cluster.now += timedelta(seconds=5)
+        world.leases_seen[NAMESPACE, NAME] = world.cluster.now
     hold(world, f"{NAME}-{world.running()}-1_x")
     world.run()
     assert world.condition(names.DEGRADED)[0] == "False"
@@ -272,7 +274,7 @@ def test_a_leader_whose_pod_was_just_deleted_is_not_another_holder(world: World)
 def test_a_holder_that_does_not_renew_is_not_reported(world: World) -> None:
     world.installed()
     hold(world, "other_1")
-    world.now += timedelta(seconds=30)
+    world.cluster.now += timedelta(seconds=30)
     world.run()
     assert world.condition(names.DEGRADED)[0] == "False"
     assert world.condition(names.AVAILABLE)[1] == "LeaseNotRenewed"

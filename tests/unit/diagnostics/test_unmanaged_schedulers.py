@@ -22,7 +22,8 @@ from kube_scheduler_operator.engine.polling import Poller
 from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.model.snapshot import BindingScheduler
 
-from ..secondary.world import BEGIN, NAME, World
+from ...imitation.clock import BEGIN
+from ..secondary.world import NAME, World
 
 MAIN = "default-scheduler"
 
@@ -136,13 +137,13 @@ def test_events_of_one_scheduler_count_once() -> None:
 
 def test_a_stopped_scheduler_and_one_of_a_removed_node_are_not_reported(world: World) -> None:
     world.binders = (BindingScheduler(MAIN, "b", BEGIN),)
-    world.now = BEGIN + timedelta(seconds=RECENT - 1)
+    world.cluster.now = BEGIN + timedelta(seconds=RECENT - 1)
     assert reported(world)[0] == "True"
     world.node_left = BEGIN + timedelta(seconds=1)
     assert reported(world)[0] == "False"
     world.node_left = BEGIN - timedelta(seconds=1)
     assert reported(world)[0] == "True", "it bound after the node left"
-    world.now = BEGIN + timedelta(seconds=RECENT)
+    world.cluster.now = BEGIN + timedelta(seconds=RECENT)
     assert reported(world)[0] == "False"
 
 

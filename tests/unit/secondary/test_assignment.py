@@ -176,7 +176,7 @@ def test_an_edit_of_assign_rolls_nothing_out(assigning: Assigning) -> None:
     assigning.ready(assign={})
     assigning.put(assign=BATCH)
     assigning.run()
-    assert assigning.writes == [f"replace SecondaryScheduler {NAME}"]
+    assert assigning.writes == [f"replace status SecondaryScheduler {NAME}"]
     assert assigning.assignment()["pods"] == BATCH
 
 
@@ -208,8 +208,8 @@ def test_a_scheduler_that_crashes_again_and_again_gets_no_pods(assigning: Assign
     hash_ = assigning.running()
 
     def passes(seconds: float) -> None:
-        assigning.now += timedelta(seconds=seconds)
-        assigning.leases_seen[NAMESPACE, NAME] = assigning.now
+        assigning.cluster.now += timedelta(seconds=seconds)
+        assigning.leases_seen[NAMESPACE, NAME] = assigning.cluster.now
 
     def restarted(times: int) -> None:
         assigning.no_pods()
@@ -244,19 +244,19 @@ def test_a_replica_has_time_to_take_over(assigning: Assigning) -> None:
     wait = assigning.wait
     assert wait is not None
     assert wait <= 15
-    assigning.now += timedelta(seconds=14)
+    assigning.cluster.now += timedelta(seconds=14)
     assigning.run()
     assert assigning.assignment() is not None
-    assigning.now += timedelta(seconds=1)
+    assigning.cluster.now += timedelta(seconds=1)
     assigning.run()
     assert assigning.assignment() is None
     assert assigning.condition(names.ASSIGNED)[1] == assignment.NOT_READY
     # It is given back only to one that schedules.
-    assigning.now += timedelta(seconds=1)
+    assigning.cluster.now += timedelta(seconds=1)
     assigning.run()
     assert assigning.assignment() is None
     assigning.leases[NAMESPACE, NAME] = lease
-    assigning.leases_seen[NAMESPACE, NAME] = assigning.now
+    assigning.leases_seen[NAMESPACE, NAME] = assigning.cluster.now
     assigning.run()
     assert assigning.assignment() is not None
 
@@ -267,7 +267,8 @@ def test_pods_that_wait_for_it_are_named_with_what_to_do(assigning: Assigning) -
     assigning.run()
     assert NAME not in (assigning.plan().served or ())
     assigning.pending = tuple(
-        PendingPod("team", f"job-{number}", str(number), NAME, assigning.now) for number in range(5)
+        PendingPod("team", f"job-{number}", str(number), NAME, assigning.cluster.now)
+        for number in range(5)
     )
     assigning.run()
     message = assigning.condition(names.ASSIGNED)[2]

@@ -9,6 +9,7 @@ from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
+    PODS,
     ROLE_BINDINGS,
     ROLES,
     SECONDARY_SCHEDULERS,
@@ -24,7 +25,7 @@ def test_a_deleted_object_is_recreated(world: World) -> None:
     created = [key for key in world.objects if key[0] in KINDS]
     assert {kind for kind, _, _ in created} == set(KINDS)
     for key in created:
-        del world.objects[key]
+        world.cluster.remove(key[0], key[2], key[1])
         world.run()
         assert f"create {key[0].kind} {key[2]}" in world.writes
         if key[0] == DEPLOYMENTS:
@@ -56,7 +57,7 @@ def test_an_edited_object_is_restored(world: World) -> None:
 def test_a_restart_by_kubectl_is_kept(world: World) -> None:
     world.installed()
     spec = world.get(DEPLOYMENTS)["spec"]
-    mark = {"kubectl.kubernetes.io/restartedAt": stamp(world.now)}
+    mark = {"kubectl.kubernetes.io/restartedAt": stamp(world.cluster.now)}
     metadata = spec["template"]["metadata"]
     annotations = {**metadata["annotations"], **mark}
     template = {**spec["template"], "metadata": {**metadata, "annotations": annotations}}
@@ -88,7 +89,7 @@ def test_a_recreated_scheduler_takes_over_remaining_objects(world: World) -> Non
     owners = {
         owner["uid"]
         for (kind, _, _), obj in world.objects.items()
-        if kind not in (SECONDARY_SCHEDULERS,) and "ownerReferences" in obj["metadata"]
+        if kind not in (SECONDARY_SCHEDULERS, PODS) and "ownerReferences" in obj["metadata"]
         for owner in obj["metadata"]["ownerReferences"]
     }
     assert owners == {"another"}
@@ -96,9 +97,10 @@ def test_a_recreated_scheduler_takes_over_remaining_objects(world: World) -> Non
 
 def test_a_scheduler_that_is_being_deleted_is_not_changed(world: World) -> None:
     world.installed()
-    obj = world.get(SECONDARY_SCHEDULERS)
-    obj["metadata"]["deletionTimestamp"] = stamp(world.now)
-    del world.objects[DEPLOYMENTS, NAMESPACE, NAME]
+    metadata = world.get(SECONDARY_SCHEDULERS)["metadata"]
+    leaving = {**metadata, "deletionTimestamp": stamp(world.cluster.now)}
+    world.edit(SECONDARY_SCHEDULERS, metadata=leaving)
+    world.cluster.remove(DEPLOYMENTS, NAME, NAMESPACE)
     world.run()
     assert world.writes == []
 

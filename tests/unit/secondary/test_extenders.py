@@ -13,7 +13,8 @@ from kube_scheduler_operator.extenders.agent import ManagedAgent, agent_file
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from kube_scheduler_operator.programs.extender.config_reader import from_document
 
-from .world import BEGIN, NAME, World, crashing, refusing
+from ...imitation.clock import BEGIN
+from .world import NAME, World, crashing, refusing
 
 SAFE = {"policies": [{"name": "safe-overload", "arguments": {"utilization": 90}}]}
 URL: dict[str, Any] = {"url": "http://10.0.0.1/x", "verbs": {"filter": "filter"}}
@@ -111,7 +112,7 @@ def test_a_crashing_agent_is_rolled_back_with_its_configuration(world: World) ->
     bad = world.running()
     assert bad != good
     ended = BEGIN + timedelta(seconds=30)
-    world.now = BEGIN + timedelta(seconds=60)
+    world.cluster.now = BEGIN + timedelta(seconds=60)
     world.pod(bad, 7, **crashing("no such policy", 3, ended, "extender-safe"))
     world.run()
     assert world.running() == good

@@ -68,7 +68,7 @@ def test_all_objects(name: str, spec: dict[str, Any], world: World, golden: Gold
     golden(f"{name}.yaml", yaml.safe_dump_all(objects, sort_keys=True, width=100))
 
 
-VOLATILE = ("resourceVersion", "uid")
+VOLATILE = ("resourceVersion", "uid", "creationTimestamp", "generation")
 
 
 def parsed(key: str, text: str) -> Any:

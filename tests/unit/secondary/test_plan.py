@@ -16,7 +16,7 @@ from .world import NAME, NAMESPACE, World
 def test_objects_are_created_in_order_of_dependency(world: World) -> None:
     world.put(replicas=3)
     world.run()
-    made = [f"{verb} {kind}" for verb, kind, _ in map(str.split, world.writes)]
+    made = [write.rpartition(" ")[0] for write in world.writes]
     assert made == [
         "create ServiceAccount",
         "create ClusterRoleBinding",
@@ -28,7 +28,7 @@ def test_objects_are_created_in_order_of_dependency(world: World) -> None:
         "create PodDisruptionBudget",
         "create ConfigMap",
         "create Deployment",
-        "replace SecondaryScheduler",
+        "replace status SecondaryScheduler",
     ]
     owners = {
         (owner["kind"], owner["name"], owner["uid"])
@@ -59,8 +59,8 @@ def test_a_running_scheduler_is_reported_once_and_then_nothing_is_written(world:
 def test_nothing_is_written_while_the_lease_is_renewed(world: World) -> None:
     world.installed()
     for _ in range(20):
-        world.now += timedelta(minutes=7)
-        world.leases_seen[NAMESPACE, NAME] = world.now
+        world.cluster.now += timedelta(minutes=7)
+        world.leases_seen[NAMESPACE, NAME] = world.cluster.now
         world.run()
         assert world.writes == []
 
@@ -72,7 +72,7 @@ def test_a_lease_that_is_not_renewed_is_reported_when_it_expires(
     wait = world.wait
     assert wait is not None
     assert 20 <= wait <= 21
-    world.now += timedelta(seconds=wait)
+    world.cluster.now += timedelta(seconds=wait)
     world.run()
     assert world.condition(names.AVAILABLE)[:2] == ("False", "LeaseNotRenewed")
     assert world.wait is None
@@ -82,13 +82,13 @@ def test_a_lease_that_its_leader_has_just_released_is_not_a_failure(world: World
     """In every rollout the leader ends, and another replica takes the Lease two seconds later."""
     world.installed()
     world.leases[NAMESPACE, NAME]["spec"]["holderIdentity"] = ""
-    world.now += timedelta(minutes=7)
-    world.leases_seen[NAMESPACE, NAME] = world.now
+    world.cluster.now += timedelta(minutes=7)
+    world.leases_seen[NAMESPACE, NAME] = world.cluster.now
     world.run()
     assert world.condition(names.AVAILABLE)[0] == "True"
     wait = world.wait
     assert wait is not None
-    world.now += timedelta(seconds=wait)
+    world.cluster.now += timedelta(seconds=wait)
     world.run()
     assert world.condition(names.AVAILABLE)[:2] == ("False", "LeaseNotRenewed")
 
@@ -160,7 +160,7 @@ def test_an_invalid_edit_is_reported_and_the_running_configuration_stays(world: 
 def test_nothing_is_created_for_an_invalid_new_scheduler(world: World) -> None:
     world.put(config={"parallelism": -1})
     world.run()
-    assert [write.split()[1] for write in world.writes] == ["SecondaryScheduler"]
+    assert world.writes == [f"replace status SecondaryScheduler {NAME}"]
     assert world.condition(names.AVAILABLE)[0] == "False"
     assert "spec.config.parallelism" in world.condition(names.DEGRADED)[2]
 
@@ -168,7 +168,7 @@ def test_nothing_is_created_for_an_invalid_new_scheduler(world: World) -> None:
 def test_a_namespace_that_is_not_allowed_is_reported(world: World) -> None:
     world.put(namespace="elsewhere")
     world.run()
-    assert [write.split()[1] for write in world.writes] == ["SecondaryScheduler"]
+    assert world.writes == [f"replace status SecondaryScheduler {NAME}"]
     status, reason, message = world.condition(names.DEGRADED)
     assert (status, reason) == ("True", "NamespaceNotAllowed")
     assert "SECONDARY_NAMESPACES" in message

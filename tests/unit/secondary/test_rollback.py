@@ -104,10 +104,10 @@ def test_a_crashing_configuration_is_rolled_back_with_its_termination_message(wo
     bad = world.running()
     words = 'F0101 00:00:00.000000       1 x.go:1] "no" err="out of luck"'
     for restarts in (1, 2):
-        world.pod(bad, **crashing(words, restarts, world.now))
+        world.pod(bad, **crashing(words, restarts, world.cluster.now))
         world.run()
         assert world.running() == bad, "the first restarts are tolerated"
-    world.pod(bad, **crashing(words, 3, world.now))
+    world.pod(bad, **crashing(words, 3, world.cluster.now))
     world.run()
     assert world.running() == good
     _, reason, message = world.condition(names.DEGRADED)
@@ -119,7 +119,7 @@ def test_a_crashing_sidecar_rolls_back_the_content(world: World) -> None:
     good = world.installed()
     world.put(sidecars=[{"name": "extender", "image": "extender:1"}])
     world.run()
-    world.pod(world.running(), **crashing("no port", 3, world.now, "extender"))
+    world.pod(world.running(), **crashing("no port", 3, world.cluster.now, "extender"))
     world.run()
     assert world.running() == good
     assert 'container "extender": no port' in world.condition(names.DEGRADED)[2]
@@ -130,16 +130,16 @@ def test_a_scheduler_that_is_not_ready_within_a_minute_is_rolled_back(world: Wor
     world.put(config={"parallelism": 4})
     world.run()
     bad = world.running()
-    world.pod(bad, **hanging(world.now))
+    world.pod(bad, **hanging(world.cluster.now))
     world.run()
     wait = world.wait
     assert wait is not None
     assert wait <= 60
-    world.now += timedelta(seconds=59)
-    world.leases_seen[NAMESPACE, NAME] = world.now
+    world.cluster.now += timedelta(seconds=59)
+    world.leases_seen[NAMESPACE, NAME] = world.cluster.now
     world.run()
     assert world.running() == bad
-    world.now += timedelta(seconds=1)
+    world.cluster.now += timedelta(seconds=1)
     world.run()
     assert world.running() == good
     assert "was not Ready within 60 s" in world.condition(names.DEGRADED)[2]
@@ -153,7 +153,7 @@ def test_crashes_soon_after_the_rollout_roll_it_back(world: World) -> None:
     world.run()
     late = world.running()
     assert world.outcomes()[late] == names.OUTCOME_INSTALLED
-    world.now += timedelta(minutes=5)
+    world.cluster.now += timedelta(minutes=5)
     crash_all(world, late)
     world.run()
     assert world.running() == good
@@ -167,7 +167,7 @@ def test_later_crashes_are_not_attributed_to_the_configuration(world: World) -> 
     world.roll_out()
     world.run()
     late = world.running()
-    world.now += timedelta(minutes=11)
+    world.cluster.now += timedelta(minutes=11)
     crash_all(world, late)
     world.run()
     assert world.running() == late
@@ -179,7 +179,7 @@ def test_later_crashes_are_not_attributed_to_the_configuration(world: World) -> 
 def crash_all(world: World, hash_: str) -> None:
     """Let all pods of a content crash, also in the status of the Deployment."""
     for index in range(2):
-        world.pod(hash_, index, **crashing("gone", 3, world.now))
+        world.pod(hash_, index, **crashing("gone", 3, world.cluster.now))
     status = {**world.get(DEPLOYMENTS)["status"], "availableReplicas": 0}
     world.edit(DEPLOYMENTS, status=status)
 
@@ -190,8 +190,8 @@ def test_a_failure_of_the_good_configuration_too_is_not_attributed(world: World)
     world.run()
     new = world.running()
     for index in range(2):
-        world.pod(good, index, **crashing("no API server", 5, world.now))
-    world.pod(new, **crashing("no API server", 5, world.now))
+        world.pod(good, index, **crashing("no API server", 5, world.cluster.now))
+    world.pod(new, **crashing("no API server", 5, world.cluster.now))
     world.run()
     assert world.running() == new
 
@@ -201,11 +201,11 @@ def test_crashes_due_to_an_api_outage_are_not_attributed(world: World) -> None:
     world.put(config={"parallelism": 4})
     world.run()
     new = world.running()
-    world.answered_since = world.recovered_at = world.now
-    world.pod(new, **crashing("no API server", 3, world.now + timedelta(seconds=5)))
+    world.answered_since = world.recovered_at = world.cluster.now
+    world.pod(new, **crashing("no API server", 3, world.cluster.now + timedelta(seconds=5)))
     world.run()
     assert world.running() == new
-    world.pod(new, **crashing("mine", 4, world.now + timedelta(seconds=30)))
+    world.pod(new, **crashing("mine", 4, world.cluster.now + timedelta(seconds=30)))
     world.run()
     assert world.running() != new
 
@@ -224,8 +224,8 @@ def test_a_waiting_pod_is_reported_and_not_rolled_back(world: World) -> None:
     world.pod(new, **status)
     world.run()
     assert world.condition(names.DEGRADED)[0] == "False", "not yet"
-    world.now += timedelta(seconds=61)
-    world.leases_seen[NAMESPACE, NAME] = world.now
+    world.cluster.now += timedelta(seconds=61)
+    world.leases_seen[NAMESPACE, NAME] = world.cluster.now
     world.run()
     assert world.running() == new
     status_, reason, message = world.condition(names.DEGRADED)

@@ -1,9 +1,9 @@
-"""A cluster in memory: it performs the writes of reconciles and simulates the Deployment's pods."""
+"""A cluster in which only secondary schedulers are reconciled, with the Deployment's Pods."""
 
 from __future__ import annotations
 
-import copy
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from kube_scheduler_operator.base import names
@@ -21,7 +21,7 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
     Resource,
 )
-from kube_scheduler_operator.model.plan import Action, Create, Delete, Plan, Replace
+from kube_scheduler_operator.model.plan import Create, Plan
 from kube_scheduler_operator.model.snapshot import (
     BindingScheduler,
     PendingPod,
@@ -31,9 +31,12 @@ from kube_scheduler_operator.model.snapshot import (
 from kube_scheduler_operator.secondary.objects import running_hash
 from kube_scheduler_operator.secondary.reconcile import SecondarySchedulers, secondary_schedulers
 
+from ...imitation.clock import BEGIN
+from ...imitation.cluster import InstantCluster
+from ...imitation.workloads import roll_out
+
 IMAGE = "registry.k8s.io/kube-scheduler:v1.35.4"
 NAMESPACE = KUBEADM.target_namespace
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 NAME = "my-scheduler"
 
 Object = dict[str, Any]
@@ -43,16 +46,15 @@ class World:
     """A cluster without a managed control plane: only secondary schedulers are reconciled.
 
     Attributes:
-        writes: what the last `run` wrote, as `VERB KIND NAME`.
-        events: the events of that run.
+        cluster: with the SecondarySchedulers and their objects.
     """
 
     def __init__(self, platform: Platform = KUBEADM, **settings: Any) -> None:
         self.platform = platform
         settings = {"allowed_images": EVERY_IMAGE, **settings}
         self.settings = Settings(operand_image=IMAGE, **settings)
-        self.now = BEGIN
-        self.objects: dict[tuple[Resource, str | None, str], Object] = {}
+        self.cluster = InstantCluster(platform)
+        self.cluster.server.namespaces |= set(self.settings.secondary_namespaces or ())
         self.leases: dict[NamespacedName, Object] = {}
         self.leases_seen: dict[NamespacedName, datetime] = {}
         self.write_errors: dict[ObjectRef, str] = {}
@@ -65,16 +67,12 @@ class World:
         self.extenders: dict[str, Object] | None = {}
         self.recovered_at: datetime | None = None
         self.answered_since: datetime | None = BEGIN - timedelta(hours=1)
-        self.writes: list[str] = []
-        self.events: list[str] = []
-        self._version = 0
 
     # --- the user ---------------------------------------------------------------------------
 
     def put(self, name: str = NAME, *, uid: str = "", born: int = 0, **spec: Any) -> None:
         """Create or edit a SecondaryScheduler."""
-        key = (SECONDARY_SCHEDULERS, None, name)
-        found = self.objects.get(key)
+        found = self.cluster.find(SECONDARY_SCHEDULERS, name)
         metadata = {
             "name": name,
             "uid": uid or f"uid-of-{name}",
@@ -84,7 +82,7 @@ class World:
         obj = {"metadata": metadata, "spec": {"namespace": NAMESPACE, **spec}}
         if found and found["metadata"]["uid"] == metadata["uid"]:
             obj["status"] = found["status"]
-        self._store(SECONDARY_SCHEDULERS, obj)
+        self.cluster.keep(SECONDARY_SCHEDULERS, obj)
 
     def profile(self, name: str, scheduler: str = NAME, **spec: Any) -> None:
         """Create or edit a SchedulerProfile; its status stays."""
@@ -118,15 +116,13 @@ class World:
 
     def snapshot(self) -> Snapshot:
         schedulers = {
-            name: obj
-            for (kind, _, name), obj in self.objects.items()
-            if kind == SECONDARY_SCHEDULERS
+            obj["metadata"]["name"]: obj for obj in self.cluster.list(SECONDARY_SCHEDULERS)
         }
         created: dict[str, dict[Resource, dict[str, Object]]] = {name: {} for name in schedulers}
-        for (kind, _, name), obj in self.objects.items():
+        for ref, obj in self.cluster.server.objects.items():
             whose = label(obj, names.SECONDARY_LABEL)
             if whose in created:
-                created[whose].setdefault(kind, {})[name] = obj
+                created[whose].setdefault(ref.resource, {})[ref.name] = obj
         secondaries = Secondaries(
             schedulers,
             created,
@@ -134,7 +130,7 @@ class World:
             self.leases_seen,
         )
         return Snapshot(
-            now=self.now,
+            now=self.cluster.now,
             platform=self.platform,
             settings=self.settings,
             server_version="v1.35.4",
@@ -153,68 +149,48 @@ class World:
 
     def run(self, limit: int = 10) -> None:
         """Reconcile until there is nothing to write."""
-        self.writes, self.events = [], []
+        self.cluster.writes, self.cluster.recorder.events = [], []
         for _ in range(limit):
             write_sets = self.plan().write_sets
             if not write_sets:
                 return
-            for writes in write_sets.values():
-                for action in writes:
-                    self._perform(action)
+            for action in chain.from_iterable(write_sets.values()):
+                assert not isinstance(action, Create) or action.exclusive, action
+            self.cluster.execute(Plan(write_sets=write_sets))
         raise AssertionError(f"not settled: {self.writes}")
 
-    def _perform(self, action: Action) -> None:
-        obj = copy.deepcopy(dict(action.obj))
-        metadata = obj["metadata"]
-        kind = action.resource.kind
-        self.writes.append(f"{type(action).__name__.lower()} {kind} {metadata['name']}")
-        self.events += [event.message for event in action.events]
-        key = (action.resource, metadata.get("namespace"), metadata["name"])
-        before = self.objects.get(key)
-        match action:
-            case Create():
-                assert before is None, key
-                assert action.exclusive, key
-                obj["metadata"] = {"generation": 1, **metadata, "uid": f"uid-{self._version}"}
-                self._store(action.resource, obj)
-            case Replace():
-                assert before is not None, key
-                assert metadata["resourceVersion"] == before["metadata"]["resourceVersion"]
-                if before.get("immutable"):
-                    assert obj["data"] == before["data"], "an immutable object cannot change"
-                if action.subresource != "status" and obj.get("spec") != before.get("spec"):
-                    obj["metadata"] = {**metadata, "generation": metadata["generation"] + 1}
-                self._store(action.resource, obj)
-            case Delete():
-                del self.objects[key]
+    @property
+    def writes(self) -> list[str]:
+        """The writes of the last `run`, as `VERB KIND NAME`."""
+        return self.cluster.writes
 
-    def _store(self, resource: Resource, obj: Object) -> None:
-        self._version += 1
-        metadata = obj["metadata"]
-        metadata["resourceVersion"] = str(self._version)
-        place = metadata.get("namespace") if resource.namespaced else None
-        self.objects[resource, place, metadata["name"]] = obj
+    @property
+    def events(self) -> list[str]:
+        """The messages of the events of the last `run`."""
+        return [message for _, _, message in self.cluster.recorder.events]
 
     # --- the cluster ------------------------------------------------------------------------
+
+    @property
+    def objects(self) -> dict[tuple[Resource, str | None, str], Object]:
+        """All objects, by kind, namespace and name."""
+        found = self.cluster.server.objects
+        return {(ref.resource, ref.namespace, ref.name): obj for ref, obj in found.items()}
 
     def get(
         self, resource: Resource, name: str = NAME, namespace: str | None = NAMESPACE
     ) -> Object:
-        return self.objects[resource, namespace if resource.namespaced else None, name]
+        return dict(self.cluster.get(resource, name, namespace if resource.namespaced else None))
 
     def edit(self, resource: Resource, name: str = NAME, **fields: Any) -> None:
-        """Edit one of the operator's objects as another client; a new spec is a new generation."""
-        obj = copy.deepcopy(self.get(resource, name))
-        obj |= fields
-        if "spec" in fields:
-            obj["metadata"]["generation"] += 1
-        self._store(resource, obj)
+        """Edit one of the operator's objects as another client."""
+        self.cluster.change(resource, name, NAMESPACE if resource.namespaced else None, **fields)
 
     def config_map_hashes(self, name: str = NAME) -> set[str]:
         return {
             label(obj, names.CONFIG_HASH_LABEL)
-            for (kind, _, _), obj in self.objects.items()
-            if kind == CONFIG_MAPS and label(obj, names.SECONDARY_LABEL) == name
+            for obj in self.cluster.list(CONFIG_MAPS)
+            if label(obj, names.SECONDARY_LABEL) == name
         }
 
     def running(self, name: str = NAME) -> str:
@@ -229,32 +205,25 @@ class World:
             "name": pod_name,
             "namespace": NAMESPACE,
             "labels": labels,
-            "creationTimestamp": stamp(self.now),
+            "creationTimestamp": self.cluster.clock.stamp(),
         }
         ready = {"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": []}
-        self._store(PODS, {"metadata": metadata, "spec": {}, "status": status or ready})
+        self.cluster.keep(PODS, {"metadata": metadata, "spec": {}, "status": status or ready})
 
     def no_pods(self, hash_: str = "", name: str = NAME) -> None:
-        for key, obj in list(self.objects.items()):
-            mine = key[0] == PODS and label(obj, names.SECONDARY_LABEL) == name
-            if mine and hash_ in ("", label(obj, names.CONFIG_HASH_LABEL)):
-                del self.objects[key]
+        for pod in self.cluster.list(PODS):
+            is_own = label(pod, names.SECONDARY_LABEL) == name
+            if is_own and hash_ in ("", label(pod, names.CONFIG_HASH_LABEL)):
+                self.cluster.remove(PODS, pod["metadata"]["name"], NAMESPACE)
 
     def roll_out(self, name: str = NAME) -> None:
         """Complete the Deployment's rollout; one of its pods leads."""
-        deployment = copy.deepcopy(self.get(DEPLOYMENTS, name))
-        replicas = deployment["spec"]["replicas"]
         self.no_pods(name=name)
-        hash_ = running_hash(deployment)
-        for index in range(replicas):
-            self.pod(hash_, index, name=name)
-        counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), replicas)
-        generation = deployment["metadata"]["generation"]
-        deployment["status"] = {**counts, "observedGeneration": generation}
-        self._store(DEPLOYMENTS, deployment)
-        spec = {"holderIdentity": f"{name}-{hash_}-0_x", "leaseDurationSeconds": 15}
+        roll_out(self.cluster.server, self.get(DEPLOYMENTS, name), self.cluster.clock.stamp())
+        holder = f"{name}-{self.running(name)}-0_x"
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": 15}
         self.leases[NAMESPACE, name] = {"metadata": {"name": name}, "spec": spec}
-        self.leases_seen[NAMESPACE, name] = self.now
+        self.leases_seen[NAMESPACE, name] = self.cluster.now
 
     def installed(self, **spec: Any) -> str:
         """Create a SecondaryScheduler and complete its rollout; return the hash of its content."""
