@@ -1,16 +1,36 @@
-"""What a kubelet reports: the states of containers, the status of a Pod, and mirror Pods.
+"""What a kubelet reports: the states of containers, the status of a Pod, nodes and mirror Pods.
 
-The statuses have all fields that a real API server requires.
+The statuses have all fields that a real API server requires; times are texts in RFC 3339.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from kube_scheduler_operator.base import names
 
-from ..builders import Object, condition, terminated
+from ..builders import Object, condition, ready_condition
+
+MESSAGE_LIMIT = 2048
+"""The length to which a kubelet cuts a termination message from a log."""
+
+
+def terminated(code: int, message: str, at: str) -> Object:
+    """The state of a container that ended."""
+    reason = "Completed" if code == 0 else "Error"
+    ended = {"exitCode": code, "reason": reason, "message": message[-MESSAGE_LIMIT:]}
+    return {"terminated": {**ended, "finishedAt": at}}
+
+
+def waiting(reason: str, message: str) -> Object:
+    """The state of a container that does not run."""
+    return {"waiting": {"reason": reason, "message": message}}
+
+
+def running(at: str) -> Object:
+    """The state of a container that runs since `at`."""
+    return {"running": {"startedAt": at}}
 
 
 def container_status(
@@ -34,33 +54,48 @@ def container_status(
 
 def ready_status(pod: Mapping[str, Any], at: str) -> Object:
     """The status of a Pod that is Ready since `at`."""
-    running = {"running": {"startedAt": at}}
     return {
         "phase": "Running",
-        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at}],
+        "conditions": [ready_condition(lastTransitionTime=at)],
         "containerStatuses": [
-            container_status(container["name"], running, is_ready=True)
+            container_status(container["name"], running(at), is_ready=True)
             for container in pod["spec"]["containers"]
         ],
     }
 
 
+def ended_status(container: str, code: int, message: str, at: str) -> Object:
+    """The status of a Pod whose container ended for good."""
+    state = terminated(code, message, at)
+    return {
+        "phase": "Failed" if code else "Succeeded",
+        "containerStatuses": [container_status(container, state)],
+    }
+
+
 def refused_status(message: str, at: str) -> Object:
     """The status of a Pod whose kube-scheduler rejected its configuration in the preflight."""
-    waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s"}
     preflight = container_status(
         names.PREFLIGHT,
-        {"waiting": waiting},
+        waiting("CrashLoopBackOff", "back-off 10s"),
         restarts=1,
-        last_state=terminated(1, message, at, startedAt=at),
+        last_state=terminated(1, message, at),
     )
     return {"phase": "Pending", "initContainerStatuses": [preflight]}
 
 
-def node_status(at: str, **ready: str) -> Object:
-    """The status of a Node that is Ready; `ready` are other fields of that condition."""
-    times = {"lastHeartbeatTime": at, "lastTransitionTime": at}
-    return {"conditions": [condition("Ready", "True", "KubeletReady", **{**times, **ready})]}
+def node_status(at: str, since: str = "", *, is_ready: bool = True) -> Object:
+    """The status of a Node that is Ready, or does not respond, since a time: `at` by default."""
+    times = {"lastHeartbeatTime": at, "lastTransitionTime": since or at}
+    ready = ("True", "KubeletReady", "kubelet is posting ready status")
+    unknown = ("Unknown", "NodeStatusUnknown", "stopped posting")
+    return {"conditions": [condition("Ready", *(ready if is_ready else unknown), **times)]}
+
+
+def lease_spec(holder: str, at: str, seconds: int = 15) -> Object:
+    """The spec of a Lease that a scheduler on a node, or in a Pod, renewed at `at`."""
+    renewed = at.replace("Z", ".000000Z")
+    return {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": renewed}
 
 
 def mirror_pod(
@@ -70,9 +105,10 @@ def mirror_pod(
     *,
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
-    owners: Sequence[Mapping[str, Any]] = (),
+    node_uid: str = "",
 ) -> Object:
     """The mirror Pod of a node's kube-scheduler."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -81,7 +117,7 @@ def mirror_pod(
             "namespace": namespace,
             "labels": dict(labels),
             "annotations": dict(annotations),
-            **({"ownerReferences": [dict(owner) for owner in owners]} if owners else {}),
+            **({"ownerReferences": [owner]} if node_uid else {}),
         },
-        "spec": {"nodeName": node, "containers": [dict(container)]},
+        "spec": {"nodeName": node, "containers": [{"name": names.OPERAND, **container}]},
     }

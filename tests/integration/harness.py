@@ -31,6 +31,8 @@ from cluster.api import Api, ApiError
 from cluster.model import Sandbox
 from cluster.observe import until
 
+from ..imitation import kubelet
+
 NAMESPACE = "kube-scheduler-operator"
 NODE = "played"
 LOST = "lost leadership"
@@ -354,14 +356,10 @@ class PlayedNode:
             time.sleep(0.05)
 
     def _beat(self) -> None:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
-        times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
-        body: dict[str, Any] = {"status": {"conditions": [{**ready, **times}]}}
-        self._api.request("PATCH", f"/api/v1/nodes/{NODE}/status", body)
-        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        status = kubelet.node_status(now())
+        self._api.request("PATCH", f"/api/v1/nodes/{NODE}/status", {"status": status})
         lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-        spec = {"holderIdentity": f"{NODE}_x", "leaseDurationSeconds": 15, "renewTime": stamp}
+        spec = kubelet.lease_spec(f"{NODE}_x", now())
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -382,11 +380,9 @@ class PlayedNode:
         revision = pod["metadata"]["labels"]["kube-scheduler-operator.dev/revision"]
         sentence = self.refusal(pod)
         if sentence:
-            ended = {"exitCode": 1, "reason": "Error", "message": sentence}
-            status = {
-                "phase": "Pending",
-                "containerStatuses": [container_status("preflight", {"terminated": ended})],
-            }
+            ended = kubelet.terminated(1, sentence, now())
+            preflight = kubelet.container_status("preflight", ended)
+            status = {"phase": "Pending", "containerStatuses": [preflight]}
             self._api.request("PATCH", f"{_PODS}/{name}/status", {"status": status})
             return
         copy = f"/api/v1/namespaces/{NAMESPACE}/configmaps/kube-scheduler-pod-{revision}"
@@ -408,11 +404,7 @@ class PlayedNode:
             "lastGoodRevision": int(revision),
             "steps": {"stage": 0.1},
         }
-        ended = {"exitCode": 0, "reason": "Completed", "message": json.dumps(result)}
-        status = {
-            "phase": "Succeeded",
-            "containerStatuses": [container_status("installer", {"terminated": ended})],
-        }
+        status = kubelet.ended_status("installer", 0, json.dumps(result), now())
         self._api.request("PATCH", f"{_PODS}/{name}/status", {"status": status})
 
     def _mirror(
@@ -421,41 +413,21 @@ class PlayedNode:
         with contextlib.suppress(ApiError):
             body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
             self._api.request("DELETE", _MIRROR, body)
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"kube-scheduler-{NODE}",
-                "labels": {"component": "kube-scheduler", "tier": "control-plane", **labels},
-                "annotations": annotations,
-            },
-            "spec": {
-                "nodeName": NODE,
-                "tolerations": [{"operator": "Exists"}],
-                "automountServiceAccountToken": False,
-                "containers": [
-                    {"name": "kube-scheduler", "image": self._image, "command": command}
-                ],
-            },
+        pod = kubelet.mirror_pod(
+            NODE,
+            "kube-system",
+            {"image": self._image, "command": command},
+            labels={"component": "kube-scheduler", "tier": "control-plane", **labels},
+            annotations=annotations,
+        )
+        pod["spec"] |= {
+            "tolerations": [{"operator": "Exists"}],
+            "automountServiceAccountToken": False,
         }
         self._api.request("POST", "/api/v1/namespaces/kube-system/pods", pod)
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        running = {"running": {"startedAt": now}}
-        status = {
-            "phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": now}],
-            "containerStatuses": [container_status("kube-scheduler", running, ready=True)],
-        }
+        status = kubelet.ready_status(pod, now())
         self._api.request("PATCH", f"{_MIRROR}/status", {"status": status})
 
 
-def container_status(name: str, state: dict[str, Any], *, ready: bool = False) -> dict[str, Any]:
-    """A container status with all fields that the API server requires."""
-    return {
-        "name": name,
-        "ready": ready,
-        "restartCount": 0,
-        "image": "x",
-        "imageID": "",
-        "state": state,
-    }
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -13,7 +13,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
@@ -24,8 +23,9 @@ from cluster.console import SandboxError, run
 from cluster.model import Sandbox
 from cluster.observe import KUBESCHEDULER, until
 
+from ..imitation import kubelet
 from .conftest import REPOSITORY
-from .harness import LOST, NAMESPACE, Operator, Proxy, container_status
+from .harness import LOST, NAMESPACE, Operator, Proxy, now
 
 GROUP = "/apis/kube-scheduler-operator.dev/v1alpha1"
 CORE, APPS = f"/api/v1/namespaces/{NAMESPACE}", f"/apis/apps/v1/namespaces/{NAMESPACE}"
@@ -87,16 +87,7 @@ class PlayedCluster:
 
     def becomes_ready(self, pod: dict[str, Any]) -> None:
         """The pod runs, with all of its containers."""
-        running = {"running": {"startedAt": now()}}
-        self.report(
-            pod,
-            phase="Running",
-            conditions=[{"type": "Ready", "status": "True", "lastTransitionTime": now()}],
-            containerStatuses=[
-                container_status(container["name"], running, ready=True)
-                for container in pod["spec"]["containers"]
-            ],
-        )
+        self.report(pod, **kubelet.ready_status(pod, now()))
 
     def report(self, pod: dict[str, Any], **status: Any) -> None:
         """Write a part of the pod's status."""
@@ -263,10 +254,6 @@ def _condition(obj: dict[str, Any], type_: str) -> tuple[str, str, str]:
         if one["type"] == type_:
             return one["status"], one.get("reason", ""), one.get("message", "")
     return "", "", ""
-
-
-def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 Played = TypeVar("Played", bound=PlayedCluster)

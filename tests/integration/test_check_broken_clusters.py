@@ -30,8 +30,9 @@ from cluster.observe import KUBESCHEDULER, until
 from cluster.scheduling import fetch, free_port
 
 from ..seeds import presubmit_first
+from ..imitation import kubelet
 from .conftest import REPOSITORY
-from .harness import NAMESPACE, NODE, PlayedNode, container_status
+from .harness import NAMESPACE, NODE, PlayedNode
 from .played_cluster import AT_ONCE, CORE, PlayedCluster, brought_up
 
 PROGRAM = Path(sys.executable).with_name("kubectl-scheduler")
@@ -334,11 +335,11 @@ def refused_profile(world: World) -> Callable[[], object]:
 
 
 def image_that_does_not_exist(world: World) -> Callable[[], object]:
-    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}
+    waiting = kubelet.waiting("ImagePullBackOff", "not found")
     container = {"name": "c", "image": "registry.example/none:v9"}
     spec = {"nodeName": NODE, "containers": [container]}
     world.post(f"{CORE}/pods", metadata={"name": "puller"}, spec=spec)
-    status = [{**container_status("c", waiting), "image": "registry.example/none:v9"}]
+    status = [{**kubelet.container_status("c", waiting), "image": "registry.example/none:v9"}]
     world.patch(f"{CORE}/pods/puller/status", status={"containerStatuses": status})
     return lambda: world.remove(f"{CORE}/pods/puller")
 

@@ -18,8 +18,9 @@ import pytest
 
 from cluster import hollow
 
-from .harness import NAMESPACE, container_status
-from .played_cluster import APPS, CORE, GROUP, PlayedCluster, brought_up, now
+from ..imitation import kubelet
+from .harness import NAMESPACE, now
+from .played_cluster import APPS, CORE, GROUP, PlayedCluster, brought_up
 
 KIND = f"{GROUP}/loadpolicies"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -53,9 +54,7 @@ class World(PlayedCluster):
             self.becomes_ready(pod)
         elif self.jobs_end:
             code = 0 if self.jobs_end == "Succeeded" else 1
-            ended = {"exitCode": code, "startedAt": now(), "finishedAt": now()}
-            state = container_status(container["name"], {"terminated": ended})
-            self.report(pod, phase=self.jobs_end, containerStatuses=[state])
+            self.report(pod, **kubelet.ended_status(container["name"], code, "", now()))
 
     # --- the annotator ------------------------------------------------------------------------
 

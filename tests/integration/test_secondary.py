@@ -22,8 +22,9 @@ from cluster.api import ApiError
 from cluster.model import Sandbox
 from cluster.scheduling import free_port
 
-from .harness import NAMESPACE, Operator, Proxy, container_status
-from .played_cluster import APPS, AT_ONCE, CORE, GROUP, PlayedCluster, brought_up, now
+from ..imitation import kubelet
+from .harness import NAMESPACE, Operator, Proxy, now
+from .played_cluster import APPS, AT_ONCE, CORE, GROUP, PlayedCluster, brought_up
 
 KIND = f"{GROUP}/secondaryschedulers"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -61,11 +62,7 @@ class World(PlayedCluster):
         if not words:
             self.becomes_ready(pod)
             return
-        ended = {"exitCode": 1, "message": words, "startedAt": now(), "finishedAt": now()}
-        waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s"}
-        preflight = {**container_status("preflight", {"waiting": waiting}), "restartCount": 1}
-        preflight["lastState"] = {"terminated": ended}
-        self.report(pod, phase="Pending", initContainerStatuses=[preflight])
+        self.report(pod, **kubelet.refused_status(words, now()))
 
     def put(self, name: str, **spec: Any) -> None:
         super().put(name, namespace=NAMESPACE, **spec)

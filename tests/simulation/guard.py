@@ -9,6 +9,8 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.objects import annotation
 from kube_scheduler_operator.nodeprotocol.exit_codes import EXIT_CHANGED
 
+from ..imitation import kubelet
+
 if TYPE_CHECKING:
     from ..imitation.apiserver import Object
     from .machine import Machine
@@ -27,21 +29,17 @@ def run(machine: Machine, pod: Object) -> Generator[float, None, None]:
     if uid not in machine.looked:  # otherwise the kubelet only starts it again
         yield START
         machine.looked.add(uid)
-        looked = {"exitCode": 0, "message": report(machine), "finishedAt": machine.stamp()}
-        show_look(machine, pod, {"name": "look", "state": {"terminated": looked}})
+        looked = kubelet.terminated(0, report(machine), machine.stamp())
+        show_look(machine, pod, {"name": "look", "state": looked})
     while True:
         yield START
-        show(machine, pod, {"running": {"startedAt": machine.stamp()}})
+        show(machine, pod, kubelet.running(machine.stamp()))
         if _is_known(machine, pod, known):
             return
         yield LOOKS
         if not _is_known(machine, pod, known):
-            ended = {
-                "exitCode": EXIT_CHANGED,
-                "message": report(machine),
-                "finishedAt": machine.stamp(),
-            }
-            show(machine, pod, {"waiting": {"reason": "CrashLoopBackOff"}}, {"terminated": ended})
+            ended = kubelet.terminated(EXIT_CHANGED, report(machine), machine.stamp())
+            show(machine, pod, kubelet.waiting("CrashLoopBackOff", "back-off"), ended)
         yield BACK_OFF
 
 

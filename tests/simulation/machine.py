@@ -23,6 +23,8 @@ from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
 from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 from kube_scheduler_operator.programs.config_reader.report import ConfigReport
 
+from ..builders import ready_condition
+from ..imitation import kubelet
 from ..imitation.apiserver import ApiServer, Object
 from ..imitation.clock import Clock
 from . import guard
@@ -218,19 +220,8 @@ class Machine:
     def _node_status(self, *, ready: bool) -> Object:
         if ready != self._was_ready:
             self._was_ready, self._turned = ready, self.stamp() if ready else self.clock.stamp()
-        return {
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True" if ready else "Unknown",
-                    "reason": "KubeletReady" if ready else "NodeStatusUnknown",
-                    "message": "kubelet is posting ready status" if ready else "stopped posting",
-                    "lastHeartbeatTime": self.stamp(),
-                    "lastTransitionTime": self._turned,
-                }
-            ],
-            "nodeInfo": {"bootID": self.boot_id},
-        }
+        status = kubelet.node_status(self.stamp(), self._turned, is_ready=ready)
+        return {**status, "nodeInfo": {"bootID": self.boot_id}}
 
     def _set_node_status(self, *, ready: bool) -> None:
         node = self._server.find(NODES, self.name)
@@ -390,33 +381,26 @@ class Machine:
         if process is None or not self.up or self.gone:
             return
         manifest = process.manifest
-        ended = {
-            "exitCode": 1,
-            "reason": "Error",
-            "message": 'E1121 10:03:00.0 1 run.go:72] "command failed" err="boom"',
-            "finishedAt": self.stamp(process.ended),
-        }
+        log = 'E1121 10:03:00.0 1 run.go:72] "command failed" err="boom"'
+        ended = kubelet.terminated(1, log, self.stamp(process.ended))
         if process.alive:
-            state: Object = {"running": {"startedAt": self.stamp(process.started)}}
+            state = kubelet.running(self.stamp(process.started))
         elif process.run > 1:
-            state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting"}}
+            state = kubelet.waiting("CrashLoopBackOff", "back-off restarting")
         else:
-            state = {"terminated": ended}
-        container: Object = {
-            "name": names.OPERAND,
-            "ready": process.ready_since is not None,
-            "restartCount": process.run,
-            "state": state,
-        }
-        if process.run:
-            container["lastState"] = {"terminated": ended}
-        ready: Object = {"type": "Ready", "status": "False"}
-        if process.ready_since is not None:
-            since = self.stamp(process.ready_since)
-            ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+            state = ended
+        is_ready = process.ready_since is not None
+        since = {"lastTransitionTime": self.stamp(process.ready_since)} if is_ready else {}
+        container = kubelet.container_status(
+            names.OPERAND,
+            state,
+            is_ready=is_ready,
+            restarts=process.run,
+            last_state=ended if process.run else None,
+        )
         status = {
             "phase": "Running",
-            "conditions": [ready],
+            "conditions": [ready_condition(is_ready, **since)],
             "containerStatuses": [container],
         }
         ref = self.mirror_ref
@@ -435,34 +419,22 @@ class Machine:
             labels[names.REVISION_LABEL] = str(_label(manifest))
             annotations[names.CONTENT_HASH_ANNOTATION] = manifest.hash
             annotations[names.KUBECONFIG_ANNOTATION] = manifest.kubeconfig
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": self._mirror_name,
-                "namespace": ref.namespace,
-                "labels": labels,
-                "annotations": annotations,
-                "ownerReferences": [
-                    {"apiVersion": "v1", "kind": "Node", "name": self.name, "uid": self.uid}
-                ],
-            },
-            "spec": {
-                "nodeName": self.name,
-                "containers": [
-                    {
-                        "name": names.OPERAND,
-                        "image": manifest.image,
-                        "command": ["kube-scheduler"],
-                        "args": list(manifest.arguments),
-                        "readinessProbe": {"httpGet": self.probe},
-                        **json.loads(manifest.container),
-                    }
-                ],
-            },
-            "status": status,
+        container = {
+            "image": manifest.image,
+            "command": ["kube-scheduler"],
+            "args": list(manifest.arguments),
+            "readinessProbe": {"httpGet": self.probe},
+            **json.loads(manifest.container),
         }
-        self._server.create("kubelet", PODS, pod)
+        pod = kubelet.mirror_pod(
+            self.name,
+            self._platform.operand_namespace,
+            container,
+            labels=labels,
+            annotations=annotations,
+            node_uid=self.uid,
+        )
+        self._server.create("kubelet", PODS, {**pod, "status": status})
 
     def _remove_mirror(self) -> None:
         self._server.finalize("kubelet", self.mirror_ref)
@@ -573,14 +545,7 @@ class Machine:
         self._server.replace("kubelet", PODS, {**pod, "status": status})
 
     def _terminated(self, code: int, message: str) -> Object:
-        return {
-            "terminated": {
-                "exitCode": code,
-                "reason": "Completed" if code == 0 else "Error",
-                "message": message[-2048:],
-                "finishedAt": self.stamp(),
-            }
-        }
+        return kubelet.terminated(code, message, self.stamp())
 
     def _installer_pod(self, pod: Object) -> Step:
         """What the kubelet does with an installer pod, from image pull to result."""
@@ -647,7 +612,7 @@ class Machine:
         patience = self.clock.now + behavior.pull_error_for
         while self.clock.now < patience:
             for reason in ("ErrImagePull", "ImagePullBackOff"):
-                waiting = {"state": {"waiting": {"reason": reason, "message": "no such image"}}}
+                waiting = {"state": kubelet.waiting(reason, "no such image")}
                 self._set_pod(pod, "Pending", waiting)
                 yield 5.0
 
@@ -655,17 +620,16 @@ class Machine:
         """Run the check of an installer pod until it passes; the state of its installer."""
         restarts, last = 0, dict[str, Any]()
         while True:
-            running = {"state": {"running": {"startedAt": self.stamp()}}}
+            running = {"state": kubelet.running(self.stamp())}
             preflight = {**running, "lastState": last, "restartCount": restarts}
             self._set_pod(pod, "Running", preflight, running)
             yield behavior.preflight_for
             if not behavior.refused:
                 return running
             last = self._terminated(1, behavior.refused)
-            back_off = {"reason": "CrashLoopBackOff", "message": "back-off"}
             restarts += 1
             preflight = {
-                "state": {"waiting": back_off},
+                "state": kubelet.waiting("CrashLoopBackOff", "back-off"),
                 "lastState": last,
                 "restartCount": restarts,
             }
@@ -698,7 +662,7 @@ class Machine:
         """What the kubelet does with a restore pod."""
         arguments = _flags(pod)
         yield 0.5
-        running = {"state": {"running": {"startedAt": self.stamp()}}}
+        running = {"state": kubelet.running(self.stamp())}
         self._set_pod(pod, "Running", installer=running)
         patience = float(arguments["health-timeout"])
         result = yield from Restore(self, int(arguments["retry"]), patience).run()

@@ -14,6 +14,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
 )
 
+from ..imitation.kubelet import lease_spec
 from ..imitation.workloads import is_ready, roll_out
 from .scheduler import REFUSAL
 
@@ -110,11 +111,7 @@ class PlayedSecondaries:
         namespace = self.world.platform.target_namespace
         ready = [pod["metadata"]["name"] for pod in self._own(name, namespace) if is_ready(pod)]
         if ready and not self._server.away:
-            spec = {
-                "holderIdentity": f"{ready[0]}_1",
-                "leaseDurationSeconds": 15,
-                "renewTime": self.world.clock.stamp().replace("Z", ".000000Z"),
-            }
+            spec = lease_spec(f"{ready[0]}_1", self.world.clock.stamp())
             if self._server.find(LEASES, name, namespace) is None:
                 lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
                 metadata = {"name": name, "namespace": namespace}

@@ -24,6 +24,7 @@ from kube_scheduler_operator.kube.resource import (
 
 from ..imitation.apiserver import ApiServer, Object
 from ..imitation.clock import Clock
+from ..imitation.kubelet import lease_spec
 from .invariants import Invariants
 from .machine import Machine
 from .operator import OperatorProcess
@@ -290,11 +291,8 @@ class World:
             holder = healthy[0]
         if holder in healthy:
             self._renewed = self.clock.now
-            spec = {
-                "holderIdentity": f"{holder}_{self.machines[holder].uid}",
-                "leaseDurationSeconds": int(LEASE_SECONDS),
-                "renewTime": self.machines[holder].stamp().replace("Z", ".000000Z"),
-            }
+            machine = self.machines[holder]
+            spec = lease_spec(f"{holder}_{machine.uid}", machine.stamp(), int(LEASE_SECONDS))
             if lease is None:
                 metadata = {"name": ref.name, "namespace": ref.namespace}
                 body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
