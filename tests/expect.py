@@ -59,6 +59,24 @@ def condition_in(conditions: Iterable[Mapping[str, Any]], type_: str) -> Conditi
     return found[0]["status"], found[0].get("reason", ""), found[0].get("message", "")
 
 
+def condition_of(obj: Mapping[str, Any], type_: str) -> Condition:
+    """A condition of an object as (status, reason, message); empty texts where it has none."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    if all(condition["type"] != type_ for condition in conditions):
+        return "", "", ""
+    return condition_in(conditions, type_)
+
+
+def has_conditions(obj: Mapping[str, Any], **statuses: str) -> bool:
+    """Whether an object has conditions with these statuses, by type."""
+    return all(condition_of(obj, type_)[0] == status for type_, status in statuses.items())
+
+
+def is_ready(obj: Mapping[str, Any]) -> bool:
+    """Whether a Pod or a Node is Ready."""
+    return has_conditions(obj, Ready="True")
+
+
 def expect_condition(
     conditions: Iterable[Mapping[str, Any]],
     type_: str,

@@ -42,6 +42,7 @@ from cluster.observe import (
     until,
 )
 
+from ..expect import condition_of
 from ..seeds import SOAK
 from .ledger import Ledger
 
@@ -169,10 +170,8 @@ class Cluster:
 
     def condition(self, kind: str) -> tuple[str, str]:
         """Status and message of a condition of KubeScheduler."""
-        for condition in self.status.get("conditions", []):
-            if condition["type"] == kind:
-                return condition["status"], condition.get("message", "")
-        return "", ""
+        status, _, message = condition_of(self.kubescheduler, kind)
+        return status, message
 
     def cluster_operator(self, kind: str) -> tuple[str, str]:
         return cluster_operator(self.api).get(kind, ("", ""))

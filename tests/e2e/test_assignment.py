@@ -25,6 +25,7 @@ from cluster.console import run
 from cluster.observe import OPERATOR_NAMESPACE, until
 from kube_scheduler_operator.base import names
 
+from ..expect import condition_of
 from .conftest import (
     DEPLOYMENT,
     NAME_OF_ASSIGNED,
@@ -60,10 +61,8 @@ class Assigned(Cluster):
 
     def condition_of(self, type_: str) -> tuple[str, str]:
         found = self.api.request("GET", f"{SECONDARY_SCHEDULERS}/{PACKED}")
-        for each in found.get("status", {}).get("conditions", ()):
-            if each["type"] == type_:
-                return each["status"], each.get("message", "")
-        return "", ""
+        status, _, message = condition_of(found, type_)
+        return status, message
 
     def assigning(self) -> bool:
         """New Pods are assigned in fact: the webhook is trusted, the policy is known."""

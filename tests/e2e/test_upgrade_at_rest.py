@@ -38,6 +38,7 @@ from cluster.observe import KUBESCHEDULER, until
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import PLATFORMS
 
+from ..expect import has_conditions
 from . import released
 from .audit import writes
 from .conftest import (
@@ -217,15 +218,13 @@ class Upgraded(Cluster):
 
     def secondaries_are_well(self) -> bool:
         for obj in self.api.request("GET", SECONDARY_SCHEDULERS)["items"]:
-            status = obj.get("status", {})
-            states = {each["type"]: each["status"] for each in status.get("conditions", ())}
-            is_well = (
-                status.get("observedGeneration") == obj["metadata"]["generation"]
-                and states.get("Available") == "True"
-                and states.get("Progressing") == "False"
-                and states.get("Degraded") == "False"
+            observed = obj.get("status", {}).get("observedGeneration")
+            is_well = observed == obj["metadata"]["generation"] and has_conditions(
+                obj, Available="True", Progressing="False", Degraded="False"
             )
-            if not is_well or ("assign" in obj["spec"] and states.get("Assigned") != "True"):
+            if not is_well or (
+                "assign" in obj["spec"] and not has_conditions(obj, Assigned="True")
+            ):
                 return False
         return True
 

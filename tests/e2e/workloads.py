@@ -10,6 +10,7 @@ import yaml
 from cluster import images
 from cluster.observe import OPERATOR_NAMESPACE, until
 
+from ..expect import condition_of
 from .conftest import PODS_IN_DEFAULT, Cluster
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -74,9 +75,8 @@ def placed(cluster: Cluster, name: str, timeout: float = 60) -> str:
 
 def why_pending(cluster: Cluster, name: str) -> str:
     """The scheduler's event about a pod without a feasible node."""
-    found = cluster.api.request("GET", f"{PODS_IN_DEFAULT}/{name}")
-    conditions = found["status"].get("conditions", [])
-    return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled"), "")
+    pod = cluster.api.request("GET", f"{PODS_IN_DEFAULT}/{name}")
+    return condition_of(pod, "PodScheduled")[2]
 
 
 def events(cluster: Cluster, name: str, reason: str) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from cluster.console import run
 from cluster.observe import KUBESCHEDULER, until
 from kube_scheduler_operator.base.platform import OPENSHIFT
 
+from ..expect import condition_of
 from ..unit.deploy.overlays import DEPLOY, build
 from .conftest import REPOSITORY, TEST_SECONDS
 from .harness import Operator, Proxy
@@ -73,9 +74,8 @@ class World:
     def condition(self, kind: str) -> str:
         """The message of a condition of the KubeScheduler; empty if it is False."""
         self.operator.revive()
-        conditions = self.api.request("GET", KUBESCHEDULER).get("status", {}).get("conditions", [])
-        found: dict[str, Any] = next((c for c in conditions if c["type"] == kind), {})
-        return str(found.get("message", "")) if found.get("status") == "True" else ""
+        status, _, message = condition_of(self.api.request("GET", KUBESCHEDULER), kind)
+        return message if status == "True" else ""
 
     def next_revision(self, method: str, path: str, body: dict[str, Any]) -> None:
         """Make an edit and wait for the revision that it leads to."""

@@ -23,6 +23,7 @@ from cluster.console import SandboxError, run
 from cluster.model import Sandbox
 from cluster.observe import KUBESCHEDULER, until
 
+from ..expect import condition_of
 from ..imitation import kubelet
 from .conftest import REPOSITORY
 from .harness import LOST, NAMESPACE, Operator, Proxy, now
@@ -211,7 +212,7 @@ class PlayedCluster:
 
     def message_of(self, type_: str) -> str:
         """The message of a condition of KubeScheduler; empty without one."""
-        return _condition(self.get(KUBESCHEDULER), type_)[2]
+        return condition_of(self.get(KUBESCHEDULER), type_)[2]
 
     # --- the objects of these tests -----------------------------------------------------------
 
@@ -246,14 +247,7 @@ class PlayedCluster:
 
     def condition(self, name: str, type_: str) -> tuple[str, str, str]:
         """(status, reason, message); empty where there is no such condition."""
-        return _condition(self.get(f"{self.objects}/{name}"), type_)
-
-
-def _condition(obj: dict[str, Any], type_: str) -> tuple[str, str, str]:
-    for one in obj.get("status", {}).get("conditions", ()):
-        if one["type"] == type_:
-            return one["status"], one.get("reason", ""), one.get("message", "")
-    return "", "", ""
+        return condition_of(self.get(f"{self.objects}/{name}"), type_)
 
 
 Played = TypeVar("Played", bound=PlayedCluster)

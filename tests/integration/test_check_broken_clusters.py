@@ -30,6 +30,7 @@ from cluster.observe import KUBESCHEDULER, until
 from cluster.scheduling import fetch, free_port
 
 from ..seeds import presubmit_first
+from ..expect import condition_of
 from ..imitation import kubelet
 from .conftest import REPOSITORY
 from .harness import NAMESPACE, NODE, PlayedNode
@@ -319,8 +320,7 @@ def refused_edit(world: World) -> Callable[[], object]:
 
 
 def _status(world: World, type_: str) -> str:
-    conditions = world.get(KUBESCHEDULER)["status"]["conditions"]
-    return next((one["status"] for one in conditions if one["type"] == type_), "")
+    return condition_of(world.get(KUBESCHEDULER), type_)[0]
 
 
 def refused_profile(world: World) -> Callable[[], object]:

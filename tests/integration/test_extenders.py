@@ -18,6 +18,7 @@ import pytest
 from cluster.api import ApiError
 from cluster.observe import KUBESCHEDULER
 
+from ..expect import has_conditions
 from .harness import NODE, PlayedNode
 from .played_cluster import APPS, CORE, GROUP, PlayedCluster, brought_up
 
@@ -62,11 +63,10 @@ class World(PlayedCluster):
         return [one["urlPrefix"] for one in json.loads(data["config.yaml"]).get("extenders", ())]
 
     def calm(self) -> bool:
-        status = self.get(KUBESCHEDULER).get("status", {})
-        conditions = {c["type"]: c["status"] for c in status.get("conditions", ())}
-        return conditions.get("NodeInstallerProgressing") == "False" and bool(
-            (status.get("nodeStatuses") or [{}])[0].get("currentRevision")
-        )
+        found = self.get(KUBESCHEDULER)
+        entries = found.get("status", {}).get("nodeStatuses") or [{}]
+        is_calm = has_conditions(found, NodeInstallerProgressing="False")
+        return is_calm and bool(entries[0].get("currentRevision"))
 
 
 @pytest.fixture(scope="module")

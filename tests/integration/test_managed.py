@@ -22,8 +22,9 @@ from cluster.api import ApiError
 from cluster.model import Sandbox
 from cluster.observe import KUBESCHEDULER
 
+from ..expect import condition_of
 from .harness import NAMESPACE, Operator, Proxy
-from .played_cluster import APPS, CORE, GROUP, PlayedCluster, _condition, brought_up
+from .played_cluster import APPS, CORE, GROUP, PlayedCluster, brought_up
 
 KIND = f"{GROUP}/secondaryschedulers"
 PROFILES = f"{GROUP}/schedulerprofiles"
@@ -121,14 +122,14 @@ class World(PlayedCluster):
     def overall(self, type_: str) -> tuple[str, str, str]:
         """A condition of the ClusterOperator."""
         return (
-            _condition(self.get(CLUSTER_OPERATOR), type_)
+            condition_of(self.get(CLUSTER_OPERATOR), type_)
             if self.exists(CLUSTER_OPERATOR)
             else ("",) * 3
         )
 
     def own(self, type_: str) -> tuple[str, str, str]:
         """A condition of KubeScheduler."""
-        return _condition(self.get(KUBESCHEDULER), type_)
+        return condition_of(self.get(KUBESCHEDULER), type_)
 
     def edit(self, path: str, **spec: Any) -> None:
         self.api.request("PATCH", path, {"spec": spec})
@@ -217,8 +218,8 @@ def test_a_profile_called_default_scheduler_is_served_under_another_name(world: 
         lambda: world.get(path),
     )
     found = world.get(path)
-    assert _condition(found, "Accepted")[0] == "True"
-    assert NAME in _condition(found, "Warnings")[2]
+    assert condition_of(found, "Accepted")[0] == "True"
+    assert NAME in condition_of(found, "Warnings")[2]
     assert found["status"]["accepted"] == {"percentageOfNodesToScore": 70}
     world.api.request("DELETE", path)
 
@@ -233,7 +234,7 @@ def test_profiles_of_aks_are_kept_in_its_object(world: World) -> None:
     world.api.request("POST", PROFILES, body)
     world.wait(lambda: world.exists(AKS), 60, lambda: world.log())
     assert "schedulerName: spare" in world.get(AKS)["spec"]["rawConfig"]
-    world.wait(lambda: _condition(world.get(f"{PROFILES}/spare"), "Accepted")[0] == "True", 30)
+    world.wait(lambda: condition_of(world.get(f"{PROFILES}/spare"), "Accepted")[0] == "True", 30)
     world.api.request("PATCH", AKS, {"spec": {"rawConfig": "x: y"}})
     world.wait(lambda: "spare" in world.get(AKS)["spec"]["rawConfig"], 30)
     uid = world.get(AKS)["metadata"]["uid"]

@@ -18,6 +18,7 @@ from cluster.api import Api, ApiError
 from cluster.console import run
 from cluster.observe import CLUSTEROPERATOR, KUBESCHEDULER, SCHEDULER, until
 
+from ..expect import condition_of
 from ..seeds import SOAK
 from .harness import NAMESPACE, NODE, Operator, PlayedNode, Proxy
 
@@ -45,10 +46,8 @@ class World:
         return dict(self.api.request("GET", KUBESCHEDULER).get("status", {}))
 
     def condition(self, kind: str) -> tuple[str, str]:
-        for condition in self.status.get("conditions", []):
-            if condition["type"] == kind:
-                return condition["status"], condition.get("message", "")
-        return "", ""
+        status, _, message = condition_of({"status": self.status}, kind)
+        return status, message
 
     @property
     def latest(self) -> int:
@@ -336,8 +335,7 @@ def test_other_owned_objects_are_repaired(world: World) -> None:
 
 
 def _available(world: World) -> str:
-    found = world.api.request("GET", CLUSTEROPERATOR).get("status", {}).get("conditions", [])
-    return next((c["status"] for c in found if c["type"] == "Available"), "")
+    return condition_of(world.api.request("GET", CLUSTEROPERATOR), "Available")[0]
 
 
 def test_a_deleted_kubescheduler_is_reported_and_its_successor_takes_over_what_runs(
@@ -347,8 +345,7 @@ def test_a_deleted_kubescheduler_is_reported_and_its_successor_takes_over_what_r
     world.api.request("DELETE", KUBESCHEDULER)
 
     def degraded() -> str:
-        found = world.api.request("GET", CLUSTEROPERATOR)["status"]["conditions"]
-        return str(next(c.get("message", "") for c in found if c["type"] == "Degraded"))
+        return condition_of(world.api.request("GET", CLUSTEROPERATOR), "Degraded")[2]
 
     until(lambda: "does not exist" in degraded(), 60, "the missing KubeScheduler is not reported")
     kubescheduler = {
@@ -524,8 +521,7 @@ def test_scheduler_profiles_are_accepted_rejected_and_deleted_and_their_kind_is_
         return [profile["schedulerName"] for profile in config.get("profiles", ())]
 
     def accepted(name: str) -> str:
-        status = world.api.request("GET", f"{profiles}/{name}").get("status", {})
-        return "".join(c["reason"] for c in status.get("conditions", ()) if c["type"] == "Accepted")
+        return condition_of(world.api.request("GET", f"{profiles}/{name}"), "Accepted")[1]
 
     try:
         world.api.request("POST", profiles, {**body, "metadata": {"name": "team"}, "spec": good})

@@ -14,6 +14,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
 )
 
+from ..expect import condition_of
 from ..imitation.kubelet import lease_spec
 from ..imitation.workloads import is_ready, roll_out
 from .scheduler import REFUSAL
@@ -69,8 +70,7 @@ class PlayedSecondaries:
         return [entry["outcome"] for entry in self.status(name).get("history", ())]
 
     def condition(self, name: str, kind: str) -> str:
-        found = {c["type"]: c["status"] for c in self.status(name).get("conditions", ())}
-        return str(found.get(kind, ""))
+        return condition_of(self._server.find(SECONDARY_SCHEDULERS, name) or {}, kind)[0]
 
     # --- the controller -----------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
 )
 
+from ..expect import condition_of, has_conditions
 from .secondary import BAD, PlayedSecondaries
 from .world import World
 
@@ -61,11 +62,9 @@ class ManagedWorld:
     @property
     def settled(self) -> bool:
         found = self.world.server.find(CLUSTER_OPERATORS, "kube-scheduler") or {}
-        conditions = {one["type"]: one for one in found.get("status", {}).get("conditions", ())}
         return (
-            conditions.get("Available", {}).get("status") == "True"
-            and f"{NAME} (profile" in conditions["Available"].get("message", "")
-            and conditions.get("Progressing", {}).get("status") == "False"
+            has_conditions(found, Available="True", Progressing="False")
+            and f"{NAME} (profile" in condition_of(found, "Available")[2]
         )
 
     def override(self, **overrides: object) -> None:

@@ -22,6 +22,7 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
 )
 
+from ..expect import condition_of
 from ..imitation.apiserver import ApiServer, Object
 from ..imitation.clock import Clock
 from ..imitation.kubelet import lease_spec
@@ -229,10 +230,7 @@ class World:
 
     def accepted(self, name: str) -> str:
         """Status of the condition Accepted of a SchedulerProfile; empty if not reported."""
-        status = (self.server.find(SCHEDULER_PROFILES, name) or {}).get("status") or {}
-        return "".join(
-            c["status"] for c in status.get("conditions") or () if c["type"] == names.ACCEPTED
-        )
+        return condition_of(self.server.find(SCHEDULER_PROFILES, name) or {}, names.ACCEPTED)[0]
 
     @property
     def served(self) -> list[str]:

@@ -28,6 +28,7 @@ from ...customised import (
     customised,
     with_config_file,
 )
+from ...expect import condition_of, is_ready
 from ..conftest import CONFIG_MAPS, MANIFEST, OPERATOR_SETTINGS, PODS, Cluster
 
 # They leave the cluster without the operator's revisions, and adopt again.
@@ -143,8 +144,7 @@ def remove(cluster: Cluster) -> None:
     cluster.api.request("PATCH", KUBESCHEDULER, {"spec": {"managementState": "Removed"}})
 
     def removed() -> bool:
-        reasons = {c["type"]: c.get("reason") for c in cluster.status.get("conditions", ())}
-        return reasons.get("NodeInstallerProgressing") == "Removed"
+        return condition_of(cluster.kubescheduler, "NodeInstallerProgressing")[1] == "Removed"
 
     until(removed, 120, lambda: f"not removed: {cluster.status}")
 
@@ -183,9 +183,7 @@ def mirror(cluster: Cluster) -> dict[str, Any]:
     name = f"kube-scheduler-{cluster.node.name}"
     pods = cluster.api.request("GET", "/api/v1/namespaces/kube-system/pods")["items"]
     pod: dict[str, Any] = next((p for p in pods if p["metadata"]["name"] == name), {})
-    conditions = pod.get("status", {}).get("conditions", ())
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-    return {**pod, "ready": ready}
+    return {**pod, "ready": is_ready(pod)}
 
 
 def lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from cluster.console import SandboxError
 from cluster.model import Node
 from cluster.observe import OPERATOR_NAMESPACE, until
 
+from ...expect import is_ready
 from ..conftest import PODS, Cluster
 
 KUBECONFIG = "/etc/kubernetes/scheduler.conf"
@@ -30,9 +31,7 @@ def guards(cluster: Cluster) -> set[str]:
 
 
 def _is_ready(pod: dict[str, Any]) -> bool:
-    conditions = pod["status"].get("conditions") or ()
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-    return ready and "deletionTimestamp" not in pod["metadata"]
+    return is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
 
 
 @contextmanager

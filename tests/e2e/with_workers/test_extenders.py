@@ -24,6 +24,7 @@ from cluster.api import ApiError
 from cluster.console import SandboxError
 from cluster.observe import OPERATOR_NAMESPACE, follow, until
 
+from ...expect import is_ready
 from ..conftest import CONFIG_MAPS, REPOSITORY, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS, Cluster
 from ..faults import dead, pids_of
 from ..workloads import (
@@ -240,8 +241,7 @@ def _foreign(cluster: Cluster, node: str) -> Iterator[str]:
     path = "/api/v1/namespaces/default/pods/foreign"
 
     def ready() -> bool:
-        found = cluster.api.request("GET", path)["status"].get("conditions", [])
-        return any(c["type"] == "Ready" and c["status"] == "True" for c in found)
+        return is_ready(cluster.api.request("GET", path))
 
     until(ready, 60, "the foreign extender does not run")
     address = cluster.api.request("GET", path)["status"]["hostIP"]

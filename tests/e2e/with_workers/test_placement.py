@@ -23,6 +23,7 @@ from cluster.observe import delete_pod, follow, schedule_pod, until
 
 from ...unit.migrate.conversions import DEMO
 from ..conftest import PODS_IN_DEFAULT, REPOSITORY, Cluster
+from ..workloads import why_pending
 
 ON_WORKERS = {"placement": "here"}
 EXAMPLES = REPOSITORY / "docs/examples"
@@ -117,12 +118,6 @@ def _nodes_of(cluster: Cluster, *names: str) -> dict[str, str]:
     return {name: found.get(name, "") for name in names}
 
 
-def _why_pending(cluster: Cluster, name: str) -> str:
-    pod = cluster.api.request("GET", f"{PODS_IN_DEFAULT}/{name}")
-    conditions = pod["status"].get("conditions", [])
-    return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled"), "")
-
-
 def _gone(cluster: Cluster, *names: str) -> None:
     for name in names:
         delete_pod(cluster.api, name)
@@ -140,9 +135,9 @@ def test_affinity_waits_for_a_node_with_the_topology_key(
     )
     until(lambda: bool(_nodes_of(cluster, liked)[liked]), 30, "the first pod was not scheduled")
     until(
-        lambda: "didn't match pod affinity rules" in _why_pending(cluster, other),
+        lambda: "didn't match pod affinity rules" in why_pending(cluster, other),
         30,
-        lambda: f"no reason: {_why_pending(cluster, other)!r}",
+        lambda: f"no reason: {why_pending(cluster, other)!r}",
     )
     assert _nodes_of(cluster, other)[other] == ""
     home = _nodes_of(cluster, liked)[liked]

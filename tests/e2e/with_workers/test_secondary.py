@@ -15,6 +15,7 @@ from cluster import images
 from cluster.api import ApiError
 from cluster.observe import OPERATOR_NAMESPACE, delete_pod, until
 
+from ...expect import condition_of, has_conditions
 from ..audit import refusals
 from ..conftest import (
     PODS,
@@ -70,13 +71,10 @@ def _status(cluster: Cluster) -> dict[str, Any]:
 def _is_well(cluster: Cluster) -> bool:
     obj = cluster.api.request("GET", f"{SECONDARY_SCHEDULERS}/{NAME}")
     status = obj.get("status", {})
-    states = {each["type"]: each["status"] for each in status.get("conditions", [])}
     return (
         status.get("observedGeneration") == obj["metadata"]["generation"]
         and status.get("readyReplicas") == 3
-        and states.get("Available") == "True"
-        and states.get("Progressing") == "False"
-        and states.get("Degraded") == "False"
+        and has_conditions(obj, Available="True", Progressing="False", Degraded="False")
     )
 
 
@@ -142,8 +140,7 @@ def test_a_mistake_replaces_nothing(second: Cluster) -> None:
     second.api.request("PATCH", f"{SECONDARY_SCHEDULERS}/{NAME}", wrong)
 
     def message() -> str:
-        conditions = _status(second).get("conditions", [])
-        return next((c.get("message", "") for c in conditions if c["type"] == "Degraded"), "")
+        return condition_of({"status": _status(second)}, "Degraded")[2]
 
     until(lambda: 'has no plugin "Nope"' in message(), 30, lambda: f"not reported: {message()!r}")
     assert sorted(pod["metadata"]["name"] for pod in _own_pods(second)) == before
@@ -216,11 +213,8 @@ def _have_slots(cluster: Cluster, node: str, count: str | None) -> None:
 
 def _was_tried(cluster: Cluster, pod: str) -> bool:
     """Whether a scheduler has found no node for it."""
-    status = cluster.api.request("GET", f"{PODS_IN_DEFAULT}/{pod}")["status"]
-    return any(
-        c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable"
-        for c in status.get("conditions", [])
-    )
+    found = cluster.api.request("GET", f"{PODS_IN_DEFAULT}/{pod}")
+    return condition_of(found, "PodScheduled")[1] == "Unschedulable"
 
 
 @pytest.mark.timeout(420, func_only=True)

@@ -16,6 +16,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
 )
 
+from ...expect import condition_of
 from ..fake_cluster import FakeCluster
 
 SECONDARY = ("alpha", "beta", "gamma")
@@ -130,9 +131,7 @@ def test_a_deleted_scheduler_removes_only_its_own_objects(cluster: FakeCluster) 
 
 
 def accepted(cluster: FakeCluster, name: str) -> tuple[str, str, str]:
-    conditions = cluster.get(SCHEDULER_PROFILES, name)["status"]["conditions"]
-    (found,) = (one for one in conditions if one["type"] == names.ACCEPTED)
-    return found["status"], found["reason"], found.get("message", "")
+    return condition_of(cluster.get(SCHEDULER_PROFILES, name), names.ACCEPTED)
 
 
 def refuse(

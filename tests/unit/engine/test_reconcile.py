@@ -31,7 +31,14 @@ from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ...builders import OPERAND_IMAGE, kubescheduler, node, operand_pod, ready_condition, scheduler
-from ...expect import condition_in, expect_condition, expect_writes, status_of_kubescheduler, writes
+from ...expect import (
+    condition_in,
+    condition_of,
+    expect_condition,
+    expect_writes,
+    status_of_kubescheduler,
+    writes,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TARGET = KUBEADM.target_namespace
@@ -151,8 +158,7 @@ def test_without_a_kubescheduler_the_report_shows_whether_a_scheduler_runs() -> 
 
     def available(pods: dict[str, Any]) -> str:
         plan = reconcile(start(kubescheduler=None, cluster_operator=existing, operand_pods=pods))
-        conditions = plan.reports[0].obj["status"]["conditions"]
-        return str(next(c["status"] for c in conditions if c["type"] == "Available"))
+        return condition_of(plan.reports[0].obj, "Available")[0]
 
     assert available({"a": operand_pod("a")}) == "True"
     assert available({}) == "False"

@@ -29,6 +29,7 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.model.snapshot import Snapshot
 
+from ...expect import condition_of
 from ...imitation.clock import BEGIN
 from ..fake_cluster import FakeCluster
 
@@ -59,9 +60,7 @@ def observed(cluster: FakeCluster) -> list[str]:
 
 
 def condition(cluster: FakeCluster, type_: str, name: str = "safe") -> tuple[str, str, str]:
-    status = cluster.get(SCHEDULER_EXTENDERS, name)["status"]
-    found = next(c for c in status["conditions"] if c["type"] == type_)
-    return found["status"], found.get("reason", ""), found.get("message", "")
+    return condition_of(cluster.get(SCHEDULER_EXTENDERS, name), type_)
 
 
 def pod_spec(cluster: FakeCluster, name: str = "extender-safe") -> Any:

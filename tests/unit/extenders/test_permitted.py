@@ -13,6 +13,7 @@ from kube_scheduler_operator.kube.resource import (
     SCHEDULER_EXTENDERS,
 )
 
+from ...expect import condition_of
 from ..fake_cluster import FakeCluster
 
 MINE = "registry.example/agent"
@@ -44,9 +45,8 @@ def cluster() -> FakeCluster:
 
 def accepted(cluster: FakeCluster) -> tuple[str, str]:
     """Status and message of the condition Accepted."""
-    status = cluster.get(SCHEDULER_EXTENDERS, "safe")["status"]
-    (found,) = (each for each in status["conditions"] if each["type"] == "Accepted")
-    return found["status"], found.get("message", "")
+    status, _, message = condition_of(cluster.get(SCHEDULER_EXTENDERS, "safe"), "Accepted")
+    return status, message
 
 
 @pytest.mark.parametrize(("agent", "path"), ATTACKS, ids=IDS)

@@ -30,6 +30,7 @@ from kube_scheduler_operator.loadpolicy.reconcile import LoadPolicies, load_poli
 from kube_scheduler_operator.model.plan import Plan
 from kube_scheduler_operator.model.snapshot import Snapshot
 
+from ...expect import condition_in
 from ...imitation.clock import BEGIN
 from ...imitation.cluster import InstantCluster
 
@@ -184,10 +185,7 @@ class World:
 
     def condition(self, kind: str, name: str = NAME) -> tuple[str, str, str]:
         """Status, reason and message."""
-        for one in self.status(name).get("conditions", ()):
-            if one["type"] == kind:
-                return one["status"], one.get("reason", ""), one.get("message", "")
-        raise AssertionError(f"no condition {kind}")
+        return condition_in(self.status(name).get("conditions", ()), kind)
 
     def degraded(self) -> str:
         """The message of KubeScheduler's condition; empty if it is not degraded."""

@@ -31,6 +31,7 @@ from kube_scheduler_operator.model.snapshot import (
 from kube_scheduler_operator.secondary.objects import running_hash
 from kube_scheduler_operator.secondary.reconcile import SecondarySchedulers, secondary_schedulers
 
+from ...expect import condition_in
 from ...imitation.clock import BEGIN
 from ...imitation.cluster import InstantCluster
 from ...imitation.workloads import roll_out
@@ -241,10 +242,7 @@ class World:
 
     def condition(self, type_: str, name: str = NAME) -> tuple[str, str, str]:
         """Status, reason and message."""
-        for one in self.status(name).get("conditions", ()):
-            if one["type"] == type_:
-                return one["status"], one.get("reason", ""), one.get("message", "")
-        raise AssertionError(f"no condition {type_}")
+        return condition_in(self.status(name).get("conditions", ()), type_)
 
     def outcomes(self, name: str = NAME) -> dict[str, str]:
         return {entry["hash"]: entry["outcome"] for entry in self.status(name).get("history", ())}
