@@ -5,12 +5,13 @@ Arguments are what a test is about; the rest is fixed. Further keywords are fiel
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.kube.resource import (
     KUBE_SCHEDULERS,
@@ -22,6 +23,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     Resource,
 )
+from kube_scheduler_operator.model.snapshot import Snapshot
 
 Object = dict[str, Any]
 
@@ -323,6 +325,16 @@ def _user_object(resource: Resource, name: str, accepted: Any, fields: Object) -
     if accepted is not None:
         given["status"] = {**given.get("status", {}), "accepted": accepted}
     return of_kind(resource, name, fields, **given)
+
+
+def by_name(objects: Iterable[Object]) -> dict[str, Object]:
+    """Objects by name, as a Snapshot has them."""
+    return {obj["metadata"]["name"]: obj for obj in objects}
+
+
+def snapshot(**fields: Any) -> Snapshot:
+    """A Snapshot of a kubeadm cluster at CREATED without objects, or with these fields."""
+    return Snapshot(**{"now": CREATED, "platform": KUBEADM, "settings": Settings(), **fields})
 
 
 # --- Files of crane-scheduler ---------------------------------------------------------------------

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.cli.lib.errors import CommandError
 from kube_scheduler_operator.cli.lib.undo import plan_undo
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS
-from kube_scheduler_operator.model.snapshot import Snapshot
 
+from ...builders import snapshot
 from .conftest import IMAGE, Cluster, content, objects
 
 FAILED, REFUSED = names.OUTCOME_FAILED, names.OUTCOME_REFUSED
@@ -41,14 +39,8 @@ def plan(
     metadata = {"name": "cluster", "resourceVersion": "7"}
     scheduler = {"metadata": metadata, "spec": {"profile": profile} if profile else {}}
     kubescheduler = {"metadata": metadata, "spec": {"managementState": "Managed", **spec}}
-    snapshot = Snapshot(
-        now=datetime(2026, 1, 1, tzinfo=UTC),
-        platform=KUBEADM,
-        settings=Settings(),
-        scheduler=scheduler,
-        kubescheduler=kubescheduler,
-    )
-    return plan_undo(snapshot, revisions, to)
+    found = snapshot(scheduler=scheduler, kubescheduler=kubescheduler)
+    return plan_undo(found, revisions, to)
 
 
 def test_every_input_comes_back_and_nothing_else_is_touched() -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.cluster_operator import report_cluster_operator
-from kube_scheduler_operator.model.snapshot import Snapshot
 
-from ...builders import operand_pod
+from ...builders import operand_pod, snapshot
 
 NEW, OLD = "quay.example/hyperkube@sha256:02", "quay.example/hyperkube@sha256:01"
 RELEASE = Settings(operator_version="4.20.0", release_version="4.20.0", operand_image=NEW)
@@ -20,15 +18,14 @@ RELEASE = Settings(operator_version="4.20.0", release_version="4.20.0", operand_
 
 def versions(settings: Settings, *images: str, openshift: bool = True) -> dict[str, str]:
     pods = {f"n{i}": operand_pod(f"n{i}", image=image) for i, image in enumerate(images)}
-    snapshot = Snapshot(
-        now=datetime(2026, 1, 1, tzinfo=UTC),
+    observed = snapshot(
         platform=OPENSHIFT if openshift else KUBEADM,
         settings=settings,
         server_version="v1.35.4",
         operand_pods=pods,
         cluster_operator={"metadata": {"name": "kube-scheduler"}, "spec": {}},
     )
-    (report,) = report_cluster_operator(snapshot, ()).reports
+    (report,) = report_cluster_operator(observed, ()).reports
     return {one["name"]: one["version"] for one in report.obj["status"]["versions"]}
 
 

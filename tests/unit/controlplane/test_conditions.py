@@ -13,7 +13,6 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.controlplane.conditions import (
     from_findings,
@@ -32,6 +31,7 @@ from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.status.conditions import Condition
 from kube_scheduler_operator.status.scheduler_lease import control_plane_lease
 
+from ... import builders
 from ...builders import installer_pod, operand_pod
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,19 +73,13 @@ def conditions_of(
 ) -> dict[str, Condition]:
     names_of_nodes = [status.node for status in cluster.result.node_statuses]
     nodes = {name: {"metadata": {"name": name}} for name in names_of_nodes}
-    snapshot = Snapshot(
-        **{
-            "now": NOW,
-            "platform": KUBEADM,
-            "settings": Settings(),
-            "nodes": nodes,
-            "operand_lease": lease(),
-            "lease_seen": NOW,
-            **fields,
-        }
-    )
+    given = {"now": NOW, "nodes": nodes, "operand_lease": lease(), "lease_seen": NOW, **fields}
     found = rollout_conditions(
-        snapshot, cluster.observation, cluster.result, desired=desired, rejected=rejected
+        builders.snapshot(**given),
+        cluster.observation,
+        cluster.result,
+        desired=desired,
+        rejected=rejected,
     )
     assert len({condition.type for condition in found}) == len(found)
     return {condition.type: condition for condition in found}
@@ -245,10 +239,8 @@ def test_a_lease_alone_does_not_make_it_available() -> None:
 
 def test_a_reconcile_is_scheduled_for_the_expiry_of_the_lease() -> None:
     def snapshot(age: float) -> Snapshot:
-        return Snapshot(
+        return builders.snapshot(
             now=NOW,
-            platform=KUBEADM,
-            settings=Settings(),
             operand_lease=lease(),
             lease_seen=NOW - timedelta(seconds=age),
         )

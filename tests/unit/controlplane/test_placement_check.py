@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.controlplane.placement_check import (
     GRACE_SECONDS,
@@ -25,10 +23,9 @@ from kube_scheduler_operator.controlplane.revision.content import RevisionConten
 from kube_scheduler_operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.controlplane.revision.revise import RevisionResult
 from kube_scheduler_operator.model.placements import CheckIdentity, PlacementAnswer
-from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.operatorsettings.placement_settings import PlacementSettings
 
-from ...builders import operator_settings
+from ...builders import operator_settings, snapshot
 from ..cli.conftest import IMAGE, content, objects
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -74,16 +71,14 @@ def check(
     found = revisions((RUNNING, names.OUTCOME_INSTALLED)) if history is None else history
     good = [one for one in found if one.outcome in ("", names.OUTCOME_INSTALLED)]
     status = {"placementCheck": dict(record)} if record else {}
-    snapshot = Snapshot(
+    observed = snapshot(
         now=NOW,
-        platform=KUBEADM,
-        settings=Settings(),
         operator_settings={"cluster": operator_settings(status=status)} if served else None,
         placement_answer=answer,
     )
     result = RevisionResult((), len(found), good[-1] if good else None, "", None, "", found)
     chosen = PlacementSettings(**{"mode": "Gate", **settings})
-    return check_placements(snapshot, edited, chosen, lambda: result)
+    return check_placements(observed, edited, chosen, lambda: result)
 
 
 def reason(made: PlacementCheck) -> str:

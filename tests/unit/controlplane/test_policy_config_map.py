@@ -14,6 +14,8 @@ from kube_scheduler_operator.controlplane.policy_config_map import mirror_policy
 from kube_scheduler_operator.model.plan import Create, Delete, Replace
 from kube_scheduler_operator.model.snapshot import Snapshot
 
+from ... import builders
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = {"policy.cfg": '{"kind": "Policy"}'}
 
@@ -35,12 +37,11 @@ def copy(**content: Any) -> dict[str, Any]:
 def snapshot(
     policy: Any, *there: dict[str, Any], here: Any = None, platform: Platform = OPENSHIFT
 ) -> Snapshot:
-    return Snapshot(
+    return builders.snapshot(
         now=NOW,
         platform=platform,
-        settings=Settings(),
         scheduler={"metadata": {"name": "cluster"}, "spec": {"policy": policy}},
-        user_config_maps={one["metadata"]["name"]: one for one in there},
+        user_config_maps=builders.by_name(there),
         config_maps={} if here is None else {"policy-configmap": here},
     )
 

@@ -30,6 +30,7 @@ from kube_scheduler_operator.model.plan import Action, Create, Delete, Plan, Rep
 from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from ... import builders
 from ...builders import OPERAND_IMAGE, kubescheduler, node, operand_pod, ready_condition, scheduler
 from ...expect import (
     condition_in,
@@ -53,7 +54,7 @@ def start(**fields: Any) -> Snapshot:
         "nodes": {"a": node("a", ready_condition(None))},
         "operand_pods": {"a": operand_pod("a")},
     }
-    return Snapshot(now=NOW, platform=KUBEADM, settings=Settings(), **{**given, **fields})
+    return builders.snapshot(now=NOW, **{**given, **fields})
 
 
 def conditions(plan: Plan) -> Any:

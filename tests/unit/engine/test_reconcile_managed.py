@@ -42,6 +42,7 @@ from ...builders import (
     profile,
     scheduler,
     secondary,
+    snapshot,
 )
 from ...expect import condition_in, expect_condition, expect_no_writes, writes
 
@@ -56,13 +57,12 @@ def start(**fields: Any) -> Snapshot:
     """A cluster of EKS in which the operator has just been installed."""
     given: dict[str, Any] = {
         "platform": MANAGED,
-        "settings": Settings(),
         "decision": EKS,
         "server_version": SERVER,
         "scheduler": scheduler(),
         "kubescheduler": kubescheduler(),
     }
-    return Snapshot(now=NOW, **{**given, **fields})
+    return snapshot(now=NOW, **{**given, **fields})
 
 
 def performed(snapshot: Snapshot, plan: Plan) -> Snapshot:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.conditions import CONSTANT
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, KUBE_SCHEDULERS
 from kube_scheduler_operator.model.plan import Plan
 from kube_scheduler_operator.model.snapshot import Snapshot
 
-from ...builders import kubescheduler, scheduler
+from ...builders import kubescheduler, scheduler, snapshot
 from ...expect import status_of_kubescheduler
 
 REFERENCE = {
@@ -34,10 +32,8 @@ REFERENCE = {
 
 def cluster(platform: Platform, **fields: Any) -> Snapshot:
     """A cluster in which little exists."""
-    return Snapshot(
-        now=datetime(2026, 1, 1, tzinfo=UTC),
+    return snapshot(
         platform=platform,
-        settings=Settings(),
         server_version="v1.35.4",
         **{"scheduler": scheduler(), "kubescheduler": kubescheduler(), **fields},
     )

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.desired import desired_content
 from kube_scheduler_operator.effective.control_plane.recorded_inputs import read_inputs
@@ -19,7 +18,16 @@ from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULER_PRO
 from kube_scheduler_operator.model.plan import Action, Plan, Replace
 from kube_scheduler_operator.model.snapshot import Snapshot
 
-from ...builders import OPERAND_IMAGE, kubescheduler, node, profile, ready_condition, scheduler
+from ...builders import (
+    OPERAND_IMAGE,
+    by_name,
+    kubescheduler,
+    node,
+    profile,
+    ready_condition,
+    scheduler,
+    snapshot,
+)
 from ...expect import condition_in, expect_accepted, expect_rejected
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,9 +47,9 @@ def start(*profiles: Any, **fields: Any) -> Snapshot:
         "scheduler": scheduler(),
         "kubescheduler": kubescheduler(),
         "nodes": {"a": node("a", ready_condition(None))},
-        "scheduler_profiles": {p["metadata"]["name"]: versioned(p) for p in profiles},
+        "scheduler_profiles": by_name(versioned(profile) for profile in profiles),
     }
-    return Snapshot(now=NOW, platform=KUBEADM, settings=SETTINGS, **{**objects, **fields})
+    return snapshot(now=NOW, settings=SETTINGS, **{**objects, **fields})
 
 
 def written(plan: Plan) -> dict[str, Any]:

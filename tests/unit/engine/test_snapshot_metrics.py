@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kube_scheduler_operator.base import names, x509
-from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT
-from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.engine.snapshot_metrics import SnapshotMetrics
 from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
 from kube_scheduler_operator.telemetry.cluster_metrics import LeaseState, MetricsState, NodeState
 from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
 
+from ... import builders
 from ...builders import (
     condition,
     kubescheduler,
@@ -34,12 +34,8 @@ Object = dict[str, Any]
 
 
 def snapshot(status: Object | None = None, **fields: Any) -> Snapshot:
-    given: Object = {
-        "platform": KUBEADM,
-        "kubescheduler": kubescheduler(status or {}),
-        "nodes": {"a": node()},
-    }
-    return Snapshot(now=NOW, settings=Settings(), **{**given, **fields})
+    given: Object = {"kubescheduler": kubescheduler(status or {}), "nodes": {"a": node()}}
+    return builders.snapshot(now=NOW, **{**given, **fields})
 
 
 def pod(revision: int, *, ready: bool = True, expires: str = "") -> Object:

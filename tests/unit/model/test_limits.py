@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.base.json_text import exceeds_depth
 from kube_scheduler_operator.base.limits import DEPTH, OBJECT_DEPTH, SPEC_BYTES
-from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.model import limits
 from kube_scheduler_operator.model.limits import bounded_snapshot, data_bytes, limit_problems
-from kube_scheduler_operator.model.snapshot import Snapshot
 
-from ...builders import kubescheduler, profile
+from ...builders import kubescheduler, profile, snapshot
 from ...odd_json import nested
 from ...odd_objects import unlimited
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def snapshot(**fields: Any) -> Snapshot:
-    return Snapshot(now=NOW, platform=KUBEADM, settings=Settings(), **fields)
 
 
 @pytest.mark.parametrize(

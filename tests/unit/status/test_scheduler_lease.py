@@ -9,12 +9,12 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.conditions import rollout_conditions
 from kube_scheduler_operator.controlplane.rollout.observe import Observation
 from kube_scheduler_operator.controlplane.rollout.result import RolloutResult
-from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.status.conditions import Condition
+
+from ...builders import by_name, snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -27,17 +27,16 @@ def seen_holder(
     platform: Platform = KUBEADM,
 ) -> Condition:
     """The finding about the Lease's holder."""
-    snapshot = Snapshot(
+    observed = snapshot(
         now=NOW,
         platform=platform,
-        settings=Settings(),
-        nodes={node["metadata"]["name"]: node for node in nodes},
+        nodes=by_name(nodes),
         operand_lease={"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15}},
         lease_seen=NOW - timedelta(seconds=age),
         node_left=NOW - timedelta(seconds=left_ago) if left_ago is not None else None,
     )
     found = rollout_conditions(
-        snapshot, Observation(), RolloutResult(), desired=None, rejected=None
+        observed, Observation(), RolloutResult(), desired=None, rejected=None
     )  # fmt: skip
     return {one.type: one for one in found}[names.UNKNOWN_LEASE_HOLDER]
 

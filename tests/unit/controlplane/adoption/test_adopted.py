@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.adoption.adopted import (
     Adopted,
     adopted,
@@ -23,7 +21,15 @@ from kube_scheduler_operator.controlplane.observed_facts import facts_of
 from kube_scheduler_operator.controlplane.revision.history import read
 from kube_scheduler_operator.model.snapshot import Snapshot
 
-from ....builders import config_map, kubescheduler, node, node_status, operand_pod, scheduler
+from ....builders import (
+    config_map,
+    kubescheduler,
+    node,
+    node_status,
+    operand_pod,
+    scheduler,
+    snapshot,
+)
 from ....customised import CUSTOMISED, customised
 
 STOCK: dict[str, Any] = json.loads(Path(__file__).with_name("kubeadm-mirror-pod.json").read_text())
@@ -44,11 +50,8 @@ def cluster(pods: dict[str, Any], **fields: Any) -> Snapshot:
         "kubescheduler": kubescheduler(),
         "nodes": {name: node(name) for name in pods},
         "operand_pods": pods,
-        "platform": KUBEADM,
     }
-    return Snapshot(
-        now=datetime(2026, 1, 1, tzinfo=UTC), settings=Settings(), **{**given, **fields}
-    )
+    return snapshot(**{**given, **fields})
 
 
 def revision(number: int, record: str, outcome: str = names.OUTCOME_INSTALLED) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from kube_scheduler_operator.controlplane.revision.credentials import (
 from kube_scheduler_operator.model.plan import Create, Replace
 from kube_scheduler_operator.model.snapshot import Snapshot
 
+from .... import builders
+
 if TYPE_CHECKING:
     from ...conftest import CertificateFiles
 
@@ -61,7 +63,7 @@ def snapshot(pem: str, **fields: Any) -> Snapshot:
         "infrastructure": {"status": {"apiServerInternalURI": "https://api-int:6443"}},
         **fields,
     }
-    return Snapshot(now=datetime.now(UTC), platform=OPENSHIFT, settings=Settings(), **given)
+    return builders.snapshot(now=datetime.now(UTC), platform=OPENSHIFT, **given)
 
 
 def findings_of(found: GatheredCredentials) -> list[tuple[str, bool]]:

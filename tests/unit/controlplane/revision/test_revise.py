@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.revise import RevisionResult, revise
 from kube_scheduler_operator.model.node_disks import NodeDisk
 from kube_scheduler_operator.model.plan import Action, Create, Delete, Replace
-from kube_scheduler_operator.model.snapshot import Snapshot
 
-from ....builders import node
+from ....builders import node, snapshot
 
 INSTALLED, REFUSED, FAILED = names.OUTCOME_INSTALLED, names.OUTCOME_REFUSED, names.OUTCOME_FAILED
 FALLBACK = names.REASON_OPERAND_FALLBACK
@@ -106,16 +104,14 @@ class Cluster:
             "latestAvailableRevision": self.latest,
             "nodeStatuses": list(self.entries.values()),
         }
-        snapshot = Snapshot(
+        observed = snapshot(
             now=NOW,
-            platform=KUBEADM,
-            settings=Settings(),
             kubescheduler={"metadata": {"name": "cluster"}, "spec": {}, "status": status},
             config_maps=self.config_maps,
             operand_pods=self.pods,
             nodes=self.nodes,
         )
-        return revise(snapshot, content, swapping, self.disks)
+        return revise(observed, content, swapping, self.disks)
 
     def settle(self, content: RevisionContent | None, limit: int = 12) -> RevisionResult:
         """Reconcile until nothing is written."""

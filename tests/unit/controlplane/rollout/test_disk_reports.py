@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.rollout.disk_reports import guard_report
 from kube_scheduler_operator.controlplane.rollout.observe import observe
 from kube_scheduler_operator.model.node_disks import NodeDisk
@@ -19,7 +17,16 @@ from kube_scheduler_operator.nodeprotocol.boot_time import UNKNOWN, BootTime
 from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
 from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 
-from ....builders import CREATED, installer_pod, installer_status, kubescheduler, node, terminated
+from ....builders import (
+    CREATED,
+    by_name,
+    installer_pod,
+    installer_status,
+    kubescheduler,
+    node,
+    snapshot,
+    terminated,
+)
 
 FIRST, SECOND, THIRD = (f"2026-01-01T00:00:0{n}Z" for n in (1, 2, 3))
 REPORT = DiskReport(revision=2, content="h", newest=3, edits=("/m",), edit="e", labelled=2)
@@ -49,14 +56,12 @@ def cluster(
 ) -> Snapshot:
     machine = node("a")
     machine["status"]["nodeInfo"] = {"bootID": boot}
-    return Snapshot(
+    return snapshot(
         now=datetime.fromisoformat(THIRD),
-        platform=KUBEADM,
-        settings=Settings(),
         kubescheduler=kubescheduler(),
         nodes={"a": machine},
         config_maps={f"revision-status-{n}": {"metadata": {"uid": f"uid-{n}"}} for n in (2, 3)},
-        guard_pods={pod["metadata"]["name"]: pod for pod in pods},
+        guard_pods=by_name(pods),
         installer_pods=installers or {},
     )
 

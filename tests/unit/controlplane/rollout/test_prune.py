@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.controlplane.revision.history import Revision, last_good
 from kube_scheduler_operator.controlplane.rollout.installer_pods import Installer, Stage
@@ -25,7 +22,7 @@ from kube_scheduler_operator.model.plan import Delete
 from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 
-from ....builders import kubescheduler, operand_pod
+from ....builders import kubescheduler, operand_pod, snapshot
 
 INSTALLED, REFUSED, FAILED = names.OUTCOME_INSTALLED, names.OUTCOME_REFUSED, names.OUTCOME_FAILED
 
@@ -76,8 +73,7 @@ def installer(node: str, number: int, stage: Stage) -> Installer:
 
 def cluster(failed: int = 0, succeeded: int = 0) -> Snapshot:
     edited = kubescheduler(failedRevisionLimit=failed, succeededRevisionLimit=succeeded)
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Snapshot(now, KUBEADM, Settings(), kubescheduler=edited, nodes={"a": {}})
+    return snapshot(kubescheduler=edited, nodes={"a": {}})
 
 
 def stay(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.node_pods import restore_pod_name
 from kube_scheduler_operator.controlplane.rollout.removal import Removal, remove
-from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
 
-from ....builders import node
+from ....builders import by_name, node, snapshot
 from .test_roll_out import EVICTED, NOW, created, installer, operand
 
 KEPT = Result(InstallerOutcome.KEPT, 0, "a", 0, reason="nothing was there")
@@ -35,14 +32,12 @@ def take(*attempts: dict[str, Any], runs: int = 2) -> Removal:
         "status": {"nodeStatuses": [entry]},
     }
     return remove(
-        Snapshot(
+        snapshot(
             now=NOW,
-            platform=KUBEADM,
-            settings=Settings(),
             kubescheduler=kubescheduler,
             nodes={"a": node("a")},
             operand_pods={"a": operand("a", runs)},
-            installer_pods={pod["metadata"]["name"]: pod for pod in attempts},
+            installer_pods=by_name(attempts),
         )
     )
 

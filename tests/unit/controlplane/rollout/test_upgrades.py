@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.controlplane.rollout import upgrades
 from kube_scheduler_operator.controlplane.rollout.node_statuses import NodeStatus
@@ -22,6 +20,7 @@ from kube_scheduler_operator.model.node_disks import NodeDisk
 from kube_scheduler_operator.model.snapshot import Snapshot
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from .... import builders
 from ....builders import node, operand_pod
 
 OLD, NEW, NEWER = (f"registry.k8s.io/kube-scheduler:v1.{one}" for one in ("35.4", "36.3", "37.2"))
@@ -34,9 +33,7 @@ IMAGES = {1: OLD, 2: NEW}
 
 
 def snapshot(image: str = "") -> Snapshot:
-    return Snapshot(
-        now=datetime(2026, 1, 1, tzinfo=UTC),
-        platform=KUBEADM,
+    return builders.snapshot(
         settings=Settings(operand_image=image),
         server_version="v1.36.3",
         nodes={name: node(name) for name in ("a", "b")},
