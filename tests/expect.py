@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from kube_scheduler_operator.base import names
@@ -89,6 +90,11 @@ def expect_condition(
     assert found[0] == status, found
     assert reason is None or found[1] == reason, found
     assert [part for part in parts_of_message if part not in found[2]] == [], found
+
+
+def findings(source: Any, *fields: str) -> list[Any]:
+    """These fields, as a tuple, of each finding of a composition, a validation or a report."""
+    return [attrgetter(*fields)(finding) for finding in source.findings]
 
 
 def expect_accepted(status: Mapping[str, Any]) -> None:

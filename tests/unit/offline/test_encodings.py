@@ -16,6 +16,8 @@ from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from ...expect import findings
+
 OPTIONS = CheckOptions(Gates(Version(1, 35)))
 TEXT = (
     "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -38,8 +40,7 @@ FIELDS = [
 
 def reported(document: dict[str, Any]) -> list[tuple[str, str]]:
     files = [("found.json", json.dumps(document))]
-    report = validate(files, OPTIONS, found=["found.json"])
-    return [(each.path, each.reason) for each in report.findings]
+    return findings(validate(files, OPTIONS, found=["found.json"]), "path", "reason")
 
 
 @pytest.mark.parametrize("fields", FIELDS)

@@ -13,6 +13,8 @@ from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from ...expect import findings
+
 OPTIONS = CheckOptions(Gates(Version(1, 35)))
 CONFIG = (
     "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -45,7 +47,7 @@ def kustomization(*files: str, typed: bool = True, **fields: Any) -> str:
 
 
 def reasons(files: dict[str, str]) -> list[tuple[str, str]]:
-    return [(each.file, each.reason) for each in validate(list(files.items()), OPTIONS).findings]
+    return findings(validate(list(files.items()), OPTIONS), "file", "reason")
 
 
 @pytest.mark.parametrize("entry", ["config.yaml", "config.yaml=config.yaml", "./config.yaml"])

@@ -20,6 +20,7 @@ from kube_scheduler_operator.model.plan import Create, Replace
 from kube_scheduler_operator.model.snapshot import Snapshot
 
 from .... import builders
+from ....expect import findings
 
 if TYPE_CHECKING:
     from ...conftest import CertificateFiles
@@ -64,10 +65,6 @@ def snapshot(pem: str, **fields: Any) -> Snapshot:
         **fields,
     }
     return builders.snapshot(now=datetime.now(UTC), platform=OPENSHIFT, **given)
-
-
-def findings_of(found: GatheredCredentials) -> list[tuple[str, bool]]:
-    return [(finding.reason, finding.blocking) for finding in found.findings]
 
 
 def test_nothing_is_copied_where_nodes_have_a_kubeconfig() -> None:
@@ -120,14 +117,14 @@ def test_the_copy_of_a_deleted_certificate_stays_in_use(
 ) -> None:
     found = gather_credentials(snapshot(pem, source_secrets=sources))
     assert found.actions == ()
-    assert findings_of(found) == [("ClientCertificateMissing", False)]
+    assert findings(found, "reason", "blocking") == [("ClientCertificateMissing", False)]
     assert sentence in found.findings[0].text
     assert 'the copy in "openshift-kube-scheduler" stays in use' in found.findings[0].text
 
 
 def test_without_any_certificate_there_is_no_revision(pem: str) -> None:
     found = gather_credentials(snapshot(pem, source_secrets={}, secrets={}))
-    assert findings_of(found) == [("ClientCertificateMissing", True)]
+    assert findings(found, "reason", "blocking") == [("ClientCertificateMissing", True)]
     assert found.findings[0].text == (
         f'secret/{CERTIFICATE} in "openshift-config-managed": does not exist: schedulers cannot '
         "authenticate without it"
@@ -158,7 +155,7 @@ def test_a_missing_bundle_is_not_an_error(pem: str) -> None:
 @pytest.mark.parametrize("sources", [{}, {"default-ingress-cert": bundle("x", None)}])
 def test_without_any_bundle_there_is_no_revision(pem: str, sources: dict[str, Any]) -> None:
     found = gather_credentials(snapshot(pem, source_config_maps=sources))
-    assert findings_of(found) == [("CABundleMissing", True)]
+    assert findings(found, "reason", "blocking") == [("CABundleMissing", True)]
     assert names.CA_BUNDLE not in found.parts
 
 
@@ -166,7 +163,7 @@ def test_a_malformed_bundle_is_named(pem: str) -> None:
     name = "kube-apiserver-server-ca"
     sources = {name: bundle(name, "oops"), "default-ingress-cert": bundle("x", pem)}
     found = gather_credentials(snapshot(pem, source_config_maps=sources))
-    assert findings_of(found) == [("CABundleMalformed", True)]
+    assert findings(found, "reason", "blocking") == [("CABundleMalformed", True)]
     assert found.findings[0].text == (
         f'configmap/{name} in "openshift-config-managed": data.ca-bundle.crt: is malformed: it '
         "must consist of PEM certificates"
@@ -175,7 +172,7 @@ def test_a_malformed_bundle_is_named(pem: str) -> None:
 
 def test_a_missing_infrastructure_is_reported(pem: str) -> None:
     found = gather_credentials(snapshot(pem, infrastructure=None))
-    assert findings_of(found) == [("InfrastructureMissing", True)]
+    assert findings(found, "reason", "blocking") == [("InfrastructureMissing", True)]
     assert "status.apiServerInternalURI" in found.findings[0].text
 
 

@@ -16,6 +16,8 @@ from kube_scheduler_operator.effective.control_plane.compose import (
 )
 from kube_scheduler_operator.schedulerconfig.feature_gates import known_gates
 
+from ...expect import findings
+
 TLS = "--tls-"
 
 
@@ -67,10 +69,6 @@ def passed(composition: Composition) -> str | None:
     return found[0].partition("=")[2] if found else None
 
 
-def reported(composition: Composition) -> list[tuple[str, str, bool]]:
-    return [(f.condition, f.reason, f.blocking) for f in composition.findings]
-
-
 OURS = entry("4.20.1", ["StorageCapacityScoring", "GangScheduling"], ["AllAlpha"])
 EXPECTED = "AllAlpha=false,GangScheduling=true,StorageCapacityScoring=true"
 
@@ -81,7 +79,7 @@ def test_gates_are_sorted_and_precede_the_verbosity() -> None:
         f"--feature-gates={EXPECTED}",
         "-v=2",
     ]
-    assert reported(composition) == []
+    assert composition.findings == ()
     assert set(composition.observed_config) == {"servingInfo"}
 
 
@@ -97,7 +95,7 @@ def test_gates_are_sorted_and_precede_the_verbosity() -> None:
 def test_the_entry_of_the_payload_version_is_used(entries: list[Any], version: str) -> None:
     composition = cluster(feature_gate(*entries), version=version)
     assert passed(composition) == EXPECTED
-    assert reported(composition) == []
+    assert composition.findings == ()
 
 
 @pytest.mark.parametrize(
@@ -113,7 +111,7 @@ def test_without_an_entry_for_the_version_the_current_gates_stay(gate: Any, outp
     before = cluster(feature_gate(OURS))
     composition = cluster(gate, previous_arguments=before.arguments)
     assert composition.arguments == before.arguments
-    assert reported(composition) == [
+    assert findings(composition, "condition", "reason", "blocking") == [
         (names.CONFIG_OBSERVATION_DEGRADED, "FeatureGatesNotFound", False)
     ]
     assert output in composition.findings[0].text
@@ -126,29 +124,31 @@ def test_an_unknown_gate_is_omitted() -> None:
     assert passed(cluster(feature_gate(gates))) == "StorageCapacityScoring=true"
     alone = cluster(feature_gate(entry("4.20.1", ["OpenShiftPodSecurityAdmission"])))
     assert passed(alone) is None
-    assert reported(alone) == []
+    assert alone.findings == ()
 
 
 def test_a_gate_locked_to_another_value_is_omitted() -> None:
     locked = entry("4.20.1", ["AnyVolumeDataSource"], ["DynamicResourceAllocation"])
     composition = cluster(feature_gate(locked))
     assert passed(composition) == "AnyVolumeDataSource=true"
-    assert reported(composition) == []
+    assert composition.findings == ()
 
 
 def test_all_gates_of_a_release_may_be_enabled_or_disabled() -> None:
     known = [*(known_gates(35) or ()), "NoSuchThing"]
     for gates in (entry("1", known), entry("1", (), known)):
-        assert reported(cluster(feature_gate(gates))) == []
+        assert cluster(feature_gate(gates)).findings == ()
 
 
 @pytest.mark.parametrize("minor", [28, 99])
 def test_gates_of_an_unrecorded_version_are_omitted_and_reported(minor: int) -> None:
     composition = cluster(feature_gate(OURS), minor=minor)
     assert passed(composition) is None
-    assert reported(composition) == [(names.INEFFECTIVE_SETTINGS, "FeatureGatesNotRecorded", False)]
+    assert findings(composition, "condition", "reason", "blocking") == [
+        (names.INEFFECTIVE_SETTINGS, "FeatureGatesNotRecorded", False)
+    ]
     assert "none of its 3 gates" in composition.findings[0].message
-    assert reported(cluster(feature_gate(entry("4.20.1")), minor=minor)) == []
+    assert cluster(feature_gate(entry("4.20.1")), minor=minor).findings == ()
 
 
 @pytest.mark.parametrize("value", ["x", {"a": 1}, [1], [{"name": 1}], [{}], None])
@@ -163,7 +163,7 @@ def test_malformed_entries_are_ignored(value: Any) -> None:
 def test_own_gates_are_sorted() -> None:
     composition = plain({"StorageCapacityScoring": True, "AllAlpha": False})
     assert passed(composition) == "AllAlpha=false,StorageCapacityScoring=true"
-    assert reported(composition) == []
+    assert composition.findings == ()
     assert composition.observed_config == {}
 
 
@@ -190,7 +190,9 @@ def test_an_invalid_own_gate_blocks_and_is_reported(
     gates: Any, reason: str, path: str, output: str
 ) -> None:
     composition = plain(gates)
-    assert reported(composition) == [(names.TARGET_CONFIG_DEGRADED, reason, True)]
+    assert findings(composition, "condition", "reason", "blocking") == [
+        (names.TARGET_CONFIG_DEGRADED, reason, True)
+    ]
     assert composition.findings[0].path == path
     assert output in composition.findings[0].message
 
@@ -198,7 +200,7 @@ def test_an_invalid_own_gate_blocks_and_is_reported(
 def test_unrecorded_gates_are_left_to_the_preflight() -> None:
     for composition in (plain({"New": True}, minor=99), plain({"New": True}, stock_image=False)):
         assert passed(composition) == "New=true"
-        assert reported(composition) == []
+        assert composition.findings == ()
 
 
 def test_an_adopted_gate_is_omitted_in_versions_without_it() -> None:
@@ -225,7 +227,10 @@ def test_fields_replaced_by_cluster_objects_are_ineffective_on_openshift() -> No
     spec = {"featureGates": {"AllAlpha": True}, "tlsSecurityProfile": {"type": "Old"}}
     composition = cluster(feature_gate(OURS), spec=spec)
     assert composition.arguments == cluster(feature_gate(OURS)).arguments
-    assert reported(composition) == [(names.INEFFECTIVE_SETTINGS, "SetElsewhere", False)] * 2
+    assert (
+        findings(composition, "condition", "reason", "blocking")
+        == [(names.INEFFECTIVE_SETTINGS, "SetElsewhere", False)] * 2
+    )
 
 
 # --- dynamic resource allocation --------------------------------------------------------------
@@ -249,13 +254,15 @@ def test_dynamic_resource_allocation_sets_its_gate(
     composition = plain(dynamic=setting, minor=minor)
     assert passed(composition) == gates
     expected = [(names.INEFFECTIVE_SETTINGS, reason, False)] if reason else []
-    assert reported(composition) == expected
+    assert findings(composition, "condition", "reason", "blocking") == expected
     assert composition.config == plain(minor=minor).config
 
 
 def test_an_unknown_customization_blocks() -> None:
     composition = plain(dynamic="enabled")
-    assert reported(composition) == [(names.TARGET_CONFIG_DEGRADED, "UnknownCustomization", True)]
+    assert findings(composition, "condition", "reason", "blocking") == [
+        (names.TARGET_CONFIG_DEGRADED, "UnknownCustomization", True)
+    ]
     assert 'did you mean "Enabled"?' in composition.findings[0].message
 
 

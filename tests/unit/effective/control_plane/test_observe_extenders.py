@@ -11,6 +11,7 @@ from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from .... import builders
+from ....expect import findings
 
 ENTRY = {"urlPrefix": "http://mine", "filterVerb": "f", "ignorable": True, "httpTimeout": "1s"}
 OVERRIDE = {**ENTRY, "nodeCacheCapable": True}
@@ -39,16 +40,12 @@ def called(composition: Composition) -> list[str]:
     return [one["urlPrefix"] for one in composition.config.get("extenders", ())]
 
 
-def reported(composition: Composition) -> list[tuple[str, str, bool]]:
-    return [(f.condition, f.path, f.blocking) for f in composition.findings]
-
-
 def test_without_extenders_the_file_has_the_same_bytes() -> None:
     left_out = composed(extender("bad", verbs={}))
     texts = {config_text(c.config or {}) for c in (composed(), composed(served=False), left_out)}
     assert len(texts) == 1
     assert left_out.observed_config == {}
-    assert reported(left_out) == [
+    assert findings(left_out, "condition", "path", "blocking") == [
         (names.SCHEDULER_EXTENDERS_DEGRADED, "SchedulerExtender/bad spec.verbs", False)
     ]
 
@@ -103,8 +100,10 @@ def test_observed_extenders_stay_while_the_kind_is_not_served() -> None:
     after = composed(served=False, observedConfig=before.observed_config)
     assert after.config == before.config
     assert after.observed_config == before.observed_config
-    assert reported(after) == [(names.SCHEDULER_EXTENDERS_DEGRADED, "SchedulerExtender", False)]
-    assert reported(composed(served=False)) == [], "nothing was observed before"
+    assert findings(after, "condition", "path", "blocking") == [
+        (names.SCHEDULER_EXTENDERS_DEGRADED, "SchedulerExtender", False)
+    ]
+    assert composed(served=False).findings == (), "nothing was observed before"
 
 
 def test_edits_of_observed_extenders_are_ignored() -> None:

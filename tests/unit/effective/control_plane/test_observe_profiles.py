@@ -14,6 +14,7 @@ from kube_scheduler_operator.schedulerconfig.canonical import config_text
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
 from ....builders import profile
+from ....expect import findings
 
 ONLY_IMAGES = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}}
 MISSPELT = {"score": {"enabled": [{"name": "ImageLocalty"}]}}
@@ -36,10 +37,6 @@ def composed(
 def profiles_in(composition: Composition) -> dict[str, Any]:
     assert composition.config is not None
     return {p["schedulerName"]: p for p in composition.config.get("profiles", ())}
-
-
-def reported(composition: Composition) -> list[tuple[str, str, bool]]:
-    return [(f.condition, f.path, f.blocking) for f in composition.findings]
 
 
 def test_without_profiles_the_file_has_the_same_bytes() -> None:
@@ -108,7 +105,9 @@ def test_overrides_are_merged_by_name_and_report_their_own_errors() -> None:
     overrides["profiles"][1]["percentageOfNodesToScore"] = 700  # type: ignore[index]
     composition = composed(team, unsupportedConfigOverrides=overrides)
     path = "spec.unsupportedConfigOverrides.profiles[1].percentageOfNodesToScore"
-    assert (names.OVERRIDES_DEGRADED, path, True) in reported(composition)
+    assert (names.OVERRIDES_DEGRADED, path, True) in findings(
+        composition, "condition", "path", "blocking"
+    )
     assert [v.accepted for v in composition.results] == [True]
 
 
@@ -134,7 +133,9 @@ def test_an_invalid_profile_is_reported_and_blocks_no_revision() -> None:
 
 def test_a_kind_that_is_not_served_is_reported_without_an_alarm() -> None:
     composition = composed(served=False)
-    assert reported(composition) == [(names.INEFFECTIVE_SETTINGS, "SchedulerProfile", False)]
+    assert findings(composition, "condition", "path", "blocking") == [
+        (names.INEFFECTIVE_SETTINGS, "SchedulerProfile", False)
+    ]
 
 
 def test_observed_profiles_stay_while_the_kind_is_not_served() -> None:
@@ -143,7 +144,7 @@ def test_observed_profiles_stay_while_the_kind_is_not_served() -> None:
     after = composed(served=False, observedConfig=before.observed_config)
     assert config_text(after.config or {}) == config_text(before.config or {})
     assert after.observed_config == before.observed_config
-    ((condition, _, blocking),) = reported(after)
+    ((condition, _, blocking),) = findings(after, "condition", "path", "blocking")
     assert (condition, blocking) == (names.SCHEDULER_PROFILES_DEGRADED, False)
     assert (
         "(the profiles that were observed last stay in use: other, team)"

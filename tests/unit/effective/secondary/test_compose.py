@@ -21,6 +21,8 @@ from kube_scheduler_operator.secondary.desired import OperandDefaults
 
 from ....desired import desired_secondary
 
+from ...expect import findings
+
 V135 = Version(1, 35, 4)
 
 
@@ -35,10 +37,6 @@ def composed(
 ) -> SecondaryComposition:
     obj = {"metadata": {"name": name}, "spec": {"namespace": platform.target_namespace, **spec}}
     return compose(read(obj), platform, version, stock=stock, profiles=profiles)
-
-
-def reported(composition: SecondaryComposition) -> list[tuple[str, str]]:
-    return [(finding.reason, finding.path) for finding in composition.findings]
 
 
 def test_the_default_is_one_profile_with_the_objects_name_and_its_own_lease() -> None:
@@ -159,14 +157,14 @@ def test_flags_have_a_fixed_order() -> None:
 def test_an_error_has_the_path_in_the_spec(spec: dict[str, Any], reason: str, path: str) -> None:
     obj = {"metadata": {"name": "mine"}, "spec": {"namespace": "n", **spec}}
     composition = compose(read(obj), KUBEADM, V135, stock=True)
-    assert (reason, path) in reported(composition)
+    assert (reason, path) in findings(composition, "reason", "path")
     assert composition.blocking
 
 
 def test_an_error_in_an_added_profile_has_no_path_in_the_spec() -> None:
     added = {"schedulerName": "added", "plugins": {"bind": {"enabled": [{"name": "No"}]}}}
     profiles = [{"schedulerName": "mine"}, added]
-    assert reported(composed(profiles=profiles)) == [
+    assert findings(composed(profiles=profiles), "reason", "path") == [
         ("UnknownPlugin", "profiles[1].plugins.bind.enabled[0].name")
     ]
 
@@ -194,7 +192,7 @@ def test_leases_of_other_schedulers_are_refused(
     platform: Platform, name: str, namespace: str
 ) -> None:
     composition = composed(platform, name=name, namespace=namespace)
-    assert ("LeaseTaken", "metadata.name") in reported(composition)
+    assert ("LeaseTaken", "metadata.name") in findings(composition, "reason", "path")
     assert composition.blocking
 
 

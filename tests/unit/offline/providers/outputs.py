@@ -13,6 +13,8 @@ from kube_scheduler_operator.offline.providers.provider_format import ProviderOu
 from kube_scheduler_operator.offline.providers.table import find_provider
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from ....expect import findings
+
 
 def write(
     word: str,
@@ -39,7 +41,7 @@ def write(
 
 def reported(output: ProviderOutput) -> list[tuple[str, str, str]]:
     """(severity, reason, path) of all findings."""
-    return [(each.severity, each.reason, each.path) for each in output.findings]
+    return findings(output, "severity", "reason", "path")
 
 
 def overrides(**config: Any) -> dict[str, Any]:
