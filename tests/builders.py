@@ -117,15 +117,16 @@ def pod_status(phase: str = "", bound: float | datetime | None = None) -> Object
     return found
 
 
-def controlled_by(kind: str) -> Object:
+def controlled_by(kind: str, name: str = "owner") -> Object:
     """The metadata of an object that a controller of this kind made."""
-    return {"ownerReferences": [{"kind": kind, "name": "owner", "controller": True}]}
+    return {"ownerReferences": [{"kind": kind, "name": name, "controller": True}]}
 
 
 def node(
     name: str = "a",
     *conditions: Mapping[str, Any],
     resources: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     uid: str = "",
     created: str = rfc3339(CREATED),
@@ -138,11 +139,13 @@ def node(
         "resourceVersion": "1",
         "creationTimestamp": created,
         "annotations": dict(annotations or {}),
+        **({"labels": dict(labels)} if labels else {}),
     }
     status: Object = {"conditions": [dict(one) for one in conditions or (ready_condition(),)]}
     if resources:
         status |= {"allocatable": dict(resources), "capacity": dict(resources)}
-    return {"metadata": metadata, "spec": spec, "status": status}
+    head = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    return {**head, "spec": spec, "status": status}
 
 
 def operand_pod(

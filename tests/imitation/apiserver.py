@@ -209,14 +209,13 @@ class ApiServer:
         change(obj)
         return self.replace(actor, resource, obj, subresource)
 
-    def put(self, actor: str, resource: Resource, body: Mapping[str, Any]) -> Object:
-        """Create an object, or replace its spec, labels and annotations; the rest stays."""
-        ref = resource.ref(body)
-        if ref not in self.objects:
-            return self.create(actor, resource, body)
-        old = self.objects[ref]
-        metadata = {**old["metadata"], **body["metadata"]}
-        return self.replace(actor, resource, {**old, **body, "metadata": metadata})
+    def put(self, actor: str, resource: Resource, name: str, spec: Mapping[str, Any]) -> Object:
+        """Create an object without a namespace, or replace its spec; the rest stays."""
+        old = self.find(resource, name)
+        if old is not None:
+            return self.replace(actor, resource, {**old, "spec": spec})
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return self.create(actor, resource, {**kind, "metadata": {"name": name}, "spec": spec})
 
     def overwrite(self, actor: str, resource: Resource, obj: Mapping[str, Any]) -> Object:
         """Store an object as it is, past every rule: what an older server may have let through."""

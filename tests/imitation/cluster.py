@@ -52,13 +52,7 @@ class InstantCluster:
 
     def put(self, resource: Resource, name: str, **spec: Any) -> Object:
         """Create an object of a user, or replace its spec; its status stays."""
-        body = {
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"name": name},
-            "spec": spec,
-        }
-        return self.server.put("user", resource, body)
+        return self.server.put("user", resource, name, spec)
 
     def keep(self, resource: Resource, obj: Object) -> Object:
         """Store an object of another client as it is, whatever its content."""

@@ -44,19 +44,11 @@ class PlayedSecondaries:
 
     def put(self, name: str, **spec: Any) -> None:
         """Create one, or replace its spec."""
-        body = {
-            "apiVersion": SECONDARY_SCHEDULERS.api_version,
-            "kind": SECONDARY_SCHEDULERS.kind,
-            "metadata": {"name": name},
-            "spec": {"namespace": self.world.platform.target_namespace, **spec},
-        }
-        if self._server.find(SECONDARY_SCHEDULERS, name) is None:
-            self._server.create("user", SECONDARY_SCHEDULERS, body)
+        is_new = self._server.find(SECONDARY_SCHEDULERS, name) is None
+        spec = {"namespace": self.world.platform.target_namespace, **spec}
+        self._server.put("user", SECONDARY_SCHEDULERS, name, spec)
+        if is_new:
             self._renew(name)
-        else:
-            self._server.edit(
-                "user", SECONDARY_SCHEDULERS, name, lambda obj: obj.update(spec=body["spec"])
-            )
 
     def renew(self, name: str) -> None:
         """Renew the Lease of one that the operator makes."""

@@ -68,10 +68,8 @@ class World:
         self.machines: dict[str, Machine] = {}
         self.invariants = Invariants(self)
         self.server.listeners.append(self.invariants.changed)
-        self.server.create("admin", SCHEDULERS, _cluster("config.openshift.io/v1", "Scheduler"))
-        self.server.create(
-            "admin", KUBE_SCHEDULERS, _cluster("operator.openshift.io/v1", "KubeScheduler")
-        )
+        self.server.put("admin", SCHEDULERS, names.CLUSTER, {})
+        self.server.put("admin", KUBE_SCHEDULERS, names.CLUSTER, {})
         for name in "abcdefg"[:nodes]:
             self.add_node(f"node-{name}")
         self._elect()
@@ -217,12 +215,7 @@ class World:
 
     def offer(self, name: str, **spec: Any) -> None:
         """Create a SchedulerProfile, or write another spec into it."""
-        if self.server.find(SCHEDULER_PROFILES, name) is not None:
-            self.server.edit("user", SCHEDULER_PROFILES, name, lambda obj: obj.update(spec=spec))
-            return
-        kind = {"apiVersion": SCHEDULER_PROFILES.api_version, "kind": SCHEDULER_PROFILES.kind}
-        body = {**kind, "metadata": {"name": name}, "spec": spec}
-        self.server.create("user", SCHEDULER_PROFILES, body)
+        self.server.put("user", SCHEDULER_PROFILES, name, spec)
 
     def retract(self, name: str) -> None:
         """Delete a SchedulerProfile."""
@@ -328,7 +321,3 @@ class World:
             for c in self.status.get("conditions") or ()
         ]
         return "\n".join(lines)
-
-
-def _cluster(api_version: str, kind: str) -> Object:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "cluster"}, "spec": {}}

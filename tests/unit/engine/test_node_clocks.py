@@ -11,6 +11,8 @@ from kube_scheduler_operator.base.times import rfc3339
 from kube_scheduler_operator.engine.node_clocks import NodeClocks, translated
 from kube_scheduler_operator.kube.resource import NODES, PODS, SERVICES
 
+from ... import builders
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -42,10 +44,8 @@ def pod(started: datetime) -> dict[str, Any]:
 
 
 def node(beat: datetime, status: str = "True") -> dict[str, Any]:
-    stamp = rfc3339(beat)
-    ready = {"type": "Ready", "status": status, "lastHeartbeatTime": stamp}
-    ready["lastTransitionTime"] = stamp
-    return {"metadata": {"name": "a"}, "status": {"conditions": [ready]}}
+    times = dict.fromkeys(("lastHeartbeatTime", "lastTransitionTime"), rfc3339(beat))
+    return builders.node("a", builders.condition("Ready", status, **times))
 
 
 @pytest.fixture

@@ -9,12 +9,13 @@ import pytest
 from kube_scheduler_operator.engine.simulated_extenders import simulated_extenders
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from ... import builders
+
 VERSION = Version(1, 35)
 
 
 def extender(name: str, policy: str = "safe-overload", **agent: Any) -> dict[str, Any]:
-    spec = {"agent": {"policies": [{"name": policy}], **agent}}
-    return {"metadata": {"name": name}, "spec": spec}
+    return builders.extender(name, agent={"policies": [{"name": policy}], **agent})
 
 
 def entry(name: str, port: int = 5402, **fields: Any) -> dict[str, Any]:

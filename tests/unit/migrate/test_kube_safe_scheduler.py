@@ -15,6 +15,8 @@ from kube_scheduler_operator.offline.validate import validate
 from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from ... import builders
+
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1alpha1",
     "kind": "KubeSchedulerConfiguration",
@@ -51,9 +53,7 @@ SAFE = [
 
 
 def config_map(name: str, key: str, value: Any) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "kube-system"}
-    data = {key: json.dumps(value)}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    return builders.config_map(name, "kube-system", **{key: json.dumps(value)})
 
 
 def container(name: str, image: str, **env: str) -> dict[str, Any]:

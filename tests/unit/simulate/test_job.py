@@ -23,6 +23,8 @@ from kube_scheduler_operator.simulate.job import (
 from kube_scheduler_operator.simulate.launched_program import ADDRESS
 from kube_scheduler_operator.simulate.world import World
 
+from ... import builders
+
 PLAN = JobPlan(
     "operators",
     "cp-1",
@@ -198,28 +200,18 @@ def containers(job: dict[str, Any]) -> list[dict[str, Any]]:
 # --- the node -------------------------------------------------------------------------------------
 
 
-def node(name: str, **fields: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": fields.pop("labels", {})},
-        "spec": fields.pop("spec", {}),
-        "status": {
-            "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"},
-            "conditions": [{"type": "Ready", "status": fields.pop("ready", "True")}],
-            **fields,
-        },
-    }
+def node(
+    name: str, *, ready: bool | None = True, labels: Any = None, images: Any = None, **spec: Any
+) -> dict[str, Any]:
+    resources = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+    condition = builders.ready_condition(ready)
+    made = builders.node(name, condition, labels=labels, resources=resources, **spec)
+    return {**made, "status": {**made["status"], "images": images or []}}
 
 
 def pod(name: str, on: str, cpu: str = "100m", memory: str = "1Gi") -> dict[str, Any]:
-    requests = {"cpu": cpu, "memory": memory}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "x"},
-        "spec": {"nodeName": on, "containers": [{"resources": {"requests": requests}}]},
-    }
+    container = builders.container({"cpu": cpu, "memory": memory})
+    return builders.pod(name, node=on, namespace="x", containers=[container])
 
 
 def chosen(*objects: dict[str, Any]) -> str | None:
@@ -236,16 +228,16 @@ CP = {CONTROL_PLANE: ""}
     ("objects", "expected"),
     [
         ([node("a"), node("b", labels=CP), node("c")], "b"),
-        ([node("a"), node("b", labels=CP, ready="Unknown")], "a"),
-        ([node("a", ready="False")], None),
+        ([node("a"), node("b", labels=CP, ready=None)], "a"),
+        ([node("a", ready=False)], None),
         ([], None),
         ([node("a", labels={"kubernetes.io/os": "windows"})], None),
         ([node("a", labels={"type": "virtual-kubelet"}), node("b")], "b"),
         ([node("a"), node("b", images=[{"names": ["operator:1"]}]), node("c")], "b"),
-        ([node("a"), node("b", spec={"unschedulable": True}, images=[])], "a"),
+        ([node("a"), node("b", unschedulable=True, images=[])], "a"),
         (
             [
-                node("a", spec={"taints": [{"key": "x", "effect": "NoExecute"}]}, labels=CP),
+                node("a", taints=[{"key": "x", "effect": "NoExecute"}], labels=CP),
                 node("b"),
             ],
             "a",

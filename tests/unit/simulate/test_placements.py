@@ -20,6 +20,8 @@ from kube_scheduler_operator.simulate.scenario import Prepared
 from kube_scheduler_operator.simulate.utilization import Utilization
 from kube_scheduler_operator.simulate.world import World
 
+from ... import builders
+
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -68,9 +70,8 @@ def test_a_picture_has_a_panel_for_each_configuration_and_a_bar_for_each_node() 
 
 
 def _pod(name: str, owner: str, kind: str = "ReplicaSet", **metadata: str) -> dict[str, Any]:
-    reference = {"kind": kind, "name": owner, "controller": True}
-    named = {"name": name, "namespace": "shop", "ownerReferences": [reference], **metadata}
-    return {"kind": "Pod", "metadata": named, "spec": {}}
+    owned = builders.controlled_by(kind, owner)
+    return builders.pod(name, namespace="shop", metadata={**owned, **metadata})
 
 
 def test_new_pods_come_in_the_growing_batches_of_their_controllers() -> None:

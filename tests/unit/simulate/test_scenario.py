@@ -16,34 +16,27 @@ from kube_scheduler_operator.simulate.scenario import (
 from kube_scheduler_operator.simulate.utilization import utilization_of
 from kube_scheduler_operator.simulate.world import World
 
+from ... import builders
+
 OURS = {"default-scheduler"}
 HOST = "kubernetes.io/hostname"
 
 
 def node(name: str, **spec: Any) -> dict[str, Any]:
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {HOST: name, "topology.kubernetes.io/zone": "a"}},
-        "spec": spec,
-        "status": {"allocatable": amounts, "capacity": amounts},
-    }
+    labels = {HOST: name, "topology.kubernetes.io/zone": "a"}
+    resources = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    return builders.node(name, labels=labels, resources=resources, **spec)
 
 
 def pod(name: str, where: str = "", owner: str = "ReplicaSet", **metadata: Any) -> dict[str, Any]:
-    owners = [{"kind": owner, "name": "owner", "controller": True}] if owner else []
-    requests = {"resources": {"requests": {"cpu": "1"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "ownerReferences": owners, **metadata},
-        "spec": {
-            "containers": [{"name": "c", **requests}],
-            **({"nodeName": where} if where else {}),
-        },
-        "status": {"phase": "Running" if where else "Pending"},
-    }
+    owned = builders.controlled_by(owner) if owner else {}
+    return builders.pod(
+        name,
+        node=where,
+        containers=[builders.container({"cpu": "1"})],
+        metadata={**owned, **metadata},
+        status=builders.pod_status("Running" if where else "Pending"),
+    )
 
 
 def budget(name: str, allowed: int | None, **labels: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from kube_scheduler_operator.schedulerconfig.source import read
 from kube_scheduler_operator.schedulerconfig.validation import Target
 from kube_scheduler_operator.schedulerconfig.versions import Version
 
+from .... import builders
 from ...migrate.conversions import AGENT_SCHEDULER, AGENTS, CLASSIC, DEMO, SECOND, THREE, component
 
 Write = Callable[..., str]
@@ -37,12 +38,8 @@ def file(tmp_path: Path) -> Write:
 
 
 def config_map(name: str, key: str, document: Any, namespace: str = "kube-system") -> Any:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace},
-        "data": {key: json.dumps(document), "README": "no document: {"},
-    }
+    data = {key: json.dumps(document), "README": "no document: {"}
+    return builders.config_map(name, namespace, **data)
 
 
 POLICY_MAP = config_map("my-scheduler-policy", "policy.cfg", AGENTS)
