@@ -29,9 +29,9 @@ from cluster.console import run as run_program
 from cluster.observe import KUBESCHEDULER, until
 from cluster.scheduling import fetch, free_port
 
-from ..seeds import presubmit_first
 from ..expect import condition_of
 from ..imitation import kubelet
+from ..seeds import presubmit_first
 from .conftest import REPOSITORY
 from .harness import NAMESPACE, NODE, PlayedNode
 from .played_cluster import AT_ONCE, CORE, PlayedCluster, brought_up

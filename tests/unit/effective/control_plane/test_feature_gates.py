@@ -16,7 +16,7 @@ from kube_scheduler_operator.effective.control_plane.compose import (
 )
 from kube_scheduler_operator.schedulerconfig.feature_gates import known_gates
 
-from ...expect import findings
+from ....expect import findings
 
 TLS = "--tls-"
 

@@ -20,8 +20,7 @@ from kube_scheduler_operator.schedulerconfig.versions import Version
 from kube_scheduler_operator.secondary.desired import OperandDefaults
 
 from ....desired import desired_secondary
-
-from ...expect import findings
+from ....expect import findings
 
 V135 = Version(1, 35, 4)
 
