@@ -168,7 +168,7 @@ def test_without_assign_there_is_no_condition_and_no_assignment(assigning: Assig
     assigning.put()
     assigning.run()
     assert assigning.assignment() is None
-    with pytest.raises(AssertionError, match="no condition Assigned"):
+    with pytest.raises(AssertionError, match="0 conditions of type Assigned"):
         assigning.condition(names.ASSIGNED)
 
 
