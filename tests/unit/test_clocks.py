@@ -14,7 +14,6 @@ USES = {
     "cli/commands/rollout.py": "a snapshot from which settings are composed, without waits",
     "cli/lib/adoption_input.py": "a snapshot has one; the preview does not read it",
     "cli/lib/output.py": "the time of day in front of a line",
-    "cli/lib/proposal.py": "a snapshot has one; a composition does not read it",
     "engine/intake.py": "a default; the operator passes the API server's time",
     "engine/process.py": "translates a time for metrics, which Prometheus compares with its own",
     "kube/credentials.py": "the expiry of credentials that this machine received",

@@ -22,7 +22,7 @@ from ..model.snapshot import Snapshot
 from ..secondary.reconcile import SecondarySchedulers
 from . import managed_steps, steps
 from .containment import Containment
-from .stages import Diagnoses, Everywhere, Prepared, Reconciled, Requested
+from .stages import Diagnoses, Everywhere, PreparedRevision, Reconciled, Requested
 
 Reconcile = Callable[[Snapshot, Containment], Reconciled]
 
@@ -70,7 +70,7 @@ def _manage_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
     adopted = attempt(steps.adopt, snapshot) or NOTHING
     # The effective configuration: effective/control_plane/scheduler.py.
     decided = attempt(steps.decide, snapshot, everywhere, adopted)
-    prepared = Prepared(adopted, decided)
+    prepared = PreparedRevision(adopted, decided)
     if decided is not None:
         # Extenders that the operator runs on control-plane nodes.
         agents = attempt(steps.run_agents, snapshot, decided) or ControlPlaneAgents()
@@ -78,7 +78,7 @@ def _manage_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
         written = attempt(steps.write_observed_config, snapshot, everywhere, decided, agents) or ()
         if isinstance(written, Plan):
             return Reconciled(everywhere, written)
-        prepared = Prepared(adopted, decided, agents, written)
+        prepared = PreparedRevision(adopted, decided, agents, written)
     prepared = replace(prepared, failures=attempt.failures)
     # A revision has configuration, Pod and credentials.
     filled = attempt(steps.fill_revision, snapshot, prepared)

@@ -63,11 +63,11 @@ class Everywhere:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecidedControlPlane:
     """What the objects of the control plane lead to.
 
     Attributes:
-        adopted: what is kept from the schedulers before the operator.
+        adopted: what is kept from the schedulers that predate the operator.
         control_plane: the effective configuration.
         credentials: what a revision holds besides the configuration.
         findings: all errors and warnings about both.
@@ -80,11 +80,11 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRevision:
     """What precedes a rollout.
 
     Attributes:
-        adopted: what is kept from the schedulers before the operator.
+        adopted: what is kept from the schedulers that predate the operator.
         decided: what the objects lead to; None after an unexpected error.
         agents: the agents of SchedulerExtenders on control-plane nodes.
         observing: the write of `spec.observedConfig`; empty if it is up to date.
@@ -92,7 +92,7 @@ class Prepared:
     """
 
     adopted: Adopted
-    decided: Decided | None
+    decided: DecidedControlPlane | None
     agents: ControlPlaneAgents = field(default_factory=ControlPlaneAgents)
     observing: tuple[Action, ...] = ()
     failures: tuple[Finding, ...] = ()

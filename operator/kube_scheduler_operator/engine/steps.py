@@ -89,7 +89,15 @@ from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
 from ..status.accepted import forget
 from ..status.conditions import Condition, merge_conditions
 from ..status.scheduler_lease import control_plane_lease
-from .stages import Decided, Diagnoses, Everywhere, Filled, Prepared, Revised, RolledOut
+from .stages import (
+    DecidedControlPlane,
+    Diagnoses,
+    Everywhere,
+    Filled,
+    PreparedRevision,
+    Revised,
+    RolledOut,
+)
 
 STATUS_REFUSED: Final = "StatusRefused"
 
@@ -149,7 +157,7 @@ def adopt(snapshot: Snapshot) -> Adopted:
     return adopted(snapshot)
 
 
-def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> Decided:
+def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> DecidedControlPlane:
     """Decide what the objects of the control plane lead to: the effective configuration.
 
     While settings have an error, those of the last accepted revision replace them. So an error in
@@ -171,7 +179,7 @@ def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> Decided
         *credentials.findings,
         *_refused_statuses(snapshot),
     )
-    return Decided(kept, control_plane, credentials, findings)
+    return DecidedControlPlane(kept, control_plane, credentials, findings)
 
 
 def _accepted(snapshot: Snapshot) -> AcceptedSettings | None:
@@ -191,7 +199,7 @@ def version_findings(facts: Facts) -> tuple[Finding, ...]:
     return newer_version_findings(facts.version, names.CONFIGURATION_WARNINGS)
 
 
-def run_agents(snapshot: Snapshot, decided: Decided) -> ControlPlaneAgents:
+def run_agents(snapshot: Snapshot, decided: DecidedControlPlane) -> ControlPlaneAgents:
     """Run the agents of SchedulerExtenders on control-plane nodes."""
     composition = decided.control_plane.composition
     return control_plane_agents(
@@ -202,7 +210,10 @@ def run_agents(snapshot: Snapshot, decided: Decided) -> ControlPlaneAgents:
 
 
 def write_observed_config(
-    snapshot: Snapshot, everywhere: Everywhere, decided: Decided, agents: ControlPlaneAgents
+    snapshot: Snapshot,
+    everywhere: Everywhere,
+    decided: DecidedControlPlane,
+    agents: ControlPlaneAgents,
 ) -> Plan | tuple[Action, ...]:
     """Write `spec.observedConfig` first if it changed: the next reconcile continues from there.
 
@@ -232,7 +243,7 @@ def write_observed_config(
     return Plan((write,), reports, write_sets=agents.write_sets)
 
 
-def fill_revision(snapshot: Snapshot, prepared: Prepared) -> Filled:
+def fill_revision(snapshot: Snapshot, prepared: PreparedRevision) -> Filled:
     """The content that a revision would have, unless a finding blocks it."""
     content, decided = None, prepared.decided
     if decided is not None and not any(finding.blocking for finding in prepared.findings):
@@ -269,7 +280,7 @@ def roll_out(snapshot: Snapshot, revised: Revised) -> RolledOut:
 
 
 def report(
-    snapshot: Snapshot, everywhere: Everywhere, prepared: Prepared, rolled: RolledOut
+    snapshot: Snapshot, everywhere: Everywhere, prepared: PreparedRevision, rolled: RolledOut
 ) -> Plan:
     """Conditions and statuses, and the order of all writes."""
     revised, result = rolled.revised, rolled.rollout
@@ -326,7 +337,7 @@ def report(
 
 
 def _conditions(
-    snapshot: Snapshot, everywhere: Everywhere, prepared: Prepared, rolled: RolledOut
+    snapshot: Snapshot, everywhere: Everywhere, prepared: PreparedRevision, rolled: RolledOut
 ) -> tuple[Condition, ...]:
     """The conditions of KubeScheduler."""
     revised, failures = rolled.revised, prepared.failures
@@ -364,7 +375,7 @@ def _simulations(check: PlacementCheck | None) -> tuple[PlacementQuestion, ...] 
     return (check.question,) if check.question is not None else ()
 
 
-def _next_version(decided: Decided) -> tuple[Condition, ...]:
+def _next_version(decided: DecidedControlPlane) -> tuple[Condition, ...]:
     """Whether the next minor version would accept the configuration in use."""
     made = decided.control_plane
     return (next_version_condition(made.inputs, made.composition),)
@@ -373,7 +384,7 @@ def _next_version(decided: Decided) -> tuple[Condition, ...]:
 def _attached_reports(
     snapshot: Snapshot,
     secondary: SecondarySchedulers,
-    decided: Decided,
+    decided: DecidedControlPlane,
     agents: ControlPlaneAgents,
     refusal: Refusal | None,
 ) -> tuple[Action, ...]:

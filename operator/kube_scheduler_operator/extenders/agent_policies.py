@@ -7,7 +7,7 @@ validated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ..base.findings import Path, Problem
@@ -64,4 +64,4 @@ def check_policies(agent: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(UNKNOWN_POLICY, (*path, field), str(error))
         except ArgumentsError as error:
             for problem in error.problems:
-                yield replace(problem, reason=INVALID_ARGUMENTS, path=(*path, *problem.path))
+                yield Problem(INVALID_ARGUMENTS, (*path, *problem.path), problem.message)

@@ -22,6 +22,7 @@ NOT_FROM_FILES = {
     "FeatureGatesNotFound": "FeatureGate is an object of the cluster",
     "FeatureGatesNotRecorded": "FeatureGate is an object of the cluster",
     "KindNotServed": "only an API server serves kinds",
+    "NamespaceNotAllowed": "only the operator knows which namespaces are permitted",
     "NoAPIServerURL": "Infrastructure is an object of the cluster",
     "NoOperandImage": "only the operator knows the image of running schedulers",
     "NotAdopted": "what was adopted is known in the cluster only",
@@ -30,6 +31,7 @@ NOT_FROM_FILES = {
     "OperatorError": "a defect of this program",
     "Refused": "kube-scheduler itself, in a preflight",
     "SchedulerHasConfigFile": "the flags of the running scheduler",
+    "SchedulerNameReplaced": "the scheduler in the provider's place exists in the cluster only",
     "SchedulerNotFound": "a scheduler that is not in the files may be in the cluster",
     "UnknownCustomization": "the CustomResourceDefinition reports InvalidValue there",
     "UnknownLogLevel": "the CustomResourceDefinition reports InvalidValue there",
@@ -38,6 +40,7 @@ NOT_FROM_FILES = {
     "UnknownValue": "the CustomResourceDefinition reports InvalidValue there",
     "UnknownVersion": "validate writes a note for its whole run",
     "Unreadable": "load policies of crane's programs; validate reports Syntax",
+    "VersionSkew": "the version of the API server is known in the cluster only",
     "UnsupportedConfigOverridesSet": "it concerns upgrades of the cluster only",
 }  # fmt: skip
 """Reasons in the code of `validate` that it does not report, and why."""
