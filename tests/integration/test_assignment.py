@@ -61,6 +61,7 @@ class AssigningWorld(World):
     """Namespaces of two teams; nothing applies assignments yet."""
 
     way: ClassVar[str] = ""
+    installed = False
 
     def open(self) -> None:
         super().open()
@@ -110,6 +111,7 @@ class AssigningWorld(World):
             f"--kubeconfig={self.sandbox.kubeconfig}",
         ]
         run(*kubectl, "apply", "--server-side", "-k", directory)
+        self.installed = True
 
     def becomes_ready(self, pod: dict[str, Any]) -> None:
         if pod["metadata"]["name"].startswith(self.away or "\n"):
@@ -209,8 +211,7 @@ def world(cluster: AssigningWorld) -> AssigningWorld:
     """The cluster with the policy or webhook, and a scheduler with an assignment."""
     if not cluster.get(f"{KIND}/{NAME}")["spec"].get("assign"):
         cluster.assign(BATCH)
-        cluster.wait(lambda: cluster.assigned()[0] != "", 30)
-    if cluster.assigned()[1] == "NotInstalled":
+    if not cluster.installed:
         cluster.install()
         cluster.wait(lambda: cluster.assigned()[0] == "True", 60, cluster.assigned)
     return cluster
