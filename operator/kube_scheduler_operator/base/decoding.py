@@ -98,7 +98,7 @@ class DecodingRun:
         record: Record,
     ) -> None:
         """Add the problem of a field that the declaration does not have."""
-        hint = did_you_mean(key, record.fields) or (
+        hint = did_you_mean(str(key), record.fields) or (
             f"; use {listing(record.fields)}" if record.fields else "; remove it"
         )
         self.report(Problem(UNKNOWN_FIELD, (*path, key), f"unknown field{hint}"))
@@ -182,7 +182,8 @@ class Number:
         whole: whether it is an integer.
         least, most: its bounds.
         above: whether `least` itself is excluded.
-        converted: whether integers become floats, unless `whole`.
+        converted: whether integers become floats, unless `whole`, and floats without a fraction
+            integers, if `whole`.
     """
 
     def __init__(
@@ -203,7 +204,9 @@ class Number:
         """Read a value."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return run.wrong_type(path, value, f"{self._name}{self._within}")
-        is_exact = isinstance(value, int) or (value.is_integer() or not self.whole)
+        is_exact = (
+            isinstance(value, int) or not self.whole or (self.converted and value.is_integer())
+        )
         if not is_exact or not -_LARGEST <= value <= _LARGEST:
             return run.invalid(path, f"{value} is not {self._name}")
         is_low = value <= self.least if self.above else value < self.least

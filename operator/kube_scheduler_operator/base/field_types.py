@@ -39,7 +39,7 @@ _SCALARS: Final[dict[Any, Type]] = {
     object: Anything(),
     type(None): Null(),
     bool: Boolean(),
-    int: Number(whole=True),
+    int: Number(whole=True, converted=False),
     float: Number(),
     str: String(),
 }

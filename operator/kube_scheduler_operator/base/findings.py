@@ -101,7 +101,7 @@ def format_path(path: Path) -> str:
     for part in path:
         if isinstance(part, int):
             text += f"[{part}]"
-        elif _SIMPLE_KEY.fullmatch(part):
+        elif isinstance(part, str) and _SIMPLE_KEY.fullmatch(part):
             text += f".{part}" if text else part
         else:
             text += f"[{part!r}]"

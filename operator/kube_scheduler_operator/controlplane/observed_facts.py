@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from ..base import names
@@ -43,6 +44,23 @@ def objects_of(snapshot: Snapshot) -> Objects:
 
 def facts_of(snapshot: Snapshot, image: str, kept: Adopted = NOTHING) -> Facts:
     """What else a configuration depends on; `image` is kube-scheduler's, `kept` was adopted."""
+    platform = snapshot.platform
+    return replace(
+        facts_of_secondaries(snapshot, image),
+        pods=PodDefaults(OWN_RESOURCES, dict(kept.settings.names()))
+        if platform.owns_static_pods
+        else PodDefaults(DEFAULT_RESOURCES),
+        control_plane=ControlPlaneFacts(
+            stock_arguments=_stock_arguments(snapshot, kept),
+            adopted_config=kept.config,
+            previous_arguments=_composed_arguments(snapshot),
+            serving_certificate=has_serving_certificate(snapshot),
+        ),
+    )
+
+
+def facts_of_secondaries(snapshot: Snapshot, image: str) -> Facts:
+    """What SecondarySchedulers depend on: a defect in the control plane's facts stops none."""
     settings, platform = snapshot.settings, snapshot.platform
     return Facts(
         platform=platform,
@@ -52,19 +70,10 @@ def facts_of(snapshot: Snapshot, image: str, kept: Adopted = NOTHING) -> Facts:
         payload_version=settings.release_version,
         server_version=None if platform.owns_static_pods else _server_version(snapshot),
         managed_scheduler=settings.managed_scheduler,
-        pods=PodDefaults(OWN_RESOURCES, dict(kept.settings.names()))
-        if platform.owns_static_pods
-        else PodDefaults(DEFAULT_RESOURCES),
         permissions=Permissions(
             settings.allowed_images,
             settings.agent_images,
             tuple(platform.secondary_namespaces(settings.secondary_namespaces)),
-        ),
-        control_plane=ControlPlaneFacts(
-            stock_arguments=_stock_arguments(snapshot, kept),
-            adopted_config=kept.config,
-            previous_arguments=_composed_arguments(snapshot),
-            serving_certificate=has_serving_certificate(snapshot),
         ),
     )
 

@@ -33,7 +33,7 @@ from ..controlplane.managed_status import (
     platform_condition,
 )
 from ..controlplane.next_version import next_version_condition
-from ..controlplane.observed_facts import facts_of, objects_of
+from ..controlplane.observed_facts import facts_of, facts_of_secondaries, objects_of
 from ..controlplane.operand_image import operand_image
 from ..controlplane.placement_check import PlacementCheck
 from ..controlplane.placement_check import check_placements as decide_placements
@@ -118,7 +118,9 @@ def find_image(snapshot: Snapshot) -> str:
 
 def reconcile_secondary_schedulers(snapshot: Snapshot, image: str) -> SecondarySchedulers:
     """Compose, roll out and report every SecondaryScheduler, each in a write set of its own."""
-    return secondary_schedulers(snapshot, objects_of(snapshot), facts_of(snapshot, image))
+    return secondary_schedulers(
+        snapshot, objects_of(snapshot), facts_of_secondaries(snapshot, image)
+    )
 
 
 def reconcile_load_policies(snapshot: Snapshot) -> LoadPolicies:

@@ -11,11 +11,11 @@ from typing import Any, Final, TypeVar
 from ..base.decoding import (
     REFUSED,
     Anything,
+    Converted,
     DecodingRun,
     ListOf,
     Record,
     RecordField,
-    String,
     Type,
 )
 from ..base.findings import WARNING, Path, Problem, did_you_mean, listing
@@ -34,7 +34,7 @@ from .policy import (
     Sync,
     time_zone,
 )
-from .policy_source import FILE_SOURCE, SPEC_SOURCE, SourceShape, SourceType
+from .policy_source import FILE_SOURCE, SPEC_SOURCE, SourceShape, SourceType, UnlessEmpty
 from .policy_types import Finite, Placed, PolicyRun, RuleEntry, Setting, Time, Word
 
 T = TypeVar("T")
@@ -106,7 +106,10 @@ def _own_limit(value: Any, path: Path, run: DecodingRun) -> Any:
     if match is None:
         fix = 'write a fraction (0.65) or "65%"'
         return run.invalid(path, f'"{value}" is not a valid limit; {fix}')
-    return float(match[1]) / 100
+    limit = float(match[1]) / 100
+    if limit > 1:
+        return run.invalid(path, f"{value} is not a fraction between 0 and 1; use 0..1")
+    return limit
 
 
 def _count(value: Any, path: Path, run: DecodingRun) -> Any:
@@ -153,9 +156,9 @@ def _policy_type(shape: Shape) -> Record:
             cycle: RecordField("cycle", Setting(time, 1.0)),
             refresh: RecordField("refresh", Setting(time, 1.0)),
             grace: RecordField("grace", Setting(time, 0.0)),
-            zone: RecordField("crane_zone", Setting(String())),
+            zone: RecordField("crane_zone", UnlessEmpty(Converted(Anything(), str))),
             "write": RecordField("write", _words(WRITABLE)),
-            "read": RecordField("read", Setting(Word(READABLE))),
+            "read": RecordField("read", UnlessEmpty(Word(READABLE))),
             **{name: RecordField(name, Anything()) for name in shape.further},
         }
         if "remove" in shape.further:

@@ -56,7 +56,7 @@ SPEC_SOURCE: Final = SourceShape(True, "timeout", ("tokenSecret", "caConfigMap")
 # --- values -------------------------------------------------------------------------------------
 
 
-class _UnlessEmpty:
+class UnlessEmpty:
     """A value, or an empty one of any type instead of none, which is read as None."""
 
     def __init__(self, kind: Type) -> None:
@@ -134,7 +134,7 @@ def _timeout(value: Any, path: Path, run: DecodingRun) -> Any:
 
 # --- the source ---------------------------------------------------------------------------------
 
-_PORT: Final = RecordField("port", _UnlessEmpty(_port))
+_PORT: Final = RecordField("port", UnlessEmpty(_port))
 _INSECURE: Final = RecordField("insecure_skip_verify", _truth)
 _QUERIES: Final = MapOf(_query, Anything(), expected="an object that maps metric names to queries")
 
@@ -208,7 +208,7 @@ def _settings(kind: str, shape: SourceShape) -> dict[str, RecordField]:
         return {
             "url": RecordField("url", _url, null_is_absent=False),
             "insecureSkipVerify": _INSECURE,
-            "unit": RecordField("percent", _UnlessEmpty(_percent)),
+            "unit": RecordField("percent", UnlessEmpty(_percent)),
             "queries": RecordField("queries", _QUERIES),
             token: RecordField("token_file", Setting(_File("token"))),
             ca: RecordField("ca_file", Setting(_File("ca.crt"))),
@@ -217,7 +217,7 @@ def _settings(kind: str, shape: SourceShape) -> dict[str, RecordField]:
         return {"port": _PORT, "insecureSkipVerify": _INSECURE}
     if kind == METRICS_SERVER:
         return {}
-    fields = {"port": _PORT, "path": RecordField("path", _UnlessEmpty(_url_path))}
+    fields = {"port": _PORT, "path": RecordField("path", UnlessEmpty(_url_path))}
     if shape.sections:
         # Of the workload, in loadpolicy/request.py; no attribute of a source has their values.
         fields |= {name: RecordField("measuring", _nothing) for name in MEASURING}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -77,7 +78,7 @@ class Finite:
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
         """Read a value."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value):
+        if not is_number or not -sys.float_info.max <= value <= sys.float_info.max:
             return run.wrong_type(path, value, self._expected)
         return value
 

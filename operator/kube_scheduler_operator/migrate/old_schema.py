@@ -232,7 +232,8 @@ def read(
     Raises:
         ConversionError: a value has the wrong type.
     """
-    problems = list(decode_problems(without_nulls(document), source.schema, (), source.last_minor))
+    document = without_nulls(document)
+    problems = list(decode_problems(document, source.schema, (), source.last_minor))
     unknown = [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
     refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
     known: dict[str, Any] = decoded(document, source.schema, source.last_minor)

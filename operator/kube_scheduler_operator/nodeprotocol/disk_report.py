@@ -80,5 +80,5 @@ class DiskReport:
                 work=str(document.get("work", "")),
                 read=BootTime.parse(document),
             )
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None

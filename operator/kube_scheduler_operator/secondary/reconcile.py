@@ -19,6 +19,7 @@ from ..effective.secondary.scheduler import (
     DefectiveSecondary,
     EffectiveSecondary,
     effective_secondaries,
+    is_leaving,
     running_names,
 )
 from ..extenders.agent_health import of_sidecars
@@ -96,7 +97,11 @@ def secondary_schedulers(snapshot: Snapshot, objects: Objects, facts: Facts) -> 
     operand = OperandDefaults(
         facts.image or "", snapshot.settings.image_pull_secrets, snapshot.settings.operator_image
     )
-    planned = [_contained(snapshot, operand, made) for made in effective.schedulers]
+    planned = [
+        _contained(snapshot, operand, made)
+        for made in effective.schedulers
+        if not is_leaving(made.obj)
+    ]
     return SecondarySchedulers(
         {
             SECONDARY_SCHEDULERS.named(one.name): one.plan.actions

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import defects
+from kube_scheduler_operator.controlplane import observed_facts
 from kube_scheduler_operator.engine import reconcile as module
 from kube_scheduler_operator.engine import steps
 from kube_scheduler_operator.engine.containment import FAILURES, Containment
@@ -135,3 +136,16 @@ def test_an_error_is_logged_once_and_counted_each_time(
     assert len(counted) >= 3
     (record,) = [one for one in caplog.records if "Defect" in one.message]
     assert record.exc_info is not None
+
+
+def test_a_defect_in_facts_of_the_control_plane_stops_no_secondary_scheduler(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("x")
+
+    monkeypatch.setattr(observed_facts, "has_serving_certificate", broken)
+    cluster.secondary("second")
+    cluster.settle()
+    assert condition(cluster, "TargetConfigControllerDegraded")["status"] == "True"
+    assert cluster.get(SECONDARY_SCHEDULERS, "second")["status"]["observedGeneration"] == 1

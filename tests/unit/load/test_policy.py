@@ -542,3 +542,10 @@ def test_imports_are_small() -> None:
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_percentage_above_100_is_quoted_as_it_was_written() -> None:
+    document = own(predicate=[{"name": "cpu_usage_avg_5m", "maxLimit": "650%"}])
+    with pytest.raises(LoadPolicyError) as caught:
+        read_policy(json.dumps(document))
+    assert "maxLimit: 650% is not a fraction between 0 and 1; use 0..1" in str(caught.value)

@@ -95,3 +95,23 @@ def test_invalid_documents_are_rejected_with_field_and_fix(name: str) -> None:
     assert format_path(problem.path) == path
     assert part in problem.message
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("group", ["v1beta2", "v1beta3", "v1"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"leaderElection": {"leaseDuration": None}},
+        {"extenders": [{"urlPrefix": "http://u", "httpTimeout": None}]},
+    ],
+)
+def test_a_duration_that_is_null_is_absent(group: str, fields: dict[str, Any]) -> None:
+    document = {
+        "apiVersion": f"kubescheduler.config.k8s.io/{group}",
+        "kind": "KubeSchedulerConfiguration",
+        **fields,
+    }
+    target = Target(Gates(Version(1, 35)))
+    absent = {"leaderElection": {}, "extenders": [{"urlPrefix": "http://u"}]}
+    without = {**document, **{field: absent[field] for field in fields}}
+    assert convert(document, target).config == convert(without, target).config

@@ -69,7 +69,7 @@ _STRING: Final = Converted(String(), _unicode)
 _NAME: Final = Converted(Converted(String(longest=FOREIGN_NAME), _unicode), one_line)
 _TEXT: Final = Converted(_STRING, lambda text: foreign(text, FOREIGN_REASON))
 _NUMBER: Final = Converted(Number(converted=False), _readable)
-_COUNT: Final = Converted(Number(whole=True, least=0), _readable)
+_COUNT: Final = Converted(Number(whole=True, least=0, converted=False), _readable)
 
 Name: TypeAlias = Annotated[str, _NAME]
 Sentence: TypeAlias = Annotated[str, _TEXT]

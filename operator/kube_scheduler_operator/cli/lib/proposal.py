@@ -253,16 +253,23 @@ async def _known(api: Api, platform: Platform, recorded: RecordedInputs | None) 
         settings = await find_object(api, ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER))
     except Forbidden:
         settings = recorded_object(recorded).get(names.CLUSTER)
-    return Objects(
+    return replace(
+        await _listable(api),
         scheduler=live["Scheduler"],
         kubescheduler=live["KubeScheduler"] or {},
-        profiles=await _listed(api, kinds.SCHEDULER_PROFILES),
-        extenders=await _listed(api, kinds.SCHEDULER_EXTENDERS),
-        secondaries=await _listed(api, kinds.SECONDARY_SCHEDULERS) or (),
         operator_settings=settings,
         apiserver=live.get("APIServer"),
         feature_gate=live.get("FeatureGate"),
         infrastructure=live.get("Infrastructure"),
+    )
+
+
+async def _listable(api: Api) -> Objects:
+    """The objects of kinds of which a cluster has several."""
+    return Objects(
+        profiles=await _listed(api, kinds.SCHEDULER_PROFILES),
+        extenders=await _listed(api, kinds.SCHEDULER_EXTENDERS),
+        secondaries=await _listed(api, kinds.SECONDARY_SCHEDULERS) or (),
     )
 
 
@@ -314,7 +321,11 @@ async def proposed_secondary(
     config_map = await _config_map(api, found, running)
     before = parse_content(content_of(config_map))
     _refuse_unknown({**found, "spec": objects.single.get(SECONDARY, found).get("spec")})
-    known = laid_over(await _known(api, platform, None), objects)
+    # Without the right to list the kind, its own object remains.
+    known = await (_listable(api) if control_plane is not None else _known(api, platform, None))
+    if all(name_of(obj) != name for obj in known.secondaries):
+        known = replace(known, secondaries=(*known.secondaries, found))
+    known = laid_over(known, objects)
     # The image of agents is the operator's own, which only the operator knows.
     facts = _facts(platform, control_plane or before)
     if control_plane is not None:

@@ -162,8 +162,6 @@ def effective_secondaries(
             None if profiles is None else profiles.get(name, ()),
             None if extenders is None else extenders.get(name, ()),
         )
-        if "deletionTimestamp" in obj["metadata"]:
-            continue
         try:
             made = effective_secondary(obj, attached, facts, served)
         except Exception as error:
@@ -172,7 +170,8 @@ def effective_secondaries(
         else:
             schedulers.append(made)
             claims = _claims(made)
-        served |= {claim: named(name) for claim in claims if claim not in served}
+        if not is_leaving(obj):
+            served |= {claim: named(name) for claim in claims if claim not in served}
     return EffectiveSecondaries(tuple(schedulers), served)
 
 
@@ -310,6 +309,11 @@ def _readable(obj: Object) -> tuple[Object, tuple[Finding, ...]]:
     if findings:
         obj = {**obj, "spec": {key: spec[key] for key in _PLAIN_FIELDS if key in spec}}
     return obj, findings
+
+
+def is_leaving(obj: Object) -> bool:
+    """Whether it is being deleted: it keeps no schedulerName from others."""
+    return "deletionTimestamp" in obj["metadata"]
 
 
 def running_names(obj: Object) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def _level(text: str) -> str:
     return level
 
 
-_Port = Annotated[int, Number(whole=True, least=0, most=65535)]
+_Port = Annotated[int, Number(whole=True, least=0, most=65535, converted=False)]
 _Arguments = Annotated[Mapping[str, Any], _UnlessEmpty(MapOf(Anything()))]
 _FailurePolicy = Annotated[str, String((IGNORE, FAIL))]
 
@@ -97,7 +97,7 @@ class _PolicyEntry:
 class _MemberEntry:
     name: str = ""
     policy: str = ""
-    weight: Annotated[int, Number(whole=True, least=0, most=1000)] = 1
+    weight: Annotated[int, Number(whole=True, least=0, most=1000, converted=False)] = 1
     arguments: _Arguments | None = None
 
     @property
@@ -165,7 +165,7 @@ class _File:
     log_level: Annotated[str, Converted(String(), _level)] = "INFO"
     kubeconfig: str = ""
     watch: bool = True
-    decisions: Annotated[int, Number(whole=True, least=0, most=100_000)] = 200
+    decisions: Annotated[int, Number(whole=True, least=0, most=100_000, converted=False)] = 200
 
     def inconsistencies(self) -> Iterator[Problem]:
         """What is wrong with several entries."""

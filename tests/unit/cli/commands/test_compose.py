@@ -336,3 +336,15 @@ def test_own_fields_on_a_plain_cluster(file: Any, capsys: Any) -> None:
     assert shown["args"][4:6] == ["--feature-gates=AllAlpha=false", "-v=2"]
     assert shown["args"][-1] == "--tls-min-version=VersionTLS13"
     assert shown["conditions"] == []
+
+
+def test_a_secondary_scheduler_that_is_being_deleted_is_composed(file: Any, capsys: Any) -> None:
+    obj = {
+        "apiVersion": "kube-scheduler-operator.dev/v1alpha1",
+        "kind": "SecondaryScheduler",
+        "metadata": {"name": "mine", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"namespace": "kube-scheduler-operator", "profiles": [{"schedulerName": "mine"}]},
+    }
+    assert run("-f", file(yaml.safe_dump(obj))) == 0
+    (composed,) = yaml.safe_load(capsys.readouterr().out)["secondarySchedulers"]
+    assert composed["name"] == "mine"
