@@ -17,12 +17,12 @@ demo: ## Watch a real scheduler move to another profile (root; a minute once eve
 	@hack/demo
 
 .PHONY: test
-test: setup lint unit alerts ## What CI runs: 20 minutes; all fast tests, and those of real parts that are marked presubmit (root)
+test: setup lint unit alerts ## What CI runs, in half an hour: all fast tests, and those of real parts that are marked presubmit (root)
 	@hack/beside "$(PYTEST) tests/simulation $(COMPARISON) -m presubmit --timeout 1800" \
 	  $(MAKE) --no-print-directory integration e2e SELECT=presubmit
 
 .PHONY: test-all
-test-all: setup ## Every test, in parts; those that passed on the same files are not run again (root; two hours)
+test-all: setup ## Every test, in parts; those that passed on the same files are not run again (root; hours)
 	@hack/test-parts all $(PART)
 
 .PHONY: setup
