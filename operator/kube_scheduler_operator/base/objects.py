@@ -45,3 +45,8 @@ def controller_of(obj: Object) -> Mapping[str, Any] | None:
 def is_controlled_by(obj: Object, uid: str) -> bool:
     """Whether the object with this uid controls `obj`."""
     return bool(uid) and (controller_of(obj) or {}).get("uid") == uid
+
+
+def is_being_deleted(obj: Object) -> bool:
+    """Whether it was deleted, and exists until its finalizers or its containers have ended."""
+    return "deletionTimestamp" in obj["metadata"]

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ..base import names
 from ..base.json_text import parse_json
-from ..base.objects import Object, mapping
+from ..base.objects import Object, is_being_deleted, mapping
 from ..effective.facts import Facts
 from ..effective.objects import Objects
 from ..effective.secondary.compose import scheduler_names
@@ -19,7 +19,6 @@ from ..effective.secondary.scheduler import (
     DefectiveSecondary,
     EffectiveSecondary,
     effective_secondaries,
-    is_leaving,
     running_names,
 )
 from ..extenders.agent_health import of_sidecars
@@ -100,7 +99,7 @@ def secondary_schedulers(snapshot: Snapshot, objects: Objects, facts: Facts) -> 
     planned = [
         _contained(snapshot, operand, made)
         for made in effective.schedulers
-        if not is_leaving(made.obj)
+        if not is_being_deleted(made.obj)
     ]
     return SecondarySchedulers(
         {

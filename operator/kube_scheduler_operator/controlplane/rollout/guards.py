@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from ...base import names
-from ...base.objects import Object, annotation
+from ...base.objects import Object, annotation, is_being_deleted
 from ...base.platform import Platform
 from ...kube.resource import DISRUPTION_BUDGETS, PODS
 from ...manifests.templates import canonical_json
@@ -53,7 +53,7 @@ def _budget(snapshot: Snapshot) -> tuple[Action, ...]:
     if len(snapshot.nodes) > 1:
         return apply(DISRUPTION_BUDGETS, budgets, desired, ("spec",))
     found = budgets.get(desired["metadata"]["name"])
-    return (Delete(DISRUPTION_BUDGETS, found),) if found and not _is_deleting(found) else ()
+    return (Delete(DISRUPTION_BUDGETS, found),) if found and not is_being_deleted(found) else ()
 
 
 def _obsolete(snapshot: Snapshot) -> list[Action]:
@@ -62,7 +62,7 @@ def _obsolete(snapshot: Snapshot) -> list[Action]:
     return [
         Delete(PODS, pod)
         for name, pod in sorted(snapshot.guard_pods.items())
-        if name not in desired and not _is_deleting(pod)
+        if name not in desired and not is_being_deleted(pod)
     ]
 
 
@@ -92,11 +92,11 @@ def _pods(
         found = snapshot.guard_pods.get(desired["metadata"]["name"])
         if found is None:
             actions.append(Create(PODS, desired))
-        elif not _is_deleting(found) and (
+        elif not is_being_deleted(found) and (
             _has_ended(found) or not _same(found, desired) or _is_done(snapshot, name, disk)
         ):
             actions.append(Delete(PODS, found))
-        elif status is not None and disk is not None and not _is_deleting(found):
+        elif status is not None and disk is not None and not is_being_deleted(found):
             stays = status.node in result.holds or keeps_hand_edits(snapshot, status, disk)
             known_edit = disk.edit if stays else ""
             if annotation(found, names.KNOWN_EDIT_ANNOTATION) != known_edit:
@@ -147,10 +147,6 @@ def _is_done(snapshot: Snapshot, node: str, disk: NodeDisk | None) -> bool:
 
 def _has_ended(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
-def _is_deleting(obj: Object) -> bool:
-    return "deletionTimestamp" in obj["metadata"]
 
 
 def _is_cordoned(node: Object) -> bool:

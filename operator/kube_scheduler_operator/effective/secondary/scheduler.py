@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ...base import names
 from ...base.findings import Finding
-from ...base.objects import Object, age, mapping
+from ...base.objects import Object, age, is_being_deleted, mapping
 from ...base.platform import Platform
 from ...extenders.validate import ExtenderResult, OwnExtenders, validate_extenders
 from ...manifests.templates import canonical_json
@@ -170,7 +170,7 @@ def effective_secondaries(
         else:
             schedulers.append(made)
             claims = _claims(made)
-        if not is_leaving(obj):
+        if not is_being_deleted(obj):  # it keeps no schedulerName from others
             served |= {claim: named(name) for claim in claims if claim not in served}
     return EffectiveSecondaries(tuple(schedulers), served)
 
@@ -309,11 +309,6 @@ def _readable(obj: Object) -> tuple[Object, tuple[Finding, ...]]:
     if findings:
         obj = {**obj, "spec": {key: spec[key] for key in _PLAIN_FIELDS if key in spec}}
     return obj, findings
-
-
-def is_leaving(obj: Object) -> bool:
-    """Whether it is being deleted: it keeps no schedulerName from others."""
-    return "deletionTimestamp" in obj["metadata"]
 
 
 def running_names(obj: Object) -> tuple[str, ...]:
