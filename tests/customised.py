@@ -19,17 +19,12 @@ CERTIFICATES = {"name": "certs", "hostPath": {"path": "/etc/ssl/certs", "type": 
 
 @dataclass(frozen=True)
 class Customised:
-    """A customised scheduler.
+    """A customised scheduler."""
 
-    Attributes:
-        change: changes the Pod, and its container.
-        kept: names of the settings that adoption keeps (`PodSettings.names`, `flags.…`).
-        config: fields of KubeSchedulerConfiguration that have the effect of flags.
-    """
-
-    change: Change
+    change: Change  # changes the Pod, and its container
+    # names of the settings that adoption keeps (`PodSettings.names`, `flags.…`)
     kept: frozenset[str]
-    config: Mapping[str, Any]
+    config: Mapping[str, Any]  # fields of KubeSchedulerConfiguration that have the effect of flags
 
 
 def customised(pod: Pod, *names: str) -> Pod:

@@ -28,18 +28,12 @@ _NAMESPACE: Final = KUBEADM.target_namespace
 
 @dataclass(frozen=True)
 class FreeField:
-    """A field that a schema leaves open.
+    """A field that a schema leaves open."""
 
-    Attributes:
-        resource: the kind.
-        path: the field, for messages.
-        spec: a valid spec with HOLE in its place.
-        of_type: what a schema still requires of the value.
-    """
-
-    resource: Resource
-    path: str
-    spec: Any
+    resource: Resource  # the kind
+    path: str  # the field, for messages
+    spec: Any  # a valid spec with HOLE in its place
+    # what a schema still requires of the value
     of_type: Callable[[random.Random], str] = odd_object
 
     def text(self, value: str) -> str:

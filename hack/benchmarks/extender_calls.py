@@ -36,15 +36,10 @@ Times = dict[str, list[float]]
 
 @dataclass
 class Calls:
-    """The durations of the calls of each verb in milliseconds.
+    """The durations of the calls of each verb in milliseconds."""
 
-    Attributes:
-        took: all calls.
-        undisturbed: calls in spells without stolen time.
-    """
-
-    took: Times = field(default_factory=dict)
-    undisturbed: Times = field(default_factory=dict)
+    took: Times = field(default_factory=dict)  # all calls
+    undisturbed: Times = field(default_factory=dict)  # calls in spells without stolen time
 
     def add(self, spell: Times, *, disturbed: bool = False) -> None:
         """Add a spell."""

@@ -36,20 +36,14 @@ _AGAIN_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault of an extender.
+    """A fault of an extender."""
 
-    Attributes:
-        name: name in the table.
-        begin, end: start and end the fault; `end` returns when the extender responds.
-        call: seconds until a call ends or times out.
-        ignorable: the field of its entry in KubeSchedulerConfiguration.
-    """
-
-    name: str
+    name: str  # name in the table
+    # start and end the fault; `end` returns when the extender responds
     begin: Callable[[Extender, Proxy], None]
     end: Callable[[Extender, Proxy], None]
-    call: float
-    ignorable: bool = True
+    call: float  # seconds until a call ends or times out
+    ignorable: bool = True  # the field of its entry in KubeSchedulerConfiguration
 
 
 def _set(mode: str) -> Callable[[Extender, Proxy], None]:
@@ -87,25 +81,17 @@ def pods_a_second(fault: Fault) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The effects of a fault.
-
-    Attributes:
-        created: number of Pods.
-        lost: Pods that were never scheduled.
-        before, during: bindings per second; `during` in the second half of the fault, when earlier
-            calls have ended.
-        left: Pods that were pending when the fault ended.
-        worked_off: seconds after the end until these Pods were scheduled.
-    """
+    """The effects of a fault."""
 
     fault: str
     ignorable: bool
-    created: int
-    lost: int
+    created: int  # number of Pods
+    lost: int  # Pods that were never scheduled
+    # bindings per second; `during` in the second half of the fault, when earlier calls have ended
     before: float
     during: float
-    left: int
-    worked_off: float
+    left: int  # Pods that were pending when the fault ended
+    worked_off: float  # seconds after the end until these Pods were scheduled
 
     def as_json(self) -> dict[str, object]:
         """All fields."""

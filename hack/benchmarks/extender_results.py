@@ -21,33 +21,22 @@ _UNKNOWN = (math.nan, math.nan)
 
 @dataclass
 class Trial:
-    """The measurements of one trial; times in milliseconds, processor time in milliseconds per Pod.
-
-    Attributes:
-        rate: bindings per second between the first and the last.
-        cpu: process to processor time [user, system].
-        others: average number of processors used by other processes.
-        calls: verb to p50 and p99 of a call, from the extender's metrics.
-        counted: verb to number of calls.
-        phases: kube-scheduler's time per Pod, by phase.
-        memory: peak memory of the extender, MiB.
-        full: whether complete nodes were sent.
-        pace: duration of a constant piece of work during the trial, milliseconds.
-        refused: number of the scheduler's requests that the API server throttled.
-    """
+    """The measurements of one trial: times in milliseconds, processor time per Pod likewise."""
 
     variant: str
     pods: int
-    rate: float
-    cpu: dict[str, tuple[float, float]]
-    others: float
+    rate: float  # bindings per second between the first and the last
+    cpu: dict[str, tuple[float, float]]  # process to processor time [user, system]
+    others: float  # average number of processors used by other processes
+    # verb to p50 and p99 of a call, from the extender's metrics
     calls: dict[str, tuple[float, float]] = field(default_factory=dict)
-    counted: dict[str, float] = field(default_factory=dict)
+    counted: dict[str, float] = field(default_factory=dict)  # verb to number of calls
+    # kube-scheduler's time per Pod, by phase
     phases: dict[str, float] = field(default_factory=dict)
-    memory: float = 0.0
-    full: bool = False
-    pace: float = math.nan
-    refused: float = 0.0
+    memory: float = 0.0  # peak memory of the extender, MiB
+    full: bool = False  # whether complete nodes were sent
+    pace: float = math.nan  # duration of a constant piece of work during the trial, milliseconds
+    refused: float = 0.0  # number of the scheduler's requests that the API server throttled
 
     @property
     def at_pace(self) -> float:
@@ -65,17 +54,13 @@ class Trial:
 
 @dataclass
 class Results:
-    """All measurements.
+    """All measurements."""
 
-    Attributes:
-        nodes: number of nodes.
-        trials: trials by variant, in the order of the rounds.
-        calls: calls with the names of all nodes, by variant.
-    """
+    nodes: int  # number of nodes
 
-    nodes: int
-
+    # trials by variant, in the order of the rounds
     trials: dict[str, list[Trial]] = field(default_factory=dict)
+    # calls with the names of all nodes, by variant
     calls: dict[str, Calls] = field(default_factory=dict)
 
     def add(self, trial: Trial) -> None:

@@ -30,21 +30,13 @@ _WITHOUT_GO = "leave the variants go and go-full out (--variants)"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One configuration to compare.
+    """One configuration to compare."""
 
-    Attributes:
-        name: name in tables and on the command line.
-        program: "" for none, `go` for the yardstick, `ours`.
-        policies: policies of our extender with their weights.
-        verbs: called verbs.
-        full: whether complete Node objects are sent instead of names.
-    """
-
-    name: str
-    program: str = ""
-    policies: tuple[tuple[str, int], ...] = ()
-    verbs: tuple[str, ...] = ("filter", "prioritize")
-    full: bool = False
+    name: str  # name in tables and on the command line
+    program: str = ""  # "" for none, `go` for the yardstick, `ours`
+    policies: tuple[tuple[str, int], ...] = ()  # policies of our extender with their weights
+    verbs: tuple[str, ...] = ("filter", "prioritize")  # called verbs
+    full: bool = False  # whether complete Node objects are sent instead of names
 
     def entry(self, port: int) -> Object:
         """The entry in KubeSchedulerConfiguration, the same as for a SchedulerExtender."""

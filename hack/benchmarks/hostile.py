@@ -45,19 +45,12 @@ LONGEST_GAP: Final = 1000.0
 
 @dataclass(slots=True)
 class Turn:
-    """What was seen in one turn.
+    """What was seen in one turn."""
 
-    Attributes:
-        peak: of resident memory, MiB.
-        answers: round trips of /healthz, ms.
-        renewals: times of the Lease, seconds since 1970.
-        ended: whether the operator ended, because it lost its Lease or had no memory.
-    """
-
-    peak: float = 0.0
-    answers: list[float] = field(default_factory=list)
-    renewals: list[float] = field(default_factory=list)
-    ended: bool = False
+    peak: float = 0.0  # of resident memory, MiB
+    answers: list[float] = field(default_factory=list)  # round trips of /healthz, ms
+    renewals: list[float] = field(default_factory=list)  # times of the Lease, seconds since 1970
+    ended: bool = False  # whether the operator ended, because it lost its Lease or had no memory
 
     @property
     def longest_renewal(self) -> float:

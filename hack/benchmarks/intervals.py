@@ -13,17 +13,12 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A median with its interval.
+    """A median with its interval."""
 
-    Attributes:
-        median: of the values.
-        low, high: the interval.
-        confidence: how probable it is that the interval has the true median; None for one value.
-    """
-
-    median: float
-    low: float
+    median: float  # of the values
+    low: float  # the interval
     high: float
+    # how probable it is that the interval has the true median; None for one value
     confidence: float | None
 
     def as_json(self) -> dict[str, float | None]:

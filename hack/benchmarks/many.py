@@ -28,14 +28,10 @@ Writes = Counter[str]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change that a person makes, and the required writes.
+    """A change that a person makes, and the required writes."""
 
-    Attributes:
-        what: for the table.
-        make: makes the n-th one of its kind and returns the required writes, by a pattern.
-    """
-
-    what: str
+    what: str  # for the table
+    # makes the n-th one of its kind and returns the required writes, by a pattern
     make: Callable[[Cluster, int], dict[str, int]]
 
 

@@ -41,19 +41,12 @@ EACH = 2
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one pass took, milliseconds.
+    """What one pass took, milliseconds."""
 
-    Attributes:
-        decided_cpu: until the plan was made, of the processor.
-        decided_wall: the same by the clock.
-        done_wall: with its writes.
-        writes: how many its plan had.
-    """
-
-    decided_cpu: float
-    decided_wall: float
-    done_wall: float
-    writes: int
+    decided_cpu: float  # until the plan was made, of the processor
+    decided_wall: float  # the same by the clock
+    done_wall: float  # with its writes
+    writes: int  # how many its plan had
 
 
 @dataclass(frozen=True, slots=True)

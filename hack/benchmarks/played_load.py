@@ -28,27 +28,16 @@ _HOUR, _DAY = 240, 5760  # samples
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How one resource is used, fractions and seconds.
+    """How one resource is used, fractions and seconds."""
 
-    Attributes:
-        level: lowest and highest level of a node.
-        daily: greatest rise and fall of a day.
-        walk: standard deviation of the random walk.
-        memory: how long that remembers where it was.
-        noise: of single samples.
-        burst_every: mean pause between bursts.
-        burst_for: their mean length.
-        burst: their lowest and highest height.
-    """
-
-    level: tuple[float, float]
-    daily: float
-    walk: float
-    memory: float
-    noise: float
-    burst_every: float
-    burst_for: float
-    burst: tuple[float, float]
+    level: tuple[float, float]  # lowest and highest level of a node
+    daily: float  # greatest rise and fall of a day
+    walk: float  # standard deviation of the random walk
+    memory: float  # how long that remembers where it was
+    noise: float  # of single samples
+    burst_every: float  # mean pause between bursts
+    burst_for: float  # their mean length
+    burst: tuple[float, float]  # their lowest and highest height
 
 
 SHAPES = {

@@ -53,17 +53,12 @@ Stream = Iterator[bytes]
 
 @dataclass(frozen=True)
 class Attack:
-    """What each of several clients sends, and whether they read the responses.
+    """What each of several clients sends, and whether they read the responses."""
 
-    Attributes:
-        clients: number of concurrent connections.
-        stream: the bytes of one connection, in pieces; after its end the connection stays open.
-        reads: whether the clients read.
-    """
-
-    clients: int
+    clients: int  # number of concurrent connections
+    # the bytes of one connection, in pieces; after its end the connection stays open
     stream: Callable[[int], Stream]
-    reads: bool = True
+    reads: bool = True  # whether the clients read
 
 
 def _post(size: int) -> bytes:

@@ -58,25 +58,16 @@ _LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/
 
 @dataclass
 class Figures:
-    """What one round measured.
+    """What one round measured."""
 
-    Attributes:
-        created: seconds of each creation.
-        unassigned: Pods that kept the default scheduler.
-        gaps: seconds of each round trip to the operator's /healthz.
-        operator: peak of its resident memory, MiB.
-        webhook: that of the webhook's process; 0 without one.
-        restarts: of the operator and of the webhook's process.
-        transitions: of the operator's Lease.
-    """
-
-    created: list[float] = field(default_factory=list)
-    unassigned: int = 0
+    created: list[float] = field(default_factory=list)  # seconds of each creation
+    unassigned: int = 0  # Pods that kept the default scheduler
+    # seconds of each round trip to the operator's /healthz
     gaps: list[float] = field(default_factory=list)
-    operator: float = 0.0
-    webhook: float = 0.0
-    restarts: int = 0
-    transitions: int = 0
+    operator: float = 0.0  # peak of its resident memory, MiB
+    webhook: float = 0.0  # that of the webhook's process; 0 without one
+    restarts: int = 0  # of the operator and of the webhook's process
+    transitions: int = 0  # of the operator's Lease
 
 
 class Bed:

@@ -30,17 +30,11 @@ _OCI = "application/vnd.oci.image"
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer in the cache.
+    """A layer in the cache."""
 
-    Attributes:
-        path: its file, a tar or, for registries, a tar with gzip.
-        digest: of the file: sha256, in hexadecimal.
-        content: of the tar that is compressed; empty if the file is not.
-    """
-
-    path: Path
-    digest: str
-    content: str = ""
+    path: Path  # its file, a tar or, for registries, a tar with gzip
+    digest: str  # of the file: sha256, in hexadecimal
+    content: str = ""  # of the tar that is compressed; empty if the file is not
 
     @classmethod
     def of(cls, path: Path) -> Layer:

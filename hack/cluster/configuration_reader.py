@@ -17,19 +17,12 @@ from cluster import binaries, releases
 
 @dataclass(frozen=True)
 class ConfigurationReader:
-    """A kube-scheduler that starts once for each file, in one process.
+    """A kube-scheduler that starts once for each file, in one process."""
 
-    Attributes:
-        minor: its minor version.
-        requests: names of files.
-        answers: a line of JSON for each.
-        file: the file that it reads.
-    """
-
-    minor: int
-    requests: IO[str]
-    answers: IO[str]
-    file: Path
+    minor: int  # its minor version
+    requests: IO[str]  # names of files
+    answers: IO[str]  # a line of JSON for each
+    file: Path  # the file that it reads
 
     def read(self, content: bytes) -> tuple[str, str]:
         """(the completed configuration as text; the error); one of them is empty."""

@@ -98,17 +98,11 @@ def setup(*, with_nodes: bool, kubernetes: str | None = None) -> dict[str, Path]
 
 @dataclass(frozen=True, slots=True)
 class ClusterKind:
-    """The kind of cluster that a sandbox is.
+    """The kind of cluster that a sandbox is."""
 
-    Attributes:
-        platform: one of model.PLATFORMS.
-        like: the provider whose control plane a managed one is like.
-        kubeadm: whether kubeadm itself makes it.
-    """
-
-    platform: str = model.KUBEADM
-    like: str = ""
-    kubeadm: bool = False
+    platform: str = model.KUBEADM  # one of model.PLATFORMS
+    like: str = ""  # the provider whose control plane a managed one is like
+    kubeadm: bool = False  # whether kubeadm itself makes it
 
 
 PLAIN: Final = ClusterKind()

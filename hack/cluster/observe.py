@@ -26,21 +26,15 @@ _POLL = 0.1
 
 @dataclass
 class Timeline:
-    """When an edit had which effect.
+    """When an edit had which effect."""
 
-    Attributes:
-        revision: the revision that the edit led to; 0 if none.
-        seconds: stage -> seconds since the edit, in the order in which the stages were seen.
-        steps: duration of the installer's steps, in seconds.
-        outcome: "installed", "refused", "failed", or "rejected" when no revision was made.
-        message: what the user reads if it was not installed.
-    """
-
-    revision: int = 0
+    revision: int = 0  # the revision that the edit led to; 0 if none
+    # stage -> seconds since the edit, in the order in which the stages were seen
     seconds: dict[str, float] = field(default_factory=dict)
+    # duration of the installer's steps, in seconds
     steps: dict[str, float] = field(default_factory=dict)
-    outcome: str = ""
-    message: str = ""
+    outcome: str = ""  # "installed", "refused", "failed", or "rejected" when no revision was made
+    message: str = ""  # what the user reads if it was not installed
 
 
 def edit(api: Api, path: str, patch: Object, timeout: float = 180.0) -> Timeline:

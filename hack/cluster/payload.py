@@ -43,17 +43,11 @@ def file_name(manifest: Object) -> str:
 
 @dataclass(frozen=True)
 class Release:
-    """What a release puts in the place of placeholders.
+    """What a release puts in the place of placeholders."""
 
-    Attributes:
-        version: the release's.
-        kubernetes: kube-scheduler's version.
-        images: by the names that `image-references` gives them.
-    """
-
-    version: str
-    kubernetes: str
-    images: Mapping[str, str]
+    version: str  # the release's
+    kubernetes: str  # kube-scheduler's version
+    images: Mapping[str, str]  # by the names that `image-references` gives them
 
 
 def references(text: str) -> dict[str, str]:

@@ -17,19 +17,12 @@ MISSING = "not there"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something differs.
+    """Why something differs."""
 
-    Attributes:
-        group: of the items.
-        item: its name; `*` stands for anything.
-        text: one sentence.
-        here: this operator's value that it explains; empty for any value; `*` as above.
-    """
-
-    group: str
-    item: str
-    text: str
-    here: str = "*"
+    group: str  # of the items
+    item: str  # its name; `*` stands for anything
+    text: str  # one sentence
+    here: str = "*"  # this operator's value that it explains; empty for any value; `*` as above
 
     def covers(self, group: str, row: Row) -> bool:
         """Whether it is about that line."""
@@ -42,19 +35,12 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table.
+    """One line of the table."""
 
-    Attributes:
-        item: what is compared.
-        reference: its value there; MISSING if there is no such thing.
-        here: the same for us.
-        reason: why they differ; empty if they do not, or without a reason.
-    """
-
-    item: str
-    reference: str
-    here: str
-    reason: str = ""
+    item: str  # what is compared
+    reference: str  # its value there; MISSING if there is no such thing
+    here: str  # the same for us
+    reason: str = ""  # why they differ; empty if they do not, or without a reason
 
     @property
     def same(self) -> bool:
@@ -64,17 +50,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All rows, and what is wrong with the reasons.
+    """All rows, and what is wrong with the reasons."""
 
-    Attributes:
-        groups: rows by group, in the reference's order; what only we have comes after it.
-        unexplained: (group, row) without a reason.
-        unused: reasons for nothing.
-    """
-
+    # rows by group, in the reference's order; what only we have comes after it
     groups: Mapping[str, tuple[Row, ...]]
-    unexplained: tuple[tuple[str, Row], ...]
-    unused: tuple[Reason, ...]
+    unexplained: tuple[tuple[str, Row], ...]  # (group, row) without a reason
+    unused: tuple[Reason, ...]  # reasons for nothing
 
     @property
     def counts(self) -> tuple[int, int]:

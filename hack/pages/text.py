@@ -22,15 +22,10 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """How much of an output a page shows.
+    """How much of an output a page shows."""
 
-    Attributes:
-        head: lines from the beginning.
-        tail: lines from the end.
-    """
-
-    head: int
-    tail: int = 0
+    head: int  # lines from the beginning
+    tail: int = 0  # lines from the end
 
 
 ALL = Keep(10_000)
@@ -38,31 +33,20 @@ ALL = Keep(10_000)
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One command as a page shows it.
+    """One command as a page shows it."""
 
-    Attributes:
-        command: as typed.
-        output: what it printed, both streams as a terminal mixes them; shortened.
-        code: its exit code.
-    """
-
-    command: str
-    output: str
-    code: int = 0
+    command: str  # as typed
+    output: str  # what it printed, both streams as a terminal mixes them; shortened
+    code: int = 0  # its exit code
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page.
+    """A part of a page."""
 
-    Attributes:
-        title: its heading.
-        text: what the reader should know before; Markdown.
-        blocks: commands that stand together, or, as text, something else that is shown.
-    """
-
-    title: str
-    text: str
+    title: str  # its heading
+    text: str  # what the reader should know before; Markdown
+    # commands that stand together, or, as text, something else that is shown
     blocks: tuple[tuple[Shown, ...] | str, ...]
 
     @property

@@ -36,31 +36,19 @@ HEAD: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A ValidatingAdmissionPolicy.
+    """A ValidatingAdmissionPolicy."""
 
-    Attributes:
-        kind: of the objects, in lower case.
-        group: of the objects, and so the next.
-        version: as they are served.
-        resource: plural.
-        changed: name and expression of the condition under which the policy applies.
-        variables: name -> expression, in order of their dependencies.
-        versioned: whether it needs the operand's version.
-        failure: the result of an expression that fails.
-        operations: those that it validates.
-        right: the variable that has to be true and the message if it is not, for a policy about
-            who may make a change. An authorizer is not available to an expression for a message.
-    """
-
-    kind: str
-    group: str
-    version: str
-    resource: str
-    changed: tuple[str, str]
-    variables: Mapping[str, str]
-    versioned: bool = True
-    failure: str = "Ignore"
-    operations: str = "CREATE, UPDATE"
+    kind: str  # of the objects, in lower case
+    group: str  # of the objects, and so the next
+    version: str  # as they are served
+    resource: str  # plural
+    changed: tuple[str, str]  # name and expression of the condition under which the policy applies
+    variables: Mapping[str, str]  # name -> expression, in order of their dependencies
+    versioned: bool = True  # whether it needs the operand's version
+    failure: str = "Ignore"  # the result of an expression that fails
+    operations: str = "CREATE, UPDATE"  # those that it validates
+    # the variable that has to be true and the message if it is not, for a policy about who may make
+    # a change. An authorizer is not available to an expression for a message.
     right: tuple[str, str] | None = None
 
     @property

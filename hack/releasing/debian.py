@@ -32,36 +32,22 @@ HEAD: Final = "# Debian packages of the image; `hack/release lock` writes this f
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package of the lock.
-
-    Attributes:
-        name: its name.
-        version: its version.
-        architecture: that of the lock, or `all`.
-        sha256: the hash of its file.
-        path: of its file, in one of Debian's archives.
-    """
+    """One package of the lock."""
 
     name: str
     version: str
-    architecture: str
-    sha256: str
-    path: str
+    architecture: str  # that of the lock, or `all`
+    sha256: str  # the hash of its file
+    path: str  # of its file, in one of Debian's archives
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The packages of an image.
+    """The packages of an image."""
 
-    Attributes:
-        architecture: of the image.
-        time: when they were the newest, as snapshot.debian.org writes it.
-        packages: the packages, by name.
-    """
-
-    architecture: str
-    time: str
-    packages: tuple[Package, ...]
+    architecture: str  # of the image
+    time: str  # when they were the newest, as snapshot.debian.org writes it
+    packages: tuple[Package, ...]  # the packages, by name
 
 
 def file(architecture: str) -> Path:

@@ -21,21 +21,13 @@ _UNKNOWN: Final = "NOASSERTION"
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One package of an artefact.
-
-    Attributes:
-        name: its name.
-        version: its version.
-        purl: its package URL (https://github.com/package-url/purl-spec).
-        sha256: the hash of its file; empty if several files have this version.
-        license: its SPDX expression, if it is known.
-    """
+    """One package of an artefact."""
 
     name: str
     version: str
-    purl: str
-    sha256: str = ""
-    license: str = _UNKNOWN
+    purl: str  # its package URL (https://github.com/package-url/purl-spec)
+    sha256: str = ""  # the hash of its file; empty if several files have this version
+    license: str = _UNKNOWN  # its SPDX expression, if it is known
 
 
 def python_components(lock: str) -> list[Component]:

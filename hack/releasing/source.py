@@ -25,23 +25,14 @@ _VERSION: Final = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is released.
+    """What is released."""
 
-    Attributes:
-        version: of the release, such as `0.1.0`.
-        commit: its hash.
-        epoch: seconds since 1970 at which it was committed; every time in the release.
-        url: where the files of all releases are, without the tag; $RELEASE_URL.
-        repository: the image, without tag; $IMAGE_REPOSITORY.
-        digest: of the image in the registry, which may have more platforms; $IMAGE_DIGEST.
-    """
-
-    version: str
-    commit: str
-    epoch: int
-    url: str = UNKNOWN_URL
-    repository: str = _DEVELOPMENT_IMAGE
-    digest: str = ""
+    version: str  # of the release, such as `0.1.0`
+    commit: str  # its hash
+    epoch: int  # seconds since 1970 at which it was committed; every time in the release
+    url: str = UNKNOWN_URL  # where the files of all releases are, without the tag; $RELEASE_URL
+    repository: str = _DEVELOPMENT_IMAGE  # the image, without tag; $IMAGE_REPOSITORY
+    digest: str = ""  # of the image in the registry, which may have more platforms; $IMAGE_DIGEST
 
     @property
     def tag(self) -> str:

@@ -35,19 +35,12 @@ LIBRARIES: Final = frozenset(
 
 
 class Command(NamedTuple):
-    """A command, as `--help` lists it.
+    """A command, as `--help` lists it."""
 
-    Attributes:
-        name: as users type it.
-        help: one line.
-        program: the module of a program, below `cli.programs`; empty: a command.
-        alias: another name, which the command had before.
-    """
-
-    name: str
-    help: str
-    program: str = ""
-    alias: str = ""
+    name: str  # as users type it
+    help: str  # one line
+    program: str = ""  # the module of a program, below `cli.programs`; empty: a command
+    alias: str = ""  # another name, which the command had before
 
     @property
     def module(self) -> str:

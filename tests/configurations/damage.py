@@ -40,19 +40,12 @@ DIRECTORY = b"directory"
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """One file.
+    """One file."""
 
-    Attributes:
-        seed: repeats it.
-        name: of the undamaged file.
-        damage: description of the mutations.
-        data: its content; the object MISSING or DIRECTORY stands for itself.
-    """
-
-    seed: int
-    name: str
-    damage: tuple[str, ...]
-    data: bytes
+    seed: int  # repeats it
+    name: str  # of the undamaged file
+    damage: tuple[str, ...]  # description of the mutations
+    data: bytes  # its content; the object MISSING or DIRECTORY stands for itself
 
     def __str__(self) -> str:
         return f"KSO_SEED={self.seed}: {self.name}, {', '.join(self.damage)}"

@@ -12,19 +12,12 @@ TYPE = {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration"}
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """One configuration.
+    """One configuration."""
 
-    Attributes:
-        group: one of generate.GROUPS.
-        name: description of the change.
-        config: the document.
-        gates: the value of --feature-gates, by name.
-    """
-
-    group: str
-    name: str
-    config: dict[str, Any]
-    gates: dict[str, bool] = field(default_factory=dict)
+    group: str  # one of generate.GROUPS
+    name: str  # description of the change
+    config: dict[str, Any]  # the document
+    gates: dict[str, bool] = field(default_factory=dict)  # the value of --feature-gates, by name
 
     @property
     def text(self) -> str:

@@ -31,21 +31,13 @@ UNREAD = timedelta(seconds=5)
 
 @dataclass(frozen=True, order=True)
 class Right:
-    """To do something with a kind of object, in a namespace or (empty) everywhere.
+    """To do something with a kind of object, in a namespace or (empty) everywhere."""
 
-    Attributes:
-        account: NAMESPACE:NAME of the ServiceAccount.
-        namespace: where.
-        group: API group.
-        resource: the kind, with its subresource if it is one: "pods/log".
-        verb: what.
-    """
-
-    account: str
-    namespace: str
-    group: str
-    resource: str
-    verb: str
+    account: str  # NAMESPACE:NAME of the ServiceAccount
+    namespace: str  # where
+    group: str  # API group
+    resource: str  # the kind, with its subresource if it is one: "pods/log"
+    verb: str  # what
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -63,21 +55,13 @@ class Right:
 
 @dataclass
 class Record:
-    """The sum of several clusters.
+    """The sum of several clusters."""
 
-    Attributes:
-        clusters: which ones.
-        requests: how many there were.
-        used: what was done.
-        refused: the rights that requests lacked.
-        granted: what could be done.
-    """
-
-    clusters: list[str] = field(default_factory=list)
-    requests: int = 0
-    used: set[Right] = field(default_factory=set)
-    refused: set[Right] = field(default_factory=set)
-    granted: set[Right] = field(default_factory=set)
+    clusters: list[str] = field(default_factory=list)  # which ones
+    requests: int = 0  # how many there were
+    used: set[Right] = field(default_factory=set)  # what was done
+    refused: set[Right] = field(default_factory=set)  # the rights that requests lacked
+    granted: set[Right] = field(default_factory=set)  # what could be done
 
     def add(self, name: str) -> None:
         """Take in a sandbox that still runs, once.

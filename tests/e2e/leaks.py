@@ -35,17 +35,12 @@ _SHAPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret and its name; its repr does not contain it.
+    """A secret and its name; its repr does not contain it."""
 
-    Attributes:
-        name: what it is and where it belongs.
-        texts: the forms that are not base64, or too short to be recognised.
-        runs: the forms that are base64 and nothing else.
-    """
-
-    name: str
+    name: str  # what it is and where it belongs
+    # the forms that are not base64, or too short to be recognised
     texts: frozenset[bytes] = field(repr=False)
-    runs: frozenset[bytes] = field(repr=False)
+    runs: frozenset[bytes] = field(repr=False)  # the forms that are base64 and nothing else
 
 
 def secret(name: str, content: bytes, public: bytes = b"") -> Secret | None:

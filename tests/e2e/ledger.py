@@ -18,17 +18,11 @@ from .remains import Search
 
 @dataclass
 class Ledger:
-    """The sum of several clusters.
+    """The sum of several clusters."""
 
-    Attributes:
-        audit: requests to their APIs.
-        search: secrets found outside their places.
-        files: of the tests that ran.
-    """
-
-    audit: Record = field(default_factory=Record)
-    search: Search = field(default_factory=Search)
-    files: set[str] = field(default_factory=set)
+    audit: Record = field(default_factory=Record)  # requests to their APIs
+    search: Search = field(default_factory=Search)  # secrets found outside their places
+    files: set[str] = field(default_factory=set)  # of the tests that ran
 
     def close(self, name: str) -> None:
         """Take a cluster down, if it exists, and keep its audit and findings."""

@@ -46,13 +46,9 @@ def commit() -> str:
 
 @dataclass(frozen=True)
 class Release:
-    """A checkout of an earlier release.
+    """A checkout of an earlier release."""
 
-    Attributes:
-        folder: the checkout.
-    """
-
-    folder: Path
+    folder: Path  # the checkout
 
     @classmethod
     def export(cls, revision: str, folder: Path) -> Release:

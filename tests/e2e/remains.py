@@ -126,23 +126,14 @@ class Follower(threading.Thread):
 
 @dataclass
 class Search:
-    """The sum of several clusters.
+    """The sum of several clusters."""
 
-    Attributes:
-        clusters: which ones.
-        secrets: how many secrets there were.
-        places: kind of place -> how many were searched.
-        size: of all of them, in bytes.
-        found: what was where it should not be.
-        unread: what could not be searched, and why.
-    """
-
-    clusters: list[str] = field(default_factory=list)
-    secrets: int = 0
-    places: Counter[str] = field(default_factory=Counter)
-    size: int = 0
-    found: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
+    clusters: list[str] = field(default_factory=list)  # which ones
+    secrets: int = 0  # how many secrets there were
+    places: Counter[str] = field(default_factory=Counter)  # kind of place -> how many were searched
+    size: int = 0  # of all of them, in bytes
+    found: list[str] = field(default_factory=list)  # what was where it should not be
+    unread: list[str] = field(default_factory=list)  # what could not be searched, and why
     _followers: dict[str, Follower] = field(default_factory=dict, repr=False)
 
     def follow(self, sandbox: Sandbox) -> None:

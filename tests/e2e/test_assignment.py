@@ -51,13 +51,9 @@ THREE_COMMANDS = re.search(r"```\n(kubectl [^`]*packed-by-namespace[^`]*)```", R
 
 
 class Assigned(Cluster):
-    """A managed cluster with one way of assigning Pods.
+    """A managed cluster with one way of assigning Pods."""
 
-    Attributes:
-        way: policy or webhook.
-    """
-
-    way = ""
+    way = ""  # policy or webhook
 
     def condition_of(self, type_: str) -> tuple[str, str]:
         found = self.api.request("GET", f"{SECONDARY_SCHEDULERS}/{PACKED}")

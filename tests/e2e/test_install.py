@@ -44,21 +44,13 @@ Key = tuple[str, str, str]
 
 @dataclass
 class Installation:
-    """A cluster that knows what it was like before.
-
-    Attributes:
-        cluster: the cluster.
-        programs: the folders of kubectl and Helm.
-        home: where these keep their caches.
-        files: the node's files as they were.
-        objects: the API's objects as they were.
-    """
+    """A cluster that knows what it was like before."""
 
     cluster: Cluster
-    programs: tuple[Path, ...]
-    home: Path
-    files: str
-    objects: dict[Key, Any]
+    programs: tuple[Path, ...]  # the folders of kubectl and Helm
+    home: Path  # where these keep their caches
+    files: str  # the node's files as they were
+    objects: dict[Key, Any]  # the API's objects as they were
 
     def shell(self, script: str) -> str:
         """Run documented commands, from the top of the checkout."""

@@ -95,20 +95,13 @@ CALM: Final = 20.0
 
 @dataclass(frozen=True)
 class Layout:
-    """A kind of cluster.
+    """A kind of cluster."""
 
-    Attributes:
-        overlays: folders of deploy/.
-        control_planes: number of control-plane nodes that are seen.
-        workers: number of workers.
-        kind: the kind of cluster.
-        assigns: whether API servers reach the webhook: those that kubeadm starts need kube-proxy.
-    """
-
-    overlays: tuple[str, ...]
-    control_planes: int
-    workers: int
-    kind: ClusterKind
+    overlays: tuple[str, ...]  # folders of deploy/
+    control_planes: int  # number of control-plane nodes that are seen
+    workers: int  # number of workers
+    kind: ClusterKind  # the kind of cluster
+    # whether API servers reach the webhook: those that kubeadm starts need kube-proxy
     assigns: bool = True
 
     @property

@@ -56,21 +56,13 @@ SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A committed write.
+    """A committed write."""
 
-    Attributes:
-        actor: who did it.
-        kind: ADDED, MODIFIED or DELETED.
-        ref: which object.
-        old: as it was, None if it is new.
-        new: as it is; of a deleted one its last state, with the version of the deletion.
-    """
-
-    actor: str
-    kind: str
-    ref: ObjectRef
-    old: Object | None
-    new: Object
+    actor: str  # who did it
+    kind: str  # ADDED, MODIFIED or DELETED
+    ref: ObjectRef  # which object
+    old: Object | None  # as it was, None if it is new
+    new: Object  # as it is; of a deleted one its last state, with the version of the deletion
 
 
 class ApiServer:

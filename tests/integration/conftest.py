@@ -45,21 +45,13 @@ class RefusedError(AssertionError):
 
 @dataclass(frozen=True)
 class ApiServer:
-    """A running API server with our CustomResourceDefinitions.
+    """A running API server with our CustomResourceDefinitions."""
 
-    Attributes:
-        kubeconfig: of an administrator.
-        kubectl_path: the program.
-        binaries: the folder of kubectl, kube-scheduler and so on.
-        url: where it listens.
-        tls: trusts it and authenticates as the administrator.
-    """
-
-    kubeconfig: Path
-    kubectl_path: Path
-    binaries: Path
-    url: str
-    tls: ssl.SSLContext
+    kubeconfig: Path  # of an administrator
+    kubectl_path: Path  # the program
+    binaries: Path  # the folder of kubectl, kube-scheduler and so on
+    url: str  # where it listens
+    tls: ssl.SSLContext  # trusts it and authenticates as the administrator
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """One request; many times faster than a kubectl process.

@@ -19,16 +19,11 @@ SECONDS = 300
 
 @dataclass
 class LanguageServer:
-    """A running language server, with one open file.
+    """A running language server, with one open file."""
 
-    Attributes:
-        process: the server.
-        settings: the section `yaml` of its settings.
-        notifications: what it has sent without being asked.
-    """
-
-    process: subprocess.Popen[bytes]
-    settings: dict[str, Any]
+    process: subprocess.Popen[bytes]  # the server
+    settings: dict[str, Any]  # the section `yaml` of its settings
+    # what it has sent without being asked
     notifications: list[dict[str, Any]] = field(default_factory=list)
     _last_id: int = 0
 

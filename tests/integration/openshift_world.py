@@ -36,17 +36,11 @@ FLAGS = (
 
 @dataclass
 class World:
-    """The cluster.
+    """The cluster."""
 
-    Attributes:
-        sandbox: its control plane; it has no nodes.
-        api: its API, as administrator.
-        operator: the operator's process.
-    """
-
-    sandbox: Sandbox
-    api: Api
-    operator: Operator
+    sandbox: Sandbox  # its control plane; it has no nodes
+    api: Api  # its API, as administrator
+    operator: Operator  # the operator's process
 
     @property
     def latest(self) -> int:

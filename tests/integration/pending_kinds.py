@@ -54,25 +54,17 @@ CONFIGURATION: Final = {
 
 @dataclass
 class Situation:
-    """Three nodes and a pod that fits on each of them; a kind of Pending changes something.
+    """Three nodes and a pod that fits on each of them; a kind of Pending changes something."""
 
-    Attributes:
-        prefix: of all cluster-scoped names; no other situation has it.
-        nodes: with status.
-        objects: (path of the collection, object, its status), to create in this order.
-        running: pods with a node.
-        waiting: the pod that waits.
-        patches: (path, merge patch) of a repair.
-        deletions: paths of a repair.
-    """
-
-    prefix: str
-    nodes: list[Object] = field(default_factory=list)
+    prefix: str  # of all cluster-scoped names; no other situation has it
+    nodes: list[Object] = field(default_factory=list)  # with status
+    # (path of the collection, object, its status), to create in this order
     objects: list[tuple[str, Object, Object]] = field(default_factory=list)
-    running: list[Object] = field(default_factory=list)
-    waiting: Object = field(default_factory=dict)
+    running: list[Object] = field(default_factory=list)  # pods with a node
+    waiting: Object = field(default_factory=dict)  # the pod that waits
+    # (path, merge patch) of a repair
     patches: list[tuple[str, Object]] = field(default_factory=list)
-    deletions: list[str] = field(default_factory=list)
+    deletions: list[str] = field(default_factory=list)  # paths of a repair
 
     def __post_init__(self) -> None:
         for name, zone in (("a", "x"), ("b", "x"), ("c", "y")):
@@ -245,19 +237,12 @@ Change = Callable[[Situation], None]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of Pending.
+    """A kind of Pending."""
 
-    Attributes:
-        arrange: makes the pod wait.
-        cause: a part of one cause, or of kube-scheduler's own words for it.
-        fix: a part of the first change that is named; empty: no change is expected.
-        repair: makes that change; None: nothing is repaired.
-    """
-
-    arrange: Change
-    cause: str
-    fix: str
-    repair: Change | None
+    arrange: Change  # makes the pod wait
+    cause: str  # a part of one cause, or of kube-scheduler's own words for it
+    fix: str  # a part of the first change that is named; empty: no change is expected
+    repair: Change | None  # makes that change; None: nothing is repaired
 
 
 KINDS: dict[str, Kind] = {}

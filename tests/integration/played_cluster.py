@@ -43,25 +43,19 @@ class PlayedCluster:
     The operator ends when a busy machine keeps it from renewing its Lease. As a kubelet would,
     `wait` starts it again then; one that the test killed stays dead until `start`, and one that
     ended for any other reason fails the test.
-
-    Attributes:
-        kind: of the objects that these tests make.
-        objects: their path.
-        label: on everything that is made for one of them; its value is the name of that one.
-        makes: the paths of what is made for them.
-        flags: of the operator, besides the image, which a missing control plane cannot provide.
-        platform: the folder of deploy/ that is applied.
-        named_image: whether the operator is started with the image of kube-scheduler.
-        kubernetes: the version of the API server; None: that of the other tests.
     """
 
-    kind: ClassVar[str]
-    objects: ClassVar[str]
+    kind: ClassVar[str]  # of the objects that these tests make
+    objects: ClassVar[str]  # their path
+    # on everything that is made for one of them; its value is the name of that one
     label: ClassVar[str]
-    makes: ClassVar[tuple[str, ...]]
+    makes: ClassVar[tuple[str, ...]]  # the paths of what is made for them
+    # of the operator, besides the image, which a missing control plane cannot provide
     flags: tuple[str, ...] = ("--platform=kubeadm",)  # as in deploy/kubeadm
-    platform: ClassVar[str] = "kubeadm"
+    platform: ClassVar[str] = "kubeadm"  # the folder of deploy/ that is applied
+    # whether the operator is started with the image of kube-scheduler
     named_image: ClassVar[bool] = True
+    # the version of the API server; None: that of the other tests
     kubernetes: ClassVar[str | None] = None
 
     def __init__(self, sandbox: Sandbox, proxy: Proxy, operator: Operator) -> None:

@@ -33,17 +33,11 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Guarded:
-    """An API server with the policies.
+    """An API server with the policies."""
 
-    Attributes:
-        server: the API server.
-        mark: label of the objects that they look at, and prefix of names.
-        group: of the two kinds of our own.
-    """
-
-    server: ApiServer
-    mark: str
-    group: str
+    server: ApiServer  # the API server
+    mark: str  # label of the objects that they look at, and prefix of names
+    group: str  # of the two kinds of our own
 
     def path(self, kind: str) -> str:
         group = {

@@ -36,21 +36,15 @@ _STAYS: Final = {"operator": "Exists", "effect": "NoExecute"}
 
 @dataclass
 class GeneratedWorld:
-    """A cluster and the pods that wait in it.
+    """A cluster and the pods that wait in it."""
 
-    Attributes:
-        nodes: with status.
-        objects: (path of the collection, object), to create in this order.
-        running: pods with spec.nodeName.
-        waiting: pods without; those that change the world if they are placed come last.
-        profile: the profile that serves them.
-    """
-
-    nodes: list[Object] = field(default_factory=list)
+    nodes: list[Object] = field(default_factory=list)  # with status
+    # (path of the collection, object), to create in this order
     objects: list[tuple[str, Object]] = field(default_factory=list)
-    running: list[Object] = field(default_factory=list)
+    running: list[Object] = field(default_factory=list)  # pods with spec.nodeName
+    # pods without; those that change the world if they are placed come last
     waiting: list[Object] = field(default_factory=list)
-    profile: Object = field(default_factory=dict)
+    profile: Object = field(default_factory=dict)  # the profile that serves them
 
 
 def generate(seed: int) -> GeneratedWorld:

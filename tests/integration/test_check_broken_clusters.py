@@ -116,22 +116,14 @@ def _installed(done: Callable[[], int]) -> bool:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault, and what the check reports.
+    """A fault, and what the check reports."""
 
-    Attributes:
-        check: the check that finds it.
-        make: makes it; returns what undoes it.
-        cause, hint: parts of the sentences.
-        result: of the check.
-        flags: of the command.
-    """
-
-    check: str
-    make: Callable[[World], Callable[[], object]]
-    cause: str
+    check: str  # the check that finds it
+    make: Callable[[World], Callable[[], object]]  # makes it; returns what undoes it
+    cause: str  # parts of the sentences
     hint: str
-    result: str = "failed"
-    flags: tuple[str, ...] = ("--pre",)
+    result: str = "failed"  # of the check
+    flags: tuple[str, ...] = ("--pre",)  # of the command
 
 
 def forbidden_by_policy(world: World) -> Callable[[], object]:

@@ -139,15 +139,10 @@ def test_pre_commit_accepts_the_manifest_and_runs_the_hook(
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs scripts as a CI system does, in a repository with an environment of its own.
+    """Runs scripts as a CI system does, in a repository with an environment of its own."""
 
-    Attributes:
-        environment: a virtual environment with the package.
-        product: the repository of the action.
-    """
-
-    environment: Path
-    product: Path
+    environment: Path  # a virtual environment with the package
+    product: Path  # the repository of the action
 
     def bash(
         self, script: str, folder: Path, variables: dict[str, str]

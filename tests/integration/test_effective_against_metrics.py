@@ -107,15 +107,10 @@ def configurations() -> dict[str, dict[str, Any]]:
 
 @dataclass
 class Measured:
-    """Metrics of a kube-scheduler.
+    """Metrics of a kube-scheduler."""
 
-    Attributes:
-        statuses: point -> plugin -> status codes of the measured pods.
-        evaluated: point -> plugins, of all pods.
-    """
-
-    statuses: dict[str, dict[str, set[str]]]
-    evaluated: dict[str, set[str]]
+    statuses: dict[str, dict[str, set[str]]]  # point -> plugin -> status codes of the measured pods
+    evaluated: dict[str, set[str]]  # point -> plugins, of all pods
 
     @classmethod
     def read(cls, text: str, scheduler_name: str) -> Measured:

@@ -32,15 +32,11 @@ pytestmark = pytest.mark.timeout(600, func_only=True)
 
 
 class World(PlayedCluster):
-    """The cluster of these tests; by default agents become Ready on its node.
-
-    Attributes:
-        well: whether an agent that starts becomes Ready.
-    """
+    """The cluster of these tests; by default agents become Ready on its node."""
 
     kind, objects, label = "SchedulerExtender", KIND, LABEL
     makes = (f"{CORE}/configmaps", f"{APPS}/daemonsets")
-    well = True
+    well = True  # whether an agent that starts becomes Ready
 
     def pending(self, pod: dict[str, Any]) -> None:
         if not pod["spec"].get("nodeName"):

@@ -36,9 +36,6 @@ class World(PlayedCluster):
     """The cluster of these tests; its kubelet lets every pod be Ready.
 
     Jobs end according to `jobs_end`.
-
-    Attributes:
-        jobs_end: what becomes of a Job's pod: Succeeded, Failed, or "" for nothing.
     """
 
     kind, objects, label = "LoadPolicy", KIND, LABEL
@@ -46,7 +43,7 @@ class World(PlayedCluster):
         f"{CORE}/configmaps", f"{CORE}/pods", f"{APPS}/deployments", f"{APPS}/daemonsets",
         f"{APPS}/replicasets", JOBS,
     )  # fmt: skip
-    jobs_end = "Succeeded"
+    jobs_end = "Succeeded"  # what becomes of a Job's pod: Succeeded, Failed, or "" for nothing
 
     def pending(self, pod: dict[str, Any]) -> None:
         (container,) = pod["spec"]["containers"]

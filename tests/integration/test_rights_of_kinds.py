@@ -192,21 +192,13 @@ _HOST = {"name": "host", "hostPath": {"path": "/"}}
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table.
+    """One row of the table."""
 
-    Attributes:
-        kind: what the user may write.
-        aim: what they want.
-        spec: how they try.
-        refuses: who refuses it.
-        message: a part of the message.
-    """
-
-    kind: str
-    aim: str
-    spec: dict[str, Any]
-    refuses: str
-    message: str
+    kind: str  # what the user may write
+    aim: str  # what they want
+    spec: dict[str, Any]  # how they try
+    refuses: str  # who refuses it
+    message: str  # a part of the message
 
 
 def secondary(**spec: Any) -> dict[str, Any]:

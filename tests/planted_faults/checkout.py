@@ -24,19 +24,13 @@ _NOT_PASSED: Final = frozenset({"failure", "error", "skipped"})
 
 @dataclass(frozen=True)
 class PytestRun:
-    """How pytest ended.
+    """How pytest ended."""
 
-    Attributes:
-        exit_code: 0 if all tests passed, 1 if some failed; others are errors of pytest.
-        passed: `path::test`, without parameters, of tests of which all cases passed.
-        failed: of tests of which a case failed in the test itself, not in its fixtures.
-        output: what pytest printed.
-    """
-
-    exit_code: int
-    passed: frozenset[str]
+    exit_code: int  # 0 if all tests passed, 1 if some failed; others are errors of pytest
+    passed: frozenset[str]  # `path::test`, without parameters, of tests of which all cases passed
+    # of tests of which a case failed in the test itself, not in its fixtures
     failed: frozenset[str]
-    output: str
+    output: str  # what pytest printed
 
     @classmethod
     def joined(cls, runs: Sequence[PytestRun]) -> PytestRun:

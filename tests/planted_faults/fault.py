@@ -38,19 +38,12 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Fault:
-    """A planted fault.
+    """A planted fault."""
 
-    Attributes:
-        name: the name of its file, without the extension.
-        description: the behaviour that it breaks.
-        caught_by: `path::test`, without parameters.
-        hunks: its changes.
-    """
-
-    name: str
-    description: str
-    caught_by: tuple[str, ...]
-    hunks: tuple[Hunk, ...]
+    name: str  # the name of its file, without the extension
+    description: str  # the behaviour that it breaks
+    caught_by: tuple[str, ...]  # `path::test`, without parameters
+    hunks: tuple[Hunk, ...]  # its changes
 
     def patched(self, root: Path) -> dict[Path, str]:
         """The contents of the changed files below `root`, by path.

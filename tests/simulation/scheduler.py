@@ -20,25 +20,16 @@ SENTENCE = (
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
-    """What a configuration does to kube-scheduler.
+    """What a configuration does to kube-scheduler."""
 
-    Attributes:
-        refused: what the preflight logs when it refuses; empty: it accepts.
-        ready_after: seconds from start to Ready; None: never.
-        lifetimes: how long each run lasts, the last one for all later runs; empty: indefinitely.
-        pull_error_for: how long the image cannot be pulled.
-        pending_for: how long the installer pod takes to start.
-        preflight_for: how long the check takes.
-        evictions: how many installer pods are evicted.
-    """
-
-    refused: str = ""
-    ready_after: float | None = 1.5
+    refused: str = ""  # what the preflight logs when it refuses; empty: it accepts
+    ready_after: float | None = 1.5  # seconds from start to Ready; None: never
+    # how long each run lasts, the last one for all later runs; empty: indefinitely
     lifetimes: tuple[float, ...] = ()
-    pull_error_for: float = 0.0
-    pending_for: float = 0.4
-    preflight_for: float = 0.6
-    evictions: int = 0
+    pull_error_for: float = 0.0  # how long the image cannot be pulled
+    pending_for: float = 0.4  # how long the installer pod takes to start
+    preflight_for: float = 0.6  # how long the check takes
+    evictions: int = 0  # how many installer pods are evicted
 
     @property
     def is_harmless(self) -> bool:
@@ -51,24 +42,17 @@ GOOD = Behavior()
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A static pod's file: revision 0 is the stock one.
-
-    Attributes:
-        kubeconfig: what the node's kubeconfig was when the installer wrote it.
-        edit: what a person changed in the file by hand.
-        label: the revision in its label, if a person changed it.
-        container: other fields of its container, as JSON.
-    """
+    """A static pod's file: revision 0 is the stock one."""
 
     revision: int
     hash: str
     image: str
     arguments: tuple[str, ...]
     behavior: Behavior
-    kubeconfig: str = ""
-    edit: str = ""
-    label: int | None = None
-    container: str = "{}"
+    kubeconfig: str = ""  # what the node's kubeconfig was when the installer wrote it
+    edit: str = ""  # what a person changed in the file by hand
+    label: int | None = None  # the revision in its label, if a person changed it
+    container: str = "{}"  # other fields of its container, as JSON
 
 
 STOCK_ARGUMENTS = (

@@ -52,19 +52,12 @@ WAIT: Final = 1.0
 
 @dataclass(frozen=True)
 class Port:
-    """An open port.
+    """An open port."""
 
-    Attributes:
-        number: where it listens, on 127.0.0.1.
-        post: path and headers of requests that it reads.
-        good: a request that it answers with 200.
-        tls: the context of its clients; None: without TLS.
-    """
-
-    number: int
-    post: tuple[bytes, bytes]
-    good: bytes
-    tls: ssl.SSLContext | None = None
+    number: int  # where it listens, on 127.0.0.1
+    post: tuple[bytes, bytes]  # path and headers of requests that it reads
+    good: bytes  # a request that it answers with 200
+    tls: ssl.SSLContext | None = None  # the context of its clients; None: without TLS
 
 
 def get(path: str) -> bytes:

@@ -51,17 +51,11 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class ReviewAnswer:
-    """What a client receives.
+    """What a client receives."""
 
-    Attributes:
-        status: of HTTP.
-        body: a text, or JSON with status 200.
-        result: what is counted; empty: nothing.
-    """
-
-    status: int
-    body: bytes
-    result: str = ""
+    status: int  # of HTTP
+    body: bytes  # a text, or JSON with status 200
+    result: str = ""  # what is counted; empty: nothing
 
 
 def text(status: int, message: str, result: str = "") -> ReviewAnswer:

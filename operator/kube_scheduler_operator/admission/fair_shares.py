@@ -25,21 +25,13 @@ ROOM: Final = 16 * 1024 * 1024
 
 @dataclass(slots=True, eq=False)
 class BodyTicket:
-    """A body that is received, or waits to be.
+    """A body that is received, or waits to be."""
 
-    Attributes:
-        address: of its client.
-        size: its length in bytes.
-        stored: the bytes of it that are kept.
-        go: called when it may be received.
-        admitted: whether it has been.
-    """
-
-    address: str
-    size: int
-    stored: int
-    go: Callable[[], None] = field(repr=False)
-    admitted: bool = False
+    address: str  # of its client
+    size: int  # its length in bytes
+    stored: int  # the bytes of it that are kept
+    go: Callable[[], None] = field(repr=False)  # called when it may be received
+    admitted: bool = False  # whether it has been
 
     @property
     def share(self) -> tuple[str, bool]:

@@ -26,15 +26,10 @@ tenant must not cost the API server its connections."""
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """A request for which a body is received.
+    """A request for which a body is received."""
 
-    Attributes:
-        length: of the body, bytes.
-        alive: whether the client may send another request.
-    """
-
-    length: int
-    alive: bool
+    length: int  # of the body, bytes
+    alive: bool  # whether the client may send another request
 
 
 class _Reader:

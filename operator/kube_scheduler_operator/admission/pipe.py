@@ -27,21 +27,13 @@ RESULTS: Final = ("assigned", "unchanged", "invalid", "busy", "error")
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """What does not change while the process runs.
+    """What does not change while the process runs."""
 
-    Attributes:
-        host: address to listen on.
-        port: port to listen on; 0: any.
-        kubeconfig: path; None: as `find` does.
-        excluded: namespaces whose Pods are never assigned.
-        parent: the operator's process.
-    """
-
-    host: str
-    port: int
-    kubeconfig: str | None
-    excluded: tuple[str, ...]
-    parent: int
+    host: str  # address to listen on
+    port: int  # port to listen on; 0: any
+    kubeconfig: str | None  # path; None: as `find` does
+    excluded: tuple[str, ...]  # namespaces whose Pods are never assigned
+    parent: int  # the operator's process
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +70,14 @@ def read_order(line: bytes) -> PipeOrder:
 
 @dataclass(frozen=True, slots=True)
 class WebhookReport:
-    """What the process reports.
+    """What the process reports."""
 
-    Attributes:
-        port: the port in use; 0: it does not listen.
-        certificate: the certificate in use, PEM.
-        problem: why it does not serve what it should; empty: it does.
-        results: number of requests by result, since the last report.
-        messages: what is to be logged: (level, text).
-    """
-
-    port: int = 0
-    certificate: str = ""
-    problem: str = ""
+    port: int = 0  # the port in use; 0: it does not listen
+    certificate: str = ""  # the certificate in use, PEM
+    problem: str = ""  # why it does not serve what it should; empty: it does
+    # number of requests by result, since the last report
     results: Mapping[str, int] = field(default_factory=dict)
-    messages: Sequence[tuple[int, str]] = ()
+    messages: Sequence[tuple[int, str]] = ()  # what is to be logged: (level, text)
 
     def line(self) -> bytes:
         """The line of this report."""

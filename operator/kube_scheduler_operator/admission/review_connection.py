@@ -47,21 +47,14 @@ TOO_MANY_VALUES: Final = text(413, f"the body has more than {MAX_VALUES} values"
 
 @dataclass(frozen=True, slots=True)
 class SharedDesk:
-    """What all connections of the webhook share.
+    """What all connections of the webhook share."""
 
-    Attributes:
-        decide: answers a body of an address.
-        count: called with the result of each request.
-        bodies: which bodies are received.
-        turns: whose request is decided next.
-        connections: the open ones.
-    """
-
+    # answers a body of an address
     decide: Callable[[bytes, str], ReviewAnswer | Awaitable[ReviewAnswer]]
-    count: Callable[[str], None]
-    bodies: BodyShares = field(default_factory=BodyShares)
-    turns: AddressTurns = field(default_factory=AddressTurns)
-    connections: set[ReviewConnection] = field(default_factory=set)
+    count: Callable[[str], None]  # called with the result of each request
+    bodies: BodyShares = field(default_factory=BodyShares)  # which bodies are received
+    turns: AddressTurns = field(default_factory=AddressTurns)  # whose request is decided next
+    connections: set[ReviewConnection] = field(default_factory=set)  # the open ones
 
     @property
     def busy(self) -> bool:

@@ -10,15 +10,11 @@ _STEPS_LIMIT = 64
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The delays before the first, second, … retry, seconds.
+    """The delays before the first, second, … retry, seconds."""
 
-    Attributes:
-        delays: the last one applies to all further retries, unless the caller gives up there.
-        factor: growth from one delay to the next, for `after`.
-    """
-
+    # the last one applies to all further retries, unless the caller gives up there
     delays: tuple[float, ...]
-    factor: float = 2.0
+    factor: float = 2.0  # growth from one delay to the next, for `after`
 
     @classmethod
     def exponential(cls, first: float, longest: float, factor: float = 2.0) -> Self:

@@ -52,15 +52,10 @@ def camel_case(name: str) -> str:
 
 
 class Naming(NamedTuple):
-    """How the fields of dataclasses appear in documents.
+    """How the fields of dataclasses appear in documents."""
 
-    Attributes:
-        name: the name of an attribute.
-        null_is_absent: whether null means that a field is absent.
-    """
-
-    name: Callable[[str], str]
-    null_is_absent: bool
+    name: Callable[[str], str]  # the name of an attribute
+    null_is_absent: bool  # whether null means that a field is absent
 
 
 KUBERNETES: Final = Naming(camel_case, null_is_absent=True)

@@ -28,21 +28,13 @@ _SIMPLE_KEY: Final = re.compile(r"[A-Za-z0-9_*-]+")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of validation, as users see it.
+    """One result of validation, as users see it."""
 
-    Attributes:
-        condition: the condition type that reports it (names.py).
-        reason: a CamelCase identifier, for programs.
-        path: the full path of the field: `spec.unsupportedConfigOverrides.parallelism`.
-        message: one sentence: what is wrong and how to fix it.
-        blocking: True if it prevents a new revision.
-    """
-
-    condition: str
-    reason: str
-    path: str
-    message: str
-    blocking: bool
+    condition: str  # the condition type that reports it (names.py)
+    reason: str  # a CamelCase identifier, for programs
+    path: str  # the full path of the field: `spec.unsupportedConfigOverrides.parallelism`
+    message: str  # one sentence: what is wrong and how to fix it
+    blocking: bool  # True if it prevents a new revision
 
     def __post_init__(self) -> None:
         """The path and the message quote what others wrote."""
@@ -57,21 +49,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One result of validation, relative to the validated document.
+    """One result of validation, relative to the validated document."""
 
-    Attributes:
-        reason: a CamelCase identifier, for programs.
-        path: the field in the document.
-        message: what is wrong, without the path; includes the fix if `fix` is empty.
-        fix: how to fix it.
-        severity: an error keeps kube-scheduler from starting.
-    """
-
-    reason: str
-    path: Path
-    message: str
-    fix: str = ""
-    severity: Severity = ERROR
+    reason: str  # a CamelCase identifier, for programs
+    path: Path  # the field in the document
+    message: str  # what is wrong, without the path; includes the fix if `fix` is empty
+    fix: str = ""  # how to fix it
+    severity: Severity = ERROR  # an error keeps kube-scheduler from starting
 
     def __post_init__(self) -> None:
         """The message and the fix quote what others wrote; the path keeps the keys as they are."""

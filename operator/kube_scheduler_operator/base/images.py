@@ -19,16 +19,12 @@ _EVERY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class AllowedImages:
-    """An allow-list.
+    """An allow-list."""
 
-    Attributes:
-        entries: repositories (all tags and digests of it), images with a tag or digest, prefixes
-            that end with `/*`, or `*` for every image.
-        is_complete: False if the operator may allow further images, as for files.
-    """
-
+    # repositories (all tags and digests of it), images with a tag or digest, prefixes that end with
+    # `/*`, or `*` for every image
     entries: tuple[str, ...] = ()
-    is_complete: bool = True
+    is_complete: bool = True  # False if the operator may allow further images, as for files
 
     def extended_by(self, text: str) -> AllowedImages:
         """The list, and the entries of a flag or an environment variable, with commas between."""

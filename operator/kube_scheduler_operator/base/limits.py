@@ -63,15 +63,10 @@ KubeScheduler has some 25 conditions, and its size is limited as well.
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a document of another program may be before it is decoded.
+    """How large a document of another program may be before it is decoded."""
 
-    Attributes:
-        bytes: its length.
-        values: objects, lists, strings, numbers and constants in it.
-    """
-
-    bytes: int
-    values: int
+    bytes: int  # its length
+    values: int  # objects, lists, strings, numbers and constants in it
 
 
 DOCUMENT: Final = Size(8 * 1024 * 1024, 100_000)

@@ -33,131 +33,93 @@ class LeaseTimings:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerCredentials:
-    """The scheduler's certificates, on platforms where the cluster issues and renews them.
+    """The scheduler's certificates, on platforms where the cluster issues and renews them."""
 
-    Attributes:
-        namespace: the source of the client certificate and the CA bundles, which are copied.
-        client_certificate: the Secret (kubernetes.io/tls) with the schedulers' client certificate.
-        ca_bundles: the ConfigMaps whose `ca-bundle.crt` make up the schedulers' CA bundle.
-        serving_certificate: the Secret in the target namespace with the serving certificate; it is
-            optional.
-        directory: the certificates on a node; shared by all revisions, because a renewal does not
-            require a new revision.
-        mounted: the same directory in the scheduler's container.
-    """
-
-    namespace: str
+    namespace: str  # the source of the client certificate and the CA bundles, which are copied
+    # the Secret (kubernetes.io/tls) with the schedulers' client certificate
     client_certificate: str
+    # the ConfigMaps whose `ca-bundle.crt` make up the schedulers' CA bundle
     ca_bundles: tuple[str, ...]
+    # the Secret in the target namespace with the serving certificate; it is optional
     serving_certificate: str
+    # the certificates on a node; shared by all revisions, because a renewal does not require a new
+    # revision
     directory: str
-    mounted: str
+    mounted: str  # the same directory in the scheduler's container
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorNames:
-    """The names of the operator's own objects, all in the operator's namespace.
-
-    Attributes:
-        deployment: its Deployment.
-        account: its ServiceAccount.
-        lease: the Lease of its leader election.
-        config: the ConfigMap in which the cluster configures it; empty: none does.
-    """
+    """The names of the operator's own objects, all in the operator's namespace."""
 
     deployment: str = names.PROGRAM
-    account: str = names.PROGRAM
-    lease: str = names.LEASE
-    config: str = ""
+    account: str = names.PROGRAM  # its ServiceAccount
+    lease: str = names.LEASE  # the Lease of its leader election
+    config: str = ""  # the ConfigMap in which the cluster configures it; empty: none does
 
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """A kind of cluster: where things are and what they are called there.
+    """A kind of cluster: where things are and what they are called there."""
 
-    Attributes:
-        name: the value of `--platform`.
-        owns_static_pods: whether the control plane's scheduler is a static pod that the operator
-            owns. Where it is not, the provider runs that scheduler, and the fields about nodes and
-            static pods are empty.
-        operator_namespace: the namespace of the operator, its Lease and its events.
-        operator: the names of the operator's own objects.
-        former_operator: their names in earlier releases; an operator under them is replaced.
-        target_namespace: the namespace of configuration, revisions and installer pods.
-        operand_namespace: the namespace of the scheduler's static pods.
-        operand_lease_namespace: the namespace of kube-scheduler's leader election Lease.
-        operand_lease_name: the name of that Lease.
-        operand_lease: the timings of that Lease.
-        static_pod_name: `metadata.name` of the static pod; the mirror pod adds `-NODE`.
-        static_pod_labels: the labels by which this platform selects the scheduler.
-        static_pod_annotations: annotations that this platform requires on its own pods.
-        manifest_dir: the kubelet's static-pod directory.
-        manifest_file: the scheduler's file in it.
-        resource_dir: the revisions on a node; NOT inside manifest_dir: the kubelet would run them.
-        operand_command: the command of the operand's container.
-        scheduler_kubeconfig: the scheduler's kubeconfig: a file on the node, or in the revision if
-            `credentials` is set.
-        kubeconfig_files: the files that a kubeconfig on the node refers to; they are mounted one by
-            one, because their directory may contain others that the scheduler must not read.
-        credentials: certificates that the cluster issues; None if the node's kubeconfig has them.
-        default_arguments: the platform's default flags, (name, value), before overrides.
-        dropped_arguments: flags of the adopted scheduler that are dropped because they name files
-            that are not mounted.
-        node_selectors: labels of control-plane nodes; one of them, with any value, is enough.
-        network_policies: NetworkPolicies of bindata/static that the operator keeps in the target
-            namespace; elsewhere the manifests have them.
-        client_certificates: clients of the operator's port may identify themselves by a certificate
-            of the cluster's CA, as the cluster's own Prometheus does.
-        pod_log_dir: the kubelet's directory of container logs.
-        kubelet_pod_dir: the kubelet's directory of pods.
-        probe_host: the host of health probes unless `bind-address` is set.
-        keeps_hand_edits: whether hand edits of a node's manifest that keep its revision, and of the
-            revision's files, stay until the next revision. They are reported everywhere.
-        cluster_config: APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and
-            another operator handles those fields of the Scheduler that do not configure
-            kube-scheduler.
-        config_namespace: the namespace of users' ConfigMaps that Scheduler refers to; empty if the
-            platform has none.
-        kubelet_mark: a substring of the kubelet version that identifies this platform.
-        stock_host_paths: directories of the node from which the platform's own manifest mounts
-            files; such mounts are not settings of users.
-        stock_environment: variables of the platform's own manifest.
-    """
-
-    name: str
-    operator_namespace: str
-    target_namespace: str
-    operand_namespace: str
-    operand_lease_namespace: str
-    operand_lease_name: str
-    operand_lease: LeaseTimings
-    static_pod_name: str
+    name: str  # the value of `--platform`
+    operator_namespace: str  # the namespace of the operator, its Lease and its events
+    target_namespace: str  # the namespace of configuration, revisions and installer pods
+    operand_namespace: str  # the namespace of the scheduler's static pods
+    operand_lease_namespace: str  # the namespace of kube-scheduler's leader election Lease
+    operand_lease_name: str  # the name of that Lease
+    operand_lease: LeaseTimings  # the timings of that Lease
+    static_pod_name: str  # `metadata.name` of the static pod; the mirror pod adds `-NODE`
+    # the labels by which this platform selects the scheduler
     static_pod_labels: tuple[tuple[str, str], ...]
-    manifest_dir: str
-    manifest_file: str
+    manifest_dir: str  # the kubelet's static-pod directory
+    manifest_file: str  # the scheduler's file in it
+    # the revisions on a node; NOT inside manifest_dir: the kubelet would run them
     resource_dir: str
-    operand_command: tuple[str, ...]
+    operand_command: tuple[str, ...]  # the command of the operand's container
+    # the scheduler's kubeconfig: a file on the node, or in the revision if `credentials` is set
     scheduler_kubeconfig: str
+    # the platform's default flags, (name, value), before overrides
     default_arguments: tuple[tuple[str, str], ...]
+    # labels of control-plane nodes; one of them, with any value, is enough
     node_selectors: tuple[str, ...]
+    # whether the control plane's scheduler is a static pod that the operator owns. Where it is not,
+    # the provider runs that scheduler, and the fields about nodes and static pods are empty.
     owns_static_pods: bool = True
-    operator: OperatorNames = OperatorNames()
+    operator: OperatorNames = OperatorNames()  # the names of the operator's own objects
+    # their names in earlier releases; an operator under them is replaced
     former_operator: OperatorNames | None = None
+    # NetworkPolicies of bindata/static that the operator keeps in the target namespace; elsewhere
+    # the manifests have them
     network_policies: tuple[str, ...] = ()
+    # clients of the operator's port may identify themselves by a certificate of the cluster's CA,
+    # as the cluster's own Prometheus does
     client_certificates: bool = False
-    pod_log_dir: str = "/var/log/pods"
-    kubelet_pod_dir: str = "/var/lib/kubelet/pods"
-    probe_host: str = "127.0.0.1"
+    pod_log_dir: str = "/var/log/pods"  # the kubelet's directory of container logs
+    kubelet_pod_dir: str = "/var/lib/kubelet/pods"  # the kubelet's directory of pods
+    probe_host: str = "127.0.0.1"  # the host of health probes unless `bind-address` is set
+    # whether hand edits of a node's manifest that keep its revision, and of the revision's files,
+    # stay until the next revision. They are reported everywhere.
     keeps_hand_edits: bool = False
+    # APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and another operator
+    # handles those fields of the Scheduler that do not configure kube-scheduler
     cluster_config: bool = False
+    # the namespace of users' ConfigMaps that Scheduler refers to; empty if the platform has none
     config_namespace: str = ""
-    kubelet_mark: str = ""
+    kubelet_mark: str = ""  # a substring of the kubelet version that identifies this platform
+    # the files that a kubeconfig on the node refers to; they are mounted one by one, because their
+    # directory may contain others that the scheduler must not read
     kubeconfig_files: tuple[str, ...] = ()
+    # flags of the adopted scheduler that are dropped because they name files that are not mounted
     dropped_arguments: tuple[str, ...] = ()
+    # annotations that this platform requires on its own pods
     static_pod_annotations: tuple[tuple[str, str], ...] = ()
+    # certificates that the cluster issues; None if the node's kubeconfig has them
     credentials: SchedulerCredentials | None = None
+    # directories of the node from which the platform's own manifest mounts files; such mounts are
+    # not settings of users
     stock_host_paths: tuple[str, ...] = ()
-    stock_environment: tuple[str, ...] = ()
+    stock_environment: tuple[str, ...] = ()  # variables of the platform's own manifest
 
     @property
     def adopts_pods(self) -> bool:

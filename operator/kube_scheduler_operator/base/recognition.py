@@ -23,20 +23,12 @@ _EVIDENCE: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class NodeMarks:
-    """What a node shows of its distribution.
+    """What a node shows of its distribution."""
 
-    Attributes:
-        name: the node's name.
-        control_plane: whether it has the role label of control-plane nodes.
-        kubelet: the kubelet's version.
-        os_image: the name of its operating system.
-        labels: its labels.
-    """
-
-    name: str
-    control_plane: bool = False
-    kubelet: str = ""
-    os_image: str = ""
+    name: str  # the node's name
+    control_plane: bool = False  # whether it has the role label of control-plane nodes
+    kubelet: str = ""  # the kubelet's version
+    os_image: str = ""  # the name of its operating system
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -56,22 +48,16 @@ class NodeMarks:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A distribution or provider that runs kube-scheduler where no one else can change it.
+    """A distribution or provider that runs kube-scheduler where no one else can change it."""
 
-    Attributes:
-        name: its name in messages.
-        hidden: it shows no control-plane node. With one, the same mark belongs to a product for
-            one's own machines that uses kubeadm: EKS Anywhere, GKE on bare metal, Cluster API.
-        version: a substring of the versions of its kubelets and API servers.
-        label: a label of its nodes: a key, KEY=VALUE, or a prefix of keys that ends with a slash.
-        os_image: how the name of its operating system begins.
-    """
-
-    name: str
+    name: str  # its name in messages
+    # it shows no control-plane node. With one, the same mark belongs to a product for one's own
+    # machines that uses kubeadm: EKS Anywhere, GKE on bare metal, Cluster API.
     hidden: bool = False
-    version: str = ""
+    version: str = ""  # a substring of the versions of its kubelets and API servers
+    # a label of its nodes: a key, KEY=VALUE, or a prefix of keys that ends with a slash
     label: str = ""
-    os_image: str = ""
+    os_image: str = ""  # how the name of its operating system begins
 
     def mark_in(self, node: NodeMarks) -> str:
         """Its mark on a node, for messages; empty without one."""
@@ -108,20 +94,14 @@ PROVIDERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """A recognized platform.
-
-    Attributes:
-        platform: the platform.
-        provider: who runs the control plane's scheduler, where the operator does not own it; empty
-            if that is unknown.
-        reason: the evidence.
-        certain: whether something in the cluster shows this, rather than its absence.
-    """
+    """A recognized platform."""
 
     platform: Platform
+    # who runs the control plane's scheduler, where the operator does not own it; empty if that is
+    # unknown
     provider: str = ""
-    reason: str = ""
-    certain: bool = True
+    reason: str = ""  # the evidence
+    certain: bool = True  # whether something in the cluster shows this, rather than its absence
 
     @property
     def summary(self) -> str:
@@ -185,19 +165,12 @@ def _marked_version(version: str) -> Recognition | None:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What an earlier process recorded in the API.
+    """What an earlier process recorded in the API."""
 
-    Attributes:
-        platform: the name of the platform.
-        provider: who runs the control plane's scheduler; empty if that is unknown.
-        reason: the evidence at that time.
-        version: the version of Kubernetes that schedulers followed last; empty if none did.
-    """
-
-    platform: str = ""
-    provider: str = ""
-    reason: str = ""
-    version: str = ""
+    platform: str = ""  # the name of the platform
+    provider: str = ""  # who runs the control plane's scheduler; empty if that is unknown
+    reason: str = ""  # the evidence at that time
+    version: str = ""  # the version of Kubernetes that schedulers followed last; empty if none did
 
     @classmethod
     def of(cls, config_map: Mapping[str, Any] | None) -> Remembered:
@@ -231,21 +204,13 @@ NOTHING_REMEMBERED: Final = Remembered()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The platform in use.
+    """The platform in use."""
 
-    Attributes:
-        used: the platform, its provider and the evidence.
-        remember: whether to record it in the API.
-        disagreement: why detection now finds another one; empty if it does not.
-        unanswered: why detection was not certain; empty if it was.
-        open: whether nodes that appear later may still decide it, or name the provider.
-    """
-
-    used: Recognition
-    remember: bool = False
-    disagreement: str = ""
-    unanswered: str = ""
-    open: bool = False
+    used: Recognition  # the platform, its provider and the evidence
+    remember: bool = False  # whether to record it in the API
+    disagreement: str = ""  # why detection now finds another one; empty if it does not
+    unanswered: str = ""  # why detection was not certain; empty if it was
+    open: bool = False  # whether nodes that appear later may still decide it, or name the provider
 
     @property
     def platform(self) -> Platform:

@@ -68,21 +68,13 @@ class ManifestFile:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapPod:
-    """Parameters of the bootstrap pod.
+    """Parameters of the bootstrap pod."""
 
-    Attributes:
-        image: the scheduler's image.
-        image_pull_policy: `Always`, `IfNotPresent` or `Never`.
-        config_host_path: directory of the bootstrap node with the rendered configuration.
-        config_file_name: name of the configuration there.
-        secrets_host_path: directory of the bootstrap node with the file `kubeconfig`.
-    """
-
-    image: str
-    image_pull_policy: str
-    config_host_path: str
-    config_file_name: str
-    secrets_host_path: str
+    image: str  # the scheduler's image
+    image_pull_policy: str  # `Always`, `IfNotPresent` or `Never`
+    config_host_path: str  # directory of the bootstrap node with the rendered configuration
+    config_file_name: str  # name of the configuration there
+    secrets_host_path: str  # directory of the bootstrap node with the file `kubeconfig`
 
     def values(self, platform: Platform) -> dict[str, Any]:
         """The variables of templates."""

@@ -32,17 +32,12 @@ RECORD_BYTES: Final = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ManagedScheduler:
-    """The desired SecondaryScheduler.
+    """The desired SecondaryScheduler."""
 
-    Attributes:
-        action: the write that brings it up to date; None if it is, or must not be written.
-        findings: errors, and settings without effect.
-        foreign: whether another client made an object of its name.
-    """
-
+    # the write that brings it up to date; None if it is, or must not be written
     action: Action | None = None
-    findings: tuple[Finding, ...] = ()
-    foreign: bool = False
+    findings: tuple[Finding, ...] = ()  # errors, and settings without effect
+    foreign: bool = False  # whether another client made an object of its name
 
 
 def managed_scheduler(

@@ -34,25 +34,16 @@ OWN_RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "100m", "memory":
 
 @dataclass(frozen=True, slots=True)
 class InstallerSettings:
-    """Time-outs, verbosity and permissions of an installer.
+    """Time-outs, verbosity and permissions of an installer."""
 
-    Attributes:
-        health_timeout: seconds within which a new scheduler must become ready.
-        settling_time: seconds for which it must then stay ready without a restart.
-        log_level: klog verbosity of the installer.
-        rollback: whether an older revision may replace a newer one.
-        follow_kubeadm: whether another version in kubeadm's manifest is a request to upgrade.
-        permitted: whether the Pod starts with the permission to roll out.
-        keep: revisions whose directories stay on the node.
-    """
-
-    health_timeout: float = 60.0
-    settling_time: float = 2.0
-    log_level: int = 2
-    rollback: bool = False
+    health_timeout: float = 60.0  # seconds within which a new scheduler must become ready
+    settling_time: float = 2.0  # seconds for which it must then stay ready without a restart
+    log_level: int = 2  # klog verbosity of the installer
+    rollback: bool = False  # whether an older revision may replace a newer one
+    # whether another version in kubeadm's manifest is a request to upgrade
     follow_kubeadm: bool = False
-    permitted: bool = False
-    keep: tuple[int, ...] = ()
+    permitted: bool = False  # whether the Pod starts with the permission to roll out
+    keep: tuple[int, ...] = ()  # revisions whose directories stay on the node
 
 
 def render_static_pod(
@@ -92,17 +83,11 @@ SHARED_VOLUMES: Final = "scheduler-"
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSurroundings:
-    """What the preflight shares with the scheduler besides the revision's ConfigMaps.
+    """What the preflight shares with the scheduler besides the revision's ConfigMaps."""
 
-    Attributes:
-        environment: its variables.
-        volumes: volumes that are settings of the cluster.
-        mounts: their mounts, read-only.
-    """
-
-    environment: tuple[Mapping[str, Any], ...] = ()
-    volumes: tuple[Mapping[str, Any], ...] = ()
-    mounts: tuple[Mapping[str, Any], ...] = ()
+    environment: tuple[Mapping[str, Any], ...] = ()  # its variables
+    volumes: tuple[Mapping[str, Any], ...] = ()  # volumes that are settings of the cluster
+    mounts: tuple[Mapping[str, Any], ...] = ()  # their mounts, read-only
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> SchedulerSurroundings:
@@ -123,33 +108,21 @@ class SchedulerSurroundings:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt to install a revision on a node.
-
-    Attributes:
-        node: the node.
-        revision: the revision.
-        number: 0 for the first attempt; each later one may change the node again.
-    """
+    """One attempt to install a revision on a node."""
 
     node: str
     revision: int
-    number: int
+    number: int  # 0 for the first attempt; each later one may change the node again
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledScheduler:
-    """The scheduler of a revision's static Pod.
-
-    Attributes:
-        image: its image.
-        arguments: its flags.
-        content_hash: the value of the Pod's annotation, if any.
-        surroundings: what the preflight shares with it.
-    """
+    """The scheduler of a revision's static Pod."""
 
     image: str
-    arguments: Sequence[str]
-    content_hash: str = ""
+    arguments: Sequence[str]  # its flags
+    content_hash: str = ""  # the value of the Pod's annotation, if any
+    # what the preflight shares with it
     surroundings: SchedulerSurroundings = SchedulerSurroundings()
 
 

@@ -60,50 +60,30 @@ APPROVE: Final = "kubectl scheduler rollout approve"
 
 @dataclass(frozen=True, slots=True)
 class PlacementCheck:
-    """What was decided.
+    """What was decided."""
 
-    Attributes:
-        content: what may be rolled out; None if a finding blocks it.
-        record: `status.placementCheck`; empty without a check.
-        condition: of KubeScheduler; None if the check is off and was never on.
-        question: the simulation to run; None without one.
-        events: what happened in this reconcile.
-        requeue_after: seconds until a wait ends.
-    """
-
-    content: RevisionContent | None
-    record: Mapping[str, Any]
+    content: RevisionContent | None  # what may be rolled out; None if a finding blocks it
+    record: Mapping[str, Any]  # `status.placementCheck`; empty without a check
+    # of KubeScheduler; None if the check is off and was never on
     condition: Condition | None = None
-    question: PlacementQuestion | None = None
-    events: tuple[Event, ...] = ()
-    requeue_after: float | None = None
+    question: PlacementQuestion | None = None  # the simulation to run; None without one
+    events: tuple[Event, ...] = ()  # what happened in this reconcile
+    requeue_after: float | None = None  # seconds until a wait ends
 
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """An edit of the rules, and what is known when it is checked.
+    """An edit of the rules, and what is known when it is checked."""
 
-    Attributes:
-        snapshot: of the cluster.
-        settings: of the check.
-        recorded: `status.placementCheck` as it was before.
-        content: what was composed.
-        running: the revision in use.
-        before: its rules.
-        after: the composed rules.
-        configuration: hash of `after`.
-        in_use: hash of `before`.
-    """
-
-    snapshot: Snapshot
-    settings: PlacementSettings
-    recorded: Mapping[str, Any]
-    content: RevisionContent
-    running: Revision
-    before: PlacementRules
-    after: PlacementRules
-    configuration: str
-    in_use: str
+    snapshot: Snapshot  # of the cluster
+    settings: PlacementSettings  # of the check
+    recorded: Mapping[str, Any]  # `status.placementCheck` as it was before
+    content: RevisionContent  # what was composed
+    running: Revision  # the revision in use
+    before: PlacementRules  # its rules
+    after: PlacementRules  # the composed rules
+    configuration: str  # hash of `after`
+    in_use: str  # hash of `before`
 
 
 def check_placements(

@@ -15,16 +15,11 @@ from ..schedulerconfig.versions import Version
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What the operator's own settings permit.
+    """What the operator's own settings permit."""
 
-    Attributes:
-        images: images of SecondarySchedulers.
-        agent_images: images of agents and sidecars.
-        namespaces: where SecondarySchedulers may run; None: not known, so all are accepted.
-    """
-
-    images: AllowedImages = EVERY_IMAGE
-    agent_images: AllowedImages = EVERY_IMAGE
+    images: AllowedImages = EVERY_IMAGE  # images of SecondarySchedulers
+    agent_images: AllowedImages = EVERY_IMAGE  # images of agents and sidecars
+    # where SecondarySchedulers may run; None: not known, so all are accepted
     namespaces: tuple[str, ...] | None = None
 
 
@@ -34,57 +29,43 @@ UNKNOWN_PERMISSIONS = Permissions(ALLOWED_BY_DEFAULT, ALLOWED_BY_DEFAULT)
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneFacts:
-    """What is known of the scheduler on control-plane nodes.
+    """What is known of the scheduler on control-plane nodes."""
 
-    Attributes:
-        stock_arguments: the command line of the scheduler that was adopted, if it is visible.
-        adopted_config: fields of KubeSchedulerConfiguration with the effect of what was adopted.
-        previous_arguments: the command line composed last; it supplies what cannot be observed now.
-        serving_certificate: whether the cluster issued one for the scheduler.
-        serves: its schedulerNames, on which no other scheduler may run; None: those that are
-            composed.
-        filters: the filters of default-scheduler; None if they are unknown.
-    """
-
+    # the command line of the scheduler that was adopted, if it is visible
     stock_arguments: tuple[str, ...] = ()
+    # fields of KubeSchedulerConfiguration with the effect of what was adopted
     adopted_config: Mapping[str, Any] = field(default_factory=dict)
+    # the command line composed last; it supplies what cannot be observed now
     previous_arguments: tuple[str, ...] = ()
-    serving_certificate: bool = False
+    serving_certificate: bool = False  # whether the cluster issued one for the scheduler
+    # its schedulerNames, on which no other scheduler may run; None: those that are composed
     serves: tuple[str, ...] | None = None
+    # the filters of default-scheduler; None if they are unknown
     filters: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a configuration depends on besides the objects; of files, flags state it.
+    """What a configuration depends on besides the objects; of files, flags state it."""
 
-    Attributes:
-        platform: the kind of cluster.
-        default_version: the version of an image whose tag is not a version of Kubernetes.
-        image: kube-scheduler's image; empty: no image was found; None: files do not show it.
-        stock: False if every image may have plugins that Kubernetes' own does not have.
-        follows_kubeadm: whether the image is that of the nodes, which kubeadm upgrades.
-        payload_version: the release whose feature gates apply, as named in FeatureGate.
-        server_version: the API server's version, where schedulers may have another one; None
-            elsewhere.
-        planned: whether to assume that agents run, which do so only once they are applied.
-        managed_scheduler: the SecondaryScheduler in the place of the control plane's scheduler.
-        pods: what Pods have without OperatorSettings.
-        permissions: what the operator's own settings permit.
-        control_plane: what is known of the scheduler on control-plane nodes.
-    """
-
-    platform: Platform
-    default_version: Version
+    platform: Platform  # the kind of cluster
+    default_version: Version  # the version of an image whose tag is not a version of Kubernetes
+    # kube-scheduler's image; empty: no image was found; None: files do not show it
     image: str | None = None
-    stock: bool = True
-    follows_kubeadm: bool = False
-    payload_version: str = ""
+    stock: bool = True  # False if every image may have plugins that Kubernetes' own does not have
+    follows_kubeadm: bool = False  # whether the image is that of the nodes, which kubeadm upgrades
+    payload_version: str = ""  # the release whose feature gates apply, as named in FeatureGate
+    # the API server's version, where schedulers may have another one; None elsewhere
     server_version: Version | None = None
+    # whether to assume that agents run, which do so only once they are applied
     planned: bool = False
+    # the SecondaryScheduler in the place of the control plane's scheduler
     managed_scheduler: str = ""
+    # what Pods have without OperatorSettings
     pods: PodDefaults = field(default_factory=PodDefaults)
+    # what the operator's own settings permit
     permissions: Permissions = field(default_factory=Permissions)
+    # what is known of the scheduler on control-plane nodes
     control_plane: ControlPlaneFacts = field(default_factory=ControlPlaneFacts)
 
     @property

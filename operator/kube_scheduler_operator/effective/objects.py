@@ -15,27 +15,22 @@ class Objects:
     """What users wrote: in a cluster, in files, or in files laid over a cluster.
 
     Only OpenShift has `apiserver`, `feature_gate` and `infrastructure`.
-
-    Attributes:
-        scheduler: the Scheduler "cluster"; None if it does not exist.
-        kubescheduler: the KubeScheduler "cluster"; only its spec matters.
-        profiles: all SchedulerProfiles; None if the API does not serve the kind.
-        extenders: all SchedulerExtenders; None if the API does not serve the kind.
-        secondaries: all SecondarySchedulers.
-        operator_settings: the OperatorSettings "cluster"; None if it does not exist.
-        apiserver: the APIServer "cluster": TLS settings.
-        feature_gate: the FeatureGate "cluster": feature gates per release.
-        infrastructure: the Infrastructure "cluster": where the API server is.
     """
 
-    scheduler: Mapping[str, Any] | None = None
+    scheduler: Mapping[str, Any] | None = None  # the Scheduler "cluster"; None if it does not exist
+    # the KubeScheduler "cluster"; only its spec matters
     kubescheduler: Mapping[str, Any] = field(default_factory=dict)
+    # all SchedulerProfiles; None if the API does not serve the kind
     profiles: tuple[Mapping[str, Any], ...] | None = ()
+    # all SchedulerExtenders; None if the API does not serve the kind
     extenders: tuple[Mapping[str, Any], ...] | None = ()
-    secondaries: tuple[Object, ...] = ()
+    secondaries: tuple[Object, ...] = ()  # all SecondarySchedulers
+    # the OperatorSettings "cluster"; None if it does not exist
     operator_settings: Mapping[str, Any] | None = None
-    apiserver: Mapping[str, Any] | None = None
+    apiserver: Mapping[str, Any] | None = None  # the APIServer "cluster": TLS settings
+    # the FeatureGate "cluster": feature gates per release
     feature_gate: Mapping[str, Any] | None = None
+    # the Infrastructure "cluster": where the API server is
     infrastructure: Mapping[str, Any] | None = None
 
     @property

@@ -31,16 +31,12 @@ from .secondary.scheduler import (
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What every scheduler would run.
+    """What every scheduler would run."""
 
-    Attributes:
-        control_plane: the control plane's scheduler; where the provider runs that, the settings of
-            the SecondaryScheduler in its place.
-        secondaries: the SecondarySchedulers.
-    """
-
+    # the control plane's scheduler; where the provider runs that, the settings of the
+    # SecondaryScheduler in its place
     control_plane: EffectiveControlPlane
-    secondaries: EffectiveSecondaries
+    secondaries: EffectiveSecondaries  # the SecondarySchedulers
 
 
 def effective(objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted) -> Effective:

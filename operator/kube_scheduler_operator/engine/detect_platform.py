@@ -39,15 +39,10 @@ _SOME_NODES: Final = "/api/v1/nodes?limit=20"
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """The detected platform.
+    """The detected platform."""
 
-    Attributes:
-        found: the platform and the evidence for it.
-        unanswered: errors of requests; the result is certain without any.
-    """
-
-    found: Recognition
-    unanswered: tuple[str, ...] = ()
+    found: Recognition  # the platform and the evidence for it
+    unanswered: tuple[str, ...] = ()  # errors of requests; the result is certain without any
 
     @property
     def platform(self) -> Platform:
@@ -57,15 +52,10 @@ class Detected:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The platform in use.
+    """The platform in use."""
 
-    Attributes:
-        decision: the platform, and whether to record it.
-        unanswered: errors of requests.
-    """
-
-    decision: Decision
-    unanswered: tuple[str, ...] = ()
+    decision: Decision  # the platform, and whether to record it
+    unanswered: tuple[str, ...] = ()  # errors of requests
 
 
 async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decided:

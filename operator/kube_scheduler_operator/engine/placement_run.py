@@ -58,17 +58,11 @@ _SILENCE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The result of a simulation.
+    """The result of a simulation."""
 
-    Attributes:
-        situation: what it depends on; see PlacementAnswer.
-        effect: the effect of the edit; None: the situation is that of the question.
-        notes: a sentence for each thing that was not considered.
-    """
-
-    situation: str
-    effect: EditEffect | None
-    notes: Sequence[str] = ()
+    situation: str  # what it depends on; see PlacementAnswer
+    effect: EditEffect | None  # the effect of the edit; None: the situation is that of the question
+    notes: Sequence[str] = ()  # a sentence for each thing that was not considered
 
 
 Simulate = Callable[[PlacementQuestion], Awaitable[Simulated]]

@@ -87,30 +87,19 @@ less."""
 
 @dataclass(frozen=True, slots=True)
 class OperatorOptions:
-    """Options of the command line.
+    """Options of the command line."""
 
-    Attributes:
-        kubeconfig: path; None: the first of $KUBECONFIG, in-cluster and ~/.kube/config.
-        platform: the kind of cluster.
-        settings: see Settings.
-        decision: how the platform was decided; None if `--platform` names one with static pods.
-        chosen: the platform that `--platform` names; None if it was detected.
-        host: address of the HTTPS server.
-        port: port of the HTTPS server; 0 lets the system choose.
-        tls_cert_file: serving certificate; None: a self-signed one.
-        tls_key_file: key of the serving certificate.
-        webhook: address and port of the webhook that applies `spec.assign`.
-    """
-
-    kubeconfig: str | None
-    platform: Platform
-    settings: Settings
+    kubeconfig: str | None  # path; None: the first of $KUBECONFIG, in-cluster and ~/.kube/config
+    platform: Platform  # the kind of cluster
+    settings: Settings  # see Settings
+    # how the platform was decided; None if `--platform` names one with static pods
     decision: Decision | None = None
-    chosen: Platform | None = None
-    host: str = "0.0.0.0"
-    port: int = 8443
-    tls_cert_file: Path | None = None
-    tls_key_file: Path | None = None
+    chosen: Platform | None = None  # the platform that `--platform` names; None if it was detected
+    host: str = "0.0.0.0"  # address of the HTTPS server
+    port: int = 8443  # port of the HTTPS server; 0 lets the system choose
+    tls_cert_file: Path | None = None  # serving certificate; None: a self-signed one
+    tls_key_file: Path | None = None  # key of the serving certificate
+    # address and port of the webhook that applies `spec.assign`
     webhook: tuple[str, int] = ("0.0.0.0", WEBHOOK_PORT)
 
 

@@ -26,17 +26,11 @@ Results = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What the loop knew at one time.
+    """What the loop knew at one time."""
 
-    Attributes:
-        at: seconds by the clock.
-        alive: the checks of /healthz.
-        ready: the checks of /readyz.
-    """
-
-    at: float
-    alive: Results
-    ready: Results
+    at: float  # seconds by the clock
+    alive: Results  # the checks of /healthz
+    ready: Results  # the checks of /readyz
 
 
 class Pulse:

@@ -36,19 +36,12 @@ _CLIENT_CA = ObjectRef(kinds.CONFIG_MAPS, AUTHENTICATION_NAMESPACE, names.CLIENT
 
 @dataclass(frozen=True, slots=True)
 class ServingSources:
-    """The objects that decide what the port offers; None: it does not exist.
+    """The objects that decide what the port offers; None: it does not exist."""
 
-    Attributes:
-        config: the ConfigMap in which the cluster configures the operator.
-        api_server: OpenShift's APIServer.
-        kube_scheduler: KubeScheduler.
-        client_ca: the ConfigMap with the CA of the API server's clients.
-    """
-
-    config: Fields | None = None
-    api_server: Fields | None = None
-    kube_scheduler: Fields | None = None
-    client_ca: Fields | None = None
+    config: Fields | None = None  # the ConfigMap in which the cluster configures the operator
+    api_server: Fields | None = None  # OpenShift's APIServer
+    kube_scheduler: Fields | None = None  # KubeScheduler
+    client_ca: Fields | None = None  # the ConfigMap with the CA of the API server's clients
 
     @classmethod
     def of(cls, store: Store, platform: Platform) -> ServingSources:

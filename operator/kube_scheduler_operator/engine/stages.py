@@ -30,71 +30,49 @@ from ..status.conditions import Condition
 
 @dataclass(frozen=True, slots=True)
 class Diagnoses:
-    """What no scheduler, or an unmanaged one, serves.
+    """What no scheduler, or an unmanaged one, serves."""
 
-    Attributes:
-        pods: pods whose schedulerName no scheduler serves.
-        served: the schedulerNames that a scheduler serves; None if they are not known.
-        conditions: conditions of KubeScheduler about them.
-    """
-
-    pods: tuple[PendingPod, ...] = ()
+    pods: tuple[PendingPod, ...] = ()  # pods whose schedulerName no scheduler serves
+    # the schedulerNames that a scheduler serves; None if they are not known
     served: frozenset[str] | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()  # conditions of KubeScheduler about them
 
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """What does not depend on the state of KubeScheduler.
+    """What does not depend on the state of KubeScheduler."""
 
-    Attributes:
-        record: the write of what was decided about the platform; empty if it is up to date.
-        image: the operand's image; empty if it is unknown.
-        secondary: all SecondarySchedulers.
-        loads: all LoadPolicies.
-        diagnoses: schedulerNames that no scheduler, or an unmanaged one, serves.
-    """
-
+    # the write of what was decided about the platform; empty if it is up to date
     record: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
-    image: str = ""
+    image: str = ""  # the operand's image; empty if it is unknown
+    # all SecondarySchedulers
     secondary: SecondarySchedulers = field(default_factory=SecondarySchedulers)
-    loads: LoadPolicies = field(default_factory=LoadPolicies)
+    loads: LoadPolicies = field(default_factory=LoadPolicies)  # all LoadPolicies
+    # schedulerNames that no scheduler, or an unmanaged one, serves
     diagnoses: Diagnoses = field(default_factory=Diagnoses)
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedControlPlane:
-    """What the objects of the control plane lead to.
+    """What the objects of the control plane lead to."""
 
-    Attributes:
-        adopted: what is kept from the schedulers that predate the operator.
-        control_plane: the effective configuration.
-        credentials: what a revision holds besides the configuration.
-        findings: all errors and warnings about both.
-    """
-
-    adopted: Adopted
-    control_plane: EffectiveControlPlane
-    credentials: GatheredCredentials
-    findings: tuple[Finding, ...]
+    adopted: Adopted  # what is kept from the schedulers that predate the operator
+    control_plane: EffectiveControlPlane  # the effective configuration
+    credentials: GatheredCredentials  # what a revision holds besides the configuration
+    findings: tuple[Finding, ...]  # all errors and warnings about both
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRevision:
-    """What precedes a rollout.
+    """What precedes a rollout."""
 
-    Attributes:
-        adopted: what is kept from the schedulers that predate the operator.
-        decided: what the objects lead to; None after an unexpected error.
-        agents: the agents of SchedulerExtenders on control-plane nodes.
-        observing: the write of `spec.observedConfig`; empty if it is up to date.
-        failures: the steps before that raised an unexpected error, as findings.
-    """
-
-    adopted: Adopted
-    decided: DecidedControlPlane | None
+    adopted: Adopted  # what is kept from the schedulers that predate the operator
+    decided: DecidedControlPlane | None  # what the objects lead to; None after an unexpected error
+    # the agents of SchedulerExtenders on control-plane nodes
     agents: ControlPlaneAgents = field(default_factory=ControlPlaneAgents)
+    # the write of `spec.observedConfig`; empty if it is up to date
     observing: tuple[Action, ...] = ()
+    # the steps before that raised an unexpected error, as findings
     failures: tuple[Finding, ...] = ()
 
     @property
@@ -111,62 +89,40 @@ class PreparedRevision:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The revision that would be cut, and what runs.
+    """The revision that would be cut, and what runs."""
 
-    Attributes:
-        content: its content; None if a finding blocks it.
-        observation: the schedulers, installer pods and nodes.
-        findings: the errors of its size.
-    """
-
-    content: RevisionContent | None
-    observation: Observation
-    findings: tuple[Finding, ...] = ()
+    content: RevisionContent | None  # its content; None if a finding blocks it
+    observation: Observation  # the schedulers, installer pods and nodes
+    findings: tuple[Finding, ...] = ()  # the errors of its size
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """The revisions after this reconcile.
+    """The revisions after this reconcile."""
 
-    Attributes:
-        filled: the revision that would be cut, and what runs.
-        check: what was decided about the placements that it changes; None after an unexpected
-            error.
-        targets: writes that bring the target ConfigMaps up to date.
-        revisions: the revisions.
-    """
-
-    filled: Filled
+    filled: Filled  # the revision that would be cut, and what runs
+    # what was decided about the placements that it changes; None after an unexpected error
     check: PlacementCheck | None
-    targets: tuple[Action, ...]
+    targets: tuple[Action, ...]  # writes that bring the target ConfigMaps up to date
     revisions: RevisionResult
 
 
 @dataclass(frozen=True, slots=True)
 class RolledOut:
-    """What each node does next.
+    """What each node does next."""
 
-    Attributes:
-        revised: the revisions.
-        rollout: the result for the nodes.
-    """
-
-    revised: Revised
-    rollout: RolloutResult
+    revised: Revised  # the revisions
+    rollout: RolloutResult  # the result for the nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """The SecondaryScheduler in the place of the control plane's scheduler.
+    """The SecondaryScheduler in the place of the control plane's scheduler."""
 
-    Attributes:
-        control_plane: what Scheduler and KubeScheduler lead to; None after an unexpected error.
-        managed: the object.
-        findings: all errors and warnings about it and about attached objects.
-    """
-
+    # what Scheduler and KubeScheduler lead to; None after an unexpected error
     control_plane: EffectiveControlPlane | None = None
-    managed: ManagedScheduler = field(default_factory=ManagedScheduler)
+    managed: ManagedScheduler = field(default_factory=ManagedScheduler)  # the object
+    # all errors and warnings about it and about attached objects
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -177,12 +133,7 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """The result of all steps.
+    """The result of all steps."""
 
-    Attributes:
-        everywhere: what does not depend on the state of KubeScheduler.
-        plan: the rest; None if a step that it needs raised an unexpected error.
-    """
-
-    everywhere: Everywhere
-    plan: Plan | None
+    everywhere: Everywhere  # what does not depend on the state of KubeScheduler
+    plan: Plan | None  # the rest; None if a step that it needs raised an unexpected error

@@ -43,17 +43,11 @@ Issue = Callable[[], Issued]
 
 @dataclass(frozen=True, slots=True)
 class CertificateStep:
-    """The next write.
+    """The next write."""
 
-    Attributes:
-        data: the texts of the Secret; None: it stays.
-        bundle: what the API server trusts; empty: it stays.
-        reason: what happens, for the log.
-    """
-
-    data: Data | None = None
-    bundle: str = ""
-    reason: str = ""
+    data: Data | None = None  # the texts of the Secret; None: it stays
+    bundle: str = ""  # what the API server trusts; empty: it stays
+    reason: str = ""  # what happens, for the log
 
 
 def data_of(secret: Object) -> dict[str, str]:

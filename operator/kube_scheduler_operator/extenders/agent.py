@@ -37,19 +37,13 @@ CONFINEMENT: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class ManagedAgent:
-    """An agent of a SchedulerExtender.
+    """An agent of a SchedulerExtender."""
 
-    Attributes:
-        name: the SchedulerExtender's name.
-        spec: its `spec.agent`.
-        port: the port at 127.0.0.1 that its scheduler calls.
-        health_port: the port of a sidecar for the kubelet and Prometheus, which cannot reach
-            127.0.0.1; 0 on a node's network, where the kubelet can.
-    """
-
-    name: str
-    spec: Mapping[str, Any]
-    port: int
+    name: str  # the SchedulerExtender's name
+    spec: Mapping[str, Any]  # its `spec.agent`
+    port: int  # the port at 127.0.0.1 that its scheduler calls
+    # the port of a sidecar for the kubelet and Prometheus, which cannot reach 127.0.0.1; 0 on a
+    # node's network, where the kubelet can
     health_port: int = 0
 
     @property

@@ -19,15 +19,10 @@ INVALID_ARGUMENTS: Final = "InvalidArguments"
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """The verbs that a policy implements.
+    """The verbs that a policy implements."""
 
-    Attributes:
-        filters: it rejects nodes.
-        scores: it prefers nodes.
-    """
-
-    filters: bool
-    scores: bool
+    filters: bool  # it rejects nodes
+    scores: bool  # it prefers nodes
 
 
 def policy_name(entry: Mapping[str, Any]) -> str:

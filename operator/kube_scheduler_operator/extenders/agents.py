@@ -24,18 +24,14 @@ from .validate import ExtenderResult, known_port
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneAgents:
-    """The result for all agents on control-plane nodes.
+    """The result for all agents on control-plane nodes."""
 
-    Attributes:
-        write_sets: SchedulerExtender -> the writes for its agents.
-        health: SchedulerExtender -> the health of its agents.
-        findings: the errors of agents.
-        requeue_after: seconds until the next reconcile if nothing changes; None if none is needed.
-    """
-
+    # SchedulerExtender -> the writes for its agents
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
+    # SchedulerExtender -> the health of its agents
     health: Mapping[str, AgentHealth] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()  # the errors of agents
+    # seconds until the next reconcile if nothing changes; None if none is needed
     requeue_after: float | None = None
 
 

@@ -40,17 +40,11 @@ _LONGEST_NAME: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class EntryCheck:
-    """The result for one version of a SchedulerExtender's spec.
+    """The result for one version of a SchedulerExtender's spec."""
 
-    Attributes:
-        entry: the entry of `extenders`; the entry of an agent has no urlPrefix yet.
-        problems: the errors; paths are in the spec.
-        warnings: the warnings, without errors only; paths are in the spec.
-    """
-
-    entry: Mapping[str, Any]
-    problems: tuple[Problem, ...]
-    warnings: tuple[Problem, ...] = ()
+    entry: Mapping[str, Any]  # the entry of `extenders`; the entry of an agent has no urlPrefix yet
+    problems: tuple[Problem, ...]  # the errors; paths are in the spec
+    warnings: tuple[Problem, ...] = ()  # the warnings, without errors only; paths are in the spec
 
 
 def agent_of(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:

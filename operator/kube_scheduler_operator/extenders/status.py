@@ -32,22 +32,14 @@ FAILING: Final = "AgentsFailing"
 
 @dataclass(frozen=True, slots=True)
 class AgentHealth:
-    """The health of one SchedulerExtender's agents.
+    """The health of one SchedulerExtender's agents."""
 
-    Attributes:
-        namespace: their namespace.
-        workload: their workload, such as `DaemonSet/extender-safe`.
-        desired: the number that should run.
-        ready: the number that are Ready.
-        complete: whether all agents on reachable nodes are Ready and up to date.
-        trouble: why the others are not Ready; empty if nothing is wrong or they may still start.
-    """
-
-    namespace: str = ""
-    workload: str = ""
-    desired: int = 0
-    ready: int = 0
-    complete: bool = False
+    namespace: str = ""  # their namespace
+    workload: str = ""  # their workload, such as `DaemonSet/extender-safe`
+    desired: int = 0  # the number that should run
+    ready: int = 0  # the number that are Ready
+    complete: bool = False  # whether all agents on reachable nodes are Ready and up to date
+    # why the others are not Ready; empty if nothing is wrong or they may still start
     trouble: str = ""
 
 

@@ -43,14 +43,10 @@ FIRST_PORT: Final = 5401
 
 @dataclass(frozen=True, slots=True)
 class ExtenderResult(ValidationResult):
-    """The result for one SchedulerExtender.
+    """The result for one SchedulerExtender."""
 
-    Attributes:
-        port: its agent's port; 0 without an agent.
-        entry: its entry of `extenders`; None if the scheduler must not call it, or not yet.
-    """
-
-    port: int = 0
+    port: int = 0  # its agent's port; 0 without an agent
+    # its entry of `extenders`; None if the scheduler must not call it, or not yet
     entry: Mapping[str, Any] | None = None
 
     @property
@@ -61,14 +57,11 @@ class ExtenderResult(ValidationResult):
 
 @dataclass(frozen=True, slots=True)
 class ExtenderResults:
-    """The results for the SchedulerExtenders of one scheduler.
+    """The results for the SchedulerExtenders of one scheduler."""
 
-    Attributes:
-        results: one for each object whose spec names the scheduler, by name.
-        leaving: the objects that are moving to another scheduler, which has not accepted them yet.
-    """
-
+    # one for each object whose spec names the scheduler, by name
     results: tuple[ExtenderResult, ...] = ()
+    # the objects that are moving to another scheduler, which has not accepted them yet
     leaving: tuple[ExtenderResult, ...] = ()
 
     @property
@@ -115,40 +108,24 @@ class _Taken:
 
 @dataclass(frozen=True, slots=True)
 class OwnExtenders:
-    """The extenders that a scheduler has without SchedulerExtenders; they win conflicts.
+    """The extenders that a scheduler has without SchedulerExtenders; they win conflicts."""
 
-    Attributes:
-        entries: its entries of `extenders`, whatever their types are.
-        owner: the object that has them, for messages.
-        ports: ports that are in use where the agents listen.
-    """
-
-    entries: Any
-    owner: str
-    ports: tuple[int, ...] = ()
+    entries: Any  # its entries of `extenders`, whatever their types are
+    owner: str  # the object that has them, for messages
+    ports: tuple[int, ...] = ()  # ports that are in use where the agents listen
 
 
 @dataclass(frozen=True, slots=True)
 class _Scheduler:
-    """The scheduler whose SchedulerExtenders are validated, and what its extenders have.
+    """The scheduler whose SchedulerExtenders are validated, and what its extenders have."""
 
-    Attributes:
-        name: its name in `spec.scheduler`.
-        target: the kube-scheduler that will read the configuration.
-        profiles: the number of its profiles.
-        planned: whether to assume that agents run.
-        images: the images that agents may have.
-        taken: what its extenders have; grows with each one that is accepted.
-        reserved: port -> the SchedulerExtender for which it was chosen before.
-    """
-
-    name: str
-    target: Target
-    profiles: int
-    planned: bool
-    images: AllowedImages
-    taken: _Taken
-    reserved: Mapping[int, str]
+    name: str  # its name in `spec.scheduler`
+    target: Target  # the kube-scheduler that will read the configuration
+    profiles: int  # the number of its profiles
+    planned: bool  # whether to assume that agents run
+    images: AllowedImages  # the images that agents may have
+    taken: _Taken  # what its extenders have; grows with each one that is accepted
+    reserved: Mapping[int, str]  # port -> the SchedulerExtender for which it was chosen before
 
 
 def validate_extenders(

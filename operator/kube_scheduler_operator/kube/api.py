@@ -39,21 +39,13 @@ class Propagation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An object of a list that was not read, because it is too large to be decoded.
-
-    Attributes:
-        kind: its kind.
-        namespace: empty if it is cluster-scoped.
-        name: its name.
-        uid: its uid.
-        excess: what it has too much of: "more than 100000 values".
-    """
+    """An object of a list that was not read, because it is too large to be decoded."""
 
     kind: str
-    namespace: str
+    namespace: str  # empty if it is cluster-scoped
     name: str
     uid: str
-    excess: str
+    excess: str  # what it has too much of: "more than 100000 values"
 
     def __str__(self) -> str:
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
@@ -62,19 +54,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """A list.
+    """A list."""
 
-    Attributes:
-        items: the objects, with `apiVersion` and `kind` filled in.
-        resource_version: the version of the collection.
-        left_out: the objects that are too large to be read.
-        more: the token of what was not read; empty if the list is complete.
-    """
-
+    # the objects, with `apiVersion` and `kind` filled in
     items: list[Object] = field(default_factory=list)
-    resource_version: str = ""
-    left_out: tuple[LeftOut, ...] = ()
-    more: str = ""
+    resource_version: str = ""  # the version of the collection
+    left_out: tuple[LeftOut, ...] = ()  # the objects that are too large to be read
+    more: str = ""  # the token of what was not read; empty if the list is complete
 
 
 class Api(Protocol):

@@ -69,15 +69,10 @@ class RequestObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a client tries.
+    """How long a client tries."""
 
-    Attributes:
-        timeout: for one attempt of one request, seconds.
-        backoff: delays before retries; their number is the number of retries.
-    """
-
-    timeout: float = 30.0
-    backoff: Backoff = BACKOFF
+    timeout: float = 30.0  # for one attempt of one request, seconds
+    backoff: Backoff = BACKOFF  # delays before retries; their number is the number of retries
 
 
 PATIENCE: Final = Patience()
@@ -85,15 +80,11 @@ PATIENCE: Final = Patience()
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """What becomes of a client's writes.
+    """What becomes of a client's writes."""
 
-    Attributes:
-        permitted: checked right before each attempt to write, also after a pause.
-        dry_run: let the server validate every write without persisting it.
-    """
-
+    # checked right before each attempt to write, also after a pause
     permitted: Callable[[], bool] = lambda: True
-    dry_run: bool = False
+    dry_run: bool = False  # let the server validate every write without persisting it
 
 
 WRITES: Final = Writes()
@@ -102,21 +93,13 @@ DRY_RUN: Final = Writes(dry_run=True)
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One HTTP request, which may be sent several times.
+    """One HTTP request, which may be sent several times."""
 
-    Attributes:
-        method: the HTTP method.
-        request: what it asks for, for errors.
-        params: of the query.
-        data: the body.
-        headers: without those of the credentials.
-    """
-
-    method: str
-    request: ApiRequest
-    params: Mapping[str, str] | None = None
-    data: bytes | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    method: str  # the HTTP method
+    request: ApiRequest  # what it asks for, for errors
+    params: Mapping[str, str] | None = None  # of the query
+    data: bytes | None = None  # the body
+    headers: Mapping[str, str] = field(default_factory=dict)  # without those of the credentials
 
     @property
     def writes(self) -> bool:

@@ -37,33 +37,20 @@ Files: TypeAlias = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Everything that a connection needs. Its repr contains no secrets.
+    """Everything that a connection needs. Its repr contains no secrets."""
 
-    Attributes:
-        server: base URL without a trailing slash.
-        authorization: value of the Authorization header, if any.
-        ca_file: PEM file of the CA; None: the system's CAs.
-        cert_file: PEM file of the client certificate.
-        key_file: PEM file of the client key.
-        verify: whether to verify the server certificate.
-        tls_server_name: the name in the server certificate, if not the URL's host.
-        proxy: URL of an HTTP proxy.
-        expires: time of expiry, if known.
-        files: the files that all this was read from.
-        impersonation: headers by which a request counts as another user's.
-    """
-
-    server: str
+    server: str  # base URL without a trailing slash
+    # value of the Authorization header, if any
     authorization: str | None = field(default=None, repr=False)
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    verify: bool = True
-    tls_server_name: str | None = None
-    proxy: str | None = None
-    expires: datetime.datetime | None = None
-    files: Files = ()
-    impersonation: Headers = ()
+    ca_file: str | None = None  # PEM file of the CA; None: the system's CAs
+    cert_file: str | None = None  # PEM file of the client certificate
+    key_file: str | None = None  # PEM file of the client key
+    verify: bool = True  # whether to verify the server certificate
+    tls_server_name: str | None = None  # the name in the server certificate, if not the URL's host
+    proxy: str | None = None  # URL of an HTTP proxy
+    expires: datetime.datetime | None = None  # time of expiry, if known
+    files: Files = ()  # the files that all this was read from
+    impersonation: Headers = ()  # headers by which a request counts as another user's
 
     @property
     def host(self) -> str:

@@ -65,25 +65,15 @@ class NotLeadingError(KubeError):
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request to the API server, for messages.
+    """A request to the API server, for messages."""
 
-    Attributes:
-        verb: the RBAC verb: get, list, watch, create, update, patch, delete.
-        path: the URL path.
-        resource: the kind, if the path belongs to one.
-        namespace: its namespace, if any.
-        name: the object, if the request is for one object.
-        subresource: e.g. "status".
-        aggregated: whether another server answers it, through the API server.
-    """
-
-    verb: str
-    path: str
-    resource: Resource | None = None
-    namespace: str | None = None
-    name: str | None = None
-    subresource: str | None = None
-    aggregated: bool = False
+    verb: str  # the RBAC verb: get, list, watch, create, update, patch, delete
+    path: str  # the URL path
+    resource: Resource | None = None  # the kind, if the path belongs to one
+    namespace: str | None = None  # its namespace, if any
+    name: str | None = None  # the object, if the request is for one object
+    subresource: str | None = None  # e.g. "status".
+    aggregated: bool = False  # whether another server answers it, through the API server
 
     def __str__(self) -> str:
         return f"{self.verb} {self.path}"

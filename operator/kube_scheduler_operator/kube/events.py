@@ -43,21 +43,14 @@ _DRAIN_TIMEOUT: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Involved:
-    """The object of an event; the Event is created in its namespace.
+    """The object of an event; the Event is created in its namespace."""
 
-    Attributes:
-        api_version: e.g. "apps/v1".
-        kind: e.g. "Deployment".
-        name: its name.
-        namespace: None if cluster-scoped; its events are in "default", as the API requires.
-        uid: needed for `kubectl describe` to show the event.
-    """
-
-    api_version: str
-    kind: str
+    api_version: str  # e.g. "apps/v1".
+    kind: str  # e.g. "Deployment".
     name: str
+    # None if cluster-scoped; its events are in "default", as the API requires
     namespace: str | None = None
-    uid: str = ""
+    uid: str = ""  # needed for `kubectl describe` to show the event
 
 
 class EventObserver(Protocol):

@@ -23,17 +23,11 @@ DOES_NOT_EXIST: Final = "DoesNotExist"
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One requirement on a label.
+    """One requirement on a label."""
 
-    Attributes:
-        key: the label's key.
-        operator: In, NotIn, Exists or DoesNotExist.
-        values: the values of In and NotIn.
-    """
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
+    key: str  # the label's key
+    operator: str  # In, NotIn, Exists or DoesNotExist
+    values: tuple[str, ...] = ()  # the values of In and NotIn
 
     def met_by(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels meets it; an unknown operator is never met."""

@@ -28,19 +28,13 @@ _RELEASE_TIMEOUT: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Timings of leader election, seconds; the defaults are kube-scheduler's.
+    """Timings of leader election, seconds; the defaults are kube-scheduler's."""
 
-    Attributes:
-        lease_duration: time that candidates wait after the last observed renewal.
-        renew_deadline: time after its last successful renewal at which the holder stops leading.
-        retry_period: interval of attempts, of candidates and the holder.
-        jitter: share of retry_period that candidates add at random.
-    """
-
-    lease_duration: float = 15.0
+    lease_duration: float = 15.0  # time that candidates wait after the last observed renewal
+    # time after its last successful renewal at which the holder stops leading
     renew_deadline: float = 10.0
-    retry_period: float = 2.0
-    jitter: float = 1.2
+    retry_period: float = 2.0  # interval of attempts, of candidates and the holder
+    jitter: float = 1.2  # share of retry_period that candidates add at random
 
     def __post_init__(self) -> None:
         if (
@@ -57,17 +51,11 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class ElectionLease:
-    """The Lease that an elector acquires.
-
-    Attributes:
-        namespace: its namespace.
-        name: its name.
-        labels: its labels, if the elector creates it.
-    """
+    """The Lease that an elector acquires."""
 
     namespace: str
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)  # its labels, if the elector creates it
 
 
 class LeaderElector:

@@ -41,15 +41,10 @@ _METADATA: Final = protobuf.Message(
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a reader keeps of a list in which others may put what it does not need.
+    """What a reader keeps of a list in which others may put what it does not need."""
 
-    Attributes:
-        keep: whether an object counts.
-        most_read: the number of objects that are read in all.
-    """
-
-    keep: Callable[[Object], bool]
-    most_read: int
+    keep: Callable[[Object], bool]  # whether an object counts
+    most_read: int  # the number of objects that are read in all
 
 
 class Client(Protocol):

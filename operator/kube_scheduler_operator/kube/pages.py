@@ -36,17 +36,12 @@ ROOM: Final = 0.75
 
 @dataclass(slots=True)
 class PageSize:
-    """The objects of the next page.
+    """The objects of the next page."""
 
-    Attributes:
-        most: the largest number.
-        limit: the number.
-        suspect: the objects of the last page that was too large which have not been read yet. The
-            cause is among them, so pages do not grow before.
-    """
-
-    most: int
-    limit: int = 0
+    most: int  # the largest number
+    limit: int = 0  # the number
+    # the objects of the last page that was too large which have not been read yet. The cause is
+    # among them, so pages do not grow before.
     suspect: int = 0
 
     def __post_init__(self) -> None:
@@ -75,21 +70,13 @@ class PageSize:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list.
+    """A part of a list."""
 
-    Attributes:
-        items: the objects.
-        left_out: an object instead, which is too large.
-        version: resourceVersion of the list.
-        more: the token of the next page; empty for the last one.
-        kind, api_version: of the list.
-    """
-
-    items: Sequence[Object]
-    version: str
-    more: str
-    left_out: tuple[LeftOut, ...] = ()
-    kind: str = ""
+    items: Sequence[Object]  # the objects
+    version: str  # resourceVersion of the list
+    more: str  # the token of the next page; empty for the last one
+    left_out: tuple[LeftOut, ...] = ()  # an object instead, which is too large
+    kind: str = ""  # of the list
     api_version: str = ""
 
 
@@ -105,17 +92,11 @@ class PageSource(Protocol):
 
 @dataclass(slots=True)
 class Pages:
-    """Reads a list.
+    """Reads a list."""
 
-    Attributes:
-        source: requests pages.
-        size: how large they are.
-        loads: decodes them.
-    """
-
-    source: PageSource
-    size: PageSize
-    loads: Loads = json.loads
+    source: PageSource  # requests pages
+    size: PageSize  # how large they are
+    loads: Loads = json.loads  # decodes them
     _begun: bool = field(default=False, init=False)  # only then a token can be too old
 
     async def read(self, selection: Mapping[str, str]) -> AsyncGenerator[Page, None]:

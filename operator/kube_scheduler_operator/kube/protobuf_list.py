@@ -39,17 +39,12 @@ _OBJECT_META, _NAME, _NAMESPACE, _UID = 0x0A, 0x0A, 0x1A, 0x2A
 
 @dataclass(frozen=True, slots=True)
 class Oversized:
-    """An object that is larger than the limit.
+    """An object that is larger than the limit."""
 
-    Attributes:
-        namespace, name, uid: from the begin of it; empty if they are not there.
-        size: its bytes.
-    """
-
-    namespace: str
+    namespace: str  # from the begin of it; empty if they are not there
     name: str
     uid: str
-    size: int
+    size: int  # its bytes
 
 
 class ListDecoder:

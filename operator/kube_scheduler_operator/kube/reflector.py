@@ -77,40 +77,25 @@ class Receiver(Protocol):
 
 @dataclass(slots=True)
 class ReflectorState:
-    """The state of a reflector.
+    """The state of a reflector."""
 
-    Attributes:
-        synced: whether a list has completed.
-        version: the last resourceVersion.
-        received_at: time of the last data from the API server, monotonic seconds.
-        events: number of changes.
-        lists: number of complete lists.
-        failures: number of failed lists and watches.
-        rewinds: number of lists that were older than what had been received.
-        problem: the error that it is retrying; empty if it is healthy.
-    """
-
-    synced: bool = False
-    version: str = ""
+    synced: bool = False  # whether a list has completed
+    version: str = ""  # the last resourceVersion
+    # time of the last data from the API server, monotonic seconds
     received_at: float = float("-inf")
-    events: int = 0
-    lists: int = 0
-    failures: int = 0
-    rewinds: int = 0
-    problem: str = ""
+    events: int = 0  # number of changes
+    lists: int = 0  # number of complete lists
+    failures: int = 0  # number of failed lists and watches
+    rewinds: int = 0  # number of lists that were older than what had been received
+    problem: str = ""  # the error that it is retrying; empty if it is healthy
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The objects of a kind to follow.
+    """The objects of a kind to follow."""
 
-    Attributes:
-        namespace: None: all namespaces.
-        label_selector, field_selector: as in the API.
-    """
-
-    namespace: str | None = None
-    label_selector: str = ""
+    namespace: str | None = None  # None: all namespaces
+    label_selector: str = ""  # as in the API
     field_selector: str = ""
 
     @property
@@ -133,15 +118,11 @@ class ReflectorTuning:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a reflector decodes objects.
+    """How a reflector decodes objects."""
 
-    Attributes:
-        loads: decodes JSON; programs that read a lot pass a faster decoder.
-        fields: the fields of a changed object that the receiver reads; changes then come as
-            protobuf, if the server supports it. Lists are complete.
-    """
-
-    loads: Loads = json.loads
+    loads: Loads = json.loads  # decodes JSON; programs that read a lot pass a faster decoder
+    # the fields of a changed object that the receiver reads; changes then come as protobuf, if the
+    # server supports it. Lists are complete.
     fields: protobuf.Message | None = None
 
 

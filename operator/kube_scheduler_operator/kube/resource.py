@@ -10,21 +10,13 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind as the API serves it.
+    """A kind as the API serves it."""
 
-    Attributes:
-        group: API group; empty for the core group.
-        version: API version, e.g. "v1".
-        plural: the name in URLs and in RBAC rules, e.g. "configmaps".
-        kind: the name in manifests, e.g. "ConfigMap".
-        namespaced: whether its objects live in namespaces.
-    """
-
-    group: str
-    version: str
-    plural: str
-    kind: str
-    namespaced: bool
+    group: str  # API group; empty for the core group
+    version: str  # API version, e.g. "v1".
+    plural: str  # the name in URLs and in RBAC rules, e.g. "configmaps".
+    kind: str  # the name in manifests, e.g. "ConfigMap".
+    namespaced: bool  # whether its objects live in namespaces
 
     @property
     def api_version(self) -> str:
@@ -113,22 +105,14 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WatchSpec:
-    """A watch to keep open.
+    """A watch to keep open."""
 
-    Attributes:
-        resource: the kind.
-        namespace: None for cluster-scoped kinds, or for all namespaces.
-        label_selector: e.g. "app=installer".
-        or_label_selectors: further ones; it is enough that one of them selects an object.
-        field_selector: e.g. "metadata.name=cluster".
-        optional: do not wait for the kind if the API server does not serve it.
-    """
-
-    resource: Resource
-    namespace: str | None = None
-    label_selector: str | None = None
-    field_selector: str | None = None
-    optional: bool = False
+    resource: Resource  # the kind
+    namespace: str | None = None  # None for cluster-scoped kinds, or for all namespaces
+    label_selector: str | None = None  # e.g. "app=installer".
+    field_selector: str | None = None  # e.g. "metadata.name=cluster".
+    optional: bool = False  # do not wait for the kind if the API server does not serve it
+    # further ones; it is enough that one of them selects an object
     or_label_selectors: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

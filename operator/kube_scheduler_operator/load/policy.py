@@ -58,54 +58,34 @@ class LoadPolicyError(DecodeError):
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """The synchronization period of a metric.
+    """The synchronization period of a metric."""
 
-    Attributes:
-        name: name of the metric.
-        period: seconds.
-    """
-
-    name: str
-    period: float
+    name: str  # name of the metric
+    period: float  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A filter: a node is rejected if the metric is above the limit.
+    """A filter: a node is rejected if the metric is above the limit."""
 
-    Attributes:
-        name: name of the metric.
-        limit: fraction of capacity, greater than 0 and at most 1.
-    """
-
-    name: str
-    limit: float
+    name: str  # name of the metric
+    limit: float  # fraction of capacity, greater than 0 and at most 1
 
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """The weight of a metric in the score.
+    """The weight of a metric in the score."""
 
-    Attributes:
-        name: name of the metric.
-        weight: at least 0, relative to the sum of all weights.
-    """
-
-    name: str
-    weight: float
+    name: str  # name of the metric
+    weight: float  # at least 0, relative to the sum of all weights
 
 
 @dataclass(frozen=True, slots=True)
 class HotValue:
-    """A penalty of one point of ten for every `count` pods bound to a node within `seconds`.
+    """A penalty of one point of ten for every `count` pods bound to a node within `seconds`."""
 
-    Attributes:
-        seconds: window in seconds.
-        count: number of pods, at least 1.
-    """
-
-    seconds: float
-    count: int
+    seconds: float  # window in seconds
+    count: int  # number of pods, at least 1
 
 
 _PERIODS: Final[Mapping[str, float]] = {"5m": 180.0, "1h": 900.0, "1d": 10800.0}
@@ -117,29 +97,26 @@ class Rules:
     """The effect of load on scheduling; the defaults are those of crane-scheduler.
 
     Order matters: scores are sums of floats, and equal rules give equal sums.
-
-    Attributes:
-        sync: periods of the metrics.
-        predicates: filters, which all must pass.
-        priorities: components of the score; if empty, load does not affect scores.
-        hot_values: penalties for recently bound pods, which add up.
-        grace: seconds beyond its period for which a metric stays valid.
     """
 
+    # periods of the metrics
     sync: tuple[Sync, ...] = tuple(
         Sync(name, _PERIODS[name.rpartition("_")[2]]) for name in METRICS
     )
+    # filters, which all must pass
     predicates: tuple[Predicate, ...] = (
         Predicate("cpu_usage_avg_5m", 0.65),
         Predicate("cpu_usage_max_avg_1h", 0.75),
         Predicate("mem_usage_avg_5m", 0.65),
         Predicate("mem_usage_max_avg_1h", 0.75),
     )
+    # components of the score; if empty, load does not affect scores
     priorities: tuple[Priority, ...] = tuple(
         Priority(name, _WEIGHTS[name.rpartition("_")[2]]) for name in METRICS
     )
+    # penalties for recently bound pods, which add up
     hot_values: tuple[HotValue, ...] = (HotValue(300.0, 5), HotValue(60.0, 2))
-    grace: float = GRACE
+    grace: float = GRACE  # seconds beyond its period for which a metric stays valid
 
     def valid_for(self, name: str) -> float | None:
         """Seconds for which a measured metric is valid; None if it has no period.
@@ -171,32 +148,22 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """The source of load.
+    """The source of load."""
 
-    Attributes:
-        type: one of SOURCES.
-        port: port of node-metrics or of the kubelet on every node.
-        path: NodeMetrics: URL path of its JSON.
-        url: Prometheus: base URL, without `/api`.
-        token_file: Prometheus: file with a bearer token; empty for none.
-        ca_file: Prometheus: file with CA certificates; empty for those of the system.
-        insecure_skip_verify: Prometheus, KubeletSummary: whether to accept any certificate.
-        percent: Prometheus: whether series are percentages, as with crane's recording rules.
-        queries: Prometheus: metric -> query with one sample per instance; the default is the
-            series with the metric's name.
-        timeout: time-out of one request in seconds.
-    """
-
-    type: str = NODE_METRICS
-    port: int = 19101
-    path: str = "/statistics"
-    url: str = ""
-    token_file: str = ""
-    ca_file: str = ""
+    type: str = NODE_METRICS  # one of SOURCES
+    port: int = 19101  # port of node-metrics or of the kubelet on every node
+    path: str = "/statistics"  # NodeMetrics: URL path of its JSON
+    url: str = ""  # Prometheus: base URL, without `/api`
+    token_file: str = ""  # Prometheus: file with a bearer token; empty for none
+    ca_file: str = ""  # Prometheus: file with CA certificates; empty for those of the system
+    # Prometheus, KubeletSummary: whether to accept any certificate
     insecure_skip_verify: bool = False
+    # Prometheus: whether series are percentages, as with crane's recording rules
     percent: bool = True
+    # Prometheus: metric -> query with one sample per instance; the default is the series with the
+    # metric's name
     queries: Mapping[str, str] = field(default_factory=dict)
-    timeout: float = 10.0
+    timeout: float = 10.0  # time-out of one request in seconds
 
     def document(self) -> dict[str, Any]:
         """The source in the format of policy.json: non-empty fields that apply to its type."""
@@ -221,26 +188,17 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class LoadPolicy:
-    """A load policy.
+    """A load policy."""
 
-    Attributes:
-        rules: rules for scheduling.
-        source: source of load.
-        cycle: seconds in which all nodes are polled once.
-        refresh: maximum age of a node's annotation in seconds.
-        write: annotation families of WRITABLE that are written in addition to the own one.
-        remove: annotation families of FAMILIES to remove.
-        read: annotation family of READABLE that scheduling reads.
-        crane_zone: time zone of crane's annotations: a name or an offset such as `+08:00`.
-    """
-
-    rules: Rules = field(default_factory=Rules)
-    source: SourceSpec = field(default_factory=SourceSpec)
-    cycle: float = CYCLE
-    refresh: float = REFRESH
+    rules: Rules = field(default_factory=Rules)  # rules for scheduling
+    source: SourceSpec = field(default_factory=SourceSpec)  # source of load
+    cycle: float = CYCLE  # seconds in which all nodes are polled once
+    refresh: float = REFRESH  # maximum age of a node's annotation in seconds
+    # annotation families of WRITABLE that are written in addition to the own one
     write: tuple[str, ...] = ()
-    remove: tuple[str, ...] = ()
-    read: str = OWN
+    remove: tuple[str, ...] = ()  # annotation families of FAMILIES to remove
+    read: str = OWN  # annotation family of READABLE that scheduling reads
+    # time zone of crane's annotations: a name or an offset such as `+08:00`
     crane_zone: str = CRANE_ZONE
 
     def document(self) -> dict[str, Any]:

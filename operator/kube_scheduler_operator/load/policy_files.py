@@ -23,15 +23,10 @@ OWN_KIND: Final = "LoadPolicy"
 
 @dataclass(frozen=True, slots=True)
 class LoadedPolicy:
-    """A parsed policy.
-
-    Attributes:
-        policy: the policy.
-        notes: warnings about ignored or reinterpreted values.
-    """
+    """A parsed policy."""
 
     policy: LoadPolicy
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()  # warnings about ignored or reinterpreted values
 
 
 def read_policy(text: str) -> LoadedPolicy:

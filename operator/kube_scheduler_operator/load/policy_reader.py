@@ -47,31 +47,24 @@ _LOWEST_PERCENTAGE: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The field names and conventions of a format.
+    """The field names and conventions of a format."""
 
-    Attributes:
-        sync, predicates, priorities, hot_values: names of the lists.
-        period, limit, window: names of their fields.
-        others: names of cycle, refresh, grace and crane's time zone.
-        further: additional known fields, parsed elsewhere or only in this format.
-        durations: whether times are durations such as `3m` instead of numbers of seconds.
-        crane: whether absent lists are empty, limits may be percentages, and errors that crane
-            ignores are warnings.
-        source: format of the source.
-    """
-
-    sync: str
+    sync: str  # names of the lists
     predicates: str
     priorities: str
     hot_values: str
-    period: str
+    period: str  # names of their fields
     limit: str
     window: str
+    # names of cycle, refresh, grace and crane's time zone
     others: tuple[str, str, str, str] = ("", "", "", "")
+    # additional known fields, parsed elsewhere or only in this format
     further: tuple[str, ...] = ()
-    durations: bool = True
+    durations: bool = True  # whether times are durations such as `3m` instead of numbers of seconds
+    # whether absent lists are empty, limits may be percentages, and errors that crane ignores are
+    # warnings
     crane: bool = False
-    source: SourceShape = SPEC_SOURCE
+    source: SourceShape = SPEC_SOURCE  # format of the source
 
 
 FILE: Final = Shape(

@@ -35,18 +35,13 @@ _SECTIONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceShape:
-    """The format of a source.
+    """The format of a source."""
 
-    Attributes:
-        sections: whether each type has an object of its own; that of node-metrics also has fields
-            that are parsed elsewhere (MEASURING).
-        timeout: name of the time-out field.
-        secrets: Prometheus: names of the fields for token and CA.
-    """
-
+    # whether each type has an object of its own; that of node-metrics also has fields that are
+    # parsed elsewhere (MEASURING)
     sections: bool
-    timeout: str
-    secrets: tuple[str, str]
+    timeout: str  # name of the time-out field
+    secrets: tuple[str, str]  # Prometheus: names of the fields for token and CA
 
 
 FILE_SOURCE: Final = SourceShape(False, "timeoutSeconds", ("tokenFile", "caFile"))

@@ -234,23 +234,14 @@ class SlidingMoments(_Ring):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The usage of one resource as fractions of the node's capacity.
+    """The usage of one resource as fractions of the node's capacity."""
 
-    Attributes:
-        active: usage in the last sample.
-        avg_5m: average of the last five minutes.
-        max_avg_1h: maximum of such averages in the last hour; at least avg_5m.
-        max_avg_1d: the same in the last day; at least max_avg_1h.
-        mean: mean of the last day.
-        std: standard deviation of the last day.
-    """
-
-    active: float
-    avg_5m: float
-    max_avg_1h: float
-    max_avg_1d: float
-    mean: float
-    std: float
+    active: float  # usage in the last sample
+    avg_5m: float  # average of the last five minutes
+    max_avg_1h: float  # maximum of such averages in the last hour; at least avg_5m
+    max_avg_1d: float  # the same in the last day; at least max_avg_1h
+    mean: float  # mean of the last day
+    std: float  # standard deviation of the last day
 
 
 class UsageWindows:

@@ -20,31 +20,18 @@ LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorReport:
-    """The annotator's report after a cycle. Its source is untrusted JSON.
+    """The annotator's report after a cycle. Its source is untrusted JSON."""
 
-    Attributes:
-        at: time of the report.
-        policy: digest of the policy.json in use.
-        nodes: number of nodes.
-        known: number of nodes with known, recent load.
-        stale: number of nodes with outdated load.
-        missing: number of nodes whose load was never known.
-        stale_names: names of some stale nodes.
-        missing_names: names of some missing nodes.
-        removed: annotation families to remove that are no longer on any node.
-        error: why the last cycle failed, completely or in part.
-    """
-
-    at: datetime | None = None
-    policy: str = ""
-    nodes: int = 0
-    known: int = 0
-    stale: int = 0
-    missing: int = 0
-    stale_names: tuple[str, ...] = ()
-    missing_names: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    error: str = ""
+    at: datetime | None = None  # time of the report
+    policy: str = ""  # digest of the policy.json in use
+    nodes: int = 0  # number of nodes
+    known: int = 0  # number of nodes with known, recent load
+    stale: int = 0  # number of nodes with outdated load
+    missing: int = 0  # number of nodes whose load was never known
+    stale_names: tuple[str, ...] = ()  # names of some stale nodes
+    missing_names: tuple[str, ...] = ()  # names of some missing nodes
+    removed: tuple[str, ...] = ()  # annotation families to remove that are no longer on any node
+    error: str = ""  # why the last cycle failed, completely or in part
 
 
 def read_written(state: Object | None) -> tuple[str, ...]:

@@ -40,17 +40,11 @@ _IDENTITY: Final[Sequence[Mapping[str, Any]]] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSettings:
-    """Settings of the workloads that come from the operator instead of the LoadPolicy.
+    """Settings of the workloads that come from the operator instead of the LoadPolicy."""
 
-    Attributes:
-        platform: name of the platform.
-        image: the operator's image, which all workloads use.
-        pull_secrets: names of the image pull Secrets.
-    """
-
-    platform: str
-    image: str
-    pull_secrets: tuple[str, ...]
+    platform: str  # name of the platform
+    image: str  # the operator's image, which all workloads use
+    pull_secrets: tuple[str, ...]  # names of the image pull Secrets
 
 
 def workload_settings(snapshot: Snapshot) -> WorkloadSettings:

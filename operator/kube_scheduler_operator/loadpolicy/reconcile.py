@@ -21,16 +21,13 @@ from .writes import policy_writes
 
 @dataclass(frozen=True, slots=True)
 class LoadPolicies:
-    """The result for all LoadPolicies.
+    """The result for all LoadPolicies."""
 
-    Attributes:
-        write_sets: the write set of each object.
-        conditions: conditions of KubeScheduler: whether any LoadPolicy is Degraded.
-        requeue_after: seconds until the next reconcile; None if only a change of objects needs one.
-    """
-
+    # the write set of each object
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
+    # conditions of KubeScheduler: whether any LoadPolicy is Degraded
     conditions: tuple[Condition, ...] = ()
+    # seconds until the next reconcile; None if only a change of objects needs one
     requeue_after: float | None = None
 
 

@@ -37,79 +37,48 @@ EVERYWHERE: Final[Sequence[Mapping[str, Any]]] = ({"operator": "Exists"},)
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Settings of a workload's pods.
+    """Settings of a workload's pods."""
 
-    Attributes:
-        replicas: number of pods; unused for a DaemonSet.
-        log_level: a logLevel of KubeScheduler.
-        resources: resources of the container.
-        node_selector: node selector of the pods.
-        tolerations: tolerations of the pods.
-    """
-
-    replicas: int = REPLICAS
-    log_level: str = "Normal"
-    resources: Mapping[str, Any] = field(default_factory=dict)
-    node_selector: Mapping[str, Any] = field(default_factory=dict)
-    tolerations: Sequence[Any] = ()
+    replicas: int = REPLICAS  # number of pods; unused for a DaemonSet
+    log_level: str = "Normal"  # a logLevel of KubeScheduler
+    resources: Mapping[str, Any] = field(default_factory=dict)  # resources of the container
+    node_selector: Mapping[str, Any] = field(default_factory=dict)  # node selector of the pods
+    tolerations: Sequence[Any] = ()  # tolerations of the pods
 
 
 @dataclass(frozen=True, slots=True)
 class Exporter(Workload):
-    """Settings of node-metrics.
+    """Settings of node-metrics."""
 
-    Attributes:
-        arguments: additional flags.
-        mount_host: whether the node's /proc and /sys are mounted below /host.
-    """
-
-    arguments: tuple[str, ...] = ()
-    mount_host: bool = False
+    arguments: tuple[str, ...] = ()  # additional flags
+    mount_host: bool = False  # whether the node's /proc and /sys are mounted below /host
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A token or a CA certificate for the annotator.
+    """A token or a CA certificate for the annotator."""
 
-    Attributes:
-        name: name of the Secret or ConfigMap.
-        key: key in its data.
-    """
-
-    name: str
-    key: str
+    name: str  # name of the Secret or ConfigMap
+    key: str  # key in its data
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPolicyRequest:
-    """A parsed LoadPolicy.
+    """A parsed LoadPolicy."""
 
-    Attributes:
-        policy: rules and source of load.
-        annotator: settings of the annotator.
-        exporter: settings of the exporter.
-        token: bearer token for Prometheus.
-        ca: CA certificate of Prometheus.
-    """
-
-    policy: LoadPolicy
-    annotator: Workload
-    exporter: Exporter
-    token: Credential | None = None
-    ca: Credential | None = None
+    policy: LoadPolicy  # rules and source of load
+    annotator: Workload  # settings of the annotator
+    exporter: Exporter  # settings of the exporter
+    token: Credential | None = None  # bearer token for Prometheus
+    ca: Credential | None = None  # CA certificate of Prometheus
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedSpec:
-    """A parsed spec: a request or problems.
+    """A parsed spec: a request or problems."""
 
-    Attributes:
-        request: None if the spec is invalid.
-        problems: errors with their path in the object.
-    """
-
-    request: LoadPolicyRequest | None
-    problems: tuple[Problem, ...] = ()
+    request: LoadPolicyRequest | None  # None if the spec is invalid
+    problems: tuple[Problem, ...] = ()  # errors with their path in the object
 
 
 def read(spec: Mapping[str, Any] | None) -> ParsedSpec:
@@ -167,18 +136,12 @@ def _credential(fields: Any, key: str) -> Credential | None:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveRequest:
-    """The version of a LoadPolicy in use.
+    """The version of a LoadPolicy in use."""
 
-    Attributes:
-        request: the parsed version; None if no version is valid.
-        spec: the spec of that version.
-        problems: errors of the current spec.
-        uses_last_accepted: whether the last accepted version is used instead of the current spec.
-    """
-
-    request: LoadPolicyRequest | None
-    spec: Mapping[str, Any]
-    problems: Sequence[Problem] = ()
+    request: LoadPolicyRequest | None  # the parsed version; None if no version is valid
+    spec: Mapping[str, Any]  # the spec of that version
+    problems: Sequence[Problem] = ()  # errors of the current spec
+    # whether the last accepted version is used instead of the current spec
     uses_last_accepted: bool = False
 
 

@@ -39,17 +39,11 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class StatusInput:
-    """The input of a status.
+    """The input of a status."""
 
-    Attributes:
-        obj: the LoadPolicy.
-        effective: the version in use.
-        another: name of the LoadPolicy that is used instead; empty if this one is.
-    """
-
-    obj: Object
-    effective: EffectiveRequest
-    another: str = ""
+    obj: Object  # the LoadPolicy
+    effective: EffectiveRequest  # the version in use
+    another: str = ""  # name of the LoadPolicy that is used instead; empty if this one is
 
     @property
     def name(self) -> str:

@@ -19,19 +19,12 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between the old document and the result.
+    """One difference between the old document and the result."""
 
-    Attributes:
-        path: of the field in the old document.
-        what: the change, without the path.
-        why: the reason, and what to do instead if the behaviour differs or is lost.
-        severity: effect on scheduling.
-    """
-
-    path: Path
-    what: str
-    why: str
-    severity: Severity
+    path: Path  # of the field in the old document
+    what: str  # the change, without the path
+    why: str  # the reason, and what to do instead if the behaviour differs or is lost
+    severity: Severity  # effect on scheduling
 
     @property
     def text(self) -> str:

@@ -31,32 +31,20 @@ _POLICY_FIELDS: Final = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The result of converting one document.
+    """The result of converting one document."""
 
-    Attributes:
-        config: KubeSchedulerConfiguration v1.
-        changes: differences from the document, unordered.
-        problems: errors with which the scheduler does not start.
-    """
-
-    config: dict[str, Any]
-    changes: tuple[Change, ...]
-    problems: tuple[Problem, ...]
+    config: dict[str, Any]  # KubeSchedulerConfiguration v1
+    changes: tuple[Change, ...]  # differences from the document, unordered
+    problems: tuple[Problem, ...]  # errors with which the scheduler does not start
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyReference:
-    """A v1alpha1 document's reference to its Policy.
+    """A v1alpha1 document's reference to its Policy."""
 
-    Attributes:
-        path: of the reference in the document.
-        file: path of a file on the node, or "".
-        config_map: namespace and name, or None.
-    """
-
-    path: Path
-    file: str = ""
-    config_map: tuple[str, str] | None = None
+    path: Path  # of the reference in the document
+    file: str = ""  # path of a file on the node, or ""
+    config_map: tuple[str, str] | None = None  # namespace and name, or None
 
     def __str__(self) -> str:
         if self.config_map:

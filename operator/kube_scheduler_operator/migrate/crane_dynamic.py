@@ -20,40 +20,24 @@ DEFAULT_PATH: Final = "/etc/kubernetes/dynamic-scheduler-policy.yaml"
 
 @dataclass(frozen=True, slots=True)
 class DynamicUse:
-    """How a profile uses Dynamic.
+    """How a profile uses Dynamic."""
 
-    Attributes:
-        path: of the profile.
-        name: its schedulerName.
-        filters: whether it filters.
-        scores: whether it scores.
-        weight: of its scores.
-        policy_path: path of its policy on the node.
-    """
-
-    path: Path
-    name: str
-    filters: bool
-    scores: bool
-    weight: int
-    policy_path: str
+    path: Path  # of the profile
+    name: str  # its schedulerName
+    filters: bool  # whether it filters
+    scores: bool  # whether it scores
+    weight: int  # of its scores
+    policy_path: str  # path of its policy on the node
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicConfig:
-    """A configuration without crane's plugins, and how it used them.
+    """A configuration without crane's plugins, and how it used them."""
 
-    Attributes:
-        rest: the configuration without them, in its old version.
-        uses: of Dynamic, by profile.
-        names: the schedulerNames of all profiles.
-        changes: changes other than those for Dynamic.
-    """
-
-    rest: Mapping[str, Any]
-    uses: tuple[DynamicUse, ...]
-    names: tuple[str, ...]
-    changes: tuple[Change, ...] = ()
+    rest: Mapping[str, Any]  # the configuration without them, in its old version
+    uses: tuple[DynamicUse, ...]  # of Dynamic, by profile
+    names: tuple[str, ...]  # the schedulerNames of all profiles
+    changes: tuple[Change, ...] = ()  # changes other than those for Dynamic
 
     @property
     def policy_path(self) -> str:

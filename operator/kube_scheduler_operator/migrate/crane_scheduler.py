@@ -83,15 +83,10 @@ def load_policy_object(policy: LoadPolicy, *, prometheus: str = "") -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class SecondScheduler:
-    """The SecondaryScheduler that gets the settings of crane's scheduler.
-
-    Attributes:
-        name: its name.
-        namespace: the namespace of its Pods.
-    """
+    """The SecondaryScheduler that gets the settings of crane's scheduler."""
 
     name: str
-    namespace: str
+    namespace: str  # the namespace of its Pods
 
 
 def convert_dynamic(

@@ -37,14 +37,10 @@ _LONGEST_NAME: Final = 36  # of 40, so that a number fits
 
 @dataclass(frozen=True, slots=True)
 class ExtenderObjects:
-    """The extenders of one configuration.
+    """The extenders of one configuration."""
 
-    Attributes:
-        objects: SchedulerExtenders.
-        kept: entries that stay in the configuration of a SecondaryScheduler.
-    """
-
-    objects: tuple[dict[str, Any], ...] = ()
+    objects: tuple[dict[str, Any], ...] = ()  # SchedulerExtenders
+    # entries that stay in the configuration of a SecondaryScheduler
     kept: tuple[Mapping[str, Any], ...] = ()
 
 

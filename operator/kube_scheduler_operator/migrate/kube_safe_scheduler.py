@@ -37,21 +37,14 @@ _LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "ALERT")
 
 @dataclass(slots=True)
 class AgentContainer:
-    """The use of one container of agents.
+    """The use of one container of agents."""
 
-    Attributes:
-        port: on which it listens.
-        env: its environment variables.
-        filters: filtering policy -> path of the field that uses it.
-        weights: scoring policy -> its weight.
-        paths: of the configuration's entries that use it.
-    """
-
-    port: int
-    env: Mapping[str, str]
+    port: int  # on which it listens
+    env: Mapping[str, str]  # its environment variables
+    # filtering policy -> path of the field that uses it
     filters: dict[str, Path] = field(default_factory=dict)
-    weights: dict[str, int] = field(default_factory=dict)
-    paths: list[Path] = field(default_factory=list)
+    weights: dict[str, int] = field(default_factory=dict)  # scoring policy -> its weight
+    paths: list[Path] = field(default_factory=list)  # of the configuration's entries that use it
 
     @property
     def policies(self) -> tuple[str, ...]:

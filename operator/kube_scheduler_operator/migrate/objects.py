@@ -13,17 +13,11 @@ from .changes import Change
 
 @dataclass(frozen=True, slots=True)
 class ConvertedObjects:
-    """The result of a conversion to objects.
+    """The result of a conversion to objects."""
 
-    Attributes:
-        objects: for `kubectl apply`.
-        changes: differences from the old documents, unordered.
-        problems: errors with which the scheduler does not start.
-    """
-
-    objects: tuple[dict[str, Any], ...]
-    changes: tuple[Change, ...]
-    problems: tuple[Problem, ...] = ()
+    objects: tuple[dict[str, Any], ...]  # for `kubectl apply`
+    changes: tuple[Change, ...]  # differences from the old documents, unordered
+    problems: tuple[Problem, ...] = ()  # errors with which the scheduler does not start
 
 
 def operator_object(resource: Resource, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:

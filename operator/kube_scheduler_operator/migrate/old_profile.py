@@ -28,19 +28,12 @@ _LAST_BETA: Final = Version(1, 29)
 
 @dataclass(frozen=True, slots=True)
 class ListedPlugin:
-    """A plugin in a list of the old document.
+    """A plugin in a list of the old document."""
 
-    Attributes:
-        name: of the plugin.
-        path: of its entry in the document.
-        weight: 0 means unset.
-        label: name in the document, if it is not the plugin's.
-    """
-
-    name: str
-    path: Path
-    weight: int = 0
-    label: str = ""
+    name: str  # of the plugin
+    path: Path  # of its entry in the document
+    weight: int = 0  # 0 means unset
+    label: str = ""  # name in the document, if it is not the plugin's
 
     def __str__(self) -> str:
         """The name in the document."""
@@ -70,20 +63,13 @@ class PluginLists:
 
 @dataclass(frozen=True, slots=True)
 class OldProfile:
-    """The plugins of one profile of an old document.
+    """The plugins of one profile of an old document."""
 
-    Attributes:
-        source: display name of the version.
-        path: of the profile.
-        written: point -> lists of the document.
-        ran: point -> plugins that the old scheduler ran, with their old names.
-        points: default plugin of the old version -> its extension points.
-    """
-
-    source: str
-    path: Path
-    written: Mapping[str, PluginLists]
-    ran: PointPlugins
+    source: str  # display name of the version
+    path: Path  # of the profile
+    written: Mapping[str, PluginLists]  # point -> lists of the document
+    ran: PointPlugins  # point -> plugins that the old scheduler ran, with their old names
+    # default plugin of the old version -> its extension points
     points: Mapping[str, frozenset[str]]
 
     def disables(self, point: str, name: str) -> bool:

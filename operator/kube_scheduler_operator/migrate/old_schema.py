@@ -37,21 +37,14 @@ UNREADABLE: Final = "Unreadable"
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """A version of the configuration.
+    """A version of the configuration."""
 
-    Attributes:
-        name: as in its apiVersion; for display.
-        last_minor: last minor of 1.x that reads it.
-        schema: its fields.
-        defaults: its default plugins; None if they are those of v1.
-        strict: False if kube-scheduler ignored unknown fields.
-    """
-
-    name: str
-    last_minor: int
-    schema: Struct
+    name: str  # as in its apiVersion; for display
+    last_minor: int  # last minor of 1.x that reads it
+    schema: Struct  # its fields
+    # its default plugins; None if they are those of v1
     defaults: old_defaults.PointPlugins | None = None
-    strict: bool = True
+    strict: bool = True  # False if kube-scheduler ignored unknown fields
 
 
 _V1: Final = CONFIGURATION.fields

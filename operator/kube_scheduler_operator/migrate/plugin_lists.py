@@ -146,21 +146,14 @@ def chosen_strategy(ran: PointPlugins) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Translation:
-    """What the translation of all points of a profile shares.
+    """What the translation of all points of a profile shares."""
 
-    Attributes:
-        old: the old profile.
-        desired: point -> plugins to run in the target version.
-        known: the plugins of the target version.
-        gates: of the target version.
-        report: receives the changes.
-    """
-
-    old: OldProfile
+    old: OldProfile  # the old profile
+    # point -> plugins to run in the target version
     desired: Mapping[str, Mapping[str, PluginEntry]]
-    known: Mapping[str, Plugin]
-    gates: Gates
-    report: ConversionLog
+    known: Mapping[str, Plugin]  # the plugins of the target version
+    gates: Gates  # of the target version
+    report: ConversionLog  # receives the changes
 
     def lists(self, point: str, item: PluginLists) -> dict[str, Any]:
         """One point's lists with current names, without plugins that no longer exist."""

@@ -87,15 +87,10 @@ _EQUAL: Final = "EqualPriority"
 
 @dataclass(frozen=True, slots=True)
 class PolicyProfile:
-    """Plugin lists and arguments of a Policy.
+    """Plugin lists and arguments of a Policy."""
 
-    Attributes:
-        written: point -> plugin lists.
-        arguments: of plugins.
-    """
-
-    written: Mapping[str, PluginLists]
-    arguments: list[Argument]
+    written: Mapping[str, PluginLists]  # point -> plugin lists
+    arguments: list[Argument]  # of plugins
 
 
 def read_policy(policy: Mapping[str, Any], report: ConversionLog) -> PolicyProfile:

@@ -27,21 +27,15 @@ CONTROL_PLANE: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult:
-    """The result of validating one object.
+    """The result of validating one object."""
 
-    Attributes:
-        name: the object's name.
-        accepted: whether the current spec is in use.
-        findings: why it is not, or why kube-scheduler does not run with it; each path begins with
-            the object.
-        spec: the version in use: the current spec, the last accepted version, or None.
-        warnings: warnings about the version in use; each path begins with the object.
-    """
-
-    name: str
-    accepted: bool
+    name: str  # the object's name
+    accepted: bool  # whether the current spec is in use
+    # why it is not, or why kube-scheduler does not run with it; each path begins with the object
     findings: tuple[Finding, ...] = ()
+    # the version in use: the current spec, the last accepted version, or None
     spec: Mapping[str, Any] | None = None
+    # warnings about the version in use; each path begins with the object
     warnings: tuple[Finding, ...] = ()
 
     @property
@@ -68,15 +62,10 @@ def rejection_findings(result: ValidationResult) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """A kind whose objects are attached to schedulers.
-
-    Attributes:
-        kind: the kind.
-        condition: the condition of KubeScheduler that reports errors in objects of this kind.
-    """
+    """A kind whose objects are attached to schedulers."""
 
     kind: str
-    condition: str
+    condition: str  # the condition of KubeScheduler that reports errors in objects of this kind
 
     def finding(self, name: str, reason: str, path: str, message: str) -> Finding:
         """An error at `path` in the object `name`."""
@@ -191,17 +180,11 @@ REFUSED: Final = "Refused"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """kube-scheduler's refusal of a configuration.
+    """kube-scheduler's refusal of a configuration."""
 
-    Attributes:
-        config: the configuration.
-        words: kube-scheduler's error.
-        state: what runs instead and what to do, for messages.
-    """
-
-    config: Mapping[str, Any]
-    words: str
-    state: str
+    config: Mapping[str, Any]  # the configuration
+    words: str  # kube-scheduler's error
+    state: str  # what runs instead and what to do, for messages
 
     @property
     def message(self) -> str:

@@ -17,50 +17,31 @@ from .pod_status import message_of, reason_of, words
 
 @dataclass(frozen=True, slots=True)
 class OperandPod:
-    """A scheduler pod as its mirror pod shows it.
+    """A scheduler pod as its mirror pod shows it."""
 
-    Attributes:
-        node: the node that it runs on.
-        name: name of the mirror pod.
-        revision: from its label, a hint only (rollout/disk_reports.py); 0 for a scheduler that is
-            not the operator's, e.g. the platform's.
-        content_hash: from its annotation.
-        kubeconfig: fingerprint of the kubeconfig that it started with, from its annotation.
-        kubeconfig_expires: expiry of the certificate in that kubeconfig; None if unknown.
-        ready: its Ready condition.
-        restarts: restart count of the scheduler container.
-        crash_looping: whether the kubelet backs off before the next restart.
-        trouble: the problem in the container status, in the reference's words; may be empty.
-        termination_message: termination message of the last run.
-        last_error: why the last run ended, as one sentence; empty if no run has ended.
-        ended: end of the last run (whole seconds); None if no run has ended.
-        created: creation of the mirror pod.
-        started: start of the current run (whole seconds); None if it does not run.
-        ready_since: when it became Ready (whole seconds); None if it is not or this is unknown.
-        image: image in the spec.
-        arguments: command and arguments.
-        probe: `httpGet` of its readiness probe; empty if it has none.
-    """
-
-    node: str
-    name: str
+    node: str  # the node that it runs on
+    name: str  # name of the mirror pod
+    # from its label, a hint only (rollout/disk_reports.py); 0 for a scheduler that is not the
+    # operator's, e.g. the platform's.
     revision: int
-    content_hash: str
-    kubeconfig: str
+    content_hash: str  # from its annotation
+    kubeconfig: str  # fingerprint of the kubeconfig that it started with, from its annotation
+    # expiry of the certificate in that kubeconfig; None if unknown
     kubeconfig_expires: datetime | None
-    ready: bool
-    restarts: int
-    crash_looping: bool
-    trouble: str
-    termination_message: str
-    last_error: str
-    ended: datetime | None
-    created: datetime | None
-    started: datetime | None
+    ready: bool  # its Ready condition
+    restarts: int  # restart count of the scheduler container
+    crash_looping: bool  # whether the kubelet backs off before the next restart
+    trouble: str  # the problem in the container status, in the reference's words; may be empty
+    termination_message: str  # termination message of the last run
+    last_error: str  # why the last run ended, as one sentence; empty if no run has ended
+    ended: datetime | None  # end of the last run (whole seconds); None if no run has ended
+    created: datetime | None  # creation of the mirror pod
+    started: datetime | None  # start of the current run (whole seconds); None if it does not run
+    # when it became Ready (whole seconds); None if it is not or this is unknown
     ready_since: datetime | None
-    image: str
-    arguments: tuple[str, ...]
-    probe: Mapping[str, Any]
+    image: str  # image in the spec
+    arguments: tuple[str, ...]  # command and arguments
+    probe: Mapping[str, Any]  # `httpGet` of its readiness probe; empty if it has none
 
     @property
     def ours(self) -> bool:

@@ -11,75 +11,47 @@ from ..base.objects import Object
 
 @dataclass(frozen=True, slots=True)
 class PlacementRules:
-    """What decides where a kube-scheduler places Pods.
+    """What decides where a kube-scheduler places Pods."""
 
-    Attributes:
-        config: fields of KubeSchedulerConfiguration.
-        flags: its `--feature-gates` flags.
-    """
-
-    config: Mapping[str, Any]
-    flags: tuple[str, ...] = ()
+    config: Mapping[str, Any]  # fields of KubeSchedulerConfiguration
+    flags: tuple[str, ...] = ()  # its `--feature-gates` flags
 
 
 @dataclass(frozen=True, slots=True)
 class CheckIdentity:
-    """Which simulation it is.
+    """Which simulation it is."""
 
-    Attributes:
-        configuration: hash of the rules after the edit.
-        running: hash of the rules that are in use.
-        started: when it was requested, RFC 3339; another attempt has another time.
-    """
-
-    configuration: str
-    running: str
-    started: str
+    configuration: str  # hash of the rules after the edit
+    running: str  # hash of the rules that are in use
+    started: str  # when it was requested, RFC 3339; another attempt has another time
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementQuestion:
-    """What the placements of an edit are simulated with.
+    """What the placements of an edit are simulated with."""
 
-    Attributes:
-        identity: which simulation it is.
-        before: the rules in use.
-        after: the rules after the edit.
-        image: the image of kube-scheduler.
-        command: the command that runs it there.
-        seconds: limit from the request to the answer.
-        extenders: SchedulerExtenders, whose agents take part.
-        load_policies: LoadPolicies, which those may use.
-        situation: that of the last result; if it is still the same, nothing is simulated.
-    """
-
-    identity: CheckIdentity
-    before: PlacementRules
-    after: PlacementRules
-    image: str
-    command: tuple[str, ...]
-    seconds: int
+    identity: CheckIdentity  # which simulation it is
+    before: PlacementRules  # the rules in use
+    after: PlacementRules  # the rules after the edit
+    image: str  # the image of kube-scheduler
+    command: tuple[str, ...]  # the command that runs it there
+    seconds: int  # limit from the request to the answer
+    # SchedulerExtenders, whose agents take part
     extenders: tuple[Object, ...] = field(default=(), repr=False)
+    # LoadPolicies, which those may use
     load_policies: tuple[Object, ...] = field(default=(), repr=False)
-    situation: str = ""
+    situation: str = ""  # that of the last result; if it is still the same, nothing is simulated
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementAnswer:
-    """The result of a simulation.
+    """The result of a simulation."""
 
-    Attributes:
-        identity: which simulation it was.
-        worse: whether a running Pod would have no place, or a waiting one loses the places it has.
-        effect: the effect in sentences, joined by "; "; empty with an error.
-        error: why there is no result; empty if there is one.
-        situation: hash of the Pods, Nodes and other objects that the result is about.
-        unchanged: whether these are as in the question, so that the last result still holds.
-    """
-
-    identity: CheckIdentity
+    identity: CheckIdentity  # which simulation it was
+    # whether a running Pod would have no place, or a waiting one loses the places it has
     worse: bool = False
-    effect: str = ""
-    error: str = ""
-    situation: str = ""
+    effect: str = ""  # the effect in sentences, joined by "; "; empty with an error
+    error: str = ""  # why there is no result; empty if there is one
+    situation: str = ""  # hash of the Pods, Nodes and other objects that the result is about
+    # whether these are as in the question, so that the last result still holds
     unchanged: bool = False

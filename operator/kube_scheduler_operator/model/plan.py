@@ -28,19 +28,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create an object that did not exist.
+    """Create an object that did not exist."""
 
-    Attributes:
-        resource: its kind.
-        obj: the object.
-        events: events to send after the write.
-        exclusive: fail if the object exists with another owner, instead of replacing it.
-    """
-
-    resource: Resource
-    obj: Object
-    events: tuple[Event, ...] = ()
-    exclusive: bool = False
+    resource: Resource  # its kind
+    obj: Object  # the object
+    events: tuple[Event, ...] = ()  # events to send after the write
+    exclusive: bool = False  # fail if the object exists with another owner, instead of replacing it
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,31 +60,24 @@ Action = Create | Replace | Delete
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The result of a reconcile.
+    """The result of a reconcile."""
 
-    Attributes:
-        actions: writes, in order; empty in a steady state.
-        reports: status writes; they neither wait for the actions nor delay them.
-        requeue_after: seconds until the next reconcile if nothing changes; None if none is needed.
-        events: events that belong to no write.
-        write_sets: object -> the writes for it alone. An error in one write set stops neither the
-            others nor actions and reports; the next snapshot has it in `write_errors`.
-        pods_without_scheduler: pods with an unknown schedulerName; each gets one event.
-        served: the schedulerNames that a scheduler serves; None if they are not known.
-        simulations: the simulation of an edit to run, and no other one; empty: none is needed;
-            None: not known.
-        failures: messages of the steps that raised an unexpected error.
-    """
-
-    actions: tuple[Action, ...] = ()
+    actions: tuple[Action, ...] = ()  # writes, in order; empty in a steady state
+    # status writes; they neither wait for the actions nor delay them
     reports: tuple[Action, ...] = ()
+    # seconds until the next reconcile if nothing changes; None if none is needed
     requeue_after: float | None = None
-    events: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = ()  # events that belong to no write
+    # object -> the writes for it alone. An error in one write set stops neither the others nor
+    # actions and reports; the next snapshot has it in `write_errors`.
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
+    # pods with an unknown schedulerName; each gets one event
     pods_without_scheduler: tuple[PendingPod, ...] = ()
+    # the schedulerNames that a scheduler serves; None if they are not known
     served: frozenset[str] | None = None
+    # the simulation of an edit to run, and no other one; empty: none is needed; None: not known
     simulations: tuple[PlacementQuestion, ...] | None = None
-    failures: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()  # messages of the steps that raised an unexpected error
 
 
 def soonest(*waits: float | None) -> float | None:

@@ -22,36 +22,22 @@ from .placements import PlacementAnswer
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
-    """A pod that no scheduler has attempted yet.
-
-    Attributes:
-        namespace: its namespace.
-        name: its name.
-        uid: its uid, which a recreated pod does not share.
-        scheduler: its `spec.schedulerName`.
-        created: its creation time.
-    """
+    """A pod that no scheduler has attempted yet."""
 
     namespace: str
     name: str
-    uid: str
-    scheduler: str
-    created: datetime | None
+    uid: str  # its uid, which a recreated pod does not share
+    scheduler: str  # its `spec.schedulerName`
+    created: datetime | None  # its creation time
 
 
 @dataclass(frozen=True, slots=True)
 class BindingScheduler:
-    """A process that binds pods.
+    """A process that binds pods."""
 
-    Attributes:
-        scheduler: the schedulerName that it serves.
-        host: its host name; in a pod with its own network, the pod's name.
-        at: the time of its last known binding.
-    """
-
-    scheduler: str
-    host: str
-    at: datetime
+    scheduler: str  # the schedulerName that it serves
+    host: str  # its host name; in a pod with its own network, the pod's name
+    at: datetime  # the time of its last known binding
 
 
 class AssignmentWay(Enum):
@@ -74,156 +60,119 @@ class Futility(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FutileWrite:
-    """An object whose writes have no lasting effect, and are therefore delayed.
+    """An object whose writes have no lasting effect, and are therefore delayed."""
 
-    Attributes:
-        ref: the object.
-        why: the cause.
-        fields: paths of the fields that do not last; empty for conflicts.
-        manager: the other client, from managedFields; "unknown" or empty if it is not known.
-    """
-
-    ref: ObjectRef
-    why: Futility
-    fields: tuple[str, ...] = ()
-    manager: str = ""
+    ref: ObjectRef  # the object
+    why: Futility  # the cause
+    fields: tuple[str, ...] = ()  # paths of the fields that do not last; empty for conflicts
+    manager: str = ""  # the other client, from managedFields; "unknown" or empty if it is not known
 
 
 @dataclass(frozen=True, slots=True)
 class Secondaries:
-    """The observed state of secondary schedulers.
+    """The observed state of secondary schedulers."""
 
-    Attributes:
-        schedulers: SecondarySchedulers, by name.
-        objects: SecondaryScheduler -> kind -> name -> the objects created for it, and their pods.
-        leases: Leases in the namespaces where they may run.
-        leases_seen: when this process last saw each of those renewed, by its own clock.
-    """
-
-    schedulers: Mapping[str, Object] = field(default_factory=dict)
+    schedulers: Mapping[str, Object] = field(default_factory=dict)  # SecondarySchedulers, by name
+    # SecondaryScheduler -> kind -> name -> the objects created for it, and their pods
     objects: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
+    # Leases in the namespaces where they may run
     leases: Mapping[NamespacedName, Object] = field(default_factory=dict)
+    # when this process last saw each of those renewed, by its own clock
     leases_seen: Mapping[NamespacedName, datetime] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The observed state of load policies.
+    """The observed state of load policies."""
 
-    Attributes:
-        policies: LoadPolicies, by name; None: the API does not serve the kind.
-        objects: kind -> name -> the objects created for them, or because of them.
-        secrets: Secrets of the target namespace that permit the use of their token, without data.
-    """
-
+    # LoadPolicies, by name; None: the API does not serve the kind
     policies: Mapping[str, Object] | None = field(default_factory=dict)
+    # kind -> name -> the objects created for them, or because of them
     objects: Mapping[Resource, Mapping[str, Object]] = field(default_factory=dict)
+    # Secrets of the target namespace that permit the use of their token, without data
     secrets: Mapping[str, Object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The observed state of the cluster at `now`.
+    """The observed state of the cluster at `now`."""
 
-    Attributes:
-        now: wall clock, UTC.
-        platform: the kind of cluster.
-        settings: the operator's own settings.
-        decision: how the platform was decided; None if `--platform` names one with static pods.
-        server_version: `gitVersion` of the API server.
-        newer_version: a newer one that API servers report, until all do; empty without one.
-        scheduler: Scheduler "cluster", if there is one.
-        kubescheduler: KubeScheduler "cluster", if there is one.
-        cluster_operator: ClusterOperator "kube-scheduler", if there is one.
-        apiserver: APIServer "cluster" of config.openshift.io, if there is one.
-        feature_gate: FeatureGate "cluster" of config.openshift.io, if there is one.
-        infrastructure: Infrastructure "cluster" of config.openshift.io, if there is one.
-        scheduler_profiles: SchedulerProfiles by name; None: the API does not serve the kind.
-        scheduler_extenders: SchedulerExtenders likewise.
-        operator_settings: OperatorSettings likewise; at most the one with the name "cluster".
-        config_maps: the operator's ConfigMaps in the target namespace, by name.
-        secrets: Secrets of schedulers in the target namespace, by name.
-        source_config_maps: ConfigMaps that the cluster keeps for schedulers (platform.Credentials).
-        source_secrets: Secrets that it keeps for them.
-        user_config_maps: ConfigMaps of users that Scheduler may refer to.
-        service_accounts: the operator's ServiceAccounts in the target namespace, by name.
-        nodes: control-plane nodes, by name.
-        operand_pods: mirror pods of the scheduler as their manifests are, by node name.
-        foreign_metadata: node -> labels and annotations that other clients wrote on its mirror pod.
-        installer_pods: by pod name.
-        guard_pods: by pod name.
-        config_reader_pods: by pod name.
-        disruption_budgets: the operator's PodDisruptionBudgets in the target namespace, by name.
-        network_policies: all NetworkPolicies in the target namespace, by name, on platforms where
-            the operator keeps some there.
-        operand_lease: kube-scheduler's own election Lease.
-        lease_seen: when this process last saw the Lease renewed, by its own clock.
-        node_left: when this process last saw a control-plane node being taken away; None: never.
-        answered_since: since when the API server has answered this process without a gap; None: it
-            does not.
-        recovered_at: when it last began to answer this process again; None: it always did.
-        last_error: the error that ended the previous reconcile; empty if it succeeded.
-        write_errors: object -> the error that ended its write set in the previous reconcile.
-        futile_writes: objects whose writes have no lasting effect.
-        restored_at: when this process noticed that etcd was restored from a backup; None: never.
-        secondaries: the observed state of secondary schedulers.
-        loads: the observed state of load policies.
-        pending_pods: pods of all namespaces that no scheduler has attempted, from the last polls.
-        pending_unread: whether there may be others, because the list is too long.
-        binding_schedulers: the processes that bind pods by their events, from the last polls.
-        bindings_unread: whether there may be others, because the list is too long.
-        assignment_way: what applies `spec.assign` to new pods; None: not known yet.
-        agents: SchedulerExtender -> kind -> name -> objects of its agents in the target namespace.
-        placement_answer: the result of the last simulation of an edit; None without one.
-    """
-
-    now: datetime
-    platform: Platform
-    settings: Settings
+    now: datetime  # wall clock, UTC
+    platform: Platform  # the kind of cluster
+    settings: Settings  # the operator's own settings
+    # how the platform was decided; None if `--platform` names one with static pods
     decision: Decision | None = None
-    server_version: str = ""
-    newer_version: str = ""
-    scheduler: Object | None = None
-    kubescheduler: Object | None = None
-    cluster_operator: Object | None = None
-    apiserver: Object | None = None
+    server_version: str = ""  # `gitVersion` of the API server
+    newer_version: str = ""  # a newer one that API servers report, until all do; empty without one
+    scheduler: Object | None = None  # Scheduler "cluster", if there is one
+    kubescheduler: Object | None = None  # KubeScheduler "cluster", if there is one
+    cluster_operator: Object | None = None  # ClusterOperator "kube-scheduler", if there is one
+    apiserver: Object | None = None  # APIServer "cluster" of config.openshift.io, if there is one
+    # FeatureGate "cluster" of config.openshift.io, if there is one
     feature_gate: Object | None = None
+    # Infrastructure "cluster" of config.openshift.io, if there is one
     infrastructure: Object | None = None
+    # SchedulerProfiles by name; None: the API does not serve the kind
     scheduler_profiles: Mapping[str, Object] | None = field(default_factory=dict)
+    # SchedulerExtenders likewise
     scheduler_extenders: Mapping[str, Object] | None = field(default_factory=dict)
+    # OperatorSettings likewise; at most the one with the name "cluster"
     operator_settings: Mapping[str, Object] | None = field(default_factory=dict)
     aks_configurations: Mapping[str, Object] | None = None
+    # the operator's ConfigMaps in the target namespace, by name
     config_maps: Mapping[str, Object] = field(default_factory=dict)
+    # Secrets of schedulers in the target namespace, by name
     secrets: Mapping[str, Object] = field(default_factory=dict)
+    # ConfigMaps that the cluster keeps for schedulers (platform.Credentials)
     source_config_maps: Mapping[str, Object] = field(default_factory=dict)
+    # Secrets that it keeps for them
     source_secrets: Mapping[str, Object] = field(default_factory=dict)
+    # ConfigMaps of users that Scheduler may refer to
     user_config_maps: Mapping[str, Object] = field(default_factory=dict)
+    # the operator's ServiceAccounts in the target namespace, by name
     service_accounts: Mapping[str, Object] = field(default_factory=dict)
-    nodes: Mapping[str, Object] = field(default_factory=dict)
+    nodes: Mapping[str, Object] = field(default_factory=dict)  # control-plane nodes, by name
+    # mirror pods of the scheduler as their manifests are, by node name
     operand_pods: Mapping[str, Object] = field(default_factory=dict)
+    # node -> labels and annotations that other clients wrote on its mirror pod
     foreign_metadata: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    installer_pods: Mapping[str, Object] = field(default_factory=dict)
-    guard_pods: Mapping[str, Object] = field(default_factory=dict)
-    config_reader_pods: Mapping[str, Object] = field(default_factory=dict)
+    installer_pods: Mapping[str, Object] = field(default_factory=dict)  # by pod name
+    guard_pods: Mapping[str, Object] = field(default_factory=dict)  # by pod name
+    config_reader_pods: Mapping[str, Object] = field(default_factory=dict)  # by pod name
+    # the operator's PodDisruptionBudgets in the target namespace, by name
     disruption_budgets: Mapping[str, Object] = field(default_factory=dict)
+    # all NetworkPolicies in the target namespace, by name, on platforms where the operator keeps
+    # some there
     network_policies: Mapping[str, Object] = field(default_factory=dict)
-    operand_lease: Object | None = None
+    operand_lease: Object | None = None  # kube-scheduler's own election Lease
+    # when this process last saw the Lease renewed, by its own clock
     lease_seen: datetime | None = None
+    # when this process last saw a control-plane node being taken away; None: never
     node_left: datetime | None = None
+    # since when the API server has answered this process without a gap; None: it does not
     answered_since: datetime | None = ALWAYS
+    # when it last began to answer this process again; None: it always did
     recovered_at: datetime | None = None
-    last_error: str = ""
+    last_error: str = ""  # the error that ended the previous reconcile; empty if it succeeded
+    # object -> the error that ended its write set in the previous reconcile
     write_errors: Mapping[ObjectRef, str] = field(default_factory=dict)
-    futile_writes: tuple[FutileWrite, ...] = ()
+    futile_writes: tuple[FutileWrite, ...] = ()  # objects whose writes have no lasting effect
+    # when this process noticed that etcd was restored from a backup; None: never
     restored_at: datetime | None = None
+    # the observed state of secondary schedulers
     secondaries: Secondaries = field(default_factory=Secondaries)
-    loads: Loads = field(default_factory=Loads)
+    loads: Loads = field(default_factory=Loads)  # the observed state of load policies
+    # pods of all namespaces that no scheduler has attempted, from the last polls
     pending_pods: tuple[PendingPod, ...] = ()
-    pending_unread: bool = False
+    pending_unread: bool = False  # whether there may be others, because the list is too long
+    # the processes that bind pods by their events, from the last polls
     binding_schedulers: tuple[BindingScheduler, ...] = ()
-    bindings_unread: bool = False
+    bindings_unread: bool = False  # whether there may be others, because the list is too long
+    # what applies `spec.assign` to new pods; None: not known yet
     assignment_way: AssignmentWay | None = None
+    # SchedulerExtender -> kind -> name -> objects of its agents in the target namespace
     agents: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
+    # the result of the last simulation of an edit; None without one
     placement_answer: PlacementAnswer | None = None
 
     @property

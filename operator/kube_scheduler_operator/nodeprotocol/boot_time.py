@@ -15,16 +15,11 @@ _LONGEST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class BootTime:
-    """A moment of one boot.
+    """A moment of one boot."""
 
-    Attributes:
-        boot: the kernel's identifier of the boot, which the Node has in `nodeInfo.bootID`; empty
-            if unknown.
-        seconds: seconds since that boot.
-    """
-
+    # the kernel's identifier of the boot, which the Node has in `nodeInfo.bootID`; empty if unknown
     boot: str = ""
-    seconds: float = 0.0
+    seconds: float = 0.0  # seconds since that boot
 
     def fields(self) -> dict[str, Any]:
         """Its fields of a report."""

@@ -22,33 +22,21 @@ _LONGEST_PATH: Final = 150
 
 @dataclass(frozen=True, slots=True)
 class DiskReport:
-    """The state of a node's disk.
+    """The state of a node's disk."""
 
-    Attributes:
-        revision: the revision that was installed last and stayed healthy; 0: none of the
-            operator's.
-        content: the content hash of that revision, if its directory is verified.
-        newest: the highest number of a verified revision on the node; 0 without one.
-        kubeconfig: fingerprint of the scheduler's kubeconfig; empty if it is not watched.
-        edits: the files that were changed by hand: the manifest, files of the revision's directory.
-        edit: fingerprint of these changes; empty without any.
-        labelled: the revision in the label of the manifest in place; 0 without one.
-        image: the image in the manifest in place, if kubeadm wrote it.
-        api_server: the image of this node's API server; empty if unknown.
-        work: the directory of a running `kubeadm upgrade`; empty without one.
-        read: when it was read; two reports of the same state are equal.
-    """
-
+    # the revision that was installed last and stayed healthy; 0: none of the operator's
     revision: int = 0
-    content: str = ""
-    newest: int = 0
-    kubeconfig: str = ""
+    content: str = ""  # the content hash of that revision, if its directory is verified
+    newest: int = 0  # the highest number of a verified revision on the node; 0 without one
+    kubeconfig: str = ""  # fingerprint of the scheduler's kubeconfig; empty if it is not watched
+    # the files that were changed by hand: the manifest, files of the revision's directory
     edits: tuple[str, ...] = ()
-    edit: str = ""
-    labelled: int = 0
-    image: str = ""
-    api_server: str = ""
-    work: str = ""
+    edit: str = ""  # fingerprint of these changes; empty without any
+    labelled: int = 0  # the revision in the label of the manifest in place; 0 without one
+    image: str = ""  # the image in the manifest in place, if kubeadm wrote it
+    api_server: str = ""  # the image of this node's API server; empty if unknown
+    work: str = ""  # the directory of a running `kubeadm upgrade`; empty without one
+    # when it was read; two reports of the same state are equal
     read: BootTime = field(default=UNKNOWN, compare=False)
 
     def serialise(self) -> str:

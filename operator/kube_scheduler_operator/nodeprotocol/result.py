@@ -54,43 +54,26 @@ class InstallerOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The definitive result of one installer.
+    """The definitive result of one installer."""
 
-    Attributes:
-        result: the outcome.
-        revision: the revision to install.
-        node: name of the node.
-        last_good_revision: the node's last known good revision; 0 is the stock manifest.
-        retry: number of the attempt; an attempt is never repeated.
-        reason: why it failed; empty after a success.
-        last_error: the scheduler's last logged error, if any.
-        steps: duration of each step in seconds, in order.
-        strangers: names that look like revision directories but are not; they are not removed.
-        kubeconfig: fingerprint of the kubeconfig that the revision was started with.
-        newest: the highest number of a verified revision on the node; 0 without one.
-        restarted: whether the scheduler was replaced; otherwise the revision already ran.
-        image: the image in the manifest in place, if kubeadm wrote it.
-        api_server: the image of the node's API server; empty if unknown.
-        work: the directory of a running `kubeadm upgrade`; empty without one.
-        read: when the installer had this result, on its node.
-    """
-
-    result: InstallerOutcome
-    revision: int
-    node: str
-    last_good_revision: int
-    retry: int = 0
-    reason: str = ""
-    last_error: str = ""
+    result: InstallerOutcome  # the outcome
+    revision: int  # the revision to install
+    node: str  # name of the node
+    last_good_revision: int  # the node's last known good revision; 0 is the stock manifest
+    retry: int = 0  # number of the attempt; an attempt is never repeated
+    reason: str = ""  # why it failed; empty after a success
+    last_error: str = ""  # the scheduler's last logged error, if any
+    # duration of each step in seconds, in order
     steps: Mapping[str, float] = field(default_factory=lambda: _NO_STEPS)
+    # names that look like revision directories but are not; they are not removed
     strangers: tuple[str, ...] = ()
-    kubeconfig: str = ""
-    newest: int = 0
-    restarted: bool = True
-    image: str = ""
-    api_server: str = ""
-    work: str = ""
-    read: BootTime = UNKNOWN
+    kubeconfig: str = ""  # fingerprint of the kubeconfig that the revision was started with
+    newest: int = 0  # the highest number of a verified revision on the node; 0 without one
+    restarted: bool = True  # whether the scheduler was replaced; otherwise the revision already ran
+    image: str = ""  # the image in the manifest in place, if kubeadm wrote it
+    api_server: str = ""  # the image of the node's API server; empty if unknown
+    work: str = ""  # the directory of a running `kubeadm upgrade`; empty without one
+    read: BootTime = UNKNOWN  # when the installer had this result, on its node
 
     @property
     def failed(self) -> bool:

@@ -35,21 +35,14 @@ _PART: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A document in a file.
+    """A document in a file."""
 
-    Attributes:
-        file: the display name of the file.
-        document: the document with the positions of its fields.
-        value: its data without nulls, a map.
-        place: where in the file it stands; None: it is a document of the file.
-        reader: the kube-scheduler that reads it, if the files show one.
-    """
-
-    file: str
-    document: Document
-    value: Mapping[str, Any]
+    file: str  # the display name of the file
+    document: Document  # the document with the positions of its fields
+    value: Mapping[str, Any]  # its data without nulls, a map
+    # where in the file it stands; None: it is a document of the file
     place: Embedding | None = None
-    reader: CommandLine | None = None
+    reader: CommandLine | None = None  # the kube-scheduler that reads it, if the files show one
 
     @property
     def kind(self) -> str:
@@ -96,23 +89,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What a check depends on besides the documents.
+    """What a check depends on besides the documents."""
 
-    Attributes:
-        gates: version and feature gates of the kube-scheduler that will read them.
-        platform: the kind of cluster.
-        stock: False if the image may have plugins that Kubernetes' own does not have.
-        images: the images that the operator is known to allow.
-        scheduler: a known third-party scheduler, as in `Target`; empty: none.
-        place: the provider or scheduler of `--for` (acceptance.py); empty: none.
-    """
-
-    gates: Gates
-    platform: Platform = KUBEADM
-    stock: bool = True
-    images: AllowedImages = ALLOWED_BY_DEFAULT
-    scheduler: str = ""
-    place: str = ""
+    gates: Gates  # version and feature gates of the kube-scheduler that will read them
+    platform: Platform = KUBEADM  # the kind of cluster
+    stock: bool = True  # False if the image may have plugins that Kubernetes' own does not have
+    images: AllowedImages = ALLOWED_BY_DEFAULT  # the images that the operator is known to allow
+    scheduler: str = ""  # a known third-party scheduler, as in `Target`; empty: none
+    place: str = ""  # the provider or scheduler of `--for` (acceptance.py); empty: none
 
     @property
     def target(self) -> Target:
@@ -122,14 +106,11 @@ class CheckOptions:
 
 @dataclass(slots=True)
 class Checked:
-    """The result of a check.
+    """The result of a check."""
 
-    Attributes:
-        problems: each with the document that has it.
-        processes: the schedulers that would run, to be compared with each other.
-    """
-
+    # each with the document that has it
     problems: list[tuple[Item, Problem]] = field(default_factory=list)
+    # the schedulers that would run, to be compared with each other
     processes: list[tuple[Item, ConfiguredScheduler]] = field(default_factory=list)
 
 
@@ -138,18 +119,13 @@ Checker = Callable[[Sequence[Item], CheckOptions], Checked]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How the documents of one kind are checked.
+    """How the documents of one kind are checked."""
 
-    Attributes:
-        version: the API version that the check supports.
-        checker: receives all documents of all kinds that share it: Scheduler and KubeScheduler,
-            for example, make one configuration.
-        definition: the file of its CustomResourceDefinition in crds/; empty: none.
-    """
-
-    version: str
+    version: str  # the API version that the check supports
+    # receives all documents of all kinds that share it: Scheduler and KubeScheduler, for example,
+    # make one configuration
     checker: Checker
-    definition: str = ""
+    definition: str = ""  # the file of its CustomResourceDefinition in crds/; empty: none
 
 
 def by_name(items: Iterable[Item]) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:

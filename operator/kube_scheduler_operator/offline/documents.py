@@ -55,25 +55,17 @@ class TextProblem:
 
 @dataclass(slots=True)
 class Source:
-    """A file, or a text or a part of one.
+    """A file, or a text or a part of one."""
 
-    Attributes:
-        file: the display name of the file.
-        place: where in the file it stands; None: it is the file.
-        items: the documents that are objects.
-        problems: of the text.
-        first: the first nonempty document.
-        contents: what the items contain for kube-scheduler, by their number; without those that
-            have no known form.
-        has_configuration: whether the text has the name of kube-scheduler's configuration.
-    """
-
-    file: str
-    place: Embedding | None = None
-    items: list[Item] = field(default_factory=list)
-    problems: list[TextProblem] = field(default_factory=list)
-    first: Document | None = None
+    file: str  # the display name of the file
+    place: Embedding | None = None  # where in the file it stands; None: it is the file
+    items: list[Item] = field(default_factory=list)  # the documents that are objects
+    problems: list[TextProblem] = field(default_factory=list)  # of the text
+    first: Document | None = None  # the first nonempty document
+    # what the items contain for kube-scheduler, by their number; without those that have no known
+    # form
     contents: dict[int, Contents] = field(default_factory=dict)
+    # whether the text has the name of kube-scheduler's configuration
     has_configuration: bool = False
 
     @property
@@ -291,19 +283,12 @@ def _read(
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A text that is being read.
+    """A text that is being read."""
 
-    Attributes:
-        source: receives its documents and problems.
-        content: the text.
-        data: the text as bytes.
-        minor: of the kube-scheduler that reads it.
-    """
-
-    source: Source
-    content: str | bytes
-    data: bytes
-    minor: int
+    source: Source  # receives its documents and problems
+    content: str | bytes  # the text
+    data: bytes  # the text as bytes
+    minor: int  # of the kube-scheduler that reads it
 
     def report(self, position: Position, index: int, reason: str, message: str, fix: str) -> None:
         """Report a problem of the document with an index."""

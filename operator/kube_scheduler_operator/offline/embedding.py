@@ -13,26 +13,17 @@ from .forms.form import Mount, Part, Text
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A place in a document.
+    """A place in a document."""
 
-    Attributes:
-        owner: the object that has it: `ConfigMap my-config`.
-        position: of the content's key, in the text that has the document.
-        content: the content, if it is a text; None: a part of the document.
-        lines: the lines of that text from the first line of the content on; empty if the content
-            is written in another form.
-        outer: where that text itself stands; None: it is the file.
-        text: the text's description.
-        part: the part's description.
-    """
-
-    owner: str
-    position: Position
-    content: str | None = None
+    owner: str  # the object that has it: `ConfigMap my-config`
+    position: Position  # of the content's key, in the text that has the document
+    content: str | None = None  # the content, if it is a text; None: a part of the document
+    # the lines of that text from the first line of the content on; empty if the content is written
+    # in another form
     lines: tuple[str, ...] = ()
-    outer: Embedding | None = None
-    text: Text | None = None
-    part: Part | None = None
+    outer: Embedding | None = None  # where that text itself stands; None: it is the file
+    text: Text | None = None  # the text's description
+    part: Part | None = None  # the part's description
 
     def in_file(self, position: Position) -> Position:
         """The position in the file of one in the content; that of the key if it differs."""

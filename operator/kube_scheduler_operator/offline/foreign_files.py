@@ -49,17 +49,11 @@ _LANGUAGES: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ForeignFile:
-    """What a file is.
+    """What a file is."""
 
-    Attributes:
-        position: of what shows it.
-        message: what it is.
-        fix: how to get a file that can be checked.
-    """
-
-    position: Position
-    message: str
-    fix: str
+    position: Position  # of what shows it
+    message: str  # what it is
+    fix: str  # how to get a file that can be checked
 
 
 def foreign_file(data: bytes) -> ForeignFile | None:

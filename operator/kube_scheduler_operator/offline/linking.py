@@ -17,16 +17,11 @@ from .forms.objects import name_of, namespace_of
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """The kube-schedulers of a run.
+    """The kube-schedulers of a run."""
 
-    Attributes:
-        commands: their command lines.
-        items: all documents of the files.
-        generated: (file, key) of the ConfigMaps and Secrets that are made of files of the run.
-    """
-
-    commands: Sequence[CommandLine]
-    items: Sequence[Item]
+    commands: Sequence[CommandLine]  # their command lines
+    items: Sequence[Item]  # all documents of the files
+    # (file, key) of the ConfigMaps and Secrets that are made of files of the run
     generated: Sequence[tuple[str, GeneratedKey]] = ()
 
     def of_text(self, text: Text | GeneratedKey) -> CommandLine | None:

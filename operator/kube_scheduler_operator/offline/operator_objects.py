@@ -46,19 +46,12 @@ _REPORTED_ELSEWHERE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """The documents that have objects of the operator.
+    """The documents that have objects of the operator."""
 
-    Attributes:
-        single: those of kinds of which a cluster has one, by kind.
-        profiles: SchedulerProfiles by name.
-        extenders: SchedulerExtenders by name.
-        secondaries: SecondarySchedulers by name.
-    """
-
-    single: Mapping[str, Item]
-    profiles: Mapping[str, Item]
-    extenders: Mapping[str, Item]
-    secondaries: Mapping[str, Item]
+    single: Mapping[str, Item]  # those of kinds of which a cluster has one, by kind
+    profiles: Mapping[str, Item]  # SchedulerProfiles by name
+    extenders: Mapping[str, Item]  # SchedulerExtenders by name
+    secondaries: Mapping[str, Item]  # SecondarySchedulers by name
 
     @property
     def attached(self) -> tuple[Item, ...]:

@@ -14,31 +14,20 @@ from .reader_target import known_scheduler
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One finding in a file.
+    """One finding in a file."""
 
-    Attributes:
-        file: the display name of the file.
-        position: line and column.
-        kind: the kind of the document; empty if it has none.
-        path: the field; empty for the document as a whole.
-        reason: a CamelCase identifier, for programs.
-        message: what is wrong, or what will happen.
-        fix: the remedy.
-        severity: an error keeps the scheduler from starting.
-        subject: the object and the field, with names in place of list indices, so that it stays
-            the same when lines and entries move.
-        raised: whether it is an error only by the user's settings, so that the scheduler starts.
-    """
-
-    file: str
-    position: Position
-    kind: str
-    path: str
-    reason: str
-    message: str
-    fix: str
-    severity: Severity
+    file: str  # the display name of the file
+    position: Position  # line and column
+    kind: str  # the kind of the document; empty if it has none
+    path: str  # the field; empty for the document as a whole
+    reason: str  # a CamelCase identifier, for programs
+    message: str  # what is wrong, or what will happen
+    fix: str  # the remedy
+    severity: Severity  # an error keeps the scheduler from starting
+    # the object and the field, with names in place of list indices, so that it stays the same when
+    # lines and entries move
     subject: str = field(default="", compare=False)
+    # whether it is an error only by the user's settings, so that the scheduler starts
     raised: bool = False
 
     def __post_init__(self) -> None:
@@ -62,27 +51,19 @@ class IgnoredFinding:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """All findings of some files.
+    """All findings of some files."""
 
-    Attributes:
-        findings: errors and warnings, by file and position.
-        documents: (file, kind) of every checked document, in order.
-        others: (file, kind) of objects that do not configure a scheduler.
-        items: the checked documents that configure a scheduler.
-        remarks: about files that were not checked.
-        ignored: warnings that a comment or a flag ignores; not in `findings`.
-        accepted: findings that are in the baseline; not in `findings`.
-        readers: the programs that the files show as readers, `kube-scheduler 1.35` for example;
-            empty: of a document they show none, and it was checked for the version of the run.
-    """
-
-    findings: tuple[Diagnosis, ...]
-    documents: tuple[tuple[str, str], ...]
+    findings: tuple[Diagnosis, ...]  # errors and warnings, by file and position
+    documents: tuple[tuple[str, str], ...]  # (file, kind) of every checked document, in order
+    # (file, kind) of objects that do not configure a scheduler
     others: tuple[tuple[str, str], ...] = ()
-    items: tuple[Item, ...] = ()
-    remarks: tuple[str, ...] = ()
+    items: tuple[Item, ...] = ()  # the checked documents that configure a scheduler
+    remarks: tuple[str, ...] = ()  # about files that were not checked
+    # warnings that a comment or a flag ignores; not in `findings`
     ignored: tuple[IgnoredFinding, ...] = ()
-    accepted: tuple[Diagnosis, ...] = ()
+    accepted: tuple[Diagnosis, ...] = ()  # findings that are in the baseline; not in `findings`
+    # the programs that the files show as readers, `kube-scheduler 1.35` for example; empty: of a
+    # document they show none, and it was checked for the version of the run
     readers: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:

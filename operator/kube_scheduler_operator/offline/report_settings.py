@@ -12,17 +12,11 @@ from .suppressions import Suppression, comments_of, ignore
 
 @dataclass(frozen=True, slots=True)
 class ReportSettings:
-    """The decisions of flags; comments in the files add to them.
+    """The decisions of flags; comments in the files add to them."""
 
-    Attributes:
-        severities: of warnings.
-        ignored: what flags ignore.
-        baseline: fingerprints of accepted findings; None: no baseline.
-    """
-
-    severities: Severities = field(default_factory=Severities)
-    ignored: tuple[Suppression, ...] = ()
-    baseline: frozenset[str] | None = None
+    severities: Severities = field(default_factory=Severities)  # of warnings
+    ignored: tuple[Suppression, ...] = ()  # what flags ignore
+    baseline: frozenset[str] | None = None  # fingerprints of accepted findings; None: no baseline
 
 
 def with_settings(

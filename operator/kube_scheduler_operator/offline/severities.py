@@ -18,15 +18,10 @@ CHOICES: Final[tuple[Chosen, ...]] = ("error", "warning", "off")
 
 @dataclass(frozen=True, slots=True)
 class Severities:
-    """What users chose.
+    """What users chose."""
 
-    Attributes:
-        by_rule: rule -> severity of its warnings.
-        strict: whether all other warnings are errors.
-    """
-
-    by_rule: Mapping[str, Chosen] = field(default_factory=dict)
-    strict: bool = False
+    by_rule: Mapping[str, Chosen] = field(default_factory=dict)  # rule -> severity of its warnings
+    strict: bool = False  # whether all other warnings are errors
 
     @classmethod
     def parse(cls, texts: Iterable[str], *, strict: bool) -> Severities:

@@ -32,21 +32,13 @@ _NO_CONTENT: Final = re.compile(r"\s*(?:#.*)?")
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """What one comment, or one flag, ignores.
+    """What one comment, or one flag, ignores."""
 
-    Attributes:
-        file: the display name of the file; for a flag, a pattern with wildcards.
-        position: of the comment; None: it is a flag.
-        line: the line whose warnings it ignores; 0: all lines.
-        rules: the rules that it ignores.
-        justification: why, in the user's words.
-    """
-
-    file: str
-    position: Position | None
-    line: int
-    rules: tuple[str, ...]
-    justification: str
+    file: str  # the display name of the file; for a flag, a pattern with wildcards
+    position: Position | None  # of the comment; None: it is a flag
+    line: int  # the line whose warnings it ignores; 0: all lines
+    rules: tuple[str, ...]  # the rules that it ignores
+    justification: str  # why, in the user's words
 
     def concerns(self, finding: Diagnosis, rule: str) -> bool:
         """Whether the finding is one of this rule, at the place that this names."""

@@ -23,17 +23,11 @@ _ERB: Final = re.compile(r"<%[=\-#]?")
 
 @dataclass(frozen=True, slots=True)
 class UnrenderedTemplate:
-    """What a text is a template of.
+    """What a text is a template of."""
 
-    Attributes:
-        position: of the first expression.
-        message: what it is.
-        fix: how to render it.
-    """
-
-    position: Position
-    message: str
-    fix: str
+    position: Position  # of the first expression
+    message: str  # what it is
+    fix: str  # how to render it
 
 
 _KINDS: Final = (

@@ -103,31 +103,22 @@ def validate(
 
 @dataclass(slots=True)
 class _Sorted:
-    """The documents of files, by what becomes of them.
+    """The documents of files, by what becomes of them."""
 
-    Attributes:
-        kinds: the kinds to check.
-        found: the names of files that were found, not named.
-        options: what the check depends on besides the files.
-        findings: about texts, forms, and documents that cannot be checked.
-        known: the documents to check.
-        documents: those that are counted, with the names of their kinds.
-        others: those without anything to check, and why.
-        of_volcano: the names of the configurations of Volcano among them.
-        passed_over: the number of found files without anything of kube-scheduler.
-        templates: how many more are templates that are not rendered.
-    """
-
-    kinds: Kinds
-    found: Collection[str]
-    options: CheckOptions
+    kinds: Kinds  # the kinds to check
+    found: Collection[str]  # the names of files that were found, not named
+    options: CheckOptions  # what the check depends on besides the files
+    # about texts, forms, and documents that cannot be checked
     findings: list[Diagnosis] = field(default_factory=list)
-    known: list[tuple[Item, Kind]] = field(default_factory=list)
+    known: list[tuple[Item, Kind]] = field(default_factory=list)  # the documents to check
+    # those that are counted, with the names of their kinds
     documents: list[tuple[Item, str]] = field(default_factory=list)
+    # those without anything to check, and why
     others: list[tuple[Item, Problem]] = field(default_factory=list)
+    # the names of the configurations of Volcano among them
     of_volcano: list[str] = field(default_factory=list)
-    passed_over: int = 0
-    templates: int = 0
+    passed_over: int = 0  # the number of found files without anything of kube-scheduler
+    templates: int = 0  # how many more are templates that are not rendered
 
     def is_checked(self, item: Item) -> bool:
         """Whether a document is checked, or named, as it is."""

@@ -18,17 +18,11 @@ DEFAULT_SECONDS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
-    """`spec.placementCheck` of OperatorSettings.
+    """`spec.placementCheck` of OperatorSettings."""
 
-    Attributes:
-        mode: OFF, WARN or GATE.
-        seconds: limit from the request to the answer.
-        approved: hash of the configuration that may be rolled out whatever it changes.
-    """
-
-    mode: str = OFF
-    seconds: int = DEFAULT_SECONDS
-    approved: str = ""
+    mode: str = OFF  # OFF, WARN or GATE
+    seconds: int = DEFAULT_SECONDS  # limit from the request to the answer
+    approved: str = ""  # hash of the configuration that may be rolled out whatever it changes
 
 
 def placement_settings(spec: Mapping[str, Any] | None) -> PlacementSettings:

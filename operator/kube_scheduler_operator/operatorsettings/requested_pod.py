@@ -15,37 +15,24 @@ GROUPS: Final = ("requests", "limits")
 
 @dataclass(frozen=True, slots=True)
 class HostFile:
-    """A file or a directory of the node.
+    """A file or a directory of the node."""
 
-    Attributes:
-        path: on the node.
-        mount_path: in the container.
-        type: File or Directory, as in `hostPath`.
-    """
-
-    path: str
-    mount_path: str
-    type: str = FILE
+    path: str  # on the node
+    mount_path: str  # in the container
+    type: str = FILE  # File or Directory, as in `hostPath`
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedPod:
-    """`spec.pods` of OperatorSettings; what is unset changes nothing.
+    """`spec.pods` of OperatorSettings; what is unset changes nothing."""
 
-    Attributes:
-        resources: `requests` and `limits` -> resource -> quantity.
-        env: (name, value) of variables.
-        annotations: of the Pod.
-        priority_class_name: of the Pod.
-        host_files: mounted read-only.
-        remove_adopted: names of adopted settings to leave out, as `PodSettings.names` gives them.
-    """
-
+    # `requests` and `limits` -> resource -> quantity
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    env: tuple[tuple[str, str], ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    priority_class_name: str = ""
-    host_files: tuple[HostFile, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()  # (name, value) of variables
+    annotations: Mapping[str, str] = field(default_factory=dict)  # of the Pod
+    priority_class_name: str = ""  # of the Pod
+    host_files: tuple[HostFile, ...] = ()  # mounted read-only
+    # names of adopted settings to leave out, as `PodSettings.names` gives them
     remove_adopted: tuple[str, ...] = ()
 
     @property

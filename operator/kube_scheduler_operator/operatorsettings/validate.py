@@ -67,26 +67,19 @@ _REMOVABLE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PodDefaults:
-    """What the Pods have without OperatorSettings.
+    """What the Pods have without OperatorSettings."""
 
-    Attributes:
-        own: resources of their container if none were adopted.
-        adopted: adopted settings by name; None: not known, as for files.
-    """
-
+    # resources of their container if none were adopted
     own: Mapping[str, Any] = field(default_factory=dict)
+    # adopted settings by name; None: not known, as for files
     adopted: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsResult(ValidationResult):
-    """The result for OperatorSettings "cluster".
+    """The result for OperatorSettings "cluster"."""
 
-    Attributes:
-        pods: what the version in use requests for Pods.
-    """
-
-    pods: RequestedPod = NOTHING_REQUESTED
+    pods: RequestedPod = NOTHING_REQUESTED  # what the version in use requests for Pods
 
 
 def validate_settings(

@@ -49,22 +49,15 @@ _PATH: Final[Path] = ("arguments",)
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The description of an argument.
+    """The description of an argument."""
 
-    Attributes:
-        text: documentation, with the unit.
-        least, most: bounds of a number.
-        above: whether `least` itself is excluded.
-        choices: allowed strings.
-        read: converts the configured value; raises ValueError, whose message follows the field's
-            name. None: the type of the field determines the conversion.
-    """
-
-    text: str = ""
-    least: float = -math.inf
+    text: str = ""  # documentation, with the unit
+    least: float = -math.inf  # bounds of a number
     most: float = math.inf
-    above: bool = False
-    choices: tuple[str, ...] = ()
+    above: bool = False  # whether `least` itself is excluded
+    choices: tuple[str, ...] = ()  # allowed strings
+    # converts the configured value; raises ValueError, whose message follows the field's name.
+    # None: the type of the field determines the conversion.
     read: Callable[[Any], Any] | None = None
 
 
@@ -91,21 +84,13 @@ class ArgumentsError(DecodeError):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One argument, for documentation and validation.
+    """One argument, for documentation and validation."""
 
-    Attributes:
-        name: name in configurations.
-        attribute: name in the class.
-        default: default value.
-        meaning: description.
-        type: type of the value.
-    """
-
-    name: str
-    attribute: str
-    default: Any
-    meaning: Meaning
-    type: Any
+    name: str  # name in configurations
+    attribute: str  # name in the class
+    default: Any  # default value
+    meaning: Meaning  # description
+    type: Any  # type of the value
 
 
 def described(arguments: type) -> Iterator[Described]:

@@ -157,36 +157,25 @@ def _raise_to(total: dict[str, float], least: Mapping[str, float]) -> None:
 
 
 class Pod:
-    """An immutable Pod.
-
-    Attributes:
-        namespace, name, uid: from its metadata.
-        scheduler_name: spec.schedulerName.
-        node_name: spec.nodeName; empty if it is not bound.
-        labels: its labels, a mapping that is shared with other Pods.
-        owner_kind: kind of its controller, or of its first owner; empty without owners.
-        demand: its resources.
-        created: creation time in seconds since 1970.
-        bound: time of binding in seconds since 1970; 0 if it is not bound or the time is unknown.
-        phase: Pending, Running, Succeeded, Failed or Unknown.
-    """
+    """An immutable Pod."""
 
     __slots__ = (
         "bound", "created", "demand", "labels", "name", "namespace", "node_name", "owner_kind",
         "phase", "scheduler_name", "uid",
     )  # fmt: skip
 
-    namespace: str
+    namespace: str  # from its metadata
     name: str
     uid: str
-    scheduler_name: str
-    node_name: str
-    labels: Mapping[str, str]
-    owner_kind: str
-    demand: Demand
-    created: float
+    scheduler_name: str  # spec.schedulerName
+    node_name: str  # spec.nodeName; empty if it is not bound
+    labels: Mapping[str, str]  # its labels, a mapping that is shared with other Pods
+    owner_kind: str  # kind of its controller, or of its first owner; empty without owners
+    demand: Demand  # its resources
+    created: float  # creation time in seconds since 1970
+    # time of binding in seconds since 1970; 0 if it is not bound or the time is unknown
     bound: float
-    phase: str
+    phase: str  # Pending, Running, Succeeded, Failed or Unknown
 
     @property
     def requests(self) -> Amounts:

@@ -42,18 +42,15 @@ class Arguments:
 
 @dataclass(slots=True)
 class Rejections:
-    """The rejected nodes of a request, by their position in it.
+    """The rejected nodes of a request, by their position in it."""
 
-    Attributes:
-        reasons: position to reason, a sentence without a percent sign (kube-scheduler uses it as a
-            format). It must not contain the node's name or values: kube-scheduler counts equal
-            reasons, but writes all different ones into the Pod's status, and again on each change.
-        unresolvable: positions of nodes for which evicting Pods would not help.
-        figures: position to the values behind the reason, for `explain` only.
-    """
-
+    # position to reason, a sentence without a percent sign (kube-scheduler uses it as a format). It
+    # must not contain the node's name or values: kube-scheduler counts equal reasons, but writes
+    # all different ones into the Pod's status, and again on each change.
     reasons: dict[int, str] = field(default_factory=dict)
+    # positions of nodes for which evicting Pods would not help
     unresolvable: set[int] = field(default_factory=set)
+    # position to the values behind the reason, for `explain` only
     figures: dict[int, str] = field(default_factory=dict)
 
     def describe(self, at: int) -> str:
@@ -161,17 +158,11 @@ class UnknownPolicyError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """The location of a policy.
+    """The location of a policy."""
 
-    Attributes:
-        name: name of the policy.
-        where: `package.module:Class`.
-        distribution: the distribution that provides it; empty: built in.
-    """
-
-    name: str
-    where: str
-    distribution: str = ""
+    name: str  # name of the policy
+    where: str  # `package.module:Class`
+    distribution: str = ""  # the distribution that provides it; empty: built in
 
     def load(self) -> type[Policy]:
         """Import the class.

@@ -45,16 +45,11 @@ _ENABLE: Final = "az aks update --enable-upstream-kubescheduler-user-configurati
 
 @dataclass(frozen=True, slots=True)
 class AksProfiles:
-    """The profiles in AKS' own scheduler.
+    """The profiles in AKS' own scheduler."""
 
-    Attributes:
-        results: the results for the SchedulerProfiles that name it.
-        actions: the writes that bring its object up to date.
-        scheduler_names: the schedulerNames that it serves because of them.
-    """
-
-    results: tuple[ProfileResult, ...] = ()
-    actions: tuple[Action, ...] = ()
+    results: tuple[ProfileResult, ...] = ()  # the results for the SchedulerProfiles that name it
+    actions: tuple[Action, ...] = ()  # the writes that bring its object up to date
+    # the schedulerNames that it serves because of them
     scheduler_names: tuple[str, ...] = field(default=())
 
 

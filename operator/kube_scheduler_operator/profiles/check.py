@@ -36,17 +36,11 @@ _FIELDS: Final = ("scheduler", "schedulerName", "base", *_PROFILE_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class ProfileVersion:
-    """A version of a SchedulerProfile's spec.
+    """A version of a SchedulerProfile's spec."""
 
-    Attributes:
-        name: the object's name.
-        root: the field of the object that holds the version.
-        spec: the version.
-    """
-
-    name: str
-    root: str
-    spec: Mapping[str, Any]
+    name: str  # the object's name
+    root: str  # the field of the object that holds the version
+    spec: Mapping[str, Any]  # the version
 
     @property
     def scheduler_name(self) -> str:
@@ -56,36 +50,25 @@ class ProfileVersion:
 
 @dataclass(frozen=True, slots=True)
 class ProfileCheck:
-    """The result for one version.
+    """The result for one version."""
 
-    Attributes:
-        profile: the profile of KubeSchedulerConfiguration.
-        problems: the errors; paths are in the spec.
-        points: the plugins that would run, per extension point and in order.
-        warnings: the warnings, without errors only; paths are in the spec.
-    """
-
-    profile: Mapping[str, Any]
-    problems: tuple[Problem, ...]
+    profile: Mapping[str, Any]  # the profile of KubeSchedulerConfiguration
+    problems: tuple[Problem, ...]  # the errors; paths are in the spec
+    # the plugins that would run, per extension point and in order
     points: Mapping[str, tuple[PluginEntry, ...]]
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()  # the warnings, without errors only; paths are in the spec
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The rest of a configuration that a profile is validated in; equal if its content is.
+    """The rest of a configuration that a profile is validated in; equal if its content is."""
 
-    Attributes:
-        content: all of it as text.
-        beside: the first profile, whose queue the others share; None if this is the first.
-        over: the overrides, which are merged over all profiles later.
-        target: the kube-scheduler that will read them.
-    """
-
-    content: str
+    content: str  # all of it as text
+    # the first profile, whose queue the others share; None if this is the first
     beside: Mapping[str, Any] | None = field(compare=False)
+    # the overrides, which are merged over all profiles later
     over: Mapping[str, Any] = field(compare=False)
-    target: Target = field(compare=False)
+    target: Target = field(compare=False)  # the kube-scheduler that will read them
 
     @classmethod
     def of(

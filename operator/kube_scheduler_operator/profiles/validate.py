@@ -42,15 +42,11 @@ NAME_TAKEN: Final = "SchedulerNameTaken"
 
 @dataclass(frozen=True, slots=True)
 class ProfileResult(ValidationResult):
-    """The result for one SchedulerProfile.
+    """The result for one SchedulerProfile."""
 
-    Attributes:
-        points: the plugins of the version in use, per extension point and in order.
-        serves: the schedulerName that it serves instead of its own; empty: its own.
-    """
-
+    # the plugins of the version in use, per extension point and in order
     points: Mapping[str, tuple[PluginEntry, ...]] = field(default_factory=dict)
-    serves: str = ""
+    serves: str = ""  # the schedulerName that it serves instead of its own; empty: its own
 
     @property
     def scheduler_name(self) -> str:

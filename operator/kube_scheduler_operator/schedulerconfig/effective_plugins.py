@@ -43,21 +43,17 @@ _EMPTY: Final = PluginSet()
 
 @dataclass(frozen=True, slots=True)
 class EffectivePlugins:
-    """The effective plugins of one profile.
+    """The effective plugins of one profile."""
 
-    Attributes:
-        points: extension point -> the plugins that run there, in order, with their weights.
-        duplicates: (point, name) of plugins that kube-scheduler rejects as registered twice.
-        weights: extension point -> the weights in the order in which kube-scheduler adds them up,
-            including those of disabled plugins.
-        named: every plugin that is enabled in a list.
-        unknown: named plugins that are not in-tree, whose extension points are unknown.
-    """
-
+    # extension point -> the plugins that run there, in order, with their weights
     points: Mapping[str, tuple[PluginEntry, ...]]
+    # (point, name) of plugins that kube-scheduler rejects as registered twice
     duplicates: tuple[tuple[str, str], ...]
+    # extension point -> the weights in the order in which kube-scheduler adds them up, including
+    # those of disabled plugins
     weights: Mapping[str, tuple[int, ...]]
-    named: tuple[str, ...]
+    named: tuple[str, ...]  # every plugin that is enabled in a list
+    # named plugins that are not in-tree, whose extension points are unknown
     unknown: tuple[str, ...]
 
 

@@ -20,20 +20,14 @@ NEWEST: Final = Version(1, 37)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plugin:
-    """An in-tree plugin.
+    """An in-tree plugin."""
 
-    Attributes:
-        points: extension points that it implements.
-        since: minor of 1.x that added it; 0: before the oldest recorded version.
-        until: last minor that includes it; None: not removed.
-        points_since: extension point -> minor in which the plugin began to implement it.
-        points_until: extension point -> last minor in which the plugin implements it.
-    """
-
-    points: tuple[str, ...]
-    since: int = 0
-    until: int | None = None
+    points: tuple[str, ...]  # extension points that it implements
+    since: int = 0  # minor of 1.x that added it; 0: before the oldest recorded version
+    until: int | None = None  # last minor that includes it; None: not removed
+    # extension point -> minor in which the plugin began to implement it
     points_since: Mapping[str, int] = field(default_factory=dict)
+    # extension point -> last minor in which the plugin implements it
     points_until: Mapping[str, int] = field(default_factory=dict)
 
     def exists(self, minor: int) -> bool:

@@ -24,36 +24,22 @@ _OWN_FLAGS: Final = {"koordinator": frozenset({"address", "port"})}
 
 @dataclass(frozen=True, slots=True)
 class KnownPlugin:
-    """A plugin of a third-party scheduler.
+    """A plugin of a third-party scheduler."""
 
-    Attributes:
-        points: extension points that it implements.
-        args: the type of its arguments; None: it takes any, or none.
-    """
-
-    points: tuple[str, ...]
-    args: Struct | None
+    points: tuple[str, ...]  # extension points that it implements
+    args: Struct | None  # the type of its arguments; None: it takes any, or none
 
 
 @dataclass(frozen=True, slots=True)
 class KnownScheduler:
-    """A version of a third-party scheduler, which also has the plugins of kube-scheduler.
+    """A version of a third-party scheduler, which also has the plugins of kube-scheduler."""
 
-    Attributes:
-        name: as in `--for`.
-        version: its own, `v0.34.7`.
-        kubernetes: the kube-scheduler that it is made of.
-        source: the address of its sources.
-        images: endings of the names of its images.
-        plugins: its own plugins.
-    """
-
-    name: str
-    version: str
-    kubernetes: Version
-    source: str
-    images: tuple[str, ...]
-    plugins: Mapping[str, KnownPlugin]
+    name: str  # as in `--for`
+    version: str  # its own, `v0.34.7`
+    kubernetes: Version  # the kube-scheduler that it is made of
+    source: str  # the address of its sources
+    images: tuple[str, ...]  # endings of the names of its images
+    plugins: Mapping[str, KnownPlugin]  # its own plugins
 
     @property
     def rules(self) -> Version:

@@ -107,15 +107,10 @@ def _merge(
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Configurations to merge in order; a cache key of their merge.
+    """Configurations to merge in order; a cache key of their merge."""
 
-    Attributes:
-        content: the configurations as JSON, which determines equality.
-        documents: the configurations.
-    """
-
-    content: str
-    documents: tuple[Mapping[str, Any], ...] = field(compare=False)
+    content: str  # the configurations as JSON, which determines equality
+    documents: tuple[Mapping[str, Any], ...] = field(compare=False)  # the configurations
 
     @classmethod
     def of(cls, *documents: Mapping[str, Any]) -> Layers:

@@ -39,15 +39,10 @@ def _merge_maps(
 
 @dataclass(frozen=True, slots=True)
 class _ByName:
-    """Merges entries by name if all names are unique; otherwise the list replaces the earlier one.
+    """Merges entries by name if all names are unique; otherwise the list replaces the earlier."""
 
-    Attributes:
-        key: the field with the name of an entry.
-        strategies: those of an entry's fields.
-    """
-
-    key: str
-    strategies: Mapping[str, _Strategy] = field(default_factory=dict)
+    key: str  # the field with the name of an entry
+    strategies: Mapping[str, _Strategy] = field(default_factory=dict)  # those of an entry's fields
 
     def __call__(self, base: Any, overlay: Any) -> Any:
         if isinstance(overlay, Mapping):  # in place of a list: the validation reports it

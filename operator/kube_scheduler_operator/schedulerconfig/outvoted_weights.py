@@ -22,19 +22,12 @@ EXTENDER_POINTS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """A plugin or an extender that scores nodes.
+    """A plugin or an extender that scores nodes."""
 
-    Attributes:
-        name: of the plugin, or a label for the extender.
-        point: weighted value of one point, at least 1.
-        most: weighted value of the maximum score.
-        optional: whether it scores some pods only, and so cannot outvote others.
-    """
-
-    name: str
-    point: int
-    most: int
-    optional: bool = False
+    name: str  # of the plugin, or a label for the extender
+    point: int  # weighted value of one point, at least 1
+    most: int  # weighted value of the maximum score
+    optional: bool = False  # whether it scores some pods only, and so cannot outvote others
 
     @classmethod
     def plugin(cls, name: str, weight: int) -> Scorer:
@@ -50,19 +43,12 @@ class Scorer:
 
 @dataclass(frozen=True, slots=True)
 class Outvoted:
-    """Scorers that decide alone, and those that they outvote.
+    """Scorers that decide alone, and those that they outvote."""
 
-    Attributes:
-        deciding: scorers that decide, heaviest first.
-        outvoted: scorers that only break ties.
-        unit: smallest difference of two nodes in the sum of the deciding scorers.
-        reach: maximum sum of the outvoted scorers, less than `unit`.
-    """
-
-    deciding: tuple[str, ...]
-    outvoted: tuple[str, ...]
-    unit: int
-    reach: int
+    deciding: tuple[str, ...]  # scorers that decide, heaviest first
+    outvoted: tuple[str, ...]  # scorers that only break ties
+    unit: int  # smallest difference of two nodes in the sum of the deciding scorers
+    reach: int  # maximum sum of the outvoted scorers, less than `unit`
 
 
 def outvoted(scorers: Iterable[Scorer]) -> Outvoted | None:

@@ -36,34 +36,24 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class PluginRow:
-    """A plugin at an extension point.
+    """A plugin at an extension point."""
 
-    Attributes:
-        name: of the plugin.
-        weight: of its score; 0 at points without scores.
-        origin: of its entry and weight.
-    """
-
-    name: str
-    weight: int
-    origin: Origin
+    name: str  # of the plugin
+    weight: int  # of its score; 0 at points without scores
+    origin: Origin  # of its entry and weight
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileTable:
-    """The effective plugins of one profile.
+    """The effective plugins of one profile."""
 
-    Attributes:
-        scheduler_name: of the profile.
-        points: extension point of this version -> the plugins that run there, in order.
-        off: extension point -> the default plugins that do not run there, with their default
-            weight and the origin of the entry that disables them.
-        unknown: out-of-tree plugins, whose extension points are unknown; weight 0.
-    """
-
-    scheduler_name: str
+    scheduler_name: str  # of the profile
+    # extension point of this version -> the plugins that run there, in order
     points: Mapping[str, tuple[PluginRow, ...]]
+    # extension point -> the default plugins that do not run there, with their default weight and
+    # the origin of the entry that disables them
     off: Mapping[str, tuple[PluginRow, ...]]
+    # out-of-tree plugins, whose extension points are unknown; weight 0
     unknown: tuple[PluginRow, ...]
 
 

@@ -76,23 +76,14 @@ _WEIGHTED_LISTS: Final = (*WEIGHTED, "multiPoint")
 
 @dataclass(frozen=True, slots=True)
 class ExpandedProfile:
-    """A profile with valid types, and its effective plugins.
+    """A profile with valid types, and its effective plugins."""
 
-    Attributes:
-        document: as written.
-        path: of the profile in the configuration.
-        effective: its effective plugins.
-        target: the scheduler that reads it.
-        known: all in-tree plugins of this scheduler, by name.
-        defaults: its default plugins, with their weights.
-    """
-
-    document: Mapping[str, Any]
-    path: Path
-    effective: EffectivePlugins
-    target: Target
-    known: Mapping[str, Plugin]
-    defaults: Mapping[str, int]
+    document: Mapping[str, Any]  # as written
+    path: Path  # of the profile in the configuration
+    effective: EffectivePlugins  # its effective plugins
+    target: Target  # the scheduler that reads it
+    known: Mapping[str, Plugin]  # all in-tree plugins of this scheduler, by name
+    defaults: Mapping[str, int]  # its default plugins, with their weights
 
     @classmethod
     def read(cls, document: Mapping[str, Any], path: Path, target: Target) -> ExpandedProfile:

@@ -23,19 +23,12 @@ CACHE_SIZE: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """A part of a configuration and the scheduler that reads it, equal if their content is equal.
+    """A part of a configuration and the scheduler that reads it; equal if their content is."""
 
-    Attributes:
-        content: the part as JSON, in the order of its keys.
-        reader: identity of the scheduler.
-        value: the part, which must not be modified.
-        target: the scheduler that reads it.
-    """
-
-    content: str
-    reader: tuple[object, ...]
-    value: Any = field(compare=False)
-    target: Target = field(compare=False)
+    content: str  # the part as JSON, in the order of its keys
+    reader: tuple[object, ...]  # identity of the scheduler
+    value: Any = field(compare=False)  # the part, which must not be modified
+    target: Target = field(compare=False)  # the scheduler that reads it
 
     @classmethod
     def of(cls, value: Any, target: Target) -> CacheKey | None:

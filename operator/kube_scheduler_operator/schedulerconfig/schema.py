@@ -41,19 +41,13 @@ class Map:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Struct:
-    """Named fields.
+    """Named fields."""
 
-    Attributes:
-        fields: their types, in any order.
-        since: field -> minor of 1.x that added it.
-        always: fields that are written even if unset (no `omitempty` in Go).
-        optional: fields that distinguish unset from zero (pointers in Go): zero is written, null
-            means unset.
-    """
-
-    fields: Mapping[str, Type]
-    since: Mapping[str, int] | None = None
+    fields: Mapping[str, Type]  # their types, in any order
+    since: Mapping[str, int] | None = None  # field -> minor of 1.x that added it
+    # fields that are written even if unset (no `omitempty` in Go)
     always: frozenset[str] = frozenset()
+    # fields that distinguish unset from zero (pointers in Go): zero is written, null means unset
     optional: frozenset[str] = frozenset()
 
     def known(self, minor: int) -> tuple[str, ...]:

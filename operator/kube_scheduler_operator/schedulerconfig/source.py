@@ -33,20 +33,14 @@ _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".j
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file.
+    """One document of a file."""
 
-    Attributes:
-        root: its values with their positions.
-        flaws: errors after which the document could still be parsed.
-        index: its number in the file, from 0; empty documents count. kube-scheduler reads 0 only.
-        is_listed: whether it is an item of a List.
-        texts: of JSON: the bytes of each value called `args`, by its path.
-    """
-
-    root: SourceNode
-    flaws: tuple[Flaw, ...] = ()
+    root: SourceNode  # its values with their positions
+    flaws: tuple[Flaw, ...] = ()  # errors after which the document could still be parsed
+    # its number in the file, from 0; empty documents count. kube-scheduler reads 0 only.
     index: int = 0
-    is_listed: bool = False
+    is_listed: bool = False  # whether it is an item of a List
+    # of JSON: the bytes of each value called `args`, by its path
     texts: Mapping[Path, bytes] = field(default_factory=dict)
 
     @property

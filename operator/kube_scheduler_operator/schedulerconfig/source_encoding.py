@@ -32,17 +32,12 @@ LINE_BREAK: Final = re.compile(f"\r\n|[{BREAKS}]")
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """The characters of a file.
+    """The characters of a file."""
 
-    Attributes:
-        text: the characters that can be read without the error.
-        error: of what follows the text; None: the text is complete.
-        first_block: number of characters of the first block that the decoder reads, if others
-            follow; else a larger one.
-    """
-
-    text: str
-    error: ParseError | None = None
+    text: str  # the characters that can be read without the error
+    error: ParseError | None = None  # of what follows the text; None: the text is complete
+    # number of characters of the first block that the decoder reads, if others follow; else a
+    # larger one
     first_block: int = 2 * _BLOCK
 
 

@@ -49,23 +49,15 @@ _LONGEST_KEY: Final = 1024
 
 @dataclass(slots=True)
 class Token:
-    """A token.
+    """A token."""
 
-    Attributes:
-        kind: one of the constants of this module.
-        start: offset of its first character.
-        value: text of a scalar, name of an anchor or an alias, handle of a tag, or a version.
-        is_plain: of a scalar: without quotes, and not a block.
-        suffix: of a tag; of a %TAG directive, the prefix that the handle stands for.
-        end: of a scalar or an alias in one line: the offset of its end; else 0.
-    """
-
-    kind: str
-    start: int
+    kind: str  # one of the constants of this module
+    start: int  # offset of its first character
+    # text of a scalar, name of an anchor or an alias, handle of a tag, or a version
     value: str = ""
-    is_plain: bool = False
-    suffix: str = ""
-    end: int = 0
+    is_plain: bool = False  # of a scalar: without quotes, and not a block
+    suffix: str = ""  # of a tag; of a %TAG directive, the prefix that the handle stands for
+    end: int = 0  # of a scalar or an alias in one line: the offset of its end; else 0
 
 
 @dataclass(slots=True)

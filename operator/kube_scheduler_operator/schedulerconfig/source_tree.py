@@ -15,17 +15,13 @@ TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep; remove levels"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place in a file.
+    """A place in a file."""
 
-    Attributes:
-        line, column: from 1; columns in characters.
-        length: characters of what stands there in this line: a scalar, a list or map in brackets,
-            or a key and, if that is a scalar, its value; of another map its first field. 0: it is
-            not known, or several lines. Ignored by comparisons.
-    """
-
-    line: int
+    line: int  # from 1; columns in characters
     column: int
+    # characters of what stands there in this line: a scalar, a list or map in brackets, or a key
+    # and, if that is a scalar, its value; of another map its first field. 0: it is not known, or
+    # several lines. Ignored by comparisons.
     length: int = field(default=0, compare=False)
 
     @property
@@ -36,34 +32,22 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """An error in a document that could still be parsed.
+    """An error in a document that could still be parsed."""
 
-    Attributes:
-        position: of the error.
-        path: of the field, if known.
-        message: the error, and the fix after a semicolon.
-    """
-
-    position: Position
-    path: Path
-    message: str
+    position: Position  # of the error
+    path: Path  # of the field, if known
+    message: str  # the error, and the fix after a semicolon
 
 
 @dataclass(frozen=True, slots=True)
 class SourceNode:
-    """A value of a document.
+    """A value of a document."""
 
-    Attributes:
-        position: of its first character.
-        data: the value as plain data.
-        fields: of a map: key -> (position of the key, value).
-        items: of a list.
-    """
-
-    position: Position
-    data: Any
+    position: Position  # of its first character
+    data: Any  # the value as plain data
+    # of a map: key -> (position of the key, value)
     fields: dict[str, tuple[Position, SourceNode]] = field(default_factory=dict)
-    items: Sequence[SourceNode] = ()
+    items: Sequence[SourceNode] = ()  # of a list
 
     def child(self, part: str | int) -> tuple[Position, SourceNode] | None:
         """(position, value) of a key or a list index; None if absent."""

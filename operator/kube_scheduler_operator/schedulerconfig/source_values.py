@@ -48,16 +48,12 @@ _ALIAS_RANGE: Final = (400_000, 4_000_000)
 
 @dataclass(slots=True)
 class Builder:
-    """Converts the nodes of one document.
+    """Converts the nodes of one document."""
 
-    Attributes:
-        text: the text of the file.
-        lines: offsets of the lines; filled when needed, and shared by the documents of a file.
-        flaws: errors after which the document could still be converted.
-    """
-
-    text: str
+    text: str  # the text of the file
+    # offsets of the lines; filled when needed, and shared by the documents of a file
     lines: list[int] = field(default_factory=list)
+    # errors after which the document could still be converted
     flaws: list[Flaw] = field(default_factory=list)
     _depth: int = 0
     _open: set[int] = field(default_factory=set)

@@ -22,21 +22,13 @@ _PREFIXES: Final = {"!": "!", "!!": "tag:yaml.org,2002:"}
 
 @dataclass(slots=True)
 class Scalar:
-    """A scalar.
+    """A scalar."""
 
-    Attributes:
-        start: offset of its first character.
-        text: its text, without quotes.
-        tag: its tag in full; empty if it has none.
-        is_implicit: whether its text decides its type.
-        end: offset behind its last character; 0 if it has several lines, or is not written.
-    """
-
-    start: int
-    text: str
-    tag: str = ""
-    is_implicit: bool = True
-    end: int = 0
+    start: int  # offset of its first character
+    text: str  # its text, without quotes
+    tag: str = ""  # its tag in full; empty if it has none
+    is_implicit: bool = True  # whether its text decides its type
+    end: int = 0  # offset behind its last character; 0 if it has several lines, or is not written
 
 
 @dataclass(slots=True)

@@ -12,17 +12,12 @@ from .schema import Struct, args_struct
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A scheduler that reads a configuration.
+    """A scheduler that reads a configuration."""
 
-    Attributes:
-        gates: its version and feature gates.
-        stock: False for an image that may contain out-of-tree plugins.
-        scheduler: the known third-party scheduler in the image (known_schedulers.py) and, after a
-            colon, its version; empty: none is known.
-    """
-
-    gates: Gates
-    stock: bool = True
+    gates: Gates  # its version and feature gates
+    stock: bool = True  # False for an image that may contain out-of-tree plugins
+    # the known third-party scheduler in the image (known_schedulers.py) and, after a colon, its
+    # version; empty: none is known
     scheduler: str = ""
 
     @property

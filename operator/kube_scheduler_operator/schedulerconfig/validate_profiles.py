@@ -61,38 +61,23 @@ def validate_percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Proble
 
 @dataclass(frozen=True, slots=True)
 class QueueSort:
-    """The queueSort settings of a profile, which must be equal in all profiles of a process.
+    """The queueSort settings of a profile, which must be equal in all profiles of a process."""
 
-    Attributes:
-        enabled: names and weights, as listed.
-        disabled: names, as listed.
-        sorter: the effective plugin, if any.
-        arguments: its arguments as JSON, where 1 and true differ, unlike in Python.
-    """
-
-    enabled: tuple[tuple[str, int], ...]
-    disabled: tuple[str, ...]
-    sorter: str | None = None
-    arguments: str = ""
+    enabled: tuple[tuple[str, int], ...]  # names and weights, as listed
+    disabled: tuple[str, ...]  # names, as listed
+    sorter: str | None = None  # the effective plugin, if any
+    arguments: str = ""  # its arguments as JSON, where 1 and true differ, unlike in Python
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatedProfile:
-    """Problems and data of one profile; paths are relative to it.
+    """Problems and data of one profile; paths are relative to it."""
 
-    Attributes:
-        types: unknown fields and type errors.
-        arguments: unknown fields and type errors in plugin arguments.
-        rules: violated rules; not evaluated if there is a type error.
-        name: its schedulerName, if any.
-        queue: its queueSort settings; None if there is a type error.
-    """
-
-    types: tuple[Problem, ...]
-    arguments: tuple[Problem, ...]
-    rules: tuple[Problem, ...] = ()
-    name: str | None = None
-    queue: QueueSort | None = None
+    types: tuple[Problem, ...]  # unknown fields and type errors
+    arguments: tuple[Problem, ...]  # unknown fields and type errors in plugin arguments
+    rules: tuple[Problem, ...] = ()  # violated rules; not evaluated if there is a type error
+    name: str | None = None  # its schedulerName, if any
+    queue: QueueSort | None = None  # its queueSort settings; None if there is a type error
 
     @property
     def problems(self) -> tuple[Problem, ...]:

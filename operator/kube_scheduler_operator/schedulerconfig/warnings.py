@@ -241,17 +241,11 @@ def _percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredScheduler:
-    """One kube-scheduler process.
+    """One kube-scheduler process."""
 
-    Attributes:
-        name: for messages: a file, an object.
-        config: as for `config_warnings`.
-        target: the scheduler that reads it.
-    """
-
-    name: str
-    config: Mapping[str, Any]
-    target: Target
+    name: str  # for messages: a file, an object
+    config: Mapping[str, Any]  # as for `config_warnings`
+    target: Target  # the scheduler that reads it
 
 
 def warnings_between(

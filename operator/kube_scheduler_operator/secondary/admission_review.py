@@ -29,21 +29,13 @@ class NotAReviewError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """What decides about a new Pod.
+    """What decides about a new Pod."""
 
-    Attributes:
-        uid: of the request; the answer repeats it.
-        namespace: its namespace.
-        labels: its labels.
-        priority_class: its priorityClassName; empty without one.
-        eligible: whether it may be assigned at all.
-    """
-
-    uid: str
+    uid: str  # of the request; the answer repeats it
     namespace: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    priority_class: str = ""
-    eligible: bool = False
+    priority_class: str = ""  # its priorityClassName; empty without one
+    eligible: bool = False  # whether it may be assigned at all
 
 
 def read_review(review: Any, excluded: Iterable[str]) -> NewPod:

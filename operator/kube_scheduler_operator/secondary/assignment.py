@@ -45,32 +45,22 @@ Pods = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a SecondaryScheduler would be assigned.
+    """What a SecondaryScheduler would be assigned."""
 
-    Attributes:
-        pods: the pods of its `spec.assign`.
-        before: SecondaryScheduler -> pods that it selects as well and that another one keeps.
-        waiting: pods that name this scheduler and that no scheduler has attempted.
-        way: how the API server learns of it; None: not known yet.
-    """
-
-    pods: Pods
+    pods: Pods  # the pods of its `spec.assign`
+    # SecondaryScheduler -> pods that it selects as well and that another one keeps
     before: Mapping[str, Pods]
+    # pods that name this scheduler and that no scheduler has attempted
     waiting: tuple[PendingPod, ...] = ()
-    way: AssignmentWay | None = None
+    way: AssignmentWay | None = None  # how the API server learns of it; None: not known yet
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """What is in effect.
+    """What is in effect."""
 
-    Attributes:
-        assignment: the desired `status.assignment`; None: it is absent.
-        condition: the condition Assigned; None without `spec.assign`.
-    """
-
-    assignment: dict[str, Any] | None = None
-    condition: Condition | None = None
+    assignment: dict[str, Any] | None = None  # the desired `status.assignment`; None: it is absent
+    condition: Condition | None = None  # the condition Assigned; None without `spec.assign`
 
 
 def assigned_pods(obj: Object) -> Pods | None:

@@ -116,23 +116,14 @@ def is_content(found: Object, scheduler: Object, content_hash: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerProgram:
-    """What the Pods of a SecondaryScheduler run.
+    """What the Pods of a SecondaryScheduler run."""
 
-    Attributes:
-        image: kube-scheduler's image.
-        command: its command.
-        version: its version.
-        stock: whether it is a release of Kubernetes; the version then determines the probes.
-        pull_secrets: names of Secrets for pulling images.
-        agent_image: the default image of agents.
-    """
-
-    image: str
+    image: str  # kube-scheduler's image
     command: tuple[str, ...]
     version: Version
-    stock: bool
-    pull_secrets: tuple[str, ...]
-    agent_image: str = ""
+    stock: bool  # whether it is a release of Kubernetes; the version then determines the probes
+    pull_secrets: tuple[str, ...]  # names of Secrets for pulling images
+    agent_image: str = ""  # the default image of agents
 
 
 def make_content(

@@ -19,32 +19,20 @@ from .content import SchedulerProgram, SecondaryContent, make_content
 
 @dataclass(frozen=True, slots=True)
 class OperandDefaults:
-    """The defaults of a secondary scheduler's images.
+    """The defaults of a secondary scheduler's images."""
 
-    Attributes:
-        image: the control plane's kube-scheduler image; empty if it is unknown.
-        pull_secrets: the imagePullSecrets of the target namespace.
-        agent_image: the default image of agents: the operator's own.
-    """
-
-    image: str
-    pull_secrets: tuple[str, ...] = ()
-    agent_image: str = ""
+    image: str  # the control plane's kube-scheduler image; empty if it is unknown
+    pull_secrets: tuple[str, ...] = ()  # the imagePullSecrets of the target namespace
+    agent_image: str = ""  # the default image of agents: the operator's own
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredScheduler:
-    """The desired state.
+    """The desired state."""
 
-    Attributes:
-        request: the SecondaryScheduler with defaults.
-        composition: its configuration and flags, validated.
-        content: the content to roll out; None if there are errors in it.
-    """
-
-    request: SchedulerRequest
-    composition: SecondaryComposition
-    content: SecondaryContent | None
+    request: SchedulerRequest  # the SecondaryScheduler with defaults
+    composition: SecondaryComposition  # its configuration and flags, validated
+    content: SecondaryContent | None  # the content to roll out; None if there are errors in it
 
     @property
     def findings(self) -> tuple[Finding, ...]:

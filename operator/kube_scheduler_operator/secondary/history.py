@@ -22,19 +22,12 @@ BAD: Final = frozenset({names.OUTCOME_REFUSED, names.OUTCOME_FAILED})
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One content and its outcome.
+    """One content and its outcome."""
 
-    Attributes:
-        hash: the hash of the content.
-        outcome: one of names.OUTCOME_….
-        time: when the outcome was recorded, as the API writes times.
-        message: the termination message of a scheduler that refused it or failed.
-    """
-
-    hash: str
-    outcome: str
-    time: str
-    message: str = ""
+    hash: str  # the hash of the content
+    outcome: str  # one of names.OUTCOME_…
+    time: str  # when the outcome was recorded, as the API writes times
+    message: str = ""  # the termination message of a scheduler that refused it or failed
 
     @property
     def bad(self) -> bool:

@@ -22,18 +22,12 @@ from .pods import SchedulerPod
 
 @dataclass(frozen=True, slots=True)
 class ContentOutcome:
-    """The state of the content that is rolled out.
+    """The state of the content that is rolled out."""
 
-    Attributes:
-        outcome: one of names.OUTCOME_…; empty if there is no new outcome.
-        message: why it was refused or failed.
-        trouble: an error that is not attributed to the content, or not yet.
-        requeue_after: seconds until the outcome may be known; None if an event will show it.
-    """
-
-    outcome: str = ""
-    message: str = ""
-    trouble: str = ""
+    outcome: str = ""  # one of names.OUTCOME_…; empty if there is no new outcome
+    message: str = ""  # why it was refused or failed
+    trouble: str = ""  # an error that is not attributed to the content, or not yet
+    # seconds until the outcome may be known; None if an event will show it
     requeue_after: float | None = None
 
 

@@ -28,33 +28,19 @@ KILLED: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class SchedulerPod:
-    """A pod of a secondary scheduler.
-
-    Attributes:
-        name: its name.
-        hash: the hash of the content that it runs.
-        leaving: whether it is being deleted.
-        ready: whether it is Ready.
-        refused: kube-scheduler's error if it refused flags or configuration.
-        crashing: the crash-looping containers with their termination messages.
-        restarts: the highest restart count of its containers.
-        ended: when a container last ended.
-        waiting: what it waits for before it can run; empty if it waits for nothing.
-        unready_since: since when kube-scheduler runs without being Ready.
-        created: its creation time.
-    """
+    """A pod of a secondary scheduler."""
 
     name: str
-    hash: str
-    leaving: bool
-    ready: bool
-    refused: str
-    crashing: str
-    restarts: int
-    ended: datetime | None
-    waiting: str
-    unready_since: datetime | None
-    created: datetime | None
+    hash: str  # the hash of the content that it runs
+    leaving: bool  # whether it is being deleted
+    ready: bool  # whether it is Ready
+    refused: str  # kube-scheduler's error if it refused flags or configuration
+    crashing: str  # the crash-looping containers with their termination messages
+    restarts: int  # the highest restart count of its containers
+    ended: datetime | None  # when a container last ended
+    waiting: str  # what it waits for before it can run; empty if it waits for nothing
+    unready_since: datetime | None  # since when kube-scheduler runs without being Ready
+    created: datetime | None  # its creation time
 
 
 def read(obj: Object) -> SchedulerPod:

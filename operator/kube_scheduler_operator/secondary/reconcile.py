@@ -43,47 +43,35 @@ from .plan import plan
 
 @dataclass(frozen=True, slots=True)
 class SecondarySchedulers:
-    """The result for all SecondarySchedulers.
+    """The result for all SecondarySchedulers."""
 
-    Attributes:
-        write_sets: SecondaryScheduler -> the writes for it.
-        conditions: conditions of KubeScheduler: whether any SecondaryScheduler is Degraded.
-        results: the results for their SchedulerProfiles.
-        extenders: the results for their SchedulerExtenders.
-        agents: SchedulerExtender -> the health of its agents in their pods.
-        served: schedulerName -> the scheduler that serves it, including the control plane's.
-        waiting: the schedulerNames of those with `spec.assign` that do not schedule.
-        requeue_after: seconds until the next reconcile if nothing changes; None if none is needed.
-    """
-
+    # SecondaryScheduler -> the writes for it
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
+    # conditions of KubeScheduler: whether any SecondaryScheduler is Degraded
     conditions: tuple[Condition, ...] = ()
-    results: tuple[ProfileResult, ...] = ()
-    extenders: tuple[ExtenderResult, ...] = ()
+    results: tuple[ProfileResult, ...] = ()  # the results for their SchedulerProfiles
+    extenders: tuple[ExtenderResult, ...] = ()  # the results for their SchedulerExtenders
+    # SchedulerExtender -> the health of its agents in their pods
     agents: Mapping[str, AgentHealth] = field(default_factory=dict)
+    # schedulerName -> the scheduler that serves it, including the control plane's
     served: Mapping[str, str] = field(default_factory=dict)
+    # the schedulerNames of those with `spec.assign` that do not schedule
     waiting: frozenset[str] = frozenset()
+    # seconds until the next reconcile if nothing changes; None if none is needed
     requeue_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """The plan for one SecondaryScheduler.
+    """The plan for one SecondaryScheduler."""
 
-    Attributes:
-        name: the name of the object.
-        plan: its writes and its status.
-        results: the results for its SchedulerProfiles.
-        extenders: the results for its SchedulerExtenders.
-        agents: SchedulerExtender -> the health of its agents.
-        waiting: its schedulerNames, if it has `spec.assign` and does not schedule.
-    """
-
-    name: str
-    plan: ObjectPlan
-    results: tuple[ProfileResult, ...] = ()
-    extenders: tuple[ExtenderResult, ...] = ()
+    name: str  # the name of the object
+    plan: ObjectPlan  # its writes and its status
+    results: tuple[ProfileResult, ...] = ()  # the results for its SchedulerProfiles
+    extenders: tuple[ExtenderResult, ...] = ()  # the results for its SchedulerExtenders
+    # SchedulerExtender -> the health of its agents
     agents: Mapping[str, AgentHealth] = field(default_factory=dict)
+    # its schedulerNames, if it has `spec.assign` and does not schedule
     waiting: frozenset[str] = frozenset()
 
 

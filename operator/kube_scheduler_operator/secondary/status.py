@@ -63,37 +63,23 @@ kubelet restarts a container that crashes for the second time after 10 s."""
 
 @dataclass(frozen=True, slots=True)
 class SchedulerState:
-    """Everything that the status depends on.
+    """Everything that the status depends on."""
 
-    Attributes:
-        obj: the SecondaryScheduler.
-        desired: its desired state.
-        findings: all findings.
-        deployment: the Deployment; None if it does not exist.
-        pods: its pods.
-        history: its history, including this reconcile.
-        result: the outcome of the running content.
-        content: the desired content; None if it is invalid.
-        target: the content to run.
-        version: the version of its kube-scheduler.
-        readable: whether the operator can read its namespace.
-        served: the schedulerNames that each of its Ready pods serves.
-        claim: the pods that it claims; None without `spec.assign`.
-    """
-
-    obj: Object
-    desired: DesiredScheduler
-    findings: Sequence[Finding] = ()
-    deployment: Object | None = None
+    obj: Object  # the SecondaryScheduler
+    desired: DesiredScheduler  # its desired state
+    findings: Sequence[Finding] = ()  # all findings
+    deployment: Object | None = None  # the Deployment; None if it does not exist
     pods: tuple[SchedulerPod, ...] = ()
-    history: History = ()
+    history: History = ()  # its history, including this reconcile
+    # the outcome of the running content
     result: ContentOutcome = field(default_factory=ContentOutcome)
-    content: SecondaryContent | None = None
-    target: SecondaryContent | None = None
+    content: SecondaryContent | None = None  # the desired content; None if it is invalid
+    target: SecondaryContent | None = None  # the content to run
+    # the version of its kube-scheduler
     version: Version = field(default_factory=lambda: Version(1, 35))
-    readable: bool = True
-    served: frozenset[str] = frozenset()
-    claim: Claim | None = None
+    readable: bool = True  # whether the operator can read its namespace
+    served: frozenset[str] = frozenset()  # the schedulerNames that each of its Ready pods serves
+    claim: Claim | None = None  # the pods that it claims; None without `spec.assign`
 
     @property
     def name(self) -> str:

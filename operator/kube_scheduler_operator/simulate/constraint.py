@@ -14,21 +14,13 @@ Remove = Callable[[Object], None]
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint of a pod.
+    """A constraint of a pod."""
 
-    Attributes:
-        family: the key of FAMILIES.
-        text: what it demands, for "nodes fail because …".
-        fix: what to do to remove it, in the imperative.
-        remove: removes it from a pod.
-        resource: of a request, the name of the resource.
-    """
-
-    family: str
-    text: str
-    fix: str
-    remove: Remove
-    resource: str = ""
+    family: str  # the key of FAMILIES
+    text: str  # what it demands, for "nodes fail because …"
+    fix: str  # what to do to remove it, in the imperative
+    remove: Remove  # removes it from a pod
+    resource: str = ""  # of a request, the name of the resource
 
 
 def containers(spec: Mapping[str, Any]) -> Iterator[Object]:

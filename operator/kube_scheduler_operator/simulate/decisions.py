@@ -35,29 +35,20 @@ _LARGEST: Final = 128 * 2**20
 
 @dataclass(slots=True)
 class PodDecision:
-    """The decision about one pod.
+    """The decision about one pod."""
 
-    Attributes:
-        pod: namespace/name.
-        node: where it was bound; empty if it was not.
-        reason: of a pod that was not bound: one of the reasons above.
-        message: of a pod that was not bound, kube-scheduler's own.
-        nominated: the node on which preemption makes room.
-        preempted: namespace/name of the pods that preemption deleted for it.
-        candidates: nodes that all filters accept, in the order of kube-scheduler; None: not known.
-        scores: node -> plugin -> score with its weight.
-        totals: node -> sum of the scores.
-    """
-
-    pod: str
-    node: str = ""
-    reason: str = ""
-    message: str = ""
-    nominated: str = ""
+    pod: str  # namespace/name
+    node: str = ""  # where it was bound; empty if it was not
+    reason: str = ""  # of a pod that was not bound: one of the reasons above
+    message: str = ""  # of a pod that was not bound, kube-scheduler's own
+    nominated: str = ""  # the node on which preemption makes room
+    # namespace/name of the pods that preemption deleted for it
     preempted: list[str] = field(default_factory=list)
+    # nodes that all filters accept, in the order of kube-scheduler; None: not known
     candidates: list[str] | None = None
+    # node -> plugin -> score with its weight
     scores: dict[str, dict[str, int]] = field(default_factory=dict)
-    totals: dict[str, int] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)  # node -> sum of the scores
 
     @property
     def decided(self) -> bool:

@@ -32,38 +32,26 @@ MOST_KINDS: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class AlikePods:
-    """Pods that differ only in their names.
+    """Pods that differ only in their names."""
 
-    Attributes:
-        pods: namespace/name.
-        first: the one that is tried.
-        running: whether they have a node.
-    """
-
-    pods: tuple[str, ...]
-    first: Object
-    running: bool
+    pods: tuple[str, ...]  # namespace/name
+    first: Object  # the one that is tried
+    running: bool  # whether they have a node
 
 
 @dataclass(slots=True)
 class EditEffect:
-    """The effect of an edit.
+    """The effect of an edit."""
 
-    Attributes:
-        lost: reason -> running pods that have a place today and would have none as new pods.
-        elsewhere: number of running pods that would be placed, but not on their node.
-        newly_waiting: reason -> waiting pods that fit today and would not.
-        newly_fitting: waiting pods that do not fit today and would.
-        tried: number of pods that were considered.
-        left_out: number of pods that were not tried, because there are too many kinds.
-    """
-
+    # reason -> running pods that have a place today and would have none as new pods
     lost: dict[str, list[str]] = field(default_factory=dict)
-    elsewhere: int = 0
+    elsewhere: int = 0  # number of running pods that would be placed, but not on their node
+    # reason -> waiting pods that fit today and would not
     newly_waiting: dict[str, list[str]] = field(default_factory=dict)
+    # waiting pods that do not fit today and would
     newly_fitting: list[str] = field(default_factory=list)
-    tried: int = 0
-    left_out: int = 0
+    tried: int = 0  # number of pods that were considered
+    left_out: int = 0  # number of pods that were not tried, because there are too many kinds
 
     def sentences(self) -> Iterator[str]:
         """The effect in sentences."""

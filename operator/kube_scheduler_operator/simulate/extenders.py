@@ -45,20 +45,13 @@ Handler = Callable[[bytes], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class SimulatedExtender:
-    """An extender that takes part.
+    """An extender that takes part."""
 
-    Attributes:
-        name: of the SchedulerExtender.
-        entry: its entry in kube-scheduler's configuration.
-        document: the configuration file of its agent, parsed.
-        environ: environment variables of its agent.
-        files: path in `document` -> content of the file there, such as that of a load policy.
-    """
-
-    name: str
-    entry: Mapping[str, Any]
-    document: Mapping[str, Any]
-    environ: Mapping[str, str] = field(default_factory=dict)
+    name: str  # of the SchedulerExtender
+    entry: Mapping[str, Any]  # its entry in kube-scheduler's configuration
+    document: Mapping[str, Any]  # the configuration file of its agent, parsed
+    environ: Mapping[str, str] = field(default_factory=dict)  # environment variables of its agent
+    # path in `document` -> content of the file there, such as that of a load policy
     files: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -100,31 +100,18 @@ _CONTROL_PLANE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """What the Job is made of.
-
-    Attributes:
-        namespace: its namespace.
-        node: the node of its Pod.
-        image: the operator's image.
-        operand_image: the image of kube-scheduler.
-        operand_command: the command that runs kube-scheduler in it.
-        key_hash: SHA-256 of the key of requests, in hex.
-        seconds: for the simulation, without the start.
-        nodes: number of nodes in the cluster, for the memory limit.
-        pull_secrets: names of image pull Secrets.
-        serves_address: answer on the Pod's address with TLS instead of on its loopback.
-    """
+    """What the Job is made of."""
 
     namespace: str
-    node: str
-    image: str
-    operand_image: str
-    operand_command: Sequence[str]
-    key_hash: str
-    seconds: float
-    nodes: int = 0
-    pull_secrets: Sequence[str] = ()
-    serves_address: bool = False
+    node: str  # the node of its Pod
+    image: str  # the operator's image
+    operand_image: str  # the image of kube-scheduler
+    operand_command: Sequence[str]  # the command that runs kube-scheduler in it
+    key_hash: str  # SHA-256 of the key of requests, in hex
+    seconds: float  # for the simulation, without the start
+    nodes: int = 0  # number of nodes in the cluster, for the memory limit
+    pull_secrets: Sequence[str] = ()  # names of image pull Secrets
+    serves_address: bool = False  # answer on the Pod's address with TLS instead of on its loopback
 
     @property
     def deadline(self) -> int:

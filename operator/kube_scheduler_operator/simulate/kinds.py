@@ -228,17 +228,12 @@ def _whole(*fields: str) -> Callable[[Mapping[str, Any]], Object]:
 
 @dataclass(frozen=True, slots=True)
 class WorldKind:
-    """A kind of a world.
+    """A kind of a world."""
 
-    Attributes:
-        resource: its place in the API.
-        keep: the fields beside metadata that matter, of an object.
-        read_by_scheduler: kube-scheduler watches it; otherwise a played controller or a command
-            reads it.
-    """
-
-    resource: Resource
+    resource: Resource  # its place in the API
+    # the fields beside metadata that matter, of an object
     keep: Callable[[Mapping[str, Any]], Object]
+    # kube-scheduler watches it; otherwise a played controller or a command reads it
     read_by_scheduler: bool = True
 
 

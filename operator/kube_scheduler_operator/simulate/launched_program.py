@@ -34,15 +34,10 @@ _LONGEST_VERSION: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class LaunchedProgram:
-    """The kube-scheduler that a launcher starts.
+    """The kube-scheduler that a launcher starts."""
 
-    Attributes:
-        address: where the launcher listens.
-        folders: the directory of its container in which a process has its folder.
-    """
-
-    address: str = ADDRESS
-    folders: str = FOLDERS
+    address: str = ADDRESS  # where the launcher listens
+    folders: str = FOLDERS  # the directory of its container in which a process has its folder
 
     def __str__(self) -> str:
         return "the kube-scheduler of the operand's image"

@@ -21,21 +21,13 @@ _UNSPECIFIED: Final = re.compile(r"failed quota: ([^\s:]+): must specify ([^;]+)
 
 @dataclass(frozen=True, slots=True)
 class MissingPods:
-    """Pods that the API server does not let a controller create.
+    """Pods that the API server does not let a controller create."""
 
-    Attributes:
-        owner: the workload as Kind/name.
-        namespace: of the workload.
-        count: how many pods are missing; at least 1.
-        cause: the reason of the API server.
-        fix: what would help, in the imperative; empty if the cause is not known.
-    """
-
-    owner: str
-    namespace: str
-    count: int
-    cause: str
-    fix: str
+    owner: str  # the workload as Kind/name
+    namespace: str  # of the workload
+    count: int  # how many pods are missing; at least 1
+    cause: str  # the reason of the API server
+    fix: str  # what would help, in the imperative; empty if the cause is not known
 
 
 def owner_of(obj: Mapping[str, Any]) -> str:

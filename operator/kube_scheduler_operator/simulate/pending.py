@@ -26,21 +26,14 @@ QUEUED: Final = "queued"
 
 @dataclass(slots=True)
 class WaitingGroup:
-    """Pods that wait for the same reason.
+    """Pods that wait for the same reason."""
 
-    Attributes:
-        kind: one of the constants above.
-        cause: in one line.
-        pods: oldest first.
-        fix: the smallest change with which the oldest one fits; None: not tried, or none helps.
-        tried: whether changes were tried.
-    """
-
-    kind: str
-    cause: str
-    pods: list[Object] = field(default_factory=list)
+    kind: str  # one of the constants above
+    cause: str  # in one line
+    pods: list[Object] = field(default_factory=list)  # oldest first
+    # the smallest change with which the oldest one fits; None: not tried, or none helps
     fix: Fix | None = None
-    tried: bool = False
+    tried: bool = False  # whether changes were tried
 
     @property
     def since(self) -> str:

@@ -23,17 +23,11 @@ _FULL: Final = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The results of one configuration.
+    """The results of one configuration."""
 
-    Attributes:
-        title: the name of the configuration.
-        outcomes: one for each run.
-        rows: (name, value) of figures below the diagrams.
-    """
-
-    title: str
-    outcomes: Sequence[PlacementOutcome]
-    rows: Sequence[tuple[str, str]]
+    title: str  # the name of the configuration
+    outcomes: Sequence[PlacementOutcome]  # one for each run
+    rows: Sequence[tuple[str, str]]  # (name, value) of figures below the diagrams
 
 
 def svg(title: str, panels: Sequence[Panel]) -> str:

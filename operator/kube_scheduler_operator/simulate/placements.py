@@ -51,31 +51,22 @@ _ELIGIBILITY: Final = ("cordon", "taints", "node affinity")
 
 @dataclass(slots=True)
 class PlacementOutcome:
-    """The result of one run.
+    """The result of one run."""
 
-    Attributes:
-        placed: namespace/name -> node, of the pods that the question is about.
-        pending: the others of these -> kube-scheduler's message.
-        waiting: number of all pods without a node.
-        preempted: namespace/name of pods that lost their node to another one.
-        homeless: those of them whose replacements found no node.
-        zones: zone -> number of pods in `placed`.
-        utilization: of all nodes.
-        largest: how many pods of the workload fit, if that was the question.
-        more: whether even more could fit than were tried.
-        notes: what was special in this run.
-    """
-
+    # namespace/name -> node, of the pods that the question is about
     placed: dict[str, str] = field(default_factory=dict)
+    # the others of these -> kube-scheduler's message
     pending: dict[str, str] = field(default_factory=dict)
-    waiting: int = 0
+    waiting: int = 0  # number of all pods without a node
+    # namespace/name of pods that lost their node to another one
     preempted: list[str] = field(default_factory=list)
+    # those of them whose replacements found no node
     homeless: list[str] = field(default_factory=list)
-    zones: dict[str, int] = field(default_factory=dict)
-    utilization: Utilization = field(default_factory=Utilization)
-    largest: int | None = None
-    more: bool = False
-    notes: list[str] = field(default_factory=list)
+    zones: dict[str, int] = field(default_factory=dict)  # zone -> number of pods in `placed`
+    utilization: Utilization = field(default_factory=Utilization)  # of all nodes
+    largest: int | None = None  # how many pods of the workload fit, if that was the question
+    more: bool = False  # whether even more could fit than were tried
+    notes: list[str] = field(default_factory=list)  # what was special in this run
 
     @property
     def fits(self) -> bool:

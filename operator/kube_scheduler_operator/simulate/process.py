@@ -248,13 +248,9 @@ async def _lines(log: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class LocalProgram:
-    """A program of this machine.
+    """A program of this machine."""
 
-    Attributes:
-        path: its file.
-    """
-
-    path: Path
+    path: Path  # its file
 
     def version(self) -> str:
         """What it writes for --version."""

@@ -85,19 +85,12 @@ class LocalSimulator:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as another process gets it.
+    """A question as another process gets it."""
 
-    Attributes:
-        question: the function.
-        arguments: its further arguments.
-        world: the cluster.
-        options: how to run kube-scheduler, without the program.
-    """
-
-    question: Question[Any]
-    arguments: Mapping[str, Any]
-    world: World
-    options: RunOptions
+    question: Question[Any]  # the function
+    arguments: Mapping[str, Any]  # its further arguments
+    world: World  # the cluster
+    options: RunOptions  # how to run kube-scheduler, without the program
 
     async def answer(self, binary: Binary) -> bytes:
         """The answer as JSON.

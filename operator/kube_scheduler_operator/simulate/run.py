@@ -49,35 +49,26 @@ _LOWEST_PRIORITY: Final = -(2**31)
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to run kube-scheduler.
+    """How to run kube-scheduler."""
 
-    Attributes:
-        binary: the program: a file of this machine, or what another container runs.
-        config: the KubeSchedulerConfiguration.
-        flags: further flags, e.g. --feature-gates.
-        seconds: limit of the whole run.
-        profiles: profiles beside those of the configuration.
-        scores: read the scores of nodes.
-        extenders: our own extenders, which take part in process; they see probes only if their
-            schedulerName is in `extended`.
-        now: seconds since 1970 at which the world was read; None: it is current. Measured loads
-            of nodes are valid for some minutes.
-        probes: schedulerNames of pods that are never bound: only the nodes that would accept them
-            are recorded, as `PodDecision.candidates`.
-        probed: the schedulerName of the pods whose copies the probes are, for extenders that
-            select pods by it.
-    """
-
-    binary: Binary
-    config: Mapping[str, Any]
-    flags: Sequence[str] = ()
-    seconds: float = 120.0
-    profiles: Sequence[Mapping[str, Any]] = ()
-    scores: bool = False
+    binary: Binary  # the program: a file of this machine, or what another container runs
+    config: Mapping[str, Any]  # the KubeSchedulerConfiguration
+    flags: Sequence[str] = ()  # further flags, e.g. --feature-gates.
+    seconds: float = 120.0  # limit of the whole run
+    profiles: Sequence[Mapping[str, Any]] = ()  # profiles beside those of the configuration
+    scores: bool = False  # read the scores of nodes
+    # our own extenders, which take part in process; they see probes only if their schedulerName is
+    # in `extended`
     extenders: tuple[SimulatedExtender, ...] = ()
+    # seconds since 1970 at which the world was read; None: it is current. Measured loads of nodes
+    # are valid for some minutes.
     now: float | None = None
+    # schedulerNames of pods that are never bound: only the nodes that would accept them are
+    # recorded, as `PodDecision.candidates`
     probes: frozenset[str] = frozenset()
     extended: frozenset[str] = frozenset()
+    # the schedulerName of the pods whose copies the probes are, for extenders that select pods by
+    # it
     probed: str = ""
 
 

@@ -37,67 +37,46 @@ class ScenarioError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is changed.
+    """What is changed."""
 
-    Attributes:
-        without: nodes that are gone, with their pods.
-        drain: nodes that are drained.
-        add: (number, node) of nodes that are added, each like an existing one.
-        replay: all running pods are placed again.
-    """
-
-    without: tuple[str, ...] = ()
-    drain: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()  # nodes that are gone, with their pods
+    drain: tuple[str, ...] = ()  # nodes that are drained
+    # (number, node) of nodes that are added, each like an existing one
     add: tuple[tuple[int, str], ...] = ()
-    replay: bool = False
+    replay: bool = False  # all running pods are placed again
 
 
 @dataclass(slots=True)
 class Drain:
-    """What a drain or the loss of a node does to the pods there.
-
-    Attributes:
-        node: the node.
-        moved: pods that get a replacement elsewhere.
-        stay: number of pods by the reason for which they stay, or go without a replacement.
-        blocked: PodDisruptionBudget -> pods whose eviction it does not allow.
-        lost: pods without a controller, which nothing recreates.
-        one_by_one: PodDisruptionBudget -> evictions that it allows at the same time.
-        budgets: PodDisruptionBudget -> the moved pods that it covers.
-    """
+    """What a drain or the loss of a node does to the pods there."""
 
     node: str
-    moved: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)  # pods that get a replacement elsewhere
+    # number of pods by the reason for which they stay, or go without a replacement
     stay: dict[str, int] = field(default_factory=dict)
+    # PodDisruptionBudget -> pods whose eviction it does not allow
     blocked: dict[str, list[str]] = field(default_factory=dict)
+    # pods without a controller, which nothing recreates
     lost: list[str] = field(default_factory=list)
+    # PodDisruptionBudget -> evictions that it allows at the same time
     one_by_one: dict[str, int] = field(default_factory=dict)
+    # PodDisruptionBudget -> the moved pods that it covers
     budgets: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Prepared:
-    """A changed world and the pods to place.
+    """A changed world and the pods to place."""
 
-    Attributes:
-        world: bound pods and everything else.
-        pods: to place, in this order.
-        subject: namespace/name of the pods that the question is about.
-        groups: title -> its pods, of `subject`.
-        drains: one for each drained node.
-        removed: one for each node that is gone.
-        added: names of added nodes.
-        in_order: every pod is decided before one of another priority comes.
-    """
-
-    world: World
-    pods: list[Object] = field(default_factory=list)
+    world: World  # bound pods and everything else
+    pods: list[Object] = field(default_factory=list)  # to place, in this order
+    # namespace/name of the pods that the question is about
     subject: set[str] = field(default_factory=set)
-    groups: dict[str, list[str]] = field(default_factory=dict)
-    drains: list[Drain] = field(default_factory=list)
-    removed: list[Drain] = field(default_factory=list)
-    added: list[str] = field(default_factory=list)
-    in_order: bool = False
+    groups: dict[str, list[str]] = field(default_factory=dict)  # title -> its pods, of `subject`
+    drains: list[Drain] = field(default_factory=list)  # one for each drained node
+    removed: list[Drain] = field(default_factory=list)  # one for each node that is gone
+    added: list[str] = field(default_factory=list)  # names of added nodes
+    in_order: bool = False  # every pod is decided before one of another priority comes
 
     def ask(self, title: str, pods: Iterable[Object]) -> None:
         """Add pods to place, which the question is about."""

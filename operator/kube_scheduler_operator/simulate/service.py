@@ -36,21 +36,14 @@ close connections without traffic."""
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """How to serve.
+    """How to serve."""
 
-    Attributes:
-        host: the address to listen on; loopback is reached by port-forwarding only. Empty: all.
-        key_hash: SHA-256 of the key that requests have to have, in hex.
-        wait: seconds until the operand and the first client must be there.
-        binary: the kube-scheduler to run; None: that of the Pod's launcher.
-        identity: directory of the certificate and its key; None: answer without TLS.
-    """
-
-    host: str
-    key_hash: str
-    wait: float = 60.0
+    host: str  # the address to listen on; loopback is reached by port-forwarding only. Empty: all.
+    key_hash: str  # SHA-256 of the key that requests have to have, in hex
+    wait: float = 60.0  # seconds until the operand and the first client must be there
     port: int = PORT
-    binary: Path | None = None
+    binary: Path | None = None  # the kube-scheduler to run; None: that of the Pod's launcher
+    # directory of the certificate and its key; None: answer without TLS
     identity: Path | None = None
 
 

@@ -21,17 +21,11 @@ _VERSION_OF_WORLD = "1"
 
 @dataclass(slots=True)
 class _Kind:
-    """The objects of one kind.
+    """The objects of one kind."""
 
-    Attributes:
-        objects: key -> JSON.
-        events: (version, event) of all changes.
-        watchers: those that get the next events.
-    """
-
-    objects: dict[Key, bytes] = field(default_factory=dict)
-    events: list[tuple[int, bytes]] = field(default_factory=list)
-    watchers: set[Watcher] = field(default_factory=set)
+    objects: dict[Key, bytes] = field(default_factory=dict)  # key -> JSON
+    events: list[tuple[int, bytes]] = field(default_factory=list)  # (version, event) of all changes
+    watchers: set[Watcher] = field(default_factory=set)  # those that get the next events
 
 
 class WorldStore:

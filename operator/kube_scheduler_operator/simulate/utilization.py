@@ -19,18 +19,15 @@ _DOMINANT: Final = (CPU, MEMORY)
 
 @dataclass(slots=True)
 class Utilization:
-    """The requests of pods by node.
+    """The requests of pods by node."""
 
-    Attributes:
-        allocatable: node -> resource -> amount; CPU in millicores, others in base units.
-        requests: node -> resource -> amount.
-        pods: node -> number of pods that do not belong to the node, such as those of DaemonSets.
-        zones: node -> its zone; nodes without one are missing.
-    """
-
+    # node -> resource -> amount; CPU in millicores, others in base units
     allocatable: dict[str, dict[str, float]] = field(default_factory=dict)
+    # node -> resource -> amount
     requests: dict[str, dict[str, float]] = field(default_factory=dict)
+    # node -> number of pods that do not belong to the node, such as those of DaemonSets
     pods: dict[str, int] = field(default_factory=dict)
+    # node -> its zone; nodes without one are missing
     zones: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> Utilization:

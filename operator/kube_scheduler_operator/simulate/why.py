@@ -56,15 +56,10 @@ _TRY_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a group of nodes is excluded.
+    """Why a group of nodes is excluded."""
 
-    Attributes:
-        text: in words.
-        own: kube-scheduler's own reasons of this family, over all nodes.
-    """
-
-    text: str
-    own: tuple[str, ...] = ()
+    text: str  # in words
+    own: tuple[str, ...] = ()  # kube-scheduler's own reasons of this family, over all nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,56 +72,34 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change with which the pod fits.
+    """A change with which the pod fits."""
 
-    Attributes:
-        text: the change, in the imperative.
-        nodes: where the pod fits then.
-        changes: number of changes.
-        size: how much a change takes away, to compare single changes: 0 is least.
-    """
-
-    text: str
-    nodes: tuple[str, ...]
-    changes: int = 1
-    size: int = 0
+    text: str  # the change, in the imperative
+    nodes: tuple[str, ...]  # where the pod fits then
+    changes: int = 1  # number of changes
+    size: int = 0  # how much a change takes away, to compare single changes: 0 is least
 
 
 @dataclass(slots=True)
 class Explanation:
-    """The answer for a pod.
+    """The answer for a pod."""
 
-    Attributes:
-        pod: namespace/name.
-        scheduler: spec.schedulerName.
-        profiles: the schedulerNames that the configuration serves.
-        node: of a running pod, its node.
-        gates: names of scheduling gates.
-        nodes: number of nodes.
-        candidates: nodes that all filters accept.
-        groups: the other nodes, largest group first.
-        message: kube-scheduler's message for the pod as it is.
-        fixes: what would help, the smallest change first.
-        impossible: requests that no node of the cluster could satisfy even if it was empty.
-        decision: what kube-scheduler does with the pod now.
-        extenders: what our own extenders decide about it now, by name.
-        notes: what the answer does not consider.
-    """
-
-    pod: str
-    scheduler: str
-    profiles: list[str]
-    node: str = ""
-    gates: list[str] = field(default_factory=list)
-    nodes: int = 0
-    candidates: list[str] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
-    message: str = ""
-    fixes: list[Fix] = field(default_factory=list)
+    pod: str  # namespace/name
+    scheduler: str  # spec.schedulerName
+    profiles: list[str]  # the schedulerNames that the configuration serves
+    node: str = ""  # of a running pod, its node
+    gates: list[str] = field(default_factory=list)  # names of scheduling gates
+    nodes: int = 0  # number of nodes
+    candidates: list[str] = field(default_factory=list)  # nodes that all filters accept
+    groups: list[Group] = field(default_factory=list)  # the other nodes, largest group first
+    message: str = ""  # kube-scheduler's message for the pod as it is
+    fixes: list[Fix] = field(default_factory=list)  # what would help, the smallest change first
+    # requests that no node of the cluster could satisfy even if it was empty
     impossible: list[str] = field(default_factory=list)
-    decision: PodDecision | None = None
+    decision: PodDecision | None = None  # what kube-scheduler does with the pod now
+    # what our own extenders decide about it now, by name
     extenders: dict[str, dict[str, Any]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what the answer does not consider
 
     @property
     def served(self) -> bool:

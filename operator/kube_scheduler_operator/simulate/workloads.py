@@ -39,26 +39,17 @@ class WorkloadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedWorkload:
-    """A workload that does not exist yet.
+    """A workload that does not exist yet."""
 
-    Attributes:
-        kind, namespace, name: of the object.
-        template: a pod as its controller creates it, without a name and a node.
-        replicas: the number of pods that the object demands; of a DaemonSet 0, because the nodes
-            decide it.
-        claims: templates of claims, of a StatefulSet.
-        ordinals: pods are numbered from 0 up.
-        objects: what belongs to it and influences scheduling.
-    """
-
-    kind: str
+    kind: str  # of the object
     namespace: str
     name: str
-    template: Object
+    template: Object  # a pod as its controller creates it, without a name and a node
+    # the number of pods that the object demands; of a DaemonSet 0, because the nodes decide it
     replicas: int = 1
-    claims: tuple[Object, ...] = ()
-    ordinals: bool = False
-    objects: tuple[Object, ...] = ()
+    claims: tuple[Object, ...] = ()  # templates of claims, of a StatefulSet
+    ordinals: bool = False  # pods are numbered from 0 up
+    objects: tuple[Object, ...] = ()  # what belongs to it and influences scheduling
 
     @property
     def title(self) -> str:

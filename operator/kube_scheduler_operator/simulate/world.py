@@ -25,15 +25,10 @@ UNKNOWN_TIME: Final = "2020-01-01T00:00:00Z"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An object of a world.
+    """An object of a world."""
 
-    Attributes:
-        content: the object as JSON, without a resourceVersion.
-        node: of a bound pod, its node; otherwise empty.
-    """
-
-    content: bytes
-    node: str = ""
+    content: bytes  # the object as JSON, without a resourceVersion
+    node: str = ""  # of a bound pod, its node; otherwise empty
 
     def object(self) -> Object:
         """A copy of the object."""
@@ -47,21 +42,16 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class World:
-    """The objects of a cluster by kind.
+    """The objects of a cluster by kind."""
 
-    Attributes:
-        objects: kind -> key -> object.
-        notes: what the world does not contain, one sentence each.
-        annotations: keep all annotations of Nodes.
-        version: the version of the cluster's API server, if it is known.
-    """
-
+    # kind -> key -> object
     objects: dict[Resource, dict[Key, Entry]] = field(
         default_factory=lambda: {resource: {} for resource in KINDS}
     )
+    # what the world does not contain, one sentence each
     notes: list[str] = field(default_factory=list)
-    annotations: bool = False
-    version: str = ""
+    annotations: bool = False  # keep all annotations of Nodes
+    version: str = ""  # the version of the cluster's API server, if it is known
 
     def add(self, obj: Mapping[str, Any]) -> bool:
         """Take what scheduling reads of an object; False if it is of another kind or finished.

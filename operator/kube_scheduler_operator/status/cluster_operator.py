@@ -35,15 +35,12 @@ _UNMANAGED: Final = f"{_FIELD} Unmanaged: the operator changes nothing until it 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOperatorPlan:
-    """The write of the ClusterOperator.
+    """The write of the ClusterOperator."""
 
-    Attributes:
-        object: the complete desired object, with the existing metadata; None if it is up to date.
-            `spec` never differs, so writing `status` is enough if the object exists.
-        requeue_after: seconds until the result may change without any other change; None if never.
-    """
-
+    # the complete desired object, with the existing metadata; None if it is up to date. `spec`
+    # never differs, so writing `status` is enough if the object exists.
     object: dict[str, Any] | None
+    # seconds until the result may change without any other change; None if never
     requeue_after: float | None = None
 
 

@@ -22,14 +22,10 @@ NO_DATA: Final = "NoData"
 
 @dataclass(frozen=True, slots=True)
 class Inertia:
-    """How long a condition must have been bad before the ClusterOperator shows it.
+    """How long a condition must have been bad before the ClusterOperator shows it."""
 
-    Attributes:
-        default: seconds.
-        by_type: (condition type, seconds) where the inertia differs.
-    """
-
-    default: float = 0.0
+    default: float = 0.0  # seconds
+    # (condition type, seconds) where the inertia differs
     by_type: tuple[tuple[str, float], ...] = ()
 
     def of(self, type_: str) -> float:
@@ -63,17 +59,11 @@ AVAILABLE_INERTIA: Final = Inertia(default=30.0)
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A condition of the ClusterOperator: which ones it is made of and what is good.
+    """A condition of the ClusterOperator: which ones it is made of and what is good."""
 
-    Attributes:
-        type: its type, and the suffix of the types that belong to it.
-        good: the healthy status.
-        inertia: how long members must have been bad.
-    """
-
-    type: str
-    good: Status
-    inertia: Inertia = NO_INERTIA
+    type: str  # its type, and the suffix of the types that belong to it
+    good: Status  # the healthy status
+    inertia: Inertia = NO_INERTIA  # how long members must have been bad
 
 
 AGGREGATES: Final = (
@@ -87,15 +77,11 @@ AGGREGATES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """A condition, and when to compute it again.
+    """A condition, and when to compute it again."""
 
-    Attributes:
-        condition: for the ClusterOperator; `last_transition_time` is not set.
-        requeue_after: seconds until the first condition that is bad but too young outgrows its
-            inertia; None without such a condition.
-    """
-
-    condition: Condition
+    condition: Condition  # for the ClusterOperator; `last_transition_time` is not set
+    # seconds until the first condition that is bad but too young outgrows its inertia; None without
+    # such a condition
     requeue_after: float | None = None
 
 

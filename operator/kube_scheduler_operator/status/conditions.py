@@ -28,21 +28,14 @@ ALWAYS_FALSE: Final = "always False: "
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition.
+    """One condition."""
 
-    Attributes:
-        type: e.g. "NodeInstallerDegraded".
-        status: "True", "False" or "Unknown".
-        reason: the cause in one CamelCase word, for programs; may be empty.
-        message: the cause and the fix, for people; may be empty or have several lines.
-        last_transition_time: when `status` last changed, as read from the API. Ignored when a
-            condition is written: see `merge_conditions`.
-    """
-
-    type: str
-    status: Status
-    reason: str = ""
-    message: str = ""
+    type: str  # e.g. "NodeInstallerDegraded".
+    status: Status  # "True", "False" or "Unknown"
+    reason: str = ""  # the cause in one CamelCase word, for programs; may be empty
+    message: str = ""  # the cause and the fix, for people; may be empty or have several lines
+    # when `status` last changed, as read from the API. Ignored when a condition is written: see
+    # `merge_conditions`.
     last_transition_time: datetime | None = None
 
     def __post_init__(self) -> None:

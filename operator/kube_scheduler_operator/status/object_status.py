@@ -20,33 +20,22 @@ from .conditions import Condition, merge_conditions, problem_condition
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The status of an object, and what follows from it.
+    """The status of an object, and what follows from it."""
 
-    Attributes:
-        status: the desired status.
-        events: events to send when it is written.
-        degraded: the error that KubeScheduler's status reports as well; empty without an error.
-        requeue_after: seconds until the status may change by itself; None if it does not.
-    """
-
-    status: dict[str, Any]
-    events: tuple[Event, ...]
-    degraded: str
+    status: dict[str, Any]  # the desired status
+    events: tuple[Event, ...]  # events to send when it is written
+    degraded: str  # the error that KubeScheduler's status reports as well; empty without an error
+    # seconds until the status may change by itself; None if it does not
     requeue_after: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPlan:
-    """The plan for one object.
+    """The plan for one object."""
 
-    Attributes:
-        actions: writes, in order, including the status.
-        degraded: the error to report on KubeScheduler; empty without an error.
-        requeue_after: seconds until the next reconcile if nothing changes; None if none is needed.
-    """
-
-    actions: tuple[Action, ...] = ()
-    degraded: str = ""
+    actions: tuple[Action, ...] = ()  # writes, in order, including the status
+    degraded: str = ""  # the error to report on KubeScheduler; empty without an error
+    # seconds until the next reconcile if nothing changes; None if none is needed
     requeue_after: float | None = None
 
 

@@ -39,17 +39,11 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationResult:
-    """The result for one client and path.
+    """The result for one client and path."""
 
-    Attributes:
-        authenticated: whether the token is valid.
-        allowed: whether its user may read the path.
-        reason: why access is denied; empty if allowed.
-    """
-
-    authenticated: bool
-    allowed: bool
-    reason: str = ""
+    authenticated: bool  # whether the token is valid
+    allowed: bool  # whether its user may read the path
+    reason: str = ""  # why access is denied; empty if allowed
 
 
 Client: TypeAlias = str | User

@@ -37,68 +37,48 @@ class SchedulerSpec:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A control-plane node and its scheduler.
+    """A control-plane node and its scheduler."""
 
-    Attributes:
-        node: its name.
-        current: its current revision; 0: none.
-        target: the revision that is being installed; 0: none.
-        running: the revision of its scheduler Pod; 0: none.
-        ready: whether that Pod is Ready.
-        drifted: whether it runs another revision than its current one.
-        skew: minor versions by which it is older than the API server; None: unknown.
-    """
-
-    node: str
-    current: int = 0
-    target: int = 0
-    running: int = 0
-    ready: bool = False
-    drifted: bool = False
+    node: str  # its name
+    current: int = 0  # its current revision; 0: none
+    target: int = 0  # the revision that is being installed; 0: none
+    running: int = 0  # the revision of its scheduler Pod; 0: none
+    ready: bool = False  # whether that Pod is Ready
+    drifted: bool = False  # whether it runs another revision than its current one
+    # minor versions by which it is older than the API server; None: unknown
     skew: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """The active scheduler according to the schedulers' Lease.
+    """The active scheduler according to the schedulers' Lease."""
 
-    Attributes:
-        node: the holder's node; empty if the Lease has no holder.
-        allowed: seconds without a renewal after which the holder counts as inactive.
-    """
-
-    node: str = ""
-    allowed: float = 0.0
+    node: str = ""  # the holder's node; empty if the Lease has no holder
+    allowed: float = 0.0  # seconds without a renewal after which the holder counts as inactive
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsState:
-    """The part of a snapshot that metrics export; metrics of unknown values are absent.
+    """The part of a snapshot that metrics export; metrics of unknown values are absent."""
 
-    Attributes:
-        scheduler: None without a Scheduler "cluster"; its three gauges are then absent.
-        latest_available_revision: 0: no revision; None (absent): no KubeScheduler.
-        nodes: the control-plane nodes.
-        lease: None before the first reconcile.
-        conditions: of the KubeScheduler: type -> (reason, whether it is True).
-        quarantined: outcome -> whether the desired configuration is quarantined because of it.
-        last_outcomes: outcome -> time of the last revision with it, seconds since 1970.
-        rollout_started: start of the current rollout, seconds since 1970; None: no rollout.
-        certificates: (certificate, node or "") -> expiry, seconds since 1970.
-        futile_writes: (resource, reason) -> number of objects whose writes do not last.
-        assigned: SecondaryScheduler with `spec.assign` -> whether new pods get its schedulerName.
-    """
-
+    # None without a Scheduler "cluster"; its three gauges are then absent
     scheduler: SchedulerSpec | None = None
-    latest_available_revision: int | None = None
-    nodes: tuple[NodeState, ...] = ()
-    lease: LeaseState | None = None
+    latest_available_revision: int | None = None  # 0: no revision; None (absent): no KubeScheduler
+    nodes: tuple[NodeState, ...] = ()  # the control-plane nodes
+    lease: LeaseState | None = None  # None before the first reconcile
+    # of the KubeScheduler: type -> (reason, whether it is True)
     conditions: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    # outcome -> whether the desired configuration is quarantined because of it
     quarantined: Mapping[str, bool] = field(default_factory=dict)
+    # outcome -> time of the last revision with it, seconds since 1970
     last_outcomes: Mapping[str, float] = field(default_factory=dict)
+    # start of the current rollout, seconds since 1970; None: no rollout
     rollout_started: float | None = None
+    # (certificate, node or "") -> expiry, seconds since 1970
     certificates: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # (resource, reason) -> number of objects whose writes do not last
     futile_writes: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    # SecondaryScheduler with `spec.assign` -> whether new pods get its schedulerName
     assigned: Mapping[str, bool] = field(default_factory=dict)
 
 

@@ -67,29 +67,22 @@ _RESET: Final = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Sharing(Generic[P]):
-    """How clients of different addresses share a server.
+    """How clients of different addresses share a server."""
 
-    Attributes:
-        rate: limits the handshakes of each address.
-        handshake_seconds: duration of a TLS handshake after which the connection is closed.
-        handshakes: number of handshakes of one address at a time.
-        proven: whether a connection has been used as intended; others are closed before it.
-        connections: number of open connections of one address. A further one takes the place of
-            one that has been idle for PLACE_SECONDS, and waits that long for it.
-        unused_seconds: after which an idle connection ends that is not proven.
-        new_seconds: after which an idle connection that is not proven counts as unused; the client
-            sends its first request with the end of the handshake, and may be busy.
-        received: bytes that the kernel receives for a connection before it is read. The event loop
-            reads all of them at once, so they are the most that one connection delays others.
-    """
-
-    rate: AddressRate
-    handshake_seconds: float
-    handshakes: int
+    rate: AddressRate  # limits the handshakes of each address
+    handshake_seconds: float  # duration of a TLS handshake after which the connection is closed
+    handshakes: int  # number of handshakes of one address at a time
+    # whether a connection has been used as intended; others are closed before it
     proven: Callable[[P], bool]
+    # number of open connections of one address. A further one takes the place of one that has been
+    # idle for PLACE_SECONDS, and waits that long for it.
     connections: int
-    unused_seconds: float = 10.0
+    unused_seconds: float = 10.0  # after which an idle connection ends that is not proven
+    # after which an idle connection that is not proven counts as unused; the client sends its first
+    # request with the end of the handshake, and may be busy
     new_seconds: float = 1.0
+    # bytes that the kernel receives for a connection before it is read. The event loop reads all of
+    # them at once, so they are the most that one connection delays others.
     received: int = 16 * 1024
 
 

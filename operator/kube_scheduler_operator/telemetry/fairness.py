@@ -35,15 +35,10 @@ class Use(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A connection among the others.
+    """A connection among the others."""
 
-    Attributes:
-        address: of its client.
-        use: what it is used for.
-    """
-
-    address: str
-    use: Use
+    address: str  # of its client
+    use: Use  # what it is used for
 
 
 def makes_room(standings: Sequence[Standing]) -> Iterator[int]:

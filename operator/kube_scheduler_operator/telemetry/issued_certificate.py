@@ -21,17 +21,11 @@ _NEW_KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A certificate, its key and its authority, PEM.
+    """A certificate, its key and its authority, PEM."""
 
-    Attributes:
-        authority: the certificate of the authority.
-        certificate: the serving certificate.
-        key: its private key.
-    """
-
-    authority: str
-    certificate: str
-    key: str
+    authority: str  # the certificate of the authority
+    certificate: str  # the serving certificate
+    key: str  # its private key
 
 
 def issue(host: str, days: int) -> Issued:

@@ -38,14 +38,10 @@ class TLSSettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TLSSettings:
-    """What a server offers.
+    """What a server offers."""
 
-    Attributes:
-        min_version: the lowest TLS version, by Go's name.
-        ciphers: OpenSSL's names of the cipher suites up to TLS 1.2; empty: OpenSSL's default.
-    """
-
-    min_version: str = DEFAULT_VERSION
+    min_version: str = DEFAULT_VERSION  # the lowest TLS version, by Go's name
+    # OpenSSL's names of the cipher suites up to TLS 1.2; empty: OpenSSL's default
     ciphers: tuple[str, ...] = ()
 
     @classmethod

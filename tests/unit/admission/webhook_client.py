@@ -97,21 +97,13 @@ class Client:
 
 @dataclass
 class Webhook:
-    """The process, as the operator has it.
+    """The process, as the operator has it."""
 
-    Attributes:
-        process: the operator's side.
-        issued: its certificate.
-        results: what it reported, counted.
-        namespaces: labels by name.
-        reads: namespaces that were read.
-    """
-
-    process: WebhookProcess
-    issued: Issued
-    results: Counter[str]
-    namespaces: dict[str, Mapping[str, str]]
-    reads: list[str]
+    process: WebhookProcess  # the operator's side
+    issued: Issued  # its certificate
+    results: Counter[str]  # what it reported, counted
+    namespaces: dict[str, Mapping[str, str]]  # labels by name
+    reads: list[str]  # namespaces that were read
     clients: list[Client] = field(default_factory=list)
 
     async def serves(self) -> None:

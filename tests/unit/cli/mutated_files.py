@@ -318,23 +318,14 @@ COMMANDS: dict[str, Callable[[Random, str, Path], list[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command ended.
+    """How a command ended."""
 
-    Attributes:
-        argv: its arguments.
-        code: exit code, or -1 after an exception.
-        out: standard output.
-        err: standard error.
-        seconds: processor time.
-        exception: the exception, if one escaped.
-    """
-
-    argv: Sequence[str]
-    code: int
-    out: str
-    err: str
-    seconds: float
-    exception: BaseException | None = None
+    argv: Sequence[str]  # its arguments
+    code: int  # exit code, or -1 after an exception
+    out: str  # standard output
+    err: str  # standard error
+    seconds: float  # processor time
+    exception: BaseException | None = None  # the exception, if one escaped
 
     @property
     def problem(self) -> str:

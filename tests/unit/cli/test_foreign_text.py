@@ -69,14 +69,11 @@ IDENTITY = (
 
 @dataclass(frozen=True)
 class Row:
-    """How a command is run.
+    """How a command is run."""
 
-    Attributes:
-        cluster: arguments with a hostile cluster; None: it reads no cluster.
-        files: arguments with hostile files, `FILES/NAME` for one of them; None: it reads none.
-    """
-
+    # arguments with a hostile cluster; None: it reads no cluster
     cluster: tuple[str, ...] | None = None
+    # arguments with hostile files, `FILES/NAME` for one of them; None: it reads none
     files: tuple[str, ...] | None = None
 
 

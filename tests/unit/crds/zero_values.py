@@ -55,19 +55,12 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One optional field at its zero value.
+    """One optional field at its zero value."""
 
-    Attributes:
-        path: the field, such as `spec.agent.policies[].weight`.
-        zero: its value.
-        value: `spec` and `status` of the object.
-        schema: the field's schema.
-    """
-
-    path: str
-    zero: Any
-    value: Object
-    schema: Mapping[str, Any]
+    path: str  # the field, such as `spec.agent.policies[].weight`
+    zero: Any  # its value
+    value: Object  # `spec` and `status` of the object
+    schema: Mapping[str, Any]  # the field's schema
 
     @property
     def id(self) -> str:

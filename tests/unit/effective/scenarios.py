@@ -34,15 +34,10 @@ URL = {"url": "http://10.0.0.9:8888", "verbs": {"filter": "filter"}}
 
 @dataclass(frozen=True)
 class Scenario:
-    """Objects that users apply together.
+    """Objects that users apply together."""
 
-    Attributes:
-        name: the id of the test.
-        objects: in the order of the files.
-    """
-
-    name: str
-    objects: Sequence[Mapping[str, Any]]
+    name: str  # the id of the test
+    objects: Sequence[Mapping[str, Any]]  # in the order of the files
 
     def __str__(self) -> str:
         return self.name

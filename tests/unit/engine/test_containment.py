@@ -394,24 +394,15 @@ def test_a_revision_that_has_begun_is_completed_while_overrides_have_an_error() 
 
 @dataclass(frozen=True)
 class Field:
-    """A field of KubeScheduler or Scheduler.
-
-    Attributes:
-        good: an accepted value.
-        bad: one with an error.
-        path: the path of the error.
-        shown: what the configuration and the flags contain with `good`, and only then.
-        resource: the kind.
-        condition: the condition that reports the error.
-    """
+    """A field of KubeScheduler or Scheduler."""
 
     name: str
-    good: Any
-    bad: Any
-    path: str
-    shown: str
-    resource: Resource = KUBE_SCHEDULERS
-    condition: str = names.TARGET_CONFIG_DEGRADED
+    good: Any  # an accepted value
+    bad: Any  # one with an error
+    path: str  # the path of the error
+    shown: str  # what the configuration and the flags contain with `good`, and only then
+    resource: Resource = KUBE_SCHEDULERS  # the kind
+    condition: str = names.TARGET_CONFIG_DEGRADED  # the condition that reports the error
 
 
 GATE = "AllAlpha"

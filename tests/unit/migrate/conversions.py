@@ -36,42 +36,26 @@ LATER = frozenset(("SchedulingGates", "DynamicResources", "NodeDeclaredFeatures"
 
 @dataclass(frozen=True)
 class Ran:
-    """What one profile ran: names, for scores with their weights.
+    """What one profile ran: names, for scores with their weights."""
 
-    Attributes:
-        filters: plugins at filter.
-        scores: plugins at score, `name=weight`.
-        post_filters: plugins at postFilter.
-        volumes: plugins at reserve and at preBind.
-        binders: plugins at bind, in order.
-        later: False if plugins that came later must not run either.
-        config: arguments that are not the defaults, by plugin.
-    """
-
-    filters: str = FILTERS
-    scores: str = BETA_SCORES
-    post_filters: str = "DefaultPreemption"
-    volumes: str = "VolumeBinding"
-    binders: str = "DefaultBinder"
-    later: bool = True
+    filters: str = FILTERS  # plugins at filter
+    scores: str = BETA_SCORES  # plugins at score, `name=weight`
+    post_filters: str = "DefaultPreemption"  # plugins at postFilter
+    volumes: str = "VolumeBinding"  # plugins at reserve and at preBind
+    binders: str = "DefaultBinder"  # plugins at bind, in order
+    later: bool = True  # False if plugins that came later must not run either
+    # arguments that are not the defaults, by plugin
     config: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A document and its profiles.
+    """A document and its profiles."""
 
-    Attributes:
-        document: the old document.
-        ran: one per profile.
-        policy: the Policy that it names.
-        own: False if it needs an image with plugins of its own.
-    """
-
-    document: dict[str, Any]
-    ran: tuple[Ran, ...]
-    policy: dict[str, Any] | None = None
-    own: bool = True
+    document: dict[str, Any]  # the old document
+    ran: tuple[Ran, ...]  # one per profile
+    policy: dict[str, Any] | None = None  # the Policy that it names
+    own: bool = True  # False if it needs an image with plugins of its own
 
 
 def component(version: str, **fields: Any) -> dict[str, Any]:

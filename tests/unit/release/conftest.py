@@ -17,15 +17,10 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 @dataclass(frozen=True)
 class Environment:
-    """A Python environment without this one's packages.
+    """A Python environment without this one's packages."""
 
-    Attributes:
-        folder: where it is.
-        packages: where its packages are.
-    """
-
-    folder: Path
-    packages: Path
+    folder: Path  # where it is
+    packages: Path  # where its packages are
 
     def run(self, *command: str, text: str = "") -> subprocess.CompletedProcess[str]:
         """Run one of its programs, in its folder."""

@@ -12,19 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Agreed:
-    """What client and server agreed on.
+    """What client and server agreed on."""
 
-    Attributes:
-        certificate: the server's, DER.
-        version: the TLS version.
-        cipher: the cipher suite, by OpenSSL's name.
-        client: the client's certificate as the server sees it; None: it has none.
-    """
-
-    certificate: bytes
-    version: str | None
-    cipher: str
-    client: Any
+    certificate: bytes  # the server's, DER
+    version: str | None  # the TLS version
+    cipher: str  # the cipher suite, by OpenSSL's name
+    client: Any  # the client's certificate as the server sees it; None: it has none
 
 
 def handshake(

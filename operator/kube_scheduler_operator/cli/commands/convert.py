@@ -259,16 +259,12 @@ def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bo
 
 @dataclass(slots=True)
 class _Convertible:
-    """What can be converted.
+    """What can be converted."""
 
-    Attributes:
-        documents: display name and document of each, with those in ConfigMaps.
-        failed: whether one cannot be read.
-        reading: display name -> the scheduler that reads it, as far as the files show it.
-    """
-
+    # display name and document of each, with those in ConfigMaps
     documents: list[tuple[str, Any]] = field(default_factory=list)
-    failed: bool = False
+    failed: bool = False  # whether one cannot be read
+    # display name -> the scheduler that reads it, as far as the files show it
     reading: dict[str, convert_forms.Reader] = field(default_factory=dict)
 
     def add_config_map(

@@ -83,38 +83,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """The objects in the API; None for an object that does not exist.
-
-    Attributes:
-        scheduler: the Scheduler.
-        kubescheduler: the KubeScheduler.
-        cluster_operator: the ClusterOperator.
-        pods: the scheduler pods by node.
-        lease: the Lease of the schedulers.
-        profiling_since: the revision that turned profiling on; 0 if it is off.
-        events_in: the namespace of the operator's events.
-        profiles: SchedulerProfiles by name; None: the kind is not installed or not readable.
-        loads: LoadPolicies.
-        extenders: SchedulerExtenders by name; None: likewise.
-        settings: OperatorSettings by name; None: likewise.
-        secondaries: SecondarySchedulers by name; None: likewise.
-        managed: whether they are in the place of the control plane's scheduler.
-        kubeadm: kubeadm's ConfigMap; None if it does not exist or is not readable.
-    """
+    """The objects in the API; None for an object that does not exist."""
 
     scheduler: Mapping[str, Any] | None
     kubescheduler: Mapping[str, Any] | None
-    cluster_operator: Mapping[str, Any] | None
-    pods: Mapping[str, Mapping[str, Any]]
-    lease: Mapping[str, Any] | None
-    profiling_since: int
-    events_in: str
+    cluster_operator: Mapping[str, Any] | None  # the ClusterOperator
+    pods: Mapping[str, Mapping[str, Any]]  # the scheduler pods by node
+    lease: Mapping[str, Any] | None  # the Lease of the schedulers
+    profiling_since: int  # the revision that turned profiling on; 0 if it is off
+    events_in: str  # the namespace of the operator's events
+    # SchedulerProfiles by name; None: the kind is not installed or not readable
     profiles: Mapping[str, Mapping[str, Any]] | None = None
-    loads: Sequence[Mapping[str, Any]] = ()
+    loads: Sequence[Mapping[str, Any]] = ()  # LoadPolicies
+    # SchedulerExtenders by name; None: likewise
     extenders: Mapping[str, Mapping[str, Any]] | None = None
+    # OperatorSettings by name; None: likewise
     settings: Mapping[str, Mapping[str, Any]] | None = None
+    # SecondarySchedulers by name; None: likewise
     secondaries: Mapping[str, Mapping[str, Any]] | None = None
-    managed: bool = False
+    managed: bool = False  # whether they are in the place of the control plane's scheduler
+    # kubeadm's ConfigMap; None if it does not exist or is not readable
     kubeadm: Mapping[str, Any] | None = None
 
 

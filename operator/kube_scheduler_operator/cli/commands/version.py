@@ -38,36 +38,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 @dataclass(frozen=True, slots=True)
 class RunningScheduler:
-    """A scheduler and its version.
+    """A scheduler and its version."""
 
-    Attributes:
-        name: `node NAME` or `SecondaryScheduler NAME`.
-        image: its image.
-        version: the version in the image's tag; empty without one.
-    """
-
-    name: str
+    name: str  # `node NAME` or `SecondaryScheduler NAME`
     image: str
-    version: str
+    version: str  # the version in the image's tag; empty without one
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions of all components.
+    """The versions of all components."""
 
-    Attributes:
-        client: the version of this program.
-        operator: the operator's; empty if it has not reported one.
-        payload: whether that is the version of an OpenShift release, not the operator's own.
-        api_server: `gitVersion` of the API server.
-        schedulers: the schedulers that the operator runs or adopts.
-    """
-
-    client: str
-    operator: str
-    payload: bool
-    api_server: str
-    schedulers: tuple[RunningScheduler, ...]
+    client: str  # the version of this program
+    operator: str  # the operator's; empty if it has not reported one
+    payload: bool  # whether that is the version of an OpenShift release, not the operator's own
+    api_server: str  # `gitVersion` of the API server
+    schedulers: tuple[RunningScheduler, ...]  # the schedulers that the operator runs or adopts
 
 
 def run(args: argparse.Namespace) -> int:

@@ -36,14 +36,11 @@ ALL_NODES: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class NodeFiles:
-    """What the files of `-f` have.
+    """What the files of `-f` have."""
 
-    Attributes:
-        manifests: node -> the manifest of its scheduler, or its mirror Pod.
-        reports: node -> the report on its configuration file; ALL_NODES for nodes without one.
-    """
-
+    # node -> the manifest of its scheduler, or its mirror Pod
     manifests: Mapping[str, Object] = field(default_factory=dict)
+    # node -> the report on its configuration file; ALL_NODES for nodes without one
     reports: Mapping[str, ConfigReport] = field(default_factory=dict)
 
     def pods(self, platform: Platform) -> dict[str, Object]:
@@ -131,19 +128,12 @@ def _schedulers(content: bytes) -> Iterator[Object]:
 
 @dataclass(frozen=True, slots=True)
 class AdoptionInput:
-    """What the preview is made of.
+    """What the preview is made of."""
 
-    Attributes:
-        snapshot: with the schedulers from before the operator.
-        reports: node -> the report on its configuration file.
-        recorded: nodes whose file the installed operator has read.
-        notes: what could not be read, and what follows.
-    """
-
-    snapshot: Snapshot
-    reports: Mapping[str, ConfigReport]
-    recorded: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    snapshot: Snapshot  # with the schedulers from before the operator
+    reports: Mapping[str, ConfigReport]  # node -> the report on its configuration file
+    recorded: tuple[str, ...] = ()  # nodes whose file the installed operator has read
+    notes: tuple[str, ...] = ()  # what could not be read, and what follows
 
 
 def from_files(files: NodeFiles, platform: Platform) -> AdoptionInput:

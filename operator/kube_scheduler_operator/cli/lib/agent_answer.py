@@ -114,79 +114,50 @@ _NOW: Final = MapOf(MapOf(_ROWS_OF_POLICY, _NAME, most=_POLICIES), _NAME, most=_
 
 @dataclass(frozen=True, slots=True)
 class RejectedNode:
-    """A node that a policy rejected.
+    """A node that a policy rejected."""
 
-    Attributes:
-        node: its name.
-        reason: the policy and its reason.
-        unresolvable: whether preemption does not help.
-    """
-
-    node: Name
-    reason: Sentence
-    unresolvable: bool
+    node: Name  # its name
+    reason: Sentence  # the policy and its reason
+    unresolvable: bool  # whether preemption does not help
 
 
 @dataclass(frozen=True, slots=True)
 class FilterDecision:
-    """The result of a filter call.
+    """The result of a filter call."""
 
-    Attributes:
-        at: when it was called.
-        nodes: the number of nodes in the call.
-        rejected: the rejected ones.
-    """
-
-    at: Name
-    nodes: Count
+    at: Name  # when it was called
+    nodes: Count  # the number of nodes in the call
+    # the rejected ones
     rejected: Annotated[tuple[RejectedNode, ...], ListOf(type_of(RejectedNode), tuple, most=_ROWS)]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredNode:
-    """The scores of a node.
+    """The scores of a node."""
 
-    Attributes:
-        node: its name.
-        score: its score.
-        policies: policy -> score; None: not reported.
-        unknown: whether the agent does not know the node; None: not reported.
-    """
-
-    node: Name
+    node: Name  # its name
     score: Score
-    policies: Scores | None = None
-    unknown: bool | None = None
+    policies: Scores | None = None  # policy -> score; None: not reported
+    unknown: bool | None = None  # whether the agent does not know the node; None: not reported
 
 
 @dataclass(frozen=True, slots=True)
 class PrioritizeDecision:
-    """The result of a prioritize call.
+    """The result of a prioritize call."""
 
-    Attributes:
-        at: when it was called.
-        weights: policy -> weight.
-        nodes: the scores, best first.
-    """
-
-    at: Name
-    weights: Scores
+    at: Name  # when it was called
+    weights: Scores  # policy -> weight
+    # the scores, best first
     nodes: Annotated[tuple[ScoredNode, ...], ListOf(type_of(ScoredNode), tuple, most=_ROWS)]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDecisions:
-    """What one agent decided.
+    """What one agent decided."""
 
-    Attributes:
-        agent: its name.
-        filter: None: it was not called.
-        prioritize: None: it was not called.
-    """
-
-    agent: Name
-    filter: FilterDecision | None = None
-    prioritize: PrioritizeDecision | None = None
+    agent: Name  # its name
+    filter: FilterDecision | None = None  # None: it was not called
+    prioritize: PrioritizeDecision | None = None  # None: it was not called
 
 
 DetailRow: TypeAlias = Mapping[str, Any]
@@ -195,20 +166,15 @@ DetailRow: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AgentAnswer:
-    """What a program with agents remembers of a pod.
+    """What a program with agents remembers of a pod."""
 
-    Attributes:
-        agents: the decisions of each agent.
-        pod: the pod as namespace/name; empty: not reported.
-        uid: its uid; empty: not reported.
-        now: agent -> policy -> the current inputs; None: they were not asked for.
-    """
-
+    # the decisions of each agent
     agents: Annotated[
         tuple[AgentDecisions, ...], ListOf(type_of(AgentDecisions), tuple, most=_AGENTS)
     ]
-    pod: Name = ""
-    uid: Name = ""
+    pod: Name = ""  # the pod as namespace/name; empty: not reported
+    uid: Name = ""  # its uid; empty: not reported
+    # agent -> policy -> the current inputs; None: they were not asked for
     now: Annotated[Mapping[str, Mapping[str, tuple[DetailRow, ...]]], _NOW] | None = None
 
     def document(self) -> dict[str, Any]:

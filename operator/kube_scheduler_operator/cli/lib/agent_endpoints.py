@@ -45,15 +45,10 @@ class AgentEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class LocatedAgents:
-    """The running agents.
+    """The running agents."""
 
-    Attributes:
-        agents: where they are.
-        notes: Pods that look like those of agents, and what could not be read.
-    """
-
-    agents: tuple[AgentEndpoint, ...]
-    notes: tuple[str, ...] = ()
+    agents: tuple[AgentEndpoint, ...]  # where they are
+    notes: tuple[str, ...] = ()  # Pods that look like those of agents, and what could not be read
 
 
 async def find_agents(api: Api, platform: Platform) -> LocatedAgents:

@@ -19,19 +19,13 @@ from .errors import CommandError
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An edit that is held.
+    """An edit that is held."""
 
-    Attributes:
-        configuration: the hash of its configuration.
-        effect: what it changes for Pods, or why that is not known, a sentence each.
-        changes: what it changes in the configuration; None if the objects have changed since.
-        patch: the write that approves it; it fails if the object changes meanwhile.
-    """
-
-    configuration: str
-    effect: tuple[str, ...]
+    configuration: str  # the hash of its configuration
+    effect: tuple[str, ...]  # what it changes for Pods, or why that is not known, a sentence each
+    # what it changes in the configuration; None if the objects have changed since
     changes: tuple[str, ...] | None
-    patch: Mapping[str, Any]
+    patch: Mapping[str, Any]  # the write that approves it; it fails if the object changes meanwhile
 
 
 def plan_approval(snapshot: Snapshot, running: Revision | None) -> Approval:

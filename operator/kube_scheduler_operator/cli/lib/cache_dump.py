@@ -50,39 +50,25 @@ class CachedPod:
 
 @dataclass(frozen=True, slots=True)
 class CachedNode:
-    """A node in the scheduler's cache.
+    """A node in the scheduler's cache."""
 
-    Attributes:
-        name: the name of the node.
-        deleted: whether the node was deleted while the cache still has pods of it.
-        requested: milliCPU, memory and ephemeralStorage in bytes, and extended resources by name.
-        allocatable: the same, and the number of pods.
-        pods: the pods on the node, including assumed ones.
-        nominated: the pods that will run there after preemption.
-    """
-
-    name: str
-    deleted: bool
+    name: str  # the name of the node
+    deleted: bool  # whether the node was deleted while the cache still has pods of it
+    # milliCPU, memory and ephemeralStorage in bytes, and extended resources by name
     requested: Mapping[str, int]
-    allocatable: Mapping[str, int]
-    pods: tuple[CachedPod, ...]
-    nominated: tuple[CachedPod, ...]
+    allocatable: Mapping[str, int]  # the same, and the number of pods
+    pods: tuple[CachedPod, ...]  # the pods on the node, including assumed ones
+    nominated: tuple[CachedPod, ...]  # the pods that will run there after preemption
 
 
 @dataclass(frozen=True, slots=True)
 class CacheDump:
-    """The dump after one SIGUSR2.
+    """The dump after one SIGUSR2."""
 
-    Attributes:
-        nodes: the cached nodes, by name.
-        queue: the pending pods.
-        summary: the number of pods in each part of the queue.
-        mismatches: the differences that the scheduler's own comparison with its listers found.
-    """
-
-    nodes: tuple[CachedNode, ...]
-    queue: tuple[CachedPod, ...]
-    summary: str
+    nodes: tuple[CachedNode, ...]  # the cached nodes, by name
+    queue: tuple[CachedPod, ...]  # the pending pods
+    summary: str  # the number of pods in each part of the queue
+    # the differences that the scheduler's own comparison with its listers found
     mismatches: tuple[str, ...]
 
 

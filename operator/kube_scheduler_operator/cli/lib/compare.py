@@ -25,20 +25,13 @@ _FALLBACK_VERSION: Final = Version(1, 35, 0)  # for images whose tag is not a ve
 
 @dataclass(frozen=True, slots=True)
 class ParsedRevision:
-    """The parsed content of a revision.
+    """The parsed content of a revision."""
 
-    Attributes:
-        config: the KubeSchedulerConfiguration; empty if it cannot be parsed.
-        arguments: the arguments of kube-scheduler.
-        image: the image of kube-scheduler.
-        pod: the rest of the static pod.
-        other: all other keys of the revision's ConfigMaps, and those that cannot be parsed.
-    """
-
-    config: Mapping[str, Any]
-    arguments: tuple[str, ...]
-    image: str
-    pod: Mapping[str, Any]
+    config: Mapping[str, Any]  # the KubeSchedulerConfiguration; empty if it cannot be parsed
+    arguments: tuple[str, ...]  # the arguments of kube-scheduler
+    image: str  # the image of kube-scheduler
+    pod: Mapping[str, Any]  # the rest of the static pod
+    # all other keys of the revision's ConfigMaps, and those that cannot be parsed
     other: Mapping[str, str]
 
 

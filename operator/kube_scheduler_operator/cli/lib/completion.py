@@ -41,15 +41,10 @@ _FILE_METAVARS: Final = ("FILE", "PATH", "[NODE=]PATH")
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """The answer to a shell.
+    """The answer to a shell."""
 
-    Attributes:
-        choices: (word, description).
-        directive: FILES, NO_FILES (with NO_SPACE) or DIRECTORIES.
-    """
-
-    choices: tuple[tuple[str, str], ...] = ()
-    directive: int = NO_FILES
+    choices: tuple[tuple[str, str], ...] = ()  # (word, description)
+    directive: int = NO_FILES  # FILES, NO_FILES (with NO_SPACE) or DIRECTORIES
 
     def lines(self) -> list[str]:
         """As the protocol has them."""
@@ -60,19 +55,12 @@ class Completions:
 
 @dataclass(slots=True)
 class _Line:
-    """What precedes the word that is completed.
+    """What precedes the word that is completed."""
 
-    Attributes:
-        parser: of the innermost command.
-        awaited: the flag whose value comes next.
-        words: positional arguments so far.
-        flags: values of flags by destination.
-    """
-
-    parser: CommandParser
-    awaited: argparse.Action | None
-    words: list[str]
-    flags: dict[str, str]
+    parser: CommandParser  # of the innermost command
+    awaited: argparse.Action | None  # the flag whose value comes next
+    words: list[str]  # positional arguments so far
+    flags: dict[str, str]  # values of flags by destination
 
 
 def complete(parser: CommandParser, words: Sequence[str]) -> Completions:

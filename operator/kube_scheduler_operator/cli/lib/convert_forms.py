@@ -97,15 +97,10 @@ def _is_in_config_map(source: Source) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The scheduler that reads a value of a ConfigMap.
+    """The scheduler that reads a value of a ConfigMap."""
 
-    Attributes:
-        command: its command line.
-        is_named: whether a flag names the value; otherwise it is only mounted.
-    """
-
-    command: CommandLine
-    is_named: bool
+    command: CommandLine  # its command line
+    is_named: bool  # whether a flag names the value; otherwise it is only mounted
 
     def target(self, target: Target) -> Target:
         """The scheduler that will read the result: an image that is not stock stays so."""

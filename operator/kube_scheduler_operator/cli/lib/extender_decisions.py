@@ -56,19 +56,13 @@ _DETAILS: Final = Size(16 * 2**20, 1_000_000)
 
 @dataclass(slots=True)
 class RememberedDecisions:
-    """The answers of agents about a pod.
+    """The answers of agents about a pod."""
 
-    Attributes:
-        answers: (agent, answer) of those that remember the pod.
-        queried: the agents that were queried.
-        problem: why none was queried, or none answered.
-        notes: problems of single agents.
-    """
-
+    # (agent, answer) of those that remember the pod
     answers: list[tuple[str, AgentAnswer]] = field(default_factory=list)
-    queried: list[str] = field(default_factory=list)
-    problem: str = ""
-    notes: list[str] = field(default_factory=list)
+    queried: list[str] = field(default_factory=list)  # the agents that were queried
+    problem: str = ""  # why none was queried, or none answered
+    notes: list[str] = field(default_factory=list)  # problems of single agents
 
     def document(self) -> list[dict[str, Any]]:
         """As JSON."""

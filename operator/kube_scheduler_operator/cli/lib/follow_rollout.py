@@ -32,23 +32,14 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RolloutState:
-    """The state of a rollout.
+    """The state of a rollout."""
 
-    Attributes:
-        latest: the latest revision.
-        nodes: the node statuses by name.
-        waits: the condition that each node waits for.
-        problem: an error that the operator retries, or that it simulates an edit.
-        end: the outcome; None while the rollout is in progress.
-        message: the details of the outcome.
-    """
-
-    latest: int
-    nodes: Mapping[str, NodeStatus]
-    waits: Mapping[str, str]
-    problem: str
-    end: End | None
-    message: str
+    latest: int  # the latest revision
+    nodes: Mapping[str, NodeStatus]  # the node statuses by name
+    waits: Mapping[str, str]  # the condition that each node waits for
+    problem: str  # an error that the operator retries, or that it simulates an edit
+    end: End | None  # the outcome; None while the rollout is in progress
+    message: str  # the details of the outcome
 
 
 # Conditions that prevent a revision or fail it.

@@ -15,22 +15,14 @@ from .follow_rollout import End, blocking_problem, settled
 
 @dataclass(frozen=True, slots=True)
 class SchedulerRollout:
-    """The state of a rollout.
+    """The state of a rollout."""
 
-    Attributes:
-        configuration: the hash of the content that its Pods run, or are about to.
-        pods: how many are Ready.
-        problem: an error that the operator retries.
-        end: the outcome; None while the rollout is in progress.
-        message: the details of the outcome.
-        waits: what it waits for, by the name of the scheduler.
-    """
-
-    configuration: str
-    pods: str
-    problem: str
-    end: End | None
-    message: str
+    configuration: str  # the hash of the content that its Pods run, or are about to
+    pods: str  # how many are Ready
+    problem: str  # an error that the operator retries
+    end: End | None  # the outcome; None while the rollout is in progress
+    message: str  # the details of the outcome
+    # what it waits for, by the name of the scheduler
     waits: Mapping[str, str] = field(default_factory=dict)
 
 

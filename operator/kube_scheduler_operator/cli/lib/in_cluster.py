@@ -43,28 +43,18 @@ _CONNECTING: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """The kube-scheduler to run.
-
-    Attributes:
-        image: its image.
-        command: the command that runs it.
-    """
+    """The kube-scheduler to run."""
 
     image: str
-    command: tuple[str, ...]
+    command: tuple[str, ...]  # the command that runs it
 
 
 @dataclass(frozen=True, slots=True)
 class JobChoice:
-    """What the user chose about the Job; None: a default.
-
-    Attributes:
-        namespace: its namespace.
-        node: the node of its Pod.
-    """
+    """What the user chose about the Job; None: a default."""
 
     namespace: str | None = None
-    node: str | None = None
+    node: str | None = None  # the node of its Pod
 
 
 class JobSimulator:

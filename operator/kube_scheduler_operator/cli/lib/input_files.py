@@ -27,17 +27,12 @@ class UnreadableDocumentError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class InputFiles:
-    """The files that arguments name.
+    """The files that arguments name."""
 
-    Attributes:
-        contents: (display name, content) in the order of the arguments, each file once.
-        found: the names of those that were found in a directory or by a pattern.
-        others: how many files of a directory have another suffix or are too large.
-    """
-
+    # (display name, content) in the order of the arguments, each file once
     contents: tuple[tuple[str, bytes], ...]
-    found: frozenset[str]
-    others: int
+    found: frozenset[str]  # the names of those that were found in a directory or by a pattern
+    others: int  # how many files of a directory have another suffix or are too large
 
 
 def read_paths(names: Sequence[str]) -> InputFiles:

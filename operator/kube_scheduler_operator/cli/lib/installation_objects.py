@@ -36,19 +36,14 @@ _ROLES: Final = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
 
 @dataclass(frozen=True, slots=True, order=True)
 class AccessRequest:
-    """One question to the authorizer of the API server.
+    """One question to the authorizer of the API server."""
 
-    Attributes:
-        verb, group, resource, namespace, name: as in RBAC; empty: all.
-        path: of a nonResourceURL, instead.
-    """
-
-    verb: str
+    verb: str  # as in RBAC; empty: all
     group: str = ""
     resource: str = ""
     namespace: str = ""
     name: str = ""
-    path: str = ""
+    path: str = ""  # of a nonResourceURL, instead
 
     def __str__(self) -> str:
         """As a clause: `create deployments.apps in namespace x`."""

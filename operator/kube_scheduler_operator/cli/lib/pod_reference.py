@@ -30,16 +30,11 @@ _PODS: Final = ("pod", "pods", "po")
 
 @dataclass(frozen=True, slots=True)
 class PodReference:
-    """A pod, or a workload that stands for one of its pods.
+    """A pod, or a workload that stands for one of its pods."""
 
-    Attributes:
-        namespace, name: of the pod, or of the workload.
-        workload: the kind of the workload; None: it is a pod.
-    """
-
-    namespace: str
+    namespace: str  # of the pod, or of the workload
     name: str
-    workload: Resource | None = None
+    workload: Resource | None = None  # the kind of the workload; None: it is a pod
 
     @property
     def title(self) -> str:

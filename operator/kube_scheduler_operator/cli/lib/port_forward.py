@@ -30,15 +30,10 @@ _CHUNK: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimit:
-    """What a response of a program that is not trusted may be.
+    """What a response of a program that is not trusted may be."""
 
-    Attributes:
-        size: bytes of its body.
-        seconds: the time from the connection to its end.
-    """
-
-    size: int
-    seconds: float
+    size: int  # bytes of its body
+    seconds: float  # the time from the connection to its end
 
 
 class Tunnel:

@@ -56,16 +56,11 @@ from .scheduler_contents import parse_content, running_hash
 
 @dataclass(frozen=True, slots=True)
 class InputObjects:
-    """The objects in some files.
+    """The objects in some files."""
 
-    Attributes:
-        single: objects of kinds of which one is allowed, by kind.
-        profiles: SchedulerProfiles by name.
-        extenders: SchedulerExtenders by name.
-    """
-
-    single: Mapping[str, Mapping[str, Any]]
-    profiles: Mapping[str, Mapping[str, Any]]
+    single: Mapping[str, Mapping[str, Any]]  # objects of kinds of which one is allowed, by kind
+    profiles: Mapping[str, Mapping[str, Any]]  # SchedulerProfiles by name
+    # SchedulerExtenders by name
     extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property

@@ -31,20 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunningConfiguration:
-    """What a scheduler runs.
+    """What a scheduler runs."""
 
-    Attributes:
-        config: its KubeSchedulerConfiguration; None: not known.
-        flags: its flags that matter to a simulation.
-        operand: its image and command; None: not known.
-        unknown: why its configuration is not known; empty: it is.
-        doubts: what was observed that cannot be its configuration, image or command.
-    """
-
-    config: Mapping[str, Any] | None = None
-    flags: Sequence[str] = ()
-    operand: Operand | None = None
-    unknown: str = ""
+    config: Mapping[str, Any] | None = None  # its KubeSchedulerConfiguration; None: not known
+    flags: Sequence[str] = ()  # its flags that matter to a simulation
+    operand: Operand | None = None  # its image and command; None: not known
+    unknown: str = ""  # why its configuration is not known; empty: it is
+    # what was observed that cannot be its configuration, image or command
     doubts: tuple[str, ...] = ()
 
 

@@ -32,18 +32,12 @@ _SHORTEST: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One content of a SecondaryScheduler.
+    """One content of a SecondaryScheduler."""
 
-    Attributes:
-        entry: its hash and outcome.
-        runs: whether its Pods run it, or are about to.
-        parsed: the content; None if its ConfigMap no longer exists.
-        inputs: the settings of Scheduler and KubeScheduler that led to it; None if not recorded.
-    """
-
-    entry: HistoryEntry
-    runs: bool
-    parsed: ParsedRevision | None
+    entry: HistoryEntry  # its hash and outcome
+    runs: bool  # whether its Pods run it, or are about to
+    parsed: ParsedRevision | None  # the content; None if its ConfigMap no longer exists
+    # the settings of Scheduler and KubeScheduler that led to it; None if not recorded
     inputs: RecordedInputs | None = None
 
     @property

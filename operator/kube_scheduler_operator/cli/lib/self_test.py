@@ -50,15 +50,10 @@ _CONTROL_PLANE: Final = "the control plane's scheduler"
 
 @dataclass(frozen=True, slots=True)
 class TriedProfile:
-    """A profile that Pods can name.
+    """A profile that Pods can name."""
 
-    Attributes:
-        name: the schedulerName.
-        scheduler: who serves it, for messages.
-    """
-
-    name: str
-    scheduler: str
+    name: str  # the schedulerName
+    scheduler: str  # who serves it, for messages
 
 
 async def profiles_to_try(api: ApiClient, platform: Platform) -> list[TriedProfile]:

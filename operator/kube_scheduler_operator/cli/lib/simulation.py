@@ -34,38 +34,25 @@ _SECONDS: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class OwnObjects:
-    """Objects of our own group that extenders need.
+    """Objects of our own group that extenders need."""
 
-    Attributes:
-        extenders: SchedulerExtenders.
-        load_policies: LoadPolicies.
-        from_files: they were in files, with a configuration that the operator may not have made.
-        error: why they cannot be read.
-    """
-
-    extenders: Sequence[Mapping[str, Any]] = ()
-    load_policies: Sequence[Mapping[str, Any]] = ()
+    extenders: Sequence[Mapping[str, Any]] = ()  # SchedulerExtenders
+    load_policies: Sequence[Mapping[str, Any]] = ()  # LoadPolicies
+    # they were in files, with a configuration that the operator may not have made
     from_files: bool = False
-    error: str = ""
+    error: str = ""  # why they cannot be read
 
 
 @dataclass(slots=True)
 class Simulation:
-    """What to simulate.
+    """What to simulate."""
 
-    Attributes:
-        world: the copy of the cluster.
-        options: how to run kube-scheduler.
-        where: runs it, on this machine or in the cluster.
-        notes: what the simulation does not consider, one sentence each.
-        own: for extenders.
-    """
-
-    world: World
-    options: RunOptions
-    where: Simulator
+    world: World  # the copy of the cluster
+    options: RunOptions  # how to run kube-scheduler
+    where: Simulator  # runs it, on this machine or in the cluster
+    # what the simulation does not consider, one sentence each
     notes: list[str] = field(default_factory=list)
-    own: OwnObjects = OwnObjects()
+    own: OwnObjects = OwnObjects()  # for extenders
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
         """The options for a configuration with its extenders; adds notes about those left out."""

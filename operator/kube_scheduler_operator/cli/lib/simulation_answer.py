@@ -31,21 +31,14 @@ _OF: Final = ("that ", "of ")
 
 @dataclass(slots=True)
 class Question:
-    """What the command line asks.
+    """What the command line asks."""
 
-    Attributes:
-        scenario: the changes of the cluster.
-        workloads: what is placed in addition.
-        others: other objects of the files.
-        refused: why the API server would refuse pods of a workload.
-        notes: what is not considered.
-    """
-
-    scenario: Scenario
-    workloads: list[SimulatedWorkload] = field(default_factory=list)
-    others: list[dict[str, Any]] = field(default_factory=list)
+    scenario: Scenario  # the changes of the cluster
+    workloads: list[SimulatedWorkload] = field(default_factory=list)  # what is placed in addition
+    others: list[dict[str, Any]] = field(default_factory=list)  # other objects of the files
+    # why the API server would refuse pods of a workload
     refused: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what is not considered
 
 
 @dataclass(slots=True)
@@ -73,27 +66,16 @@ _FIGURES: Final = {
 
 @dataclass(slots=True)
 class SimulationAnswer:
-    """The results of all configurations, to print.
+    """The results of all configurations, to print."""
 
-    Attributes:
-        question: what was asked.
-        prepared: the changed world.
-        columns: the results.
-        now: the utilization of the cluster as it is.
-        waiting: the number of pods that wait in it.
-        notes: what is not considered.
-        largest: the question is how many pods fit.
-        nodes: maximum number of nodes in a table; 0: all.
-    """
-
-    question: Question
-    prepared: Prepared
-    columns: list[ConfigurationResult]
-    now: Utilization
-    waiting: int
-    notes: list[str]
-    largest: bool = False
-    nodes: int = 0
+    question: Question  # what was asked
+    prepared: Prepared  # the changed world
+    columns: list[ConfigurationResult]  # the results
+    now: Utilization  # the utilization of the cluster as it is
+    waiting: int  # the number of pods that wait in it
+    notes: list[str]  # what is not considered
+    largest: bool = False  # the question is how many pods fit
+    nodes: int = 0  # maximum number of nodes in a table; 0: all
 
     @property
     def repeat(self) -> int:

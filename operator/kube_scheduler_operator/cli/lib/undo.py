@@ -38,24 +38,16 @@ RESTORED = KUBESCHEDULER_FIELDS - {"observedConfig"}
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The objects to write, and the information to show before.
+    """The objects to write, and the information to show before."""
 
-    Attributes:
-        target: what is restored, for messages.
-        scheduler: the changed Scheduler; None if it does not change.
-        kubescheduler: the changed KubeScheduler; None if it does not change.
-        patch: the changes as a unified diff.
-        left: the differences that will remain from the revision.
-        profiles: the edits of SchedulerProfiles since then, which are not restored.
-        others: what causes the differences in `left`.
-    """
-
-    target: str
-    scheduler: Object | None
-    kubescheduler: Object | None
-    patch: tuple[str, ...]
-    left: tuple[str, ...]
+    target: str  # what is restored, for messages
+    scheduler: Object | None  # the changed Scheduler; None if it does not change
+    kubescheduler: Object | None  # the changed KubeScheduler; None if it does not change
+    patch: tuple[str, ...]  # the changes as a unified diff
+    left: tuple[str, ...]  # the differences that will remain from the revision
+    # the edits of SchedulerProfiles since then, which are not restored
     profiles: tuple[str, ...] = ()
+    # what causes the differences in `left`
     others: str = (
         "OPERAND_IMAGE of the operator sets the image; its version causes other differences."
     )

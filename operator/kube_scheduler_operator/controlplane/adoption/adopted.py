@@ -47,23 +47,15 @@ _LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class StockScheduler:
-    """One scheduler from before the operator.
-
-    Attributes:
-        node: its node.
-        pod: its Pod.
-        flags: of its command line.
-        inventory: what its Pod has beyond its flags.
-        file: what its configuration file has, in v1, without what the operator sets itself.
-        not_kept: what cannot be kept of all of it.
-    """
+    """One scheduler from before the operator."""
 
     node: str
     pod: Object
-    flags: Flags
-    inventory: Inventory
+    flags: Flags  # of its command line
+    inventory: Inventory  # what its Pod has beyond its flags
+    # what its configuration file has, in v1, without what the operator sets itself
     file: Mapping[str, Any]
-    not_kept: tuple[NotKept, ...]
+    not_kept: tuple[NotKept, ...]  # what cannot be kept of all of it
 
     @property
     def config(self) -> dict[str, Any]:
@@ -81,28 +73,22 @@ class StockScheduler:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What the operator keeps from the schedulers before it.
+    """What the operator keeps from the schedulers before it."""
 
-    Attributes:
-        settings: of their static Pods.
-        config: fields of KubeSchedulerConfiguration with the effect of their flags.
-        findings: what cannot be kept, and differences between nodes; each blocks a revision.
-        new: whether they still run, and no node has a revision of the operator.
-        waiting: node -> its configuration file that is being read.
-        foreign: node -> labels and annotations of its Pod that are not in its manifest.
-        schedulers: the schedulers that still run.
-        actions: the Pods that read them.
-        requeue_after: seconds until they are needed again; None: only after a change.
-    """
-
-    settings: PodSettings = NO_SETTINGS
+    settings: PodSettings = NO_SETTINGS  # of their static Pods
+    # fields of KubeSchedulerConfiguration with the effect of their flags
     config: Mapping[str, Any] = field(default_factory=dict)
+    # what cannot be kept, and differences between nodes; each blocks a revision
     findings: tuple[Finding, ...] = ()
-    new: bool = False
+    new: bool = False  # whether they still run, and no node has a revision of the operator
+    # node -> its configuration file that is being read
     waiting: Mapping[str, str] = field(default_factory=dict)
+    # node -> labels and annotations of its Pod that are not in its manifest
     foreign: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # the schedulers that still run
     schedulers: tuple[StockScheduler, ...] = field(default=(), compare=False, repr=False)
-    actions: tuple[Action, ...] = ()
+    actions: tuple[Action, ...] = ()  # the Pods that read them
+    # seconds until they are needed again; None: only after a change
     requeue_after: float | None = None
 
     @property

@@ -16,17 +16,12 @@ _OBJECTS: Final = ("profiles", "extenders")
 
 @dataclass(frozen=True, slots=True)
 class AdoptedObjects:
-    """The adopted configuration as objects.
+    """The adopted configuration as objects."""
 
-    Attributes:
-        objects: SchedulerProfiles and SchedulerExtenders, for `kubectl apply`.
-        changes: what differs from the adopted configuration.
-        remaining: adopted fields that no object has; they stay in effect as they are.
-    """
-
+    # SchedulerProfiles and SchedulerExtenders, for `kubectl apply`
     objects: tuple[dict[str, Any], ...]
-    changes: tuple[Change, ...]
-    remaining: tuple[str, ...]
+    changes: tuple[Change, ...]  # what differs from the adopted configuration
+    remaining: tuple[str, ...]  # adopted fields that no object has; they stay in effect as they are
 
 
 def adopted_objects(adopted: Mapping[str, Any], effective: Mapping[str, Any]) -> AdoptedObjects:

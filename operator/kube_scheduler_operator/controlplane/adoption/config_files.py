@@ -36,21 +36,15 @@ AGAIN: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ConfigFiles:
-    """The configuration files of schedulers before the operator.
+    """The configuration files of schedulers before the operator."""
 
-    Attributes:
-        configs: node -> what its file has, without what the operator sets itself.
-        not_kept: node -> what cannot be adopted.
-        waiting: node -> the file that is being read.
-        actions: Pods to create or delete.
-        requeue_after: seconds until the next look; None without one.
-    """
-
+    # node -> what its file has, without what the operator sets itself
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # node -> what cannot be adopted
     not_kept: Mapping[str, tuple[NotKept, ...]] = field(default_factory=dict)
-    waiting: Mapping[str, str] = field(default_factory=dict)
-    actions: tuple[Action, ...] = ()
-    requeue_after: float | None = None
+    waiting: Mapping[str, str] = field(default_factory=dict)  # node -> the file that is being read
+    actions: tuple[Action, ...] = ()  # Pods to create or delete
+    requeue_after: float | None = None  # seconds until the next look; None without one
 
 
 def read_files(snapshot: Snapshot, pods: Mapping[str, Object], target: Target) -> ConfigFiles:

@@ -107,28 +107,18 @@ _NOTED_REFERENCES: Final = ("fieldRef", "resourceFieldRef")
 
 @dataclass(frozen=True, slots=True)
 class NotKept:
-    """A setting of an adopted Pod that a Pod of the operator cannot have.
+    """A setting of an adopted Pod that a Pod of the operator cannot have."""
 
-    Attributes:
-        name: the setting: `initContainers`, `env.TOKEN` …
-        message: why, and the way to keep its effect; without values.
-    """
-
-    name: str
-    message: str
+    name: str  # the setting: `initContainers`, `env.TOKEN` …
+    message: str  # why, and the way to keep its effect; without values
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What an adopted static Pod has beyond its flags.
+    """What an adopted static Pod has beyond its flags."""
 
-    Attributes:
-        settings: what is kept.
-        not_kept: what cannot be kept.
-    """
-
-    settings: PodSettings
-    not_kept: tuple[NotKept, ...] = ()
+    settings: PodSettings  # what is kept
+    not_kept: tuple[NotKept, ...] = ()  # what cannot be kept
 
 
 def take_inventory(pod: Object, platform: Platform) -> Inventory:

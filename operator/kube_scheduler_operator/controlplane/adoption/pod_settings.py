@@ -24,19 +24,13 @@ _MERGED: Final = ("securityContext", *PROBES)
 
 @dataclass(frozen=True, slots=True)
 class PodSettings:
-    """Settings of the scheduler's static Pod.
+    """Settings of the scheduler's static Pod."""
 
-    Attributes:
-        annotations: of the Pod.
-        labels: of the Pod.
-        spec: fields of the Pod's spec; `volumes` are added to the operator's.
-        container: fields of the scheduler's container; `volumeMounts` and `ports` are added to the
-            operator's, probes and the security context are merged into them.
-    """
-
-    annotations: Mapping[str, str]
-    labels: Mapping[str, str]
-    spec: Mapping[str, Any]
+    annotations: Mapping[str, str]  # of the Pod
+    labels: Mapping[str, str]  # of the Pod
+    spec: Mapping[str, Any]  # fields of the Pod's spec; `volumes` are added to the operator's
+    # fields of the scheduler's container; `volumeMounts` and `ports` are added to the operator's,
+    # probes and the security context are merged into them
     container: Mapping[str, Any]
 
     def __bool__(self) -> bool:

@@ -57,61 +57,37 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PreviewedSetting:
-    """One setting of a scheduler.
+    """One setting of a scheduler."""
 
-    Attributes:
-        name: `flags.v`, `env.GOGC`, `config.parallelism` …
-        value: the value, as text; HIDDEN if it may be a credential.
-        outcome: what becomes of it.
-        note: where it is kept, or why it is not, and the way to keep its effect.
-    """
-
-    name: str
-    value: str
-    outcome: Outcome
-    note: str = ""
+    name: str  # `flags.v`, `env.GOGC`, `config.parallelism` …
+    value: str  # the value, as text; HIDDEN if it may be a credential
+    outcome: Outcome  # what becomes of it
+    note: str = ""  # where it is kept, or why it is not, and the way to keep its effect
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewedNode:
-    """The scheduler of a node.
-
-    Attributes:
-        node: the node.
-        image: of its container.
-        file: its configuration file; empty without one.
-        settings: all that it was started with, by name.
-        converted: what differs between its file and the same in v1; empty for a file of v1.
-    """
+    """The scheduler of a node."""
 
     node: str
-    image: str
-    file: str
-    settings: tuple[PreviewedSetting, ...]
+    image: str  # of its container
+    file: str  # its configuration file; empty without one
+    settings: tuple[PreviewedSetting, ...]  # all that it was started with, by name
+    # what differs between its file and the same in v1; empty for a file of v1
     converted: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptionPreview:
-    """What adoption does with a cluster.
+    """What adoption does with a cluster."""
 
-    Attributes:
-        nodes: the schedulers, by node; empty if there is nothing to adopt.
-        adopted: the decision of the operator.
-        findings: what blocks the first revision.
-        warnings: the rest of what validation reports.
-        content: the first revision; None if it is blocked.
-        unseen: node -> the configuration file that is not known.
-        notes: what is not adopted because it is not in a manifest.
-    """
-
-    nodes: tuple[PreviewedNode, ...]
-    adopted: Adopted
-    findings: tuple[Finding, ...]
-    warnings: tuple[Finding, ...]
-    content: RevisionContent | None
-    unseen: Mapping[str, str]
-    notes: tuple[str, ...]
+    nodes: tuple[PreviewedNode, ...]  # the schedulers, by node; empty if there is nothing to adopt
+    adopted: Adopted  # the decision of the operator
+    findings: tuple[Finding, ...]  # what blocks the first revision
+    warnings: tuple[Finding, ...]  # the rest of what validation reports
+    content: RevisionContent | None  # the first revision; None if it is blocked
+    unseen: Mapping[str, str]  # node -> the configuration file that is not known
+    notes: tuple[str, ...]  # what is not adopted because it is not in a manifest
 
     @property
     def adoptable(self) -> bool:

@@ -10,17 +10,13 @@ from ...nodeprotocol.revision_content import content_hash
 
 @dataclass(frozen=True, slots=True)
 class RevisionContent:
-    """The data of the ConfigMaps of a revision.
+    """The data of the ConfigMaps of a revision."""
 
-    Attributes:
-        parts: ConfigMap -> key -> text.
-        inputs: what users had set for it (inputs.py), if known; not part of its identity.
-        placements: what its rules change for the cluster's Pods (placement_check.py), in words;
-            not part of its identity; empty if they change nothing or it was not checked.
-    """
-
-    parts: Mapping[str, Mapping[str, str]]
+    parts: Mapping[str, Mapping[str, str]]  # ConfigMap -> key -> text
+    # what users had set for it (inputs.py), if known; not part of its identity
     inputs: str = field(default="", compare=False)
+    # what its rules change for the cluster's Pods (placement_check.py), in words; not part of its
+    # identity; empty if they change nothing or it was not checked
     placements: str = field(default="", compare=False)
 
     @property

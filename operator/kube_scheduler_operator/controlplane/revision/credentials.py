@@ -23,17 +23,12 @@ _PAIR = ("tls.crt", "tls.key")
 
 @dataclass(frozen=True, slots=True)
 class GatheredCredentials:
-    """Credentials for schedulers.
+    """Credentials for schedulers."""
 
-    Attributes:
-        parts: data of ConfigMaps that belong to a revision, by name.
-        actions: writes to perform before a revision is installed.
-        findings: what is missing or malformed, and where.
-    """
-
+    # data of ConfigMaps that belong to a revision, by name
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    actions: tuple[Action, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    actions: tuple[Action, ...] = ()  # writes to perform before a revision is installed
+    findings: tuple[Finding, ...] = ()  # what is missing or malformed, and where
 
 
 def gather_credentials(snapshot: Snapshot) -> GatheredCredentials:

@@ -16,29 +16,17 @@ from .content import RevisionContent
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One numbered revision as the API has it.
+    """One numbered revision as the API has it."""
 
-    Attributes:
-        number: 1, 2, 3 ...
-        status: the ConfigMap `revision-status-N`.
-        ready: whether all copies exist and it may be installed.
-        hash: identity of its content; empty if unknown.
-        outcome: names.OUTCOME_*; empty until it has ended.
-        message: why it was refused or failed.
-        quarantined: hashes of failed content that this revision replaced.
-        parts: names of the ConfigMaps that it has copies of.
-        copies: part -> its copy, for those that exist.
-    """
-
-    number: int
-    status: Object
-    ready: bool
-    hash: str
-    outcome: str
-    message: str
-    quarantined: frozenset[str]
-    parts: tuple[str, ...]
-    copies: Mapping[str, Object]
+    number: int  # 1, 2, 3
+    status: Object  # the ConfigMap `revision-status-N`
+    ready: bool  # whether all copies exist and it may be installed
+    hash: str  # identity of its content; empty if unknown
+    outcome: str  # names.OUTCOME_*; empty until it has ended
+    message: str  # why it was refused or failed
+    quarantined: frozenset[str]  # hashes of failed content that this revision replaced
+    parts: tuple[str, ...]  # names of the ConfigMaps that it has copies of
+    copies: Mapping[str, Object]  # part -> its copy, for those that exist
 
     @property
     def bad(self) -> bool:

@@ -30,19 +30,12 @@ LOOK_PATIENCE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class KnownNumbers:
-    """The numbers that count.
+    """The numbers that count."""
 
-    Attributes:
-        history: the revisions that count, oldest first.
-        advertised: `status.latestAvailableRevision`; 0 if it is not plausible.
-        newest_on_disk: the highest verified number on a node; 0 without one.
-        problem: what does not count and what to do; empty without it.
-    """
-
-    history: tuple[Revision, ...]
-    advertised: int
-    newest_on_disk: int
-    problem: str
+    history: tuple[Revision, ...]  # the revisions that count, oldest first
+    advertised: int  # `status.latestAvailableRevision`; 0 if it is not plausible
+    newest_on_disk: int  # the highest verified number on a node; 0 without one
+    problem: str  # what does not count and what to do; empty without it
 
     @property
     def in_api(self) -> int:

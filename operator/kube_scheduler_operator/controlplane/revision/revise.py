@@ -37,31 +37,20 @@ _FAILED_BEFORE = (
 
 @dataclass(frozen=True, slots=True)
 class RevisionResult:
-    """What the revise step decided.
+    """What the revise step decided."""
 
-    Attributes:
-        actions: the next writes.
-        latest: the new `status.latestAvailableRevision`.
-        desired: the revision that every node should run; None: none may be installed now.
-        blocked: why the desired content is not rolled out; empty if it is.
-        rejected: the latest revision, if it was refused or failed and is still desired.
-        note: information that is not a failure.
-        history: all revisions that count, oldest first.
-        problem: numbers that do not count, and what to do about them; empty without any.
-        known: the highest number that the API knows.
-        requeue_after: seconds until a wait ends.
-    """
-
-    actions: tuple[Action, ...]
-    latest: int
+    actions: tuple[Action, ...]  # the next writes
+    latest: int  # the new `status.latestAvailableRevision`
+    # the revision that every node should run; None: none may be installed now
     desired: Revision | None
-    blocked: str
+    blocked: str  # why the desired content is not rolled out; empty if it is
+    # the latest revision, if it was refused or failed and is still desired
     rejected: Revision | None
-    note: str
-    history: tuple[Revision, ...]
-    problem: str = ""
-    known: int = 0
-    requeue_after: float | None = None
+    note: str  # information that is not a failure
+    history: tuple[Revision, ...]  # all revisions that count, oldest first
+    problem: str = ""  # numbers that do not count, and what to do about them; empty without any
+    known: int = 0  # the highest number that the API knows
+    requeue_after: float | None = None  # seconds until a wait ends
 
     def revision(self, number: int) -> Revision | None:
         """The revision with that number."""
@@ -70,23 +59,14 @@ class RevisionResult:
 
 @dataclass(frozen=True, slots=True)
 class _Situation:
-    """What the steps of `revise` know.
+    """What the steps of `revise` know."""
 
-    Attributes:
-        snapshot: the observed state.
-        content: the desired content; None if a finding blocks it.
-        disks: what programs on the nodes have read there.
-        numbers: the numbers that count.
-        ready: the revisions that are ready, oldest first.
-        running: node -> the revision that it runs.
-    """
-
-    snapshot: Snapshot
-    content: RevisionContent | None
-    disks: Disks
-    numbers: KnownNumbers
-    ready: tuple[Revision, ...]
-    running: Mapping[str, int]
+    snapshot: Snapshot  # the observed state
+    content: RevisionContent | None  # the desired content; None if a finding blocks it
+    disks: Disks  # what programs on the nodes have read there
+    numbers: KnownNumbers  # the numbers that count
+    ready: tuple[Revision, ...]  # the revisions that are ready, oldest first
+    running: Mapping[str, int]  # node -> the revision that it runs
 
     @property
     def history(self) -> tuple[Revision, ...]:

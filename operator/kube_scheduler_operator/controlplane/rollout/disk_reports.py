@@ -32,19 +32,12 @@ from .installer_pods import Installer
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """What was read, and when.
+    """What was read, and when."""
 
-    Attributes:
-        disk: what was read.
-        read: when, by the kernel's clock.
-        at: when the container ended, by the node's wall clock.
-        installed: whether it is the result of an installation.
-    """
-
-    disk: NodeDisk
-    read: BootTime
-    at: datetime
-    installed: bool = False
+    disk: NodeDisk  # what was read
+    read: BootTime  # when, by the kernel's clock
+    at: datetime  # when the container ended, by the node's wall clock
+    installed: bool = False  # whether it is the result of an installation
 
 
 def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:

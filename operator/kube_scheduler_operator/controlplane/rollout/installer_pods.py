@@ -37,41 +37,24 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """An installer pod, or a restore pod, which brings back the scheduler before the operator.
+    """An installer pod, or a restore pod, which brings back the scheduler before the operator."""
 
-    Attributes:
-        name: name of the pod.
-        node: the node that it runs on.
-        revision: the revision that it installs; 0: a restore pod.
-        stage: see Stage.
-        message: details of the stage; when REFUSED, kube-scheduler's error.
-        problem: the installer's last error after which it tries again; empty without an error.
-        waiting: reason and message of a container that cannot start, for example ErrImagePull.
-        result: result of the swap, when DONE.
-        staged: whether the revision is on the node and ready to run.
-        permitted: whether it may swap; until then it only checks and stages.
-        swapping: whether the installer runs, so that the scheduler may be down.
-        created: when the pod was created.
-        ended_at: when the installer ended, when DONE.
-        deleting: whether the pod is being deleted.
-        pod: the object.
-    """
-
-    name: str
-    node: str
-    revision: int
-    stage: Stage
-    message: str
-    problem: str
+    name: str  # name of the pod
+    node: str  # the node that it runs on
+    revision: int  # the revision that it installs; 0: a restore pod
+    stage: Stage  # see Stage
+    message: str  # details of the stage; when REFUSED, kube-scheduler's error
+    problem: str  # the installer's last error after which it tries again; empty without an error
+    # reason and message of a container that cannot start, for example ErrImagePull
     waiting: tuple[str, str] | None
-    result: Result | None
-    staged: bool
-    permitted: bool
-    swapping: bool
-    created: datetime | None
-    ended_at: datetime | None
-    deleting: bool
-    pod: Object
+    result: Result | None  # result of the swap, when DONE
+    staged: bool  # whether the revision is on the node and ready to run
+    permitted: bool  # whether it may swap; until then it only checks and stages
+    swapping: bool  # whether the installer runs, so that the scheduler may be down
+    created: datetime | None  # when the pod was created
+    ended_at: datetime | None  # when the installer ended, when DONE
+    deleting: bool  # whether the pod is being deleted
+    pod: Object  # the object
 
     @property
     def has_own_name(self) -> bool:

@@ -22,20 +22,15 @@ from .node_statuses import readiness
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The pods and nodes of one snapshot.
+    """The pods and nodes of one snapshot."""
 
-    Attributes:
-        operands: node -> its scheduler pod.
-        installers: installer and restore pods of the existing machines.
-        not_ready: node that is not Ready -> since when and why, in the reference's words.
-        cleanup: deletions of installer pods of machines that were replaced under the same name.
-        disks: node -> what programs on it have read from its disk.
-    """
-
-    operands: Mapping[str, OperandPod] = field(default_factory=dict)
-    installers: tuple[Installer, ...] = ()
+    operands: Mapping[str, OperandPod] = field(default_factory=dict)  # node -> its scheduler pod
+    installers: tuple[Installer, ...] = ()  # installer and restore pods of the existing machines
+    # node that is not Ready -> since when and why, in the reference's words
     not_ready: Mapping[str, str] = field(default_factory=dict)
+    # deletions of installer pods of machines that were replaced under the same name
     cleanup: tuple[Action, ...] = ()
+    # node -> what programs on it have read from its disk
     disks: Disks = field(default_factory=dict)
 
     @property

@@ -33,16 +33,11 @@ from .result import RolloutResult
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """How far the removal is.
+    """How far the removal is."""
 
-    Attributes:
-        observation: the pods and nodes.
-        result: the node statuses that are left, writes, and what is waited for.
-        failures: node -> why the last attempt there failed.
-    """
-
-    observation: Observation
-    result: RolloutResult
+    observation: Observation  # the pods and nodes
+    result: RolloutResult  # the node statuses that are left, writes, and what is waited for
+    # node -> why the last attempt there failed
     failures: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -16,30 +16,21 @@ from .upgrades import Holds, Request
 
 @dataclass(frozen=True, slots=True)
 class RolloutResult:
-    """What the rollout step decided.
+    """What the rollout step decided."""
 
-    Attributes:
-        node_statuses: the new `status.nodeStatuses`.
-        actions: writes to perform before the status is written.
-        afterwards: writes to perform after the status is written.
-        events: events of the status write.
-        requeue_after: seconds until the next wait ends.
-        waiting: node -> what it waits for.
-        holds: node -> why kubeadm keeps its scheduler from being replaced.
-        requests: node -> the other version that kubeadm wrote there.
-        refusals: node -> why another image in kubeadm's manifest is put back.
-        concluded: numbers of the revisions whose outcome `actions` records.
-    """
-
-    node_statuses: tuple[NodeStatus, ...] = ()
-    actions: tuple[Action, ...] = ()
-    afterwards: tuple[Action, ...] = ()
-    events: tuple[Event, ...] = ()
-    requeue_after: float | None = None
-    waiting: Mapping[str, str] = field(default_factory=dict)
+    node_statuses: tuple[NodeStatus, ...] = ()  # the new `status.nodeStatuses`
+    actions: tuple[Action, ...] = ()  # writes to perform before the status is written
+    afterwards: tuple[Action, ...] = ()  # writes to perform after the status is written
+    events: tuple[Event, ...] = ()  # events of the status write
+    requeue_after: float | None = None  # seconds until the next wait ends
+    waiting: Mapping[str, str] = field(default_factory=dict)  # node -> what it waits for
+    # node -> why kubeadm keeps its scheduler from being replaced
     holds: Holds = field(default_factory=dict)
+    # node -> the other version that kubeadm wrote there
     requests: Mapping[str, Request] = field(default_factory=dict)
+    # node -> why another image in kubeadm's manifest is put back
     refusals: Mapping[str, str] = field(default_factory=dict)
+    # numbers of the revisions whose outcome `actions` records
     concluded: frozenset[int] = frozenset()
 
     def is_kubeadms(self, node: str) -> bool:

@@ -27,30 +27,19 @@ guard reports its end, because the node is cordoned."""
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why a node's scheduler is not replaced.
+    """Why a node's scheduler is not replaced."""
 
-    Attributes:
-        why: for a condition.
-        work: whether `kubeadm upgrade` is running on the node.
-        requested: the image that kubeadm wrote, if it stays.
-    """
-
-    why: str
-    work: bool = False
-    requested: str = ""
+    why: str  # for a condition
+    work: bool = False  # whether `kubeadm upgrade` is running on the node
+    requested: str = ""  # the image that kubeadm wrote, if it stays
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to upgrade or downgrade one node.
+    """A request to upgrade or downgrade one node."""
 
-    Attributes:
-        image: the image that kubeadm wrote.
-        before: the image of the node's revision.
-    """
-
-    image: str
-    before: str
+    image: str  # the image that kubeadm wrote
+    before: str  # the image of the node's revision
 
 
 Holds = Mapping[str, Hold]

@@ -21,98 +21,70 @@ UNREAD: Final[Observed[Any]] = Observed(error="it was not read")
 
 @dataclass(frozen=True, slots=True)
 class KnownCertificate:
-    """A certificate whose expiry is known.
+    """A certificate whose expiry is known."""
 
-    Attributes:
-        name: whose it is, for messages.
-        expires: its expiry; None if it cannot be read.
-        renew: how to renew it.
-    """
-
-    name: str
-    expires: datetime | None
-    renew: str
+    name: str  # whose it is, for messages
+    expires: datetime | None  # its expiry; None if it cannot be read
+    renew: str  # how to renew it
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The answer to a request with dryRun.
+    """The answer to a request with dryRun."""
 
-    Attributes:
-        what: the object, for messages.
-        error: the refusal of the API server; empty if it accepts the object.
-        unanswered: why there is no answer; empty if there is one.
-    """
-
-    what: str
-    error: str = ""
-    unanswered: str = ""
+    what: str  # the object, for messages
+    error: str = ""  # the refusal of the API server; empty if it accepts the object
+    unanswered: str = ""  # why there is no answer; empty if there is one
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What was read of a cluster.
+    """What was read of a cluster."""
 
-    Attributes:
-        now: the time of the API server.
-        ahead: seconds by which this machine's clock is ahead of it.
-        platform: the platform in use.
-        recognition: what detection finds now; None if `--platform` decides.
-        server_version: `gitVersion` of the API server.
-        images: the images of the installation's Pods.
-        server: the certificate of the API server, and of the user in the kubeconfig.
-        nodes: all nodes.
-        node_leases: the Leases of kubelets, by node.
-        namespace: the operator's namespace; None if it does not exist.
-        crds: the CustomResourceDefinitions of our names in the cluster, by name.
-        own_crds: those of this version.
-        missing_rights: what the user may not do, of what the installation does.
-        admission: whether the API server accepts the installation's Pods.
-        rbac: whether it accepts the installation's roles, by the rule against escalation.
-        webhooks: admission webhooks for Pods whose Service is missing: (webhook, Service).
-        deployments: Deployments with a scheduler or with this operator, of all namespaces.
-        adoption: what adoption would do; None if there is no static Pod.
-        host_pods: Pods of control-plane nodes that use their node's network.
-        deployment: the operator's Deployment; None if it does not exist.
-        operator_lease: the Lease of its leader election, likewise.
-        operator_pods: the Pods in the operator's namespace.
-        operand_lease: the Lease of the control plane's scheduler.
-        operand_pods: the schedulers' mirror Pods, by node.
-        kubescheduler: KubeScheduler "cluster"; None if it does not exist.
-        cluster_operator: ClusterOperator "kube-scheduler", likewise.
-        kinds: objects of our kinds by kind and name.
-        missing_account_rights: what the operator's ServiceAccount may not do.
-        certificates: certificates of webhooks and schedulers.
-    """
-
-    now: datetime
-    platform: Platform
-    ahead: float = 0.0
+    now: datetime  # the time of the API server
+    platform: Platform  # the platform in use
+    ahead: float = 0.0  # seconds by which this machine's clock is ahead of it
+    # what detection finds now; None if `--platform` decides
     recognition: Observed[Recognition | None] = UNREAD
-    server_version: str = ""
-    images: Sequence[str] = ()
+    server_version: str = ""  # `gitVersion` of the API server
+    images: Sequence[str] = ()  # the images of the installation's Pods
+    # the certificate of the API server, and of the user in the kubeconfig
     server: Observed[Sequence[KnownCertificate]] = UNREAD
-    nodes: Observed[Sequence[Object]] = UNREAD
-    node_leases: Observed[Mapping[str, Object]] = UNREAD
+    nodes: Observed[Sequence[Object]] = UNREAD  # all nodes
+    node_leases: Observed[Mapping[str, Object]] = UNREAD  # the Leases of kubelets, by node
+    # the operator's namespace; None if it does not exist
     namespace: Observed[Object | None] = UNREAD
+    # the CustomResourceDefinitions of our names in the cluster, by name
     crds: Observed[Mapping[str, Object]] = UNREAD
-    own_crds: Sequence[Object] = ()
+    own_crds: Sequence[Object] = ()  # those of this version
+    # what the user may not do, of what the installation does
     missing_rights: Observed[Sequence[str]] = UNREAD
+    # whether the API server accepts the installation's Pods
     admission: Observed[Sequence[DryRun]] = UNREAD
+    # whether it accepts the installation's roles, by the rule against escalation
     rbac: Observed[Sequence[DryRun]] = UNREAD
+    # admission webhooks for Pods whose Service is missing: (webhook, Service)
     webhooks: Observed[Sequence[tuple[str, str]]] = UNREAD
+    # Deployments with a scheduler or with this operator, of all namespaces
     deployments: Observed[Sequence[Object]] = UNREAD
+    # what adoption would do; None if there is no static Pod
     adoption: Observed[AdoptionPreview | None] = UNREAD
+    # Pods of control-plane nodes that use their node's network
     host_pods: Observed[Sequence[Object]] = UNREAD
+    # the operator's Deployment; None if it does not exist
     deployment: Observed[Object | None] = UNREAD
-    operator_lease: Observed[Object | None] = UNREAD
-    operator_pods: Observed[Sequence[Object]] = UNREAD
-    operand_lease: Observed[Object | None] = UNREAD
-    operand_pods: Observed[Mapping[str, Object]] = UNREAD
+    operator_lease: Observed[Object | None] = UNREAD  # the Lease of its leader election, likewise
+    operator_pods: Observed[Sequence[Object]] = UNREAD  # the Pods in the operator's namespace
+    operand_lease: Observed[Object | None] = UNREAD  # the Lease of the control plane's scheduler
+    operand_pods: Observed[Mapping[str, Object]] = UNREAD  # the schedulers' mirror Pods, by node
+    # KubeScheduler "cluster"; None if it does not exist
     kubescheduler: Observed[Object | None] = UNREAD
-    cluster_operator: Observed[Object | None] = UNREAD
+    cluster_operator: Observed[Object | None] = UNREAD  # ClusterOperator "kube-scheduler", likewise
+    # objects of our kinds by kind and name
     kinds: Mapping[str, Observed[Mapping[str, Object]]] = field(default_factory=dict)
+    # what the operator's ServiceAccount may not do
     missing_account_rights: Observed[Sequence[str]] = UNREAD
+    # certificates of webhooks and schedulers
     certificates: Observed[Sequence[KnownCertificate]] = UNREAD
 
     def control_plane_nodes(self) -> tuple[Object, ...]:

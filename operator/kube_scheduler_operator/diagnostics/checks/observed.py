@@ -14,15 +14,10 @@ class NotObservedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Observed(Generic[T_co]):
-    """A value that was read, or the reason why it was not.
+    """A value that was read, or the reason why it was not."""
 
-    Attributes:
-        value: the value; None if it was not read.
-        error: why not; empty if it was read.
-    """
-
-    value: T_co | None = None
-    error: str = ""
+    value: T_co | None = None  # the value; None if it was not read
+    error: str = ""  # why not; empty if it was read
 
     def get(self) -> T_co:
         """The value.

@@ -25,52 +25,33 @@ class CheckState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of the table.
+    """One line of the table."""
 
-    Attributes:
-        check: the name of the check.
-        state: ok, warning, failed or not checked.
-        cause: one sentence: the problem; if ok what was seen; why it was not checked.
-        hint: what to do; empty if ok.
-        link: page and anchor, relative to docs/.
-    """
-
-    check: str
-    state: CheckState
-    cause: str
-    hint: str = ""
-    link: str = ""
+    check: str  # the name of the check
+    state: CheckState  # ok, warning, failed or not checked
+    cause: str  # one sentence: the problem; if ok what was seen; why it was not checked
+    hint: str = ""  # what to do; empty if ok
+    link: str = ""  # page and anchor, relative to docs/
 
 
 @dataclass(frozen=True, slots=True)
 class CheckProblem:
-    """A problem that a check finds.
+    """A problem that a check finds."""
 
-    Attributes:
-        cause: one sentence.
-        hint: what to do.
-        state: WARNING, FAILED or NOT_CHECKED.
-        link: page and anchor; empty: the section of the check.
-    """
-
-    cause: str
-    hint: str
-    state: CheckState = CheckState.FAILED
-    link: str = ""
+    cause: str  # one sentence
+    hint: str  # what to do
+    state: CheckState = CheckState.FAILED  # WARNING, FAILED or NOT_CHECKED
+    link: str = ""  # page and anchor; empty: the section of the check
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check.
+    """One check."""
 
-    Attributes:
-        name: in the table, and the anchor of its section in the documentation.
-        find: yields problems; may return what it saw without any, as the text of `ok`.
-        unread: what to do if a fact is missing.
-    """
-
-    name: str
+    name: str  # in the table, and the anchor of its section in the documentation
+    # yields problems; may return what it saw without any, as the text of `ok`
     find: Callable[[ClusterFacts], Iterator[CheckProblem | str]]
+    # what to do if a fact is missing
     unread: str = (
         "grant the right that the message names, or run the command as an administrator (--as)"
     )

@@ -45,19 +45,13 @@ _WIDER: Final[tuple[frozenset[str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class AcceptedSettings:
-    """Settings that were accepted.
+    """Settings that were accepted."""
 
-    Attributes:
-        revision: the number of the revision that was composed with them; 0: none was accepted yet.
-        inputs: their values.
-        image: kube-scheduler's image at that time; empty if unknown.
-        recorded_in: the object with the record, where that is not a revision.
-    """
-
+    # the number of the revision that was composed with them; 0: none was accepted yet
     revision: int = 0
-    inputs: RecordedInputs = field(default_factory=lambda: RecordedInputs({}, {}))
-    image: str = ""
-    recorded_in: str = ""
+    inputs: RecordedInputs = field(default_factory=lambda: RecordedInputs({}, {}))  # their values
+    image: str = ""  # kube-scheduler's image at that time; empty if unknown
+    recorded_in: str = ""  # the object with the record, where that is not a revision
 
     @property
     def source(self) -> str:
@@ -108,18 +102,12 @@ class AcceptedSettings:
 
 @dataclass(frozen=True, slots=True)
 class SettingsInEffect:
-    """A configuration without the errors in settings.
+    """A configuration without the errors in settings."""
 
-    Attributes:
-        inputs: the settings in effect.
-        base: their configuration before SchedulerExtenders and SchedulerProfiles.
-        composition: their effective configuration.
-        findings: the errors, which no longer block a revision, with what is in effect instead.
-    """
-
-    inputs: Inputs
-    base: Base
-    composition: Composition
+    inputs: Inputs  # the settings in effect
+    base: Base  # their configuration before SchedulerExtenders and SchedulerProfiles
+    composition: Composition  # their effective configuration
+    # the errors, which no longer block a revision, with what is in effect instead
     findings: tuple[Finding, ...]
 
 

@@ -58,24 +58,16 @@ _CUSTOM_FIELDS: Final = {"tls-cipher-suites": "ciphers", "tls-min-version": "min
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The configuration before SchedulerExtenders and SchedulerProfiles.
+    """The configuration before SchedulerExtenders and SchedulerProfiles."""
 
-    Attributes:
-        fragments: the fragment of the named profile, then the default configuration; None if the
-            Scheduler names no known profile, or does not exist.
-        observed: the observed configuration, without extenders and profiles.
-        overrides: `spec.unsupportedConfigOverrides`.
-        flags: kube-scheduler's flags.
-        target: the kube-scheduler that will read the configuration.
-        findings: findings so far.
-    """
-
+    # the fragment of the named profile, then the default configuration; None if the Scheduler names
+    # no known profile, or does not exist
     fragments: tuple[dict[str, Any], dict[str, Any]] | None
-    observed: Mapping[str, Any]
-    overrides: Overrides
-    flags: Flags
-    target: Target
-    findings: tuple[Finding, ...]
+    observed: Mapping[str, Any]  # the observed configuration, without extenders and profiles
+    overrides: Overrides  # `spec.unsupportedConfigOverrides`
+    flags: Flags  # kube-scheduler's flags
+    target: Target  # the kube-scheduler that will read the configuration
+    findings: tuple[Finding, ...]  # findings so far
 
 
 def base_configuration(inputs: Inputs) -> Base:

@@ -50,25 +50,16 @@ _LEADER_FLAGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """An effective configuration.
+    """An effective configuration."""
 
-    Attributes:
-        config: the KubeSchedulerConfiguration; None if it cannot be composed.
-        arguments: kube-scheduler's arguments, in the documented order.
-        observed_config: the desired `KubeScheduler.spec.observedConfig`.
-        findings: all errors and warnings, in the order of the steps.
-        results: the results for SchedulerProfiles.
-        extenders: the results for SchedulerExtenders.
-        leaving: SchedulerExtenders that are moving to another scheduler, which has not accepted
-            them yet.
-    """
-
+    # the KubeSchedulerConfiguration; None if it cannot be composed
     config: Mapping[str, Any] | None
-    arguments: tuple[str, ...]
-    observed_config: Mapping[str, Any]
-    findings: tuple[Finding, ...]
-    results: tuple[ProfileResult, ...] = ()
-    extenders: tuple[ExtenderResult, ...] = ()
+    arguments: tuple[str, ...]  # kube-scheduler's arguments, in the documented order
+    observed_config: Mapping[str, Any]  # the desired `KubeScheduler.spec.observedConfig`
+    findings: tuple[Finding, ...]  # all errors and warnings, in the order of the steps
+    results: tuple[ProfileResult, ...] = ()  # the results for SchedulerProfiles
+    extenders: tuple[ExtenderResult, ...] = ()  # the results for SchedulerExtenders
+    # SchedulerExtenders that are moving to another scheduler, which has not accepted them yet
     leaving: tuple[ExtenderResult, ...] = ()
 
     @property

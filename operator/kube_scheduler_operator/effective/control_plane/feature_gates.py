@@ -35,17 +35,12 @@ Chosen = tuple[dict[str, bool], list[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class SchedulerFeatureGates:
-    """The feature gates of the scheduler.
+    """The feature gates of the scheduler."""
 
-    Attributes:
-        values: the values of the flag --feature-gates; empty if it is not needed.
-        own: the gates among them from KubeScheduler's own field.
-        findings: errors and warnings.
-    """
-
+    # the values of the flag --feature-gates; empty if it is not needed
     values: tuple[str, ...] = ()
-    own: frozenset[str] = frozenset()
-    findings: tuple[Finding, ...] = ()
+    own: frozenset[str] = frozenset()  # the gates among them from KubeScheduler's own field
+    findings: tuple[Finding, ...] = ()  # errors and warnings
 
 
 def choose(inputs: Inputs, observed: Sequence[str]) -> SchedulerFeatureGates:

@@ -57,19 +57,12 @@ def observe(inputs: Inputs) -> tuple[dict[str, Any], tuple[Finding, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class TLSSource:
-    """The source of a TLS security profile.
+    """The source of a TLS security profile."""
 
-    Attributes:
-        profile: the profile, of any type.
-        owner: the object, as a prefix of paths; empty for KubeScheduler.
-        condition: the condition that reports its errors.
-        blocking: False if the rest of the cluster falls back to Intermediate.
-    """
-
-    profile: Any
-    owner: str
-    condition: str
-    blocking: bool
+    profile: Any  # the profile, of any type
+    owner: str  # the object, as a prefix of paths; empty for KubeScheduler
+    condition: str  # the condition that reports its errors
+    blocking: bool  # False if the rest of the cluster falls back to Intermediate
 
     def path(self, *parts: str | int) -> str:
         """The path of a field of the profile in its object."""

@@ -45,19 +45,15 @@ OVERRIDES: Final = "unsupportedConfigOverrides"
 
 @dataclass(frozen=True, slots=True)
 class ObservedExtenders:
-    """The contribution of SchedulerExtenders to the configuration.
+    """The contribution of SchedulerExtenders to the configuration."""
 
-    Attributes:
-        own: their entries of `extenders`, in the order of the calls.
-        results: the results for objects of this scheduler, or of a scheduler that does not exist.
-        leaving: the objects that are moving to another scheduler, which has not accepted them yet.
-        findings: their errors.
-    """
-
+    # their entries of `extenders`, in the order of the calls
     own: tuple[Mapping[str, Any], ...] = ()
+    # the results for objects of this scheduler, or of a scheduler that does not exist
     results: tuple[ExtenderResult, ...] = ()
+    # the objects that are moving to another scheduler, which has not accepted them yet
     leaving: tuple[ExtenderResult, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()  # their errors
 
     def over(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """The overrides with these extenders in front of their own."""
@@ -114,19 +110,14 @@ def _profile_count(inputs: Inputs, over: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ObservedProfiles:
-    """The contribution of SchedulerProfiles to the configuration.
+    """The contribution of SchedulerProfiles to the configuration."""
 
-    Attributes:
-        own: their profiles.
-        all: all profiles before the overrides, in order; empty if `own` is empty.
-        results: the results for objects of this scheduler, or of a scheduler that does not exist.
-        findings: their errors.
-    """
-
-    own: tuple[Mapping[str, Any], ...] = ()
+    own: tuple[Mapping[str, Any], ...] = ()  # their profiles
+    # all profiles before the overrides, in order; empty if `own` is empty
     all: tuple[Mapping[str, Any], ...] = ()
+    # the results for objects of this scheduler, or of a scheduler that does not exist
     results: tuple[ProfileResult, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()  # their errors
 
 
 def observe_profiles(inputs: Inputs, base: Base, extenders: ObservedExtenders) -> ObservedProfiles:

@@ -31,19 +31,13 @@ SERVING_FLAGS: Final = {"cipherSuites": "tls-cipher-suites", "minTLSVersion": "t
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The readable part of the overrides.
+    """The readable part of the overrides."""
 
-    Attributes:
-        config: the part that is merged over the configuration.
-        arguments: flags; a flag without values is removed.
-        serving: the flags from `servingInfo`.
-        findings: errors, and the fact that overrides are set.
-    """
-
+    # the part that is merged over the configuration
     config: Mapping[str, Any] = field(default_factory=dict)
-    arguments: Flags = field(default_factory=dict)
-    serving: Flags = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    arguments: Flags = field(default_factory=dict)  # flags; a flag without values is removed
+    serving: Flags = field(default_factory=dict)  # the flags from `servingInfo`
+    findings: tuple[Finding, ...] = ()  # errors, and the fact that overrides are set
 
 
 def read_overrides(value: Any, platform: Platform) -> Overrides:

@@ -37,20 +37,15 @@ KUBESCHEDULER_FIELDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RecordedInputs:
-    """The fields that a revision was composed from; fields that were not set are missing.
+    """The fields that a revision was composed from; fields that were not set are missing."""
 
-    Attributes:
-        scheduler: fields of the Scheduler's spec.
-        kubescheduler: fields of the KubeScheduler's spec.
-        profiles: SchedulerProfile -> its spec, for those in use.
-        extenders: SchedulerExtender -> its spec, likewise.
-        operator_settings: the spec of OperatorSettings in use; None without one.
-    """
-
-    scheduler: Mapping[str, Any]
-    kubescheduler: Mapping[str, Any]
+    scheduler: Mapping[str, Any]  # fields of the Scheduler's spec
+    kubescheduler: Mapping[str, Any]  # fields of the KubeScheduler's spec
+    # SchedulerProfile -> its spec, for those in use
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # SchedulerExtender -> its spec, likewise
     extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # the spec of OperatorSettings in use; None without one
     operator_settings: Mapping[str, Any] | None = None
 
     @property

@@ -39,25 +39,18 @@ def nothing_accepted() -> None:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveControlPlane:
-    """What the control plane's scheduler would run.
+    """What the control plane's scheduler would run."""
 
-    Attributes:
-        image: kube-scheduler's image; an older one while settings are not valid for the newer one.
-        inputs: the settings in effect.
-        base: their configuration before SchedulerExtenders and SchedulerProfiles.
-        composition: configuration, flags and the results for each object.
-        settings: the result for OperatorSettings; None without one.
-        findings: errors and warnings, with what is in effect instead of a setting with an error.
-        errors: the errors of the settings as they are written, which block a revision unless
-            accepted ones are in their place.
-    """
-
+    # kube-scheduler's image; an older one while settings are not valid for the newer one
     image: str
-    inputs: Inputs
-    base: Base
-    composition: Composition
-    settings: SettingsResult | None
+    inputs: Inputs  # the settings in effect
+    base: Base  # their configuration before SchedulerExtenders and SchedulerProfiles
+    composition: Composition  # configuration, flags and the results for each object
+    settings: SettingsResult | None  # the result for OperatorSettings; None without one
+    # errors and warnings, with what is in effect instead of a setting with an error
     findings: tuple[Finding, ...]
+    # the errors of the settings as they are written, which block a revision unless accepted ones
+    # are in their place
     errors: tuple[Finding, ...] = ()
 
     @property

@@ -23,17 +23,13 @@ EXTENDERS: Final = "extenders"
 
 @dataclass(frozen=True, slots=True)
 class AttachedProfiles:
-    """The SchedulerProfiles of one SecondaryScheduler.
+    """The SchedulerProfiles of one SecondaryScheduler."""
 
-    Attributes:
-        profiles: all its profiles; empty if it has only those of its spec.
-        results: one result for each SchedulerProfile whose spec names it.
-        findings: errors that block the SecondaryScheduler.
-    """
-
+    # all its profiles; empty if it has only those of its spec
     profiles: tuple[Mapping[str, Any], ...] = ()
+    # one result for each SchedulerProfile whose spec names it
     results: tuple[ProfileResult, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()  # errors that block the SecondaryScheduler
 
 
 def attach_profiles(
@@ -78,15 +74,10 @@ def attach_profiles(
 
 @dataclass(frozen=True, slots=True)
 class AttachedExtenders:
-    """The SchedulerExtenders of one SecondaryScheduler.
+    """The SchedulerExtenders of one SecondaryScheduler."""
 
-    Attributes:
-        chosen: the results of validation.
-        findings: errors that block the SecondaryScheduler.
-    """
-
-    chosen: ExtenderResults = field(default_factory=ExtenderResults)
-    findings: tuple[Finding, ...] = ()
+    chosen: ExtenderResults = field(default_factory=ExtenderResults)  # the results of validation
+    findings: tuple[Finding, ...] = ()  # errors that block the SecondaryScheduler
 
 
 NO_EXTENDERS: Final = AttachedExtenders()

@@ -77,18 +77,12 @@ _MAIN_LEASE: Final = "kube-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class SecondaryComposition:
-    """A composed configuration.
+    """A composed configuration."""
 
-    Attributes:
-        config: the KubeSchedulerConfiguration.
-        arguments: kube-scheduler's arguments, in the documented order.
-        findings: all errors and warnings.
-        filters: the filter plugins that all profiles have; None for an invalid configuration.
-    """
-
-    config: Mapping[str, Any]
-    arguments: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    config: Mapping[str, Any]  # the KubeSchedulerConfiguration
+    arguments: tuple[str, ...]  # kube-scheduler's arguments, in the documented order
+    findings: tuple[Finding, ...]  # all errors and warnings
+    # the filter plugins that all profiles have; None for an invalid configuration
     filters: frozenset[str] | None = None
 
     @property

@@ -19,56 +19,36 @@ PRIORITY_CLASS: Final = "system-cluster-critical"
 
 @dataclass(frozen=True, slots=True)
 class SchedulerRequest:
-    """A SecondaryScheduler with defaults; values can have any type.
+    """A SecondaryScheduler with defaults; values can have any type."""
 
-    Attributes:
-        name: the name of the object, its Lease and everything created for it.
-        uid: the object's uid.
-        namespace: the namespace of its pods.
-        image: kube-scheduler's image; empty for the control plane's.
-        command: the image's command; empty for the control plane's.
-        replicas: the number of pods, one of which is active.
-        log_level: the log level, with the values of KubeScheduler.
-        config: `spec.config`.
-        profiles: the profiles, as in KubeSchedulerConfiguration.
-        feature_gates: feature gates by name.
-        extra_arguments: flag without dashes -> value or values.
-        node_selector: nodeSelector of the pods.
-        tolerations: tolerations of the pods; None for those of control-plane nodes.
-        affinity: affinity of the pods; empty for different zones, unless `spread` is set.
-        spread: topologySpreadConstraints; None for different nodes, as far as possible.
-        resources: resources of kube-scheduler's container.
-        priority_class: priorityClassName of the pods.
-        pull_secrets: imagePullSecrets; None for the operator's own.
-        sidecars: additional containers.
-        volumes: volumes for them.
-        reason: `spec.forceRedeploymentReason`: a new text rolls out the same content again.
-        called: entries of `extenders` from SchedulerExtenders.
-        agents: the agents among them, which run as sidecars: name, spec and port of each.
-    """
-
-    name: str
-    uid: str
-    namespace: str
-    image: str = ""
-    command: tuple[str, ...] = ()
-    replicas: int = DEFAULT_REPLICAS
-    log_level: str = "Normal"
-    config: Mapping[str, Any] = field(default_factory=dict)
-    profiles: Sequence[Any] = ()
-    feature_gates: Mapping[str, Any] = field(default_factory=dict)
+    name: str  # the name of the object, its Lease and everything created for it
+    uid: str  # the object's uid
+    namespace: str  # the namespace of its pods
+    image: str = ""  # kube-scheduler's image; empty for the control plane's
+    command: tuple[str, ...] = ()  # the image's command; empty for the control plane's
+    replicas: int = DEFAULT_REPLICAS  # the number of pods, one of which is active
+    log_level: str = "Normal"  # the log level, with the values of KubeScheduler
+    config: Mapping[str, Any] = field(default_factory=dict)  # `spec.config`
+    profiles: Sequence[Any] = ()  # the profiles, as in KubeSchedulerConfiguration
+    feature_gates: Mapping[str, Any] = field(default_factory=dict)  # feature gates by name
+    # flag without dashes -> value or values
     extra_arguments: Mapping[str, Any] = field(default_factory=dict)
-    node_selector: Mapping[str, Any] = field(default_factory=dict)
+    node_selector: Mapping[str, Any] = field(default_factory=dict)  # nodeSelector of the pods
+    # tolerations of the pods; None for those of control-plane nodes
     tolerations: Sequence[Any] | None = None
+    # affinity of the pods; empty for different zones, unless `spread` is set
     affinity: Mapping[str, Any] = field(default_factory=dict)
+    # topologySpreadConstraints; None for different nodes, as far as possible
     spread: Sequence[Any] | None = None
+    # resources of kube-scheduler's container
     resources: Mapping[str, Any] = field(default_factory=lambda: DEFAULT_RESOURCES)
-    priority_class: str = PRIORITY_CLASS
-    pull_secrets: tuple[str, ...] | None = None
-    sidecars: Sequence[Mapping[str, Any]] = ()
-    volumes: Sequence[Mapping[str, Any]] = ()
-    reason: str = ""
-    called: Sequence[Mapping[str, Any]] = ()
+    priority_class: str = PRIORITY_CLASS  # priorityClassName of the pods
+    pull_secrets: tuple[str, ...] | None = None  # imagePullSecrets; None for the operator's own
+    sidecars: Sequence[Mapping[str, Any]] = ()  # additional containers
+    volumes: Sequence[Mapping[str, Any]] = ()  # volumes for them
+    reason: str = ""  # `spec.forceRedeploymentReason`: a new text rolls out the same content again
+    called: Sequence[Mapping[str, Any]] = ()  # entries of `extenders` from SchedulerExtenders
+    # the agents among them, which run as sidecars: name, spec and port of each
     agents: Sequence[Mapping[str, Any]] = ()
 
     @property

@@ -52,31 +52,19 @@ NOT_ALLOWED: Final = "NamespaceNotAllowed"
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSecondary:
-    """What one SecondaryScheduler would run.
+    """What one SecondaryScheduler would run."""
 
-    Attributes:
-        obj: the object; without the fields that a spec beyond the limits hides.
-        request: its spec with defaults and its SchedulerExtenders.
-        version: the version of its kube-scheduler.
-        target: its kube-scheduler.
-        composition: configuration and flags.
-        profiles: the results for its SchedulerProfiles.
-        extenders: the results for its SchedulerExtenders.
-        findings: errors and warnings besides those of the composition.
-        unreadable: whether its spec is beyond the limits.
-        key: what its composition depends on, as text.
-    """
-
-    obj: Object
-    request: SchedulerRequest
-    version: Version
-    target: Target
-    composition: SecondaryComposition
+    obj: Object  # the object; without the fields that a spec beyond the limits hides
+    request: SchedulerRequest  # its spec with defaults and its SchedulerExtenders
+    version: Version  # the version of its kube-scheduler
+    target: Target  # its kube-scheduler
+    composition: SecondaryComposition  # configuration and flags
+    # the results for its SchedulerProfiles
     profiles: AttachedProfiles = field(default_factory=AttachedProfiles)
-    extenders: AttachedExtenders = NO_EXTENDERS
-    findings: tuple[Finding, ...] = ()
-    unreadable: bool = False
-    key: str = ""
+    extenders: AttachedExtenders = NO_EXTENDERS  # the results for its SchedulerExtenders
+    findings: tuple[Finding, ...] = ()  # errors and warnings besides those of the composition
+    unreadable: bool = False  # whether its spec is beyond the limits
+    key: str = ""  # what its composition depends on, as text
 
     @property
     def name(self) -> str:
@@ -101,14 +89,9 @@ class EffectiveSecondary:
 
 @dataclass(frozen=True, slots=True)
 class DefectiveSecondary:
-    """A SecondaryScheduler that an unexpected error stopped.
+    """A SecondaryScheduler that an unexpected error stopped."""
 
-    Attributes:
-        obj: the object.
-        error: the error.
-    """
-
-    obj: Object
+    obj: Object  # the object
     error: Exception
 
     @property
@@ -119,14 +102,11 @@ class DefectiveSecondary:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSecondaries:
-    """What all SecondarySchedulers would run.
+    """What all SecondarySchedulers would run."""
 
-    Attributes:
-        schedulers: each of them, oldest first.
-        served: schedulerName -> the scheduler that serves it, including the control plane's.
-    """
-
+    # each of them, oldest first
     schedulers: tuple[EffectiveSecondary | DefectiveSecondary, ...] = ()
+    # schedulerName -> the scheduler that serves it, including the control plane's
     served: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, name: str) -> EffectiveSecondary:

@@ -32,39 +32,26 @@ and kopf would repeat the login at once, indefinitely."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tuning:
-    """Timeouts and delays of the watches, seconds; tests shorten them.
+    """Timeouts and delays of the watches, seconds; tests shorten them."""
 
-    Attributes:
-        requests: before kopf repeats a failed request. A stream that still fails is listed again
-            after `relist`.
-        relist: before a stream that ended is listed again.
-        stable: age at which a stream, or kopf, starts with the first delay again.
-        reconnect: delay between two watches of one stream.
-        server_timeout: age at which the server ends a watch, to spread load.
-        inactivity: a watch without an event or bookmark for this long counts as dead; servers send
-            one bookmark a minute.
-        discovery: interval of checks for required kinds that the API server does not serve.
-        appearing: the same for optional kinds.
-        restart: before kopf starts again after it ended.
-        check: interval of health checks of kopf.
-        start: deadline for kopf to open every stream.
-        silence: kopf restarts if a stream delivers nothing for this long.
-        quiet: a stream that delivers nothing for this long is listed again.
-    """
-
+    # before kopf repeats a failed request. A stream that still fails is listed again after
+    # `relist`.
     requests: Backoff = _REQUESTS
-    relist: Backoff = _RELIST
-    stable: float = 60.0
-    reconnect: float = 0.1
-    server_timeout: int = 300
+    relist: Backoff = _RELIST  # before a stream that ended is listed again
+    stable: float = 60.0  # age at which a stream, or kopf, starts with the first delay again
+    reconnect: float = 0.1  # delay between two watches of one stream
+    server_timeout: int = 300  # age at which the server ends a watch, to spread load
+    # a watch without an event or bookmark for this long counts as dead; servers send one bookmark a
+    # minute
     inactivity: float = 70.0
+    # interval of checks for required kinds that the API server does not serve
     discovery: float = 5.0
-    appearing: float = 15.0
-    restart: Backoff = _RESTART
-    check: float = 1.0
-    start: float = 60.0
-    silence: float = 900.0
-    quiet: float = 150.0
+    appearing: float = 15.0  # the same for optional kinds
+    restart: Backoff = _RESTART  # before kopf starts again after it ended
+    check: float = 1.0  # interval of health checks of kopf
+    start: float = 60.0  # deadline for kopf to open every stream
+    silence: float = 900.0  # kopf restarts if a stream delivers nothing for this long
+    quiet: float = 150.0  # a stream that delivers nothing for this long is listed again
 
 
 class NoDiffBase(kopf.DiffBaseStorage):

@@ -22,40 +22,25 @@ CONFIG_FLAGS: Final[Mapping[str, str]] = {KUBE_SCHEDULER: "config", VC_SCHEDULER
 
 @dataclass(frozen=True, slots=True)
 class CommandLineFlag:
-    """A flag of a kube-scheduler.
+    """A flag of a kube-scheduler."""
 
-    Attributes:
-        name: the flag without dashes, with `-` for `_`.
-        value: its value.
-        path: of its entry in the document.
-        is_known: whether the document has the value; otherwise `value` has $(NAME) in it.
-    """
-
-    name: str
+    name: str  # the flag without dashes, with `-` for `_`
     value: str
-    path: Path
-    is_known: bool = True
+    path: Path  # of its entry in the document
+    is_known: bool = True  # whether the document has the value; otherwise `value` has $(NAME) in it
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or directory in the container of a scheduler.
+    """A file or directory in the container of a scheduler."""
 
-    Attributes:
-        path: in the container.
-        kind: "ConfigMap" or "Secret"; empty: a file of the node, or something else.
-        name: of that object; of a file of the node its path there.
-        keys: file -> key of the object; empty: every key is a file of that name.
-        key: the only key, which `path` itself is (subPath); empty: `path` is a directory.
-        at: of the mount in the document.
-    """
-
-    path: str
-    kind: str = ""
-    name: str = ""
+    path: str  # in the container
+    kind: str = ""  # "ConfigMap" or "Secret"; empty: a file of the node, or something else
+    name: str = ""  # of that object; of a file of the node its path there
+    # file -> key of the object; empty: every key is a file of that name
     keys: Mapping[str, str] = field(default_factory=dict)
-    key: str = ""
-    at: Path = ()
+    key: str = ""  # the only key, which `path` itself is (subPath); empty: `path` is a directory
+    at: Path = ()  # of the mount in the document
 
     def holds(self, file: str) -> bool:
         """Whether a file is in it."""
@@ -75,39 +60,25 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A scheduler that a document starts.
+    """A scheduler that a document starts."""
 
-    Attributes:
-        label: the document in messages: `Deployment my-scheduler`.
-        arguments: its flags.
-        at: where its flags are, for messages about missing ones.
-        mounts: the files in its container; None: unknown.
-        image: of its container; empty: unknown.
-        image_at: of that image in the document.
-        kustomized: whether a Kustomization of the run sets the image, and not the document.
-        version: of Kubernetes, if the document shows it otherwise than in the image.
-        namespace: of its Pod; empty: unknown.
-        account: the ServiceAccount of its Pod; empty: a static Pod, or no Pod.
-        replicas: of its Pod.
-        given: flags that the product sets itself.
-        mount_fix: how the document mounts a file, with FILE for it.
-        program: kube-scheduler, or another scheduler with a file of its own.
-    """
-
-    label: str
-    arguments: tuple[CommandLineFlag, ...] = ()
-    at: Path = ()
-    mounts: tuple[Mount, ...] | None = None
-    image: str = ""
-    image_at: Path = ()
+    label: str  # the document in messages: `Deployment my-scheduler`
+    arguments: tuple[CommandLineFlag, ...] = ()  # its flags
+    at: Path = ()  # where its flags are, for messages about missing ones
+    mounts: tuple[Mount, ...] | None = None  # the files in its container; None: unknown
+    image: str = ""  # of its container; empty: unknown
+    image_at: Path = ()  # of that image in the document
+    # whether a Kustomization of the run sets the image, and not the document
     kustomized: bool = False
+    # of Kubernetes, if the document shows it otherwise than in the image
     version: Version | None = None
-    namespace: str = ""
-    account: str = ""
-    replicas: int = 1
-    given: Mapping[str, str] = field(default_factory=dict)
+    namespace: str = ""  # of its Pod; empty: unknown
+    account: str = ""  # the ServiceAccount of its Pod; empty: a static Pod, or no Pod
+    replicas: int = 1  # of its Pod
+    given: Mapping[str, str] = field(default_factory=dict)  # flags that the product sets itself
+    # how the document mounts a file, with FILE for it
     mount_fix: str = "add a volume with the file, and a volumeMount for it"
-    program: str = KUBE_SCHEDULER
+    program: str = KUBE_SCHEDULER  # kube-scheduler, or another scheduler with a file of its own
 
     def last(self, name: str) -> CommandLineFlag | None:
         """The effective occurrence of a flag."""
@@ -156,75 +127,49 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A file inside of a document.
+    """A file inside of a document."""
 
-    Attributes:
-        at: of its content in the document.
-        content: the file.
-        owner: the object that has it: `ConfigMap my-config`.
-        kind, namespace, name, key: the object and the key, by which a Pod mounts it.
-        node_path: the file of the node that it becomes; empty: none.
-        required: whether it can only be a configuration; otherwise other content is ignored.
-        has_credentials: whether its kube-scheduler needs no clientConnection.kubeconfig.
-        place: a provider whose scheduler reads it, as in `--for`.
-        node_mounts: the files that the node has from outside; None: unknown.
-        version: of the kube-scheduler that reads it, if the document shows it.
-        for_kubeadm: whether kubeadm reads it, and therefore no kube-scheduler.
-    """
-
-    at: Path
-    content: str
-    owner: str
-    kind: str = ""
+    at: Path  # of its content in the document
+    content: str  # the file
+    owner: str  # the object that has it: `ConfigMap my-config`
+    kind: str = ""  # the object and the key, by which a Pod mounts it
     namespace: str = ""
     name: str = ""
     key: str = ""
-    node_path: str = ""
+    node_path: str = ""  # the file of the node that it becomes; empty: none
+    # whether it can only be a configuration; otherwise other content is ignored
     required: bool = False
-    has_credentials: bool = True
-    place: str = ""
+    has_credentials: bool = True  # whether its kube-scheduler needs no clientConnection.kubeconfig
+    place: str = ""  # a provider whose scheduler reads it, as in `--for`
+    # the files that the node has from outside; None: unknown
     node_mounts: tuple[Mount, ...] | None = None
-    version: Version | None = None
-    for_kubeadm: bool = False
+    version: Version | None = None  # of the kube-scheduler that reads it, if the document shows it
+    for_kubeadm: bool = False  # whether kubeadm reads it, and therefore no kube-scheduler
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedKey:
-    """A key of a ConfigMap or Secret that is made of a file beside the document.
+    """A key of a ConfigMap or Secret that is made of a file beside the document."""
 
-    Attributes:
-        kind, name, key: the object and its key, by which a Pod mounts it.
-        file: relative to the document's file.
-        at: of the file's name in the document.
-        namespace: empty, because the tool sets that of all objects.
-    """
-
-    kind: str
+    kind: str  # the object and its key, by which a Pod mounts it
     name: str
     key: str
-    file: str
-    at: Path
-    namespace: str = ""
+    file: str  # relative to the document's file
+    at: Path  # of the file's name in the document
+    namespace: str = ""  # empty, because the tool sets that of all objects
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A configuration whose fields are a part of a document.
+    """A configuration whose fields are a part of a document."""
 
-    Attributes:
-        root: the configuration with positions in the document.
-        owner: the object that has it.
-        fields: (path in the configuration, path in the document), the longest ones first.
-        place: a provider whose scheduler reads it, as in `--for`.
-        version: of that kube-scheduler, if the document shows it.
-        command: the index of the command line that reads it; None: none in the document.
-    """
-
-    root: SourceNode
-    owner: str
+    root: SourceNode  # the configuration with positions in the document
+    owner: str  # the object that has it
+    # (path in the configuration, path in the document), the longest ones first
     fields: tuple[tuple[Path, Path], ...]
-    place: str = ""
-    version: Version | None = None
+    place: str = ""  # a provider whose scheduler reads it, as in `--for`
+    version: Version | None = None  # of that kube-scheduler, if the document shows it
+    # the index of the command line that reads it; None: none in the document
     command: int | None = None
 
     def outer(self, path: Path) -> Path:
@@ -237,22 +182,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a document contains for kube-scheduler.
+    """What a document contains for kube-scheduler."""
 
-    Attributes:
-        texts: files in it.
-        parts: configurations that are a part of it.
-        commands: kube-schedulers that it starts.
-        problems: what is wrong with the form itself.
-        generated: keys of ConfigMaps and Secrets that it makes of other files.
-        kustomization: what it changes in other files; None for other kinds.
-    """
-
-    texts: tuple[Text, ...] = ()
-    parts: tuple[Part, ...] = ()
-    commands: tuple[CommandLine, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    texts: tuple[Text, ...] = ()  # files in it
+    parts: tuple[Part, ...] = ()  # configurations that are a part of it
+    commands: tuple[CommandLine, ...] = ()  # kube-schedulers that it starts
+    problems: tuple[Problem, ...] = ()  # what is wrong with the form itself
+    # keys of ConfigMaps and Secrets that it makes of other files
     generated: tuple[GeneratedKey, ...] = ()
+    # what it changes in other files; None for other kinds
     kustomization: Kustomization | None = None
 
     def __bool__(self) -> bool:
@@ -261,16 +199,11 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of a file.
+    """A form of a file."""
 
-    Attributes:
-        name: what it is, for people.
-        source: the document that defines it, with its version.
-        read: what a document of this form contains; None: it has another form.
-    """
-
-    name: str
-    source: str
+    name: str  # what it is, for people
+    source: str  # the document that defines it, with its version
+    # what a document of this form contains; None: it has another form
     read: Callable[[Document], Contents | None]
 
 

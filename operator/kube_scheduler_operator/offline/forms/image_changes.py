@@ -17,20 +17,13 @@ _TAG_AND_DIGEST: Final = r"(?::([a-zA-Z0-9_.{}-]*))?(?:@([a-zA-Z][a-zA-Z0-9]*:[a
 
 @dataclass(frozen=True, slots=True)
 class ImageChange:
-    """An entry of `images`.
+    """An entry of `images`."""
 
-    Attributes:
-        name: of the images that it changes, without tag and digest.
-        new_name: empty: the name stays.
-        new_tag, digest: what replaces both the tag and the digest; both empty: they stay.
-        tag_suffix: what is appended to the tag, unless one of those is set.
-    """
-
-    name: str
-    new_name: str = ""
-    new_tag: str = ""
+    name: str  # of the images that it changes, without tag and digest
+    new_name: str = ""  # empty: the name stays
+    new_tag: str = ""  # what replaces both the tag and the digest; both empty: they stay
     digest: str = ""
-    tag_suffix: str = ""
+    tag_suffix: str = ""  # what is appended to the tag, unless one of those is set
 
     def applied(self, image: str) -> str:
         """The image after the change."""
@@ -48,15 +41,11 @@ class ImageChange:
 
 @dataclass(frozen=True, slots=True)
 class Kustomization:
-    """What a Kustomization changes.
+    """What a Kustomization changes."""
 
-    Attributes:
-        resources: its files, and the directories of other Kustomizations, relative to its own.
-        images: its changes, in order.
-    """
-
+    # its files, and the directories of other Kustomizations, relative to its own
     resources: tuple[str, ...] = ()
-    images: tuple[ImageChange, ...] = ()
+    images: tuple[ImageChange, ...] = ()  # its changes, in order
 
 
 @dataclass(frozen=True, slots=True)

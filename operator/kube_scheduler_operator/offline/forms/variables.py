@@ -23,14 +23,11 @@ _OF_SERVICES: Final = ("_SERVICE_HOST", "_SERVICE_PORT", "_PORT")
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """The variables of a container.
+    """The variables of a container."""
 
-    Attributes:
-        values: of those whose value is in the file; None: the cluster has the value.
-        has_others: whether ConfigMaps or Secrets add variables by names that are not in the file.
-    """
-
+    # of those whose value is in the file; None: the cluster has the value
     values: Mapping[str, str | None]
+    # whether ConfigMaps or Secrets add variables by names that are not in the file
     has_others: bool = False
 
     def expanded(self, word: str) -> str:

@@ -36,25 +36,17 @@ _SERVING_FIELDS: Final = {flag: key for key, flag in SERVING_FLAGS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """A composed configuration that is valid for `gates.version`.
+    """A composed configuration that is valid for `gates.version`."""
 
-    Attributes:
-        config: the effective KubeSchedulerConfiguration on a kubeadm cluster.
-        settings: its fields that users set, without profiles and extenders.
-        flags: the flags that users set, without those that a kube-scheduler with --config ignores.
-        gates: version and feature gates of the kube-scheduler.
-        extenders: the SchedulerExtenders that it calls, in the order of `config.extenders`.
-        profile_objects: the names of its SchedulerProfiles.
-        spec: the spec of the KubeScheduler.
-    """
-
-    config: Mapping[str, Any]
-    settings: Mapping[str, Any]
+    config: Mapping[str, Any]  # the effective KubeSchedulerConfiguration on a kubeadm cluster
+    settings: Mapping[str, Any]  # its fields that users set, without profiles and extenders
+    # the flags that users set, without those that a kube-scheduler with --config ignores
     flags: Flags
-    gates: Gates
+    gates: Gates  # version and feature gates of the kube-scheduler
+    # the SchedulerExtenders that it calls, in the order of `config.extenders`
     extenders: tuple[ExtenderResult, ...] = ()
-    profile_objects: frozenset[str] = frozenset()
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    profile_objects: frozenset[str] = frozenset()  # the names of its SchedulerProfiles
+    spec: Mapping[str, Any] = field(default_factory=dict)  # the spec of the KubeScheduler
 
     @property
     def overrides(self) -> Mapping[str, Any]:

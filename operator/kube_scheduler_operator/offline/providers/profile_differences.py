@@ -27,15 +27,10 @@ _TYPE: Final = ("apiVersion", "kind")
 
 @dataclass(frozen=True, slots=True)
 class ProfileDifference:
-    """One difference.
+    """One difference."""
 
-    Attributes:
-        path: the field of the first profile that causes it.
-        text: what the first profile has and the second one does not.
-    """
-
-    path: Path
-    text: str
+    path: Path  # the field of the first profile that causes it
+    text: str  # what the first profile has and the second one does not
 
 
 def profile_differences(

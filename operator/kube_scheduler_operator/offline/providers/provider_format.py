@@ -13,35 +13,22 @@ from .desired import Desired
 
 @dataclass(frozen=True, slots=True)
 class ProviderFile:
-    """A file or an object that the provider takes.
+    """A file or an object that the provider takes."""
 
-    Attributes:
-        path: its absolute path on control-plane nodes, or a file name without a directory.
-        use: how the provider gets it, in one line.
-        content: the document.
-    """
-
-    path: str
-    use: str
-    content: Any
+    path: str  # its absolute path on control-plane nodes, or a file name without a directory
+    use: str  # how the provider gets it, in one line
+    content: Any  # the document
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderFinding:
-    """A setting that the provider does not take as it is.
+    """A setting that the provider does not take as it is."""
 
-    Attributes:
-        reason: a CamelCase identifier, for programs.
-        path: the object and its field: `KubeScheduler/cluster spec.logLevel`.
-        message: what is wrong.
-        fix: how to fix it.
-        severity: "error" if the provider's scheduler would differ from the desired one.
-    """
-
-    reason: str
-    path: str
-    message: str
-    fix: str
+    reason: str  # a CamelCase identifier, for programs
+    path: str  # the object and its field: `KubeScheduler/cluster spec.logLevel`
+    message: str  # what is wrong
+    fix: str  # how to fix it
+    # "error" if the provider's scheduler would differ from the desired one
     severity: Severity = "error"
 
 
@@ -55,16 +42,11 @@ class ProviderOutput:
 
 @dataclass(frozen=True, slots=True)
 class ProviderFormat:
-    """What a provider of clusters or an autoscaler takes.
+    """What a provider of clusters or an autoscaler takes."""
 
-    Attributes:
-        name: its name in `--for`.
-        source: the document that defines the format, with its version.
-        write: its files for a desired scheduler and a release of the provider (None: unknown).
-        kubernetes_releases: whether its releases are those of Kubernetes; otherwise its own.
-    """
-
-    name: str
-    source: str
+    name: str  # its name in `--for`
+    source: str  # the document that defines the format, with its version
+    # its files for a desired scheduler and a release of the provider (None: unknown)
     write: Callable[[Desired, Version | None], ProviderOutput]
+    # whether its releases are those of Kubernetes; otherwise its own
     kubernetes_releases: bool = True

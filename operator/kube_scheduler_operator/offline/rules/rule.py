@@ -17,29 +17,17 @@ BOTH: Final[tuple[Severity, ...]] = (ERROR, WARNING)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One reason of findings.
+    """One reason of findings."""
 
-    Attributes:
-        name: the CamelCase identifier that findings have as their reason.
-        title: what is wrong, in a few words.
-        meaning: what happens with such a configuration, and why.
-        fix: how to correct it.
-        severities: what its findings can be, the usual severity first.
-        example: the content of a file with such a finding.
-        second: of another file, if it takes two.
-        flags: flags of `validate` with which the example has the finding.
-        since: the release of this program that introduced the rule.
-    """
-
-    name: str
-    title: str
-    meaning: str
-    fix: str
-    severities: tuple[Severity, ...]
-    example: str
-    second: str = ""
-    flags: tuple[str, ...] = ()
-    since: str = "0.1.0"
+    name: str  # the CamelCase identifier that findings have as their reason
+    title: str  # what is wrong, in a few words
+    meaning: str  # what happens with such a configuration, and why
+    fix: str  # how to correct it
+    severities: tuple[Severity, ...]  # what its findings can be, the usual severity first
+    example: str  # the content of a file with such a finding
+    second: str = ""  # of another file, if it takes two
+    flags: tuple[str, ...] = ()  # flags of `validate` with which the example has the finding
+    since: str = "0.1.0"  # the release of this program that introduced the rule
 
     @property
     def severity(self) -> Severity:

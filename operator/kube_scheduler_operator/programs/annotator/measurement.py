@@ -30,42 +30,27 @@ class MeasurementError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A source's measurement of one node; optional values may be missing.
+    """A source's measurement of one node; optional values may be missing."""
 
-    Attributes:
-        at: time of the measurement, seconds since 1970.
-        usage: metric of METRICS -> fraction of capacity.
-        active: resource ("cpu", "mem") -> current fraction of capacity.
-        mean: resource -> long-term mean usage.
-        std: resource -> its standard deviation.
-        cpu: capacity in millicores; 0 if unknown.
-        memory: capacity in bytes; 0 if unknown.
-    """
-
-    at: float
+    at: float  # time of the measurement, seconds since 1970
+    # metric of METRICS -> fraction of capacity
     usage: Mapping[str, float] = field(default_factory=dict)
+    # resource ("cpu", "mem") -> current fraction of capacity
     active: Mapping[str, float] = field(default_factory=dict)
-    mean: Mapping[str, float] = field(default_factory=dict)
-    std: Mapping[str, float] = field(default_factory=dict)
-    cpu: float = 0.0
-    memory: float = 0.0
+    mean: Mapping[str, float] = field(default_factory=dict)  # resource -> long-term mean usage
+    std: Mapping[str, float] = field(default_factory=dict)  # resource -> its standard deviation
+    cpu: float = 0.0  # capacity in millicores; 0 if unknown
+    memory: float = 0.0  # capacity in bytes; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load of a node.
+    """The load of a node."""
 
-    Attributes:
-        at: time of the measurement, seconds since 1970.
-        source: the type of the source.
-        values: one for each of KEYS; NaN if unknown.
-        capacities: upper limits of `free_*`: cpu, memory.
-    """
-
-    at: float
-    source: str
-    values: tuple[float, ...]
-    capacities: tuple[float, float] = (0.0, 0.0)
+    at: float  # time of the measurement, seconds since 1970
+    source: str  # the type of the source
+    values: tuple[float, ...]  # one for each of KEYS; NaN if unknown
+    capacities: tuple[float, float] = (0.0, 0.0)  # upper limits of `free_*`: cpu, memory
 
     def __getitem__(self, key: str) -> float:
         return self.values[KEYS.index(key)]

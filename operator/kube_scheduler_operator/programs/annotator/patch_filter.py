@@ -18,29 +18,20 @@ from .measurement import KEYS, Load, score
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The allowed difference between an annotation and the current load.
+    """The allowed difference between an annotation and the current load."""
 
-    Attributes:
-        usage: for each usage metric, fraction of capacity.
-        score: for the resulting score, points of 100; an extender's score has ten steps.
-        limit: distance within which usage may be on the wrong side of a limit, fraction of
-            capacity.
-        amount: for mean and standard deviation of free CPU or memory, fraction of capacity.
-        forecast: for the forecast, fraction of capacity; it is an estimate, and policies that use
-            it give it a fifth of the weight.
-        congestion: for the congestion, points of 100.
-        requested: for sums of requests, fraction of capacity.
-        pods: for the number of pods.
-    """
-
-    usage: float = 0.05
-    score: float = 5.0
+    usage: float = 0.05  # for each usage metric, fraction of capacity
+    score: float = 5.0  # for the resulting score, points of 100; an extender's score has ten steps
+    # distance within which usage may be on the wrong side of a limit, fraction of capacity
     limit: float = 0.005
+    # for mean and standard deviation of free CPU or memory, fraction of capacity
     amount: float = 0.05
+    # for the forecast, fraction of capacity; it is an estimate, and policies that use it give it a
+    # fifth of the weight
     forecast: float = 0.1
-    congestion: float = 10.0
-    requested: float = 0.02
-    pods: int = 1
+    congestion: float = 10.0  # for the congestion, points of 100
+    requested: float = 0.02  # for sums of requests, fraction of capacity
+    pods: int = 1  # for the number of pods
 
 
 TOLERANCE: Final = Tolerance()

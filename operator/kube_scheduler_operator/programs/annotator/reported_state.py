@@ -34,37 +34,27 @@ REFRESH: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ReportedState:
-    """The report.
+    """The report."""
 
-    Attributes:
-        at: time of the report (RFC 3339).
-        source: type of the source.
-        policy: the first ten hexadecimal digits of the SHA-256 of the policy's text.
-        write: annotation families that are written in addition to the operator's own.
-        removed: annotation families to remove that are no longer on any node.
-        nodes: number of nodes.
-        known: number of nodes with known, recent load.
-        staleCount, stale: number of nodes with outdated load, and names of some.
-        missingCount, missing: number of nodes whose load was never known, and names of some.
-        cycleSeconds: duration of the last cycle.
-        patches: number of node PATCHes in the last hour.
-        error: the current error; "" without one.
-    """
-
-    at: str = ""
-    source: str = ""
-    policy: str = ""
+    at: str = ""  # time of the report (RFC 3339)
+    source: str = ""  # type of the source
+    policy: str = ""  # the first ten hexadecimal digits of the SHA-256 of the policy's text
+    # annotation families that are written in addition to the operator's own
     write: list[str] = field(default_factory=list)
+    # annotation families to remove that are no longer on any node
     removed: list[str] = field(default_factory=list)
-    nodes: int = 0
-    known: int = 0
+    nodes: int = 0  # number of nodes
+    known: int = 0  # number of nodes with known, recent load
     stale: list[str] = field(default_factory=list)
+    # number of nodes with outdated load, and names of some
     staleCount: int = 0  # noqa: N815 - as in the JSON
     missing: list[str] = field(default_factory=list)
+    # number of nodes whose load was never known, and names of some
     missingCount: int = 0  # noqa: N815
+    # duration of the last cycle
     cycleSeconds: float = 0.0  # noqa: N815
-    patches: int = 0
-    error: str = ""
+    patches: int = 0  # number of node PATCHes in the last hour
+    error: str = ""  # the current error; "" without one
 
     def text(self) -> str:
         """The report as JSON."""

@@ -25,14 +25,10 @@ _LARGEST: Final = 2**20
 
 @dataclass(frozen=True, slots=True)
 class ConfigReport:
-    """The content of a file, or why it cannot be adopted.
+    """The content of a file, or why it cannot be adopted."""
 
-    Attributes:
-        config: the document.
-        error: the problem and the fix, without anything that the file has but names of fields.
-    """
-
-    config: Mapping[str, Any] | None = None
+    config: Mapping[str, Any] | None = None  # the document
+    # the problem and the fix, without anything that the file has but names of fields
     error: str = ""
 
     def serialise(self) -> str:

@@ -43,17 +43,11 @@ _PHRASES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response.
+    """A response."""
 
-    Attributes:
-        status: HTTP status code.
-        body: content.
-        content_type: media type of the content.
-    """
-
-    status: int
-    body: bytes
-    content_type: str = "text/plain; charset=utf-8"
+    status: int  # HTTP status code
+    body: bytes  # content
+    content_type: str = "text/plain; charset=utf-8"  # media type of the content
 
 
 class _Handshake(Protocol):

@@ -33,23 +33,14 @@ class ReadingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The kernel's values at one time.
+    """The kernel's values at one time."""
 
-    Attributes:
-        at: time in seconds, on the caller's clock.
-        busy: used CPU time since an arbitrary start, in CPU seconds.
-        possible: total CPU time since the same start, in CPU seconds.
-        memory_used: bytes that are not available for allocation.
-        memory: total bytes.
-        cpus: number of CPUs.
-    """
-
-    at: float
-    busy: float
-    possible: float
-    memory_used: float
-    memory: float
-    cpus: float
+    at: float  # time in seconds, on the caller's clock
+    busy: float  # used CPU time since an arbitrary start, in CPU seconds
+    possible: float  # total CPU time since the same start, in CPU seconds
+    memory_used: float  # bytes that are not available for allocation
+    memory: float  # total bytes
+    cpus: float  # number of CPUs
 
     def cpu_since(self, earlier: Reading) -> float | None:
         """Fraction of the CPU time used since `earlier`, 0..1; None if no time has passed."""

@@ -30,23 +30,14 @@ class PolicyFailedError(Exception):
 
 @dataclass(slots=True)
 class Member:
-    """A policy within an agent.
+    """A policy within an agent."""
 
-    Attributes:
-        name: name in responses and logs.
-        policy: the policy.
-        weight: weight of its score; 0: the score is ignored.
-        errors: number of exceptions.
-        rejected: number of rejected nodes.
-        logged: when its last error was logged.
-    """
-
-    name: str
+    name: str  # name in responses and logs
     policy: Policy
-    weight: int = 1
-    errors: int = 0
-    rejected: int = 0
-    logged: float = float("-inf")
+    weight: int = 1  # weight of its score; 0: the score is ignored
+    errors: int = 0  # number of exceptions
+    rejected: int = 0  # number of rejected nodes
+    logged: float = float("-inf")  # when its last error was logged
     _texts: dict[str, str] = field(default_factory=dict)
 
     def formatted(self, reasons: Mapping[int, str]) -> dict[int, str]:
@@ -64,16 +55,11 @@ class Member:
 
 @dataclass(slots=True)
 class Scores:
-    """The scores of the nodes of a request.
+    """The scores of the nodes of a request."""
 
-    Attributes:
-        known: score 0..BEST of each of `args.indices` (intp[k]).
-        unknown: score of each node that is not in the cluster.
-        parts: (policy, weight, scores as in `known`) of each policy that scored.
-    """
-
-    known: Ints
-    unknown: int = 0
+    known: Ints  # score 0..BEST of each of `args.indices` (intp[k])
+    unknown: int = 0  # score of each node that is not in the cluster
+    # (policy, weight, scores as in `known`) of each policy that scored
     parts: list[tuple[str, int, Ints]] = field(default_factory=list)
 
     def all(self, args: Args) -> list[int]:

@@ -35,23 +35,15 @@ ConfigMapCallback = Callable[[str, str, "Mapping[str, str] | None"], None]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The state of the watch of one resource.
+    """The state of the watch of one resource."""
 
-    Attributes:
-        resource: plural name.
-        synced: whether the initial list is complete.
-        age: seconds since data was last received.
-        events, lists, failures: counts.
-        problem: why the watch fails; empty if it works.
-    """
-
-    resource: str
-    synced: bool
-    age: float
-    events: int
+    resource: str  # plural name
+    synced: bool  # whether the initial list is complete
+    age: float  # seconds since data was last received
+    events: int  # counts
     lists: int
     failures: int
-    problem: str
+    problem: str  # why the watch fails; empty if it works
 
 
 class _Nodes:

@@ -30,16 +30,11 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS of a port.
+    """TLS of a port."""
 
-    Attributes:
-        cert_file, key_file: PEM files, reloaded when they change.
-        client_ca_file: PEM file; if set, verbs require a client certificate that it issued.
-    """
-
-    cert_file: str
+    cert_file: str  # PEM files, reloaded when they change
     key_file: str
-    client_ca_file: str = ""
+    client_ca_file: str = ""  # PEM file; if set, verbs require a client certificate that it issued
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,72 +48,46 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """A policy within an agent.
+    """A policy within an agent."""
 
-    Attributes:
-        policy: name in the catalogue.
-        arguments: validated arguments.
-        weight: weight of its score within the agent; 0: its score is ignored.
-        name: name in responses and logs; empty: the name of the policy.
-    """
-
-    policy: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    weight: int = 1
-    name: str = ""
+    policy: str  # name in the catalogue
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # validated arguments
+    weight: int = 1  # weight of its score within the agent; 0: its score is ignored
+    name: str = ""  # name in responses and logs; empty: the name of the policy
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """One or several policies that are served as one extender.
+    """One or several policies that are served as one extender."""
 
-    Attributes:
-        name: `/NAME/filter`, `/NAME/prioritize`.
-        members: its policies; a node must pass all filters, and scores are averaged by weight.
-        failure_policy: when a policy raises: IGNORE skips the policy, FAIL fails the call, and
-            the scheduler then follows the extender's `ignorable`.
-    """
-
-    name: str
+    name: str  # `/NAME/filter`, `/NAME/prioritize`
+    # its policies; a node must pass all filters, and scores are averaged by weight
     members: tuple[MemberSpec, ...]
+    # when a policy raises: IGNORE skips the policy, FAIL fails the call, and the scheduler then
+    # follows the extender's `ignorable`
     failure_policy: str = IGNORE
 
 
 @dataclass(frozen=True, slots=True)
 class PodSelector:
-    """The Pods to which the agents apply; empty fields match all Pods.
+    """The Pods to which the agents apply; empty fields match all Pods."""
 
-    Attributes:
-        scheduler_names: accepted values of spec.schedulerName.
-        match_labels: labels that a Pod must have.
-    """
-
-    scheduler_names: frozenset[str] = frozenset()
-    match_labels: Mapping[str, str] = field(default_factory=dict)
+    scheduler_names: frozenset[str] = frozenset()  # accepted values of spec.schedulerName
+    match_labels: Mapping[str, str] = field(default_factory=dict)  # labels that a Pod must have
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A complete configuration.
+    """A complete configuration."""
 
-    Attributes:
-        agents: the agents, including those that consist of a single policy.
-        listen: address for calls from kube-scheduler.
-        health: address of a second port, without TLS, for health and metrics only.
-        pod_selector: the Pods to which the agents apply.
-        log_level: one of LOG_LEVELS.
-        kubeconfig: path; empty: the usual Kubernetes lookup.
-        watch: whether to watch the API; without it, node data comes from requests only.
-        decisions: number of Pods whose decisions /explain can show.
-        digest: first 16 hex digits of the file's SHA-256.
-    """
-
-    agents: tuple[AgentSpec, ...]
-    listen: Listen = Listen()
+    agents: tuple[AgentSpec, ...]  # the agents, including those that consist of a single policy
+    listen: Listen = Listen()  # address for calls from kube-scheduler
+    # address of a second port, without TLS, for health and metrics only
     health: Listen | None = None
+    # the Pods to which the agents apply
     pod_selector: PodSelector = field(default_factory=PodSelector)
-    log_level: str = "INFO"
-    kubeconfig: str = ""
-    watch: bool = True
-    decisions: int = 200
-    digest: str = ""
+    log_level: str = "INFO"  # one of LOG_LEVELS
+    kubeconfig: str = ""  # path; empty: the usual Kubernetes lookup
+    watch: bool = True  # whether to watch the API; without it, node data comes from requests only
+    decisions: int = 200  # number of Pods whose decisions /explain can show
+    digest: str = ""  # first 16 hex digits of the file's SHA-256

@@ -32,28 +32,17 @@ _REASON: Final = 200
 
 @dataclass(slots=True)
 class AgentDecision:
-    """The last results of one agent for one Pod.
+    """The last results of one agent for one Pod."""
 
-    Attributes:
-        agent: name.
-        filtered_at, scored_at: times, in seconds since 1970; 0: never.
-        filtered: the names (JSON) in the filter call.
-        rejections: the rejected nodes; None: none.
-        scored: the names (JSON) in the prioritize call.
-        positions: position in `scored` of each score; None: in the same order.
-        scores: the result of prioritize.
-        size: approximate bytes.
-    """
-
-    agent: str
-    filtered_at: float = 0.0
-    filtered: bytes = b""
-    rejections: Rejections | None = None
+    agent: str  # name
+    filtered_at: float = 0.0  # times, in seconds since 1970; 0: never
+    filtered: bytes = b""  # the names (JSON) in the filter call
+    rejections: Rejections | None = None  # the rejected nodes; None: none
     scored_at: float = 0.0
-    scored: bytes = b""
-    positions: Any = None
-    scores: Scores | None = None
-    size: int = 0
+    scored: bytes = b""  # the names (JSON) in the prioritize call
+    positions: Any = None  # position in `scored` of each score; None: in the same order
+    scores: Scores | None = None  # the result of prioritize
+    size: int = 0  # approximate bytes
 
 
 @dataclass(slots=True)

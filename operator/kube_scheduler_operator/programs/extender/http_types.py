@@ -12,29 +12,20 @@ TEXT: Final = b"text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one client, and of all clients of a port together.
+    """Limits of one client, and of all clients of a port together."""
 
-    Attributes:
-        head: bytes of the request line and headers, or of trailers and chunk headers.
-        body: bytes of a body; 5,000 complete nodes take about 50 MB.
-        bodies: bytes of all bodies that are being received or handled; beyond it, the client with
-            most of them is refused.
-        head_seconds: from the first byte of a request to the end of its headers.
-        body_seconds: from the first byte of a request to its last.
-        idle_seconds: between two requests; longer than a Go client keeps a connection (90 s), so
-            that the server never closes a connection that is about to be used.
-        write_seconds: during which a client may leave a response unread.
-        connections: open connections; see `Listener`. A kube-scheduler keeps a few.
-    """
-
-    head: int = 32 * 1024
-    body: int = 64 * 1024 * 1024
+    head: int = 32 * 1024  # bytes of the request line and headers, or of trailers and chunk headers
+    body: int = 64 * 1024 * 1024  # bytes of a body; 5,000 complete nodes take about 50 MB
+    # bytes of all bodies that are being received or handled; beyond it, the client with most of
+    # them is refused
     bodies: int = 128 * 1024 * 1024
-    head_seconds: float = 10.0
-    body_seconds: float = 30.0
+    head_seconds: float = 10.0  # from the first byte of a request to the end of its headers
+    body_seconds: float = 30.0  # from the first byte of a request to its last
+    # between two requests; longer than a Go client keeps a connection (90 s), so that the server
+    # never closes a connection that is about to be used
     idle_seconds: float = 600.0
-    write_seconds: float = 30.0
-    connections: int = 256
+    write_seconds: float = 30.0  # during which a client may leave a response unread
+    connections: int = 256  # open connections; see `Listener`. A kube-scheduler keeps a few.
 
 
 HEALTH_LIMITS: Final = Limits(body=64 * 1024, bodies=1024 * 1024, connections=64)
@@ -43,21 +34,13 @@ HEALTH_LIMITS: Final = Limits(body=64 * 1024, bodies=1024 * 1024, connections=64
 
 @dataclass(slots=True)
 class HttpRequest:
-    """One request.
+    """One request."""
 
-    Attributes:
-        method: as sent, e.g. b"POST".
-        path: the request target without its query.
-        query: the part after the first question mark, or empty.
-        body: the complete body.
-        verified: whether the client presented a certificate that the server trusts.
-    """
-
-    method: bytes
-    path: bytes
-    query: bytes
-    body: bytes
-    verified: bool = False
+    method: bytes  # as sent, e.g. b"POST".
+    path: bytes  # the request target without its query
+    query: bytes  # the part after the first question mark, or empty
+    body: bytes  # the complete body
+    verified: bool = False  # whether the client presented a certificate that the server trusts
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,29 +29,18 @@ PREFIX: Final = "kube_scheduler_operator_extender_"
 
 @dataclass(slots=True)
 class MetricSources:
-    """Callables that return the current values at a scrape.
+    """Callables that return the current values at a scrape."""
 
-    Attributes:
-        calls: counters of each verb of each agent.
-        agents: the agents.
-        servers: the HTTP servers.
-        watched: state of each watch.
-        nodes, pods: numbers in the node view.
-        decisions: number of Pods with recorded decisions.
-        config_valid: whether the current file is in use.
-        events: (recorded, dropped).
-        waits: responses that waited (without an event, with one).
-    """
-
-    calls: Callable[[], Iterable[CallCounters]] = tuple
+    calls: Callable[[], Iterable[CallCounters]] = tuple  # counters of each verb of each agent
     agents: Callable[[], Iterable[PolicyAgent]] = tuple
-    servers: Callable[[], Iterable[HttpServer]] = tuple
-    watched: Callable[[], Iterable[Watched]] = tuple
-    nodes: Callable[[], int] = int
+    servers: Callable[[], Iterable[HttpServer]] = tuple  # the HTTP servers
+    watched: Callable[[], Iterable[Watched]] = tuple  # state of each watch
+    nodes: Callable[[], int] = int  # numbers in the node view
     pods: Callable[[], int] = int
-    decisions: Callable[[], int] = int
-    config_valid: Callable[[], bool] = bool
-    events: Callable[[], tuple[int, int]] = field(default=lambda: (0, 0))
+    decisions: Callable[[], int] = int  # number of Pods with recorded decisions
+    config_valid: Callable[[], bool] = bool  # whether the current file is in use
+    events: Callable[[], tuple[int, int]] = field(default=lambda: (0, 0))  # (recorded, dropped)
+    # responses that waited (without an event, with one)
     waits: Callable[[], Sequence[int]] = field(default=lambda: (0, 0))
 
 

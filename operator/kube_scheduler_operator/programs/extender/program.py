@@ -56,24 +56,16 @@ _GC: Final = (50_000, 20, 50)
 
 @dataclass(frozen=True, slots=True)
 class ExtenderOptions:
-    """The command line.
+    """The command line."""
 
-    Attributes:
-        config: the initial configuration, without overrides.
-        file: the configuration file, which is reloaded; None: the configuration is from flags.
-        port, kubeconfig: override the configuration.
-        watch: False disables watches regardless of the configuration.
-        environ: the environment.
-        limits: limits of clients.
-    """
-
-    config: Config
+    config: Config  # the initial configuration, without overrides
+    # the configuration file, which is reloaded; None: the configuration is from flags
     file: Path | None = None
-    port: int | None = None
+    port: int | None = None  # override the configuration
     kubeconfig: str = ""
-    watch: bool = True
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    limits: Limits | None = None
+    watch: bool = True  # False disables watches regardless of the configuration
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)  # the environment
+    limits: Limits | None = None  # limits of clients
 
     def completed(self, config: Config) -> Config:
         """A configuration with the overrides of flags and environment.

@@ -62,30 +62,19 @@ class ManifestAppearedError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class HealthTimeouts:
-    """Time limits for a new scheduler, in seconds.
+    """Time limits for a new scheduler, in seconds."""
 
-    Attributes:
-        health_timeout: time within which it must become ready.
-        settling_time: time for which it must then stay ready without a restart.
-    """
-
-    health_timeout: float = 60.0
-    settling_time: float = 2.0
+    health_timeout: float = 60.0  # time within which it must become ready
+    settling_time: float = 2.0  # time for which it must then stay ready without a restart
 
 
 @dataclass(slots=True)
 class _Release:
-    """Since when the parts of the old scheduler are gone; None: they are not.
+    """Since when the parts of the old scheduler are gone; None: they are not."""
 
-    Attributes:
-        ended: its processes, with its port.
-        freed: its kubelet worker.
-        tidied: its pod's directory.
-    """
-
-    ended: float | None = None
-    freed: float | None = None
-    tidied: float | None = None
+    ended: float | None = None  # its processes, with its port
+    freed: float | None = None  # its kubelet worker
+    tidied: float | None = None  # its pod's directory
 
     def is_complete(self, now: float, host: Host, probe: Probe) -> bool:
         """Note what is gone; whether enough is, for long enough."""

@@ -33,15 +33,10 @@ class ApiServerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ApiServer:
-    """The API server at the first of several addresses that answers.
+    """The API server at the first of several addresses that answers."""
 
-    Attributes:
-        servers: URLs, the nearest first.
-        identity: directory with `token` and `ca.crt`.
-    """
-
-    servers: tuple[str, ...]
-    identity: Path = IDENTITY
+    servers: tuple[str, ...]  # URLs, the nearest first
+    identity: Path = IDENTITY  # directory with `token` and `ca.crt`
 
     def secret(self, namespace: str, name: str) -> dict[str, bytes] | None:
         """The data of a Secret; None if it does not exist.

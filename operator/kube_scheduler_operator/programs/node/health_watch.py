@@ -32,15 +32,11 @@ BACK_OFF_LIMIT: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the kubelet did with the static pod in a period.
+    """What the kubelet did with the static pod in a period."""
 
-    Attributes:
-        started: whether it began to start the pod.
-        runs: log files of the containers that it started. It keeps at most two: those of the
-            running and of the last exited container.
-    """
-
-    started: bool
+    started: bool  # whether it began to start the pod
+    # log files of the containers that it started. It keeps at most two: those of the running and of
+    # the last exited container.
     runs: frozenset[str] = frozenset()
 
 

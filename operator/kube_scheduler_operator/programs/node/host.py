@@ -27,18 +27,11 @@ _DEPTH: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class NodePaths:
-    """Directories of a node.
+    """Directories of a node."""
 
-    Attributes:
-        pod_logs: the kubelet's directory of container logs.
-        kubelet_pods: the kubelet's directory of pods.
-        cgroups: mount point of the node's cgroups.
-        proc: /proc.
-    """
-
-    pod_logs: Path
-    kubelet_pods: Path
-    cgroups: Path
+    pod_logs: Path  # the kubelet's directory of container logs
+    kubelet_pods: Path  # the kubelet's directory of pods
+    cgroups: Path  # mount point of the node's cgroups
     proc: Path = Path("/proc")
 
 

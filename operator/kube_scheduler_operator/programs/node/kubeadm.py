@@ -34,18 +34,12 @@ _FIELD: Final = re.compile(r"(?:  - |    )(image|name): \"?([^\s\"]+)\"?")
 
 @dataclass(frozen=True, slots=True)
 class KubeadmFiles:
-    """What kubeadm wrote on this node.
+    """What kubeadm wrote on this node."""
 
-    Attributes:
-        image: image of the scheduler in a manifest of kubeadm's form; empty if another program
-            wrote it.
-        api_server: image of the API server in the manifest beside it; empty if unknown.
-        work: name of the directory of a running upgrade; empty if none is running.
-    """
-
+    # image of the scheduler in a manifest of kubeadm's form; empty if another program wrote it
     image: str = ""
-    api_server: str = ""
-    work: str = ""
+    api_server: str = ""  # image of the API server in the manifest beside it; empty if unknown
+    work: str = ""  # name of the directory of a running upgrade; empty if none is running
 
 
 def read(manifest_path: Path, component: str, now: float) -> KubeadmFiles:

@@ -63,34 +63,24 @@ _LAST_ERROR_KEY: Final = "last_words"  # words: allow last words - the key in th
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The state of a swap in progress, from which another installer can resume it.
+    """The state of a swap in progress, from which another installer can resume it."""
 
-    Attributes:
-        revision: the revision to install.
-        retry: number of the attempt.
-        phase: forward, or back to the last good manifest.
-        reason: why the revision failed; empty before that.
-        last_error: the last error of its scheduler.
-        boot_id: the boot during which the manifest of this phase was placed.
-        placed: when it was placed, in seconds since boot; None if it is not in place.
-        placed_at: the same in seconds since 1970, to compare with the times of log files.
-        from_kubeadm: whether it replaces a manifest of another version, which kubeadm wrote: the
-            node goes back to that one instead of an older version of the operator's.
-        away_since: when the API server first failed to answer since then, on the clock of
-            `placed`; `placed` and `placed_at` have been postponed since.
-        steps: duration of the finished steps in seconds.
-    """
-
-    revision: int
-    retry: int
-    phase: Phase = Phase.INSTALL
-    reason: str = ""
-    last_error: str = ""
-    boot_id: str = ""
+    revision: int  # the revision to install
+    retry: int  # number of the attempt
+    phase: Phase = Phase.INSTALL  # forward, or back to the last good manifest
+    reason: str = ""  # why the revision failed; empty before that
+    last_error: str = ""  # the last error of its scheduler
+    boot_id: str = ""  # the boot during which the manifest of this phase was placed
+    # when it was placed, in seconds since boot; None if it is not in place
     placed: float | None = None
-    placed_at: float = 0.0
+    placed_at: float = 0.0  # the same in seconds since 1970, to compare with the times of log files
+    # when the API server first failed to answer since then, on the clock of `placed`; `placed` and
+    # `placed_at` have been postponed since
     away_since: float | None = None
+    # whether it replaces a manifest of another version, which kubeadm wrote: the node goes back to
+    # that one instead of an older version of the operator's
     from_kubeadm: bool = False
+    # duration of the finished steps in seconds
     steps: Mapping[str, float] = field(default_factory=dict)
 
     def serialise(self) -> bytes:

@@ -48,24 +48,16 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A static pod manifest.
+    """A static pod manifest."""
 
-    Attributes:
-        data: content of the file.
-        revision: the revision; None for a manifest that the operator did not write.
-        probe: readiness probe of its scheduler.
-        labelled: the revision in its label, whatever else it contains; 0 without one.
-        mounts_revision: whether it mounts the directory of a revision: the operator wrote it, or a
-            person who edited what the operator wrote.
-        image: the image of its first container; empty in YAML.
-    """
-
-    data: bytes
-    revision: int | None
-    probe: Probe
-    labelled: int = 0
+    data: bytes  # content of the file
+    revision: int | None  # the revision; None for a manifest that the operator did not write
+    probe: Probe  # readiness probe of its scheduler
+    labelled: int = 0  # the revision in its label, whatever else it contains; 0 without one
+    # whether it mounts the directory of a revision: the operator wrote it, or a person who edited
+    # what the operator wrote
     mounts_revision: bool = False
-    image: str = ""
+    image: str = ""  # the image of its first container; empty in YAML
 
     @property
     def name(self) -> str:

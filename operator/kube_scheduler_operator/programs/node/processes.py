@@ -25,19 +25,12 @@ _START_TIME_FIELD: Final = 19  # field 22 of proc(5), counted after the command'
 
 @dataclass(frozen=True, slots=True)
 class SchedulerProcess:
-    """A running scheduler.
+    """A running scheduler."""
 
-    Attributes:
-        pid: its process ID.
-        started: its start time in clock ticks since boot; unique together with the pid.
-        pod_uid: UID of its static pod.
-        revision: the revision whose directory it mounts; None for the stock manifest.
-    """
-
-    pid: int
-    started: int
-    pod_uid: str
-    revision: int | None
+    pid: int  # its process ID
+    started: int  # its start time in clock ticks since boot; unique together with the pid
+    pod_uid: str  # UID of its static pod
+    revision: int | None  # the revision whose directory it mounts; None for the stock manifest
 
 
 def operands(proc: Path, pod_uids: Collection[str], operand: str) -> tuple[SchedulerProcess, ...]:

@@ -33,19 +33,13 @@ _NUMBER: Final = re.compile(rf"{PREFIX}([1-9][0-9]*)")
 
 @dataclass(frozen=True, slots=True)
 class Hashes:
-    """What an installer wrote.
+    """What an installer wrote."""
 
-    Attributes:
-        revision: the number of the revision.
-        content: the hash of its ConfigMaps; empty if the operator did not pass it.
-        files: relative path -> SHA-256 of the file, 64 hex digits.
-        replaced: SHA-256 of the manifest before the kubeconfig changed; it stays in use until the
-            node has permission to restart its scheduler. Empty without one.
-    """
-
-    revision: int
-    content: str
-    files: Mapping[str, str]
+    revision: int  # the number of the revision
+    content: str  # the hash of its ConfigMaps; empty if the operator did not pass it
+    files: Mapping[str, str]  # relative path -> SHA-256 of the file, 64 hex digits
+    # SHA-256 of the manifest before the kubeconfig changed; it stays in use until the node has
+    # permission to restart its scheduler. Empty without one.
     replaced: str = ""
 
     @classmethod

@@ -28,39 +28,24 @@ class PortTakenError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class SwapRequest:
-    """A revision to install.
+    """A revision to install."""
 
-    Attributes:
-        revision: number of the revision.
-        retry: number of the attempt.
-        node: name of the node.
-        target: manifest of the revision.
-        content: files of the revision: their paths in its directory and their content.
-        effective: the configuration as completed by the preflight; may be empty.
-        kubeconfig: fingerprint of the node's kubeconfig.
-        content_hash: the hash of the revision's ConfigMaps; empty if unknown.
-        health_timeout: seconds within which the scheduler must become ready.
-        settling_time: seconds for which it must stay ready without a restart.
-        rollback: whether it may replace a newer revision.
-        image: the revision's image.
-        follows_kubeadm: whether another version in kubeadm's manifest is a request to upgrade.
-        keep: older revisions whose directories stay; None: all of them.
-    """
-
-    revision: int
-    retry: int
-    node: str
-    target: Manifest
+    revision: int  # number of the revision
+    retry: int  # number of the attempt
+    node: str  # name of the node
+    target: Manifest  # manifest of the revision
+    # files of the revision: their paths in its directory and their content
     content: Mapping[str, bytes]
-    effective: bytes = b""
-    kubeconfig: str = ""
-    content_hash: str = ""
-    health_timeout: float = 60.0
-    settling_time: float = 2.0
-    rollback: bool = False
-    image: str = ""
+    effective: bytes = b""  # the configuration as completed by the preflight; may be empty
+    kubeconfig: str = ""  # fingerprint of the node's kubeconfig
+    content_hash: str = ""  # the hash of the revision's ConfigMaps; empty if unknown
+    health_timeout: float = 60.0  # seconds within which the scheduler must become ready
+    settling_time: float = 2.0  # seconds for which it must stay ready without a restart
+    rollback: bool = False  # whether it may replace a newer revision
+    image: str = ""  # the revision's image
+    # whether another version in kubeadm's manifest is a request to upgrade
     follows_kubeadm: bool = False
-    keep: frozenset[int] | None = None
+    keep: frozenset[int] | None = None  # older revisions whose directories stay; None: all of them
 
 
 class Swap:

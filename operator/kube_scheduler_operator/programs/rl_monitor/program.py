@@ -23,21 +23,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RlMonitorOptions:
-    """The flags of `kube-scheduler-operator rl-monitor`.
+    """The flags of `kube-scheduler-operator rl-monitor`."""
 
-    Attributes:
-        namespace: namespace of the pods to watch; None for all.
-        state_namespace: namespace of the ConfigMap.
-        kubeconfig: path of a kubeconfig; empty for the default.
-        mttf: runtime in seconds after which a failure counts only half.
-        every: minimum seconds between writes.
-    """
-
-    namespace: str | None
-    state_namespace: str
-    kubeconfig: str = ""
-    mttf: float = MTTF
-    every: float = EVERY
+    namespace: str | None  # namespace of the pods to watch; None for all
+    state_namespace: str  # namespace of the ConfigMap
+    kubeconfig: str = ""  # path of a kubeconfig; empty for the default
+    mttf: float = MTTF  # runtime in seconds after which a failure counts only half
+    every: float = EVERY  # minimum seconds between writes
 
 
 async def run(options: RlMonitorOptions) -> int:

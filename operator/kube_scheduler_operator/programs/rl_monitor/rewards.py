@@ -22,19 +22,12 @@ MTTF: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RatedEvent:
-    """An event with a reward.
+    """An event with a reward."""
 
-    Attributes:
-        key: unique key among the pod's events.
-        at: time of the event, seconds since 1970; 0 if unknown.
-        reward: 0..1.
-        what: description for the log.
-    """
-
-    key: str
-    at: float
-    reward: float
-    what: str
+    key: str  # unique key among the pod's events
+    at: float  # time of the event, seconds since 1970; 0 if unknown
+    reward: float  # 0..1
+    what: str  # description for the log
 
 
 def rated_events(pod: Mapping[str, Any], mttf: float = MTTF) -> Iterator[RatedEvent]:
