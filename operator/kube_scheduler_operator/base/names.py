@@ -184,3 +184,5 @@ WARNINGS: Final = "Warnings"  # informational: the object is accepted with warni
 REASON_INSTALLER_FAILED: Final = "InstallerFailed"
 REASON_OPERAND_FAILED: Final = "OperandFailed"
 REASON_OPERAND_FALLBACK: Final = "OperandFailedFallback"
+
+OVERRIDES: Final = "unsupportedConfigOverrides"  # a field of KubeScheduler's spec

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from ..base import names
 from ..base.findings import Finding
 from ..base.limits import CONFIG_MAP_BYTES
+from ..base.spec_limits import TOO_LARGE, data_bytes
 from ..effective.control_plane.recorded_inputs import record
 from ..effective.control_plane.scheduler import EffectiveControlPlane, effective_control_plane
-from ..model.limits import TOO_LARGE, data_bytes
 from ..model.snapshot import Snapshot
 from .adoption.adopted import Adopted, adopted
 from .observed_facts import facts_of, objects_of

@@ -17,6 +17,7 @@ from ..manifests.templates import (
     render_object,
 )
 from ..nodeprotocol.revision_content import PLACEHOLDER
+from ..operatorsettings.requested_pod import OWN_RESOURCES
 from ..schedulerconfig.command_line import CONFIG_PATH
 
 CONFIG_DIRECTORY: Final = CONFIG_PATH.removesuffix(f"/{names.CONFIG_KEY}")
@@ -26,10 +27,6 @@ STATIC_POD_RESOURCES: Final = CONFIG_DIRECTORY.removesuffix(f"/configmaps/{names
 
 OWN_VOLUMES: Final = ("cert-dir", "kubeconfig", "resource-dir", "var-run-kubernetes")
 """Beginnings of the names of the static Pod's own volumes."""
-
-
-OWN_RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "100m", "memory": "50Mi"}}
-"""Resources of a scheduler for which nothing else was adopted or set."""
 
 
 @dataclass(frozen=True, slots=True)

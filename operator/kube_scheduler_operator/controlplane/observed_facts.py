@@ -16,11 +16,11 @@ from ..effective.objects import Objects
 from ..effective.secondary.request import DEFAULT_RESOURCES
 from ..model import operand_pods
 from ..model.snapshot import Snapshot
+from ..operatorsettings.requested_pod import OWN_RESOURCES
 from ..operatorsettings.validate import PodDefaults
 from ..schedulerconfig.versions import Version
 from .adoption.adopted import NOTHING, Adopted
 from .managed_scheduler import accepted_by
-from .node_pods import OWN_RESOURCES
 from .operand_image import operand_version
 from .requested_settings import recorded_object
 from .revision.credentials import has_serving_certificate

@@ -10,9 +10,13 @@ from ..base import names
 from ..base.objects import mapping
 from ..base.priorities import BUILT_IN_PRIORITIES
 from ..effective.control_plane.recorded_inputs import RecordedInputs
-from ..operatorsettings.requested_pod import NOTHING_REQUESTED, HostFile, RequestedPod
+from ..operatorsettings.requested_pod import (
+    NOTHING_REQUESTED,
+    OWN_RESOURCES,
+    HostFile,
+    RequestedPod,
+)
 from .adoption.pod_settings import CLASS, PodSettings, tidy_volumes
-from .node_pods import OWN_RESOURCES
 
 
 def recorded_object(inputs: RecordedInputs | None) -> Mapping[str, Mapping[str, Any]]:

@@ -16,7 +16,7 @@ from typing import Final
 from ..controlplane.adoption.adopted import NOTHING
 from ..extenders.agents import ControlPlaneAgents
 from ..loadpolicy.reconcile import LoadPolicies
-from ..model.limits import bounded_snapshot
+from ..model.bounded_snapshot import bounded_snapshot
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot
 from ..secondary.reconcile import SecondarySchedulers

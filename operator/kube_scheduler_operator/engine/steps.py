@@ -16,6 +16,7 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.json_text import exceeds_depth
 from ..base.limits import DEPTH
+from ..base.names import OVERRIDES
 from ..controlplane import desired
 from ..controlplane.accepted_revision import accepted_settings
 from ..controlplane.adoption.adopted import Adopted, adopted, adoption_conditions
@@ -75,7 +76,6 @@ from ..kube.resource import (
 from ..loadpolicy.reconcile import LoadPolicies, load_policies
 from ..model.apply import apply
 from ..model.attachment import PROFILE, Refusal, rejection_findings
-from ..model.limits import OVERRIDES
 from ..model.placements import PlacementQuestion
 from ..model.plan import Action, Event, Plan, Replace, soonest
 from ..model.snapshot import Snapshot

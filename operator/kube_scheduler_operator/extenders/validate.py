@@ -16,6 +16,7 @@ from ..base.findings import ERROR, WARNING, Finding, Problem
 from ..base.images import EVERY_IMAGE, AllowedImages
 from ..base.limits import EXTENDERS_BYTES
 from ..base.objects import mapping
+from ..base.spec_limits import TOO_LARGE, json_bytes, limit_problems
 from ..model.attachment import (
     CONTROL_PLANE,
     EXTENDER,
@@ -30,7 +31,6 @@ from ..model.attachment import (
     unattached,
     versions_for,
 )
-from ..model.limits import TOO_LARGE, json_bytes, limit_problems
 from ..schedulerconfig.target_scheduler import Target
 from .entry import TAKEN_PORTS, EntryCheck, agent_of, agent_url, check_entry
 from .permitted import refused_settings

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from ..base.findings import Problem
 from ..base.objects import Object, mapping
+from ..base.spec_limits import limit_problems
 from ..load.policy import LoadPolicy, LoadPolicyError
 from ..load.policy_files import read_spec
 from ..manifests.templates import canonical_json
-from ..model.limits import limit_problems
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS
 from .permitted import refused_settings
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ..base import names
 from ..base.findings import Problem
 from ..base.objects import mapping
+from ..base.spec_limits import limit_problems
 from ..kube.resource import LOAD_POLICIES
 from ..load.policy import LoadPolicyError
 from ..load.policy_files import CRANE_KIND, OWN_KIND, from_document
 from ..loadpolicy.permitted import refused_settings
-from ..model.limits import limit_problems
 from ..schedulerconfig.crd_schema import validate_object
 from .checks import Checked, CheckOptions, Item, by_name
 

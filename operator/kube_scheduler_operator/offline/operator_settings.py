@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..base import names
 from ..base.findings import WARNING, Problem
 from ..base.objects import mapping
-from ..controlplane.node_pods import OWN_RESOURCES
+from ..operatorsettings.requested_pod import OWN_RESOURCES
 from ..operatorsettings.validate import PodDefaults, settings_problems, settings_warnings
 from .checks import NOT_READ, Checked, CheckOptions, Item
 

@@ -12,6 +12,9 @@ from ..base.quantities import CPU, quantity
 FILE: Final = "File"
 GROUPS: Final = ("requests", "limits")
 
+OWN_RESOURCES: Final[Mapping[str, Any]] = {"requests": {"cpu": "100m", "memory": "50Mi"}}
+"""Resources of a scheduler for which nothing else was adopted or set."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostFile:

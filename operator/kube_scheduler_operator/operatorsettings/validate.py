@@ -21,11 +21,11 @@ from ..base.json_text import parse_json
 from ..base.objects import mapping
 from ..base.platform import Platform
 from ..base.quantities import MEMORY
+from ..base.spec_limits import limit_problems
 from ..kube.resource import OPERATOR_SETTINGS
 from ..manifests.templates import canonical_json
 from ..model.attachment import ACCEPTED as LAST
 from ..model.attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
-from ..model.limits import limit_problems
 from ..schedulerconfig.crd_schema import validate_object
 from .host_files import host_file_problems
 from .placement_settings import OFF, placement_settings

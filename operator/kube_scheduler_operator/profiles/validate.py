@@ -16,6 +16,7 @@ from ..base.defects import DEFECT
 from ..base.findings import Finding, Problem
 from ..base.limits import COMPOSED_BYTES, CONFIG_MAP_BYTES
 from ..base.objects import mapping
+from ..base.spec_limits import TOO_LARGE, json_bytes, limit_problems
 from ..model.attachment import (
     ACCEPTED,
     PROFILE,
@@ -30,7 +31,6 @@ from ..model.attachment import (
     unattached,
     versions_for,
 )
-from ..model.limits import TOO_LARGE, json_bytes, limit_problems
 from ..schedulerconfig.effective_plugins import PluginEntry
 from ..schedulerconfig.result_cache import cached_by_identity
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER

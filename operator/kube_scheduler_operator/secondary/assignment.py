@@ -14,8 +14,8 @@ from typing import Any, Final
 from ..base import names
 from ..base.findings import Finding
 from ..base.objects import Object, age, mapping
+from ..base.spec_limits import json_bytes
 from ..kube.label_selector import can_both_match, matches, written
-from ..model.limits import json_bytes
 from ..model.snapshot import AssignmentWay, PendingPod
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from ..status.conditions import AS_EXPECTED, Condition

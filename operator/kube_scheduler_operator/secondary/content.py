@@ -14,13 +14,13 @@ from typing import Any, Final
 from ..base import names
 from ..base.json_text import parse_json
 from ..base.objects import Object, is_controlled_by, mapping
+from ..base.spec_limits import data_bytes
 from ..effective.secondary.compose import CONFIG_DIRECTORY, PORT, SecondaryComposition
 from ..effective.secondary.confinement import confined
 from ..effective.secondary.request import SchedulerRequest
 from ..extenders.agent import CONFINEMENT, ManagedAgent, agent_file, container, volumes
 from ..kube.resource import SECONDARY_SCHEDULERS
 from ..manifests.templates import canonical_json, render_file
-from ..model.limits import data_bytes
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
 from ..schedulerconfig.canonical import config_text
 from ..schedulerconfig.versions import Version

@@ -9,10 +9,10 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.limits import CONFIG_MAP_BYTES
 from ..base.platform import Platform
+from ..base.spec_limits import TOO_LARGE
 from ..effective.secondary.compose import SecondaryComposition
 from ..effective.secondary.request import SchedulerRequest
 from ..effective.secondary.scheduler import EffectiveSecondary, composed
-from ..model.limits import TOO_LARGE
 from ..schedulerconfig.versions import Version
 from .content import SchedulerProgram, SecondaryContent, make_content
 

@@ -11,10 +11,10 @@ from ..base import names
 from ..base.findings import Finding
 from ..base.limits import LISTED_EXTENDERS, PLUGINS_BYTES
 from ..base.objects import Object, mapping
+from ..base.spec_limits import json_bytes
 from ..base.times import timestamp
 from ..effective.secondary.compose import scheduler_names
 from ..kube.resource import SECONDARY_SCHEDULERS
-from ..model.limits import json_bytes
 from ..model.plan import Event, soonest
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.command_line import parse

@@ -20,7 +20,6 @@ from ...base.objects import annotation, mapping
 from ...base.platform import Platform
 from ...controlplane.adoption.adopted import read_record
 from ...controlplane.desired import content_of as revision_content
-from ...controlplane.node_pods import OWN_RESOURCES
 from ...controlplane.requested_settings import recorded_object
 from ...controlplane.revision.content import RevisionContent
 from ...controlplane.revision.history import Revision
@@ -40,6 +39,7 @@ from ...kube.resource import ObjectRef, Resource
 from ...model.attachment import ValidationResult, name_of
 from ...offline.known_kinds import wrong_types
 from ...offline.operator_objects import DEFINITION
+from ...operatorsettings.requested_pod import OWN_RESOURCES
 from ...operatorsettings.validate import PodDefaults
 from ...schedulerconfig.crd_schema import validate_object
 from ...schedulerconfig.schema import KIND

@@ -17,8 +17,8 @@ from ...effective.control_plane.overrides import ARGUMENTS, SERVING_INFO
 from ...model import operand_pods
 from ...model.attachment import last_accepted, name_of
 from ...model.snapshot import Snapshot
-from ...operatorsettings.requested_pod import requested_pod
-from ..node_pods import OWN_RESOURCES, OWN_VOLUMES
+from ...operatorsettings.requested_pod import OWN_RESOURCES, requested_pod
+from ..node_pods import OWN_VOLUMES
 from .inventory import take_inventory
 from .pod_settings import NO_SETTINGS, PodSettings
 

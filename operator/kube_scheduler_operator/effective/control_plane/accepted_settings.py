@@ -17,8 +17,8 @@ from typing import Final
 
 from ...base import names
 from ...base.findings import Finding
+from ...base.names import OVERRIDES
 from ...base.objects import mapping
-from ...model.limits import OVERRIDES
 from .base_configuration import NO_SCHEDULER, Base, base_configuration
 from .compose import Composition, combine
 from .inputs import Inputs

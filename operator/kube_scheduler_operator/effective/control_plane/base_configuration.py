@@ -15,7 +15,7 @@ from ...base.findings import Finding, Path, Problem, did_you_mean, format_path, 
 from ...base.klog import LEVELS
 from ...base.limits import REASON_LENGTH
 from ...base.objects import mapping
-from ...model.limits import TOO_LARGE
+from ...base.spec_limits import TOO_LARGE
 from ...schedulerconfig.command_line import (
     BIND_ADDRESS,
     LOG_LEVEL,

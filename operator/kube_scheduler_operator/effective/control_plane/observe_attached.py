@@ -13,6 +13,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.findings import Finding
 from ...base.objects import mapping
+from ...base.spec_limits import json_bytes
 from ...extenders.validate import (
     ExtenderResult,
     OwnExtenders,
@@ -29,7 +30,6 @@ from ...model.attachment import (
     rejection_findings,
     scheduler_of,
 )
-from ...model.limits import json_bytes
 from ...profiles.check import first_profile
 from ...profiles.validate import ProfileResult, unattached_profiles, validate_profiles
 from ...schedulerconfig.entry_names import unique_names

@@ -15,7 +15,7 @@ from ...base import names
 from ...base.findings import Finding, Path, format_path, listing
 from ...base.limits import FLAGS
 from ...base.platform import Platform
-from ...model.limits import limit_problems
+from ...base.spec_limits import limit_problems
 from ...schedulerconfig.command_line import FLAG_NAME, Flags, flag_text, normalized_name
 from ...schedulerconfig.go_values import boolean
 from ...schedulerconfig.merge import TypeMetaError, normalized_json, validate_type_meta

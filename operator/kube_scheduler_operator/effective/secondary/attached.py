@@ -10,8 +10,8 @@ from ...base import names
 from ...base.findings import Finding
 from ...base.images import EVERY_IMAGE, AllowedImages
 from ...base.objects import Object, mapping
+from ...base.spec_limits import json_bytes
 from ...extenders.validate import ExtenderResults, OwnExtenders, validate_extenders
-from ...model.limits import json_bytes
 from ...profiles.validate import ProfileResult, validate_profiles
 from ...schedulerconfig.merge import normalized_json
 from ...schedulerconfig.validation import Target

@@ -18,10 +18,10 @@ from ...base import names
 from ...base.findings import Finding
 from ...base.objects import Object, age, is_being_deleted, mapping
 from ...base.platform import Platform
+from ...base.spec_limits import limit_problems
 from ...extenders.validate import ExtenderResult, OwnExtenders, validate_extenders
 from ...manifests.templates import canonical_json
 from ...model.attachment import SPEC, by_scheduler, path_from
-from ...model.limits import limit_problems
 from ...profiles.attribution import relocated
 from ...profiles.validate import ProfileResult, validate_profiles
 from ...schedulerconfig.feature_gates import Gates

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from kube_scheduler_operator.base import spec_limits
 from kube_scheduler_operator.base.json_text import exceeds_depth
 from kube_scheduler_operator.base.limits import DEPTH, OBJECT_DEPTH, SPEC_BYTES
-from kube_scheduler_operator.model import limits
-from kube_scheduler_operator.model.limits import bounded_snapshot, data_bytes, limit_problems
+from kube_scheduler_operator.base.spec_limits import data_bytes, limit_problems
+from kube_scheduler_operator.model import bounded_snapshot as snapshots
+from kube_scheduler_operator.model.bounded_snapshot import bounded_snapshot
 
 from ...builders import kubescheduler, profile, snapshot
 from ...odd_json import nested
@@ -79,11 +81,11 @@ def test_results_of_objects_that_are_gone_are_not_kept() -> None:
     for number in range(50):
         made = profile("a", schedulerName=f"x{number}")
         bounded_snapshot(snapshot(scheduler_profiles={"a": made}))
-    assert len(limits._bounded) == 1
-    assert len(limits._checked) == 1
+    assert len(snapshots._bounded) == 1
+    assert len(spec_limits._checked) == 1
     gone = replace(snapshot(), scheduler_profiles=None)
     assert bounded_snapshot(gone) == gone
-    assert not limits._bounded
+    assert not snapshots._bounded
 
 
 def test_the_size_of_a_config_map_counts_keys_and_bytes() -> None:
