@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,9 @@ from cluster.observe import OPERATOR_NAMESPACE
 TENANT: Final = "tenant"
 ENTRIES: Final = 200_000
 """Environment entries of a Pod: 2.6 MB as JSON, and 1.4 MB in etcd, which accepts 1.5 MiB."""
+
+ATTEMPTS: Final = 5
+"""Requests for a Pod; one without an answer is repeated."""
 
 INTERVAL: Final = 0.02
 """Seconds between two round trips of /healthz."""
@@ -166,8 +170,20 @@ class Tenant:
         entries = ",".join('{"name":"A"}' for _ in range(ENTRIES))
         for number in range(count):
             name = f"large-{number:02}"
-            self._api.request("POST", self._path, _pod(name, entries))
+            self._create(_pod(name, entries))
             self._made.append(name)
+
+    def _create(self, pod: str) -> None:
+        """Create a Pod; a busy machine may take more than a minute for one."""
+        for attempt in range(ATTEMPTS):
+            try:
+                self._api.request("POST", self._path, pod)
+                return
+            except ApiError as error:
+                if error.code == HTTPStatus.CONFLICT and attempt:
+                    return  # the request before was slow, and succeeded
+                if error.code or attempt == ATTEMPTS - 1:
+                    raise
 
     def delete(self) -> None:
         """Delete them."""
