@@ -89,9 +89,7 @@ def the_installers_word_is_enough(patch: Patch) -> None:
         current = max(status.current, status.target)
         return result.with_status(replace(status.without_failures(), current=current, target=0))
 
-    patch.setattr(
-        roll_out, "finished", lambda _s, _r, _o, result, status, *_: assume(result, status)
-    )
+    patch.setattr(roll_out, "finished", lambda _s, result, status, _i: assume(result, status))
     patch.setattr(roll_out, "wait", lambda _s, result, status, _f: assume(result, status))
 
 

@@ -18,10 +18,9 @@ from ..node_pods import (
     render_installer_pod,
 )
 from ..revision.history import Revision
-from ..revision.revise import RevisionResult
 from .installer_pods import Installer, Stage
 from .node_statuses import NodeStatus
-from .observe import Observation
+from .observe import Situation
 from .outcome import attempt_failed, refused
 from .prune import protected
 from .result import RolloutResult
@@ -31,50 +30,38 @@ USUAL_START: Final = 15.0
 
 
 def prepare(
-    snapshot: Snapshot,
-    revised: RevisionResult,
-    observation: Observation,
-    result: RolloutResult,
-    status: NodeStatus,
-    desired: Revision,
+    situation: Situation, result: RolloutResult, status: NodeStatus, desired: Revision
 ) -> RolloutResult:
     """Check and stage the desired revision on a node that is not next yet."""
     number = desired.number
-    found = observation.installer(installer_pod_name(status.node, number, status.attempts(number)))
-    done = found is not None and found.stage is Stage.DONE
-    if found is not None and done and (status.current == number or found.overtaken):
-        return forget_attempts(observation, result, status, number)
-    return proceed(snapshot, revised, observation, result, status, desired, found)
+    installer = situation.installer(status, number)
+    if (
+        installer is not None
+        and installer.stage is Stage.DONE
+        and (status.current == number or installer.overtaken)
+    ):
+        return forget_attempts(situation, result, status, number)
+    return proceed(situation, result, status, desired)
 
 
 def proceed(
-    snapshot: Snapshot,
-    revised: RevisionResult,
-    observation: Observation,
-    result: RolloutResult,
-    status: NodeStatus,
-    revision: Revision,
-    found: Installer | None,
+    situation: Situation, result: RolloutResult, status: NodeStatus, revision: Revision
 ) -> RolloutResult:
-    """Bring a node closer to a revision; it is replaced only if it is the node's target.
-
-    `found` is the installer pod of this attempt, if it exists.
-    """
-    if found is None:
-        return start(snapshot, revised, observation, result, status, revision)
-    if found.stage is Stage.REFUSED:
-        return refused(snapshot, result, status, found, revision)
-    if found.stage is Stage.LOST:
-        return attempt_failed(snapshot, result, status, revision.number, found.message)
-    if status.target == revision.number and not found.permitted:
-        result = permit(result, found)
-    return wait(snapshot, result, status, found)
+    """Bring a node closer to a revision; its scheduler is replaced only on the target node."""
+    snapshot, installer = situation.snapshot, situation.installer(status, revision.number)
+    if installer is None:
+        return start(situation, result, status, revision)
+    if installer.stage is Stage.REFUSED:
+        return refused(snapshot, result, status, installer, revision)
+    if installer.stage is Stage.LOST:
+        return attempt_failed(snapshot, result, status, revision.number, installer.message)
+    if status.target == revision.number and not installer.permitted:
+        result = permit(result, installer)
+    return wait(snapshot, result, status, installer)
 
 
 def start(
-    snapshot: Snapshot,
-    revised: RevisionResult,
-    observation: Observation,
+    situation: Situation,
     result: RolloutResult,
     status: NodeStatus,
     revision: Revision,
@@ -86,15 +73,16 @@ def start(
     The pod may swap at once if `revision` is the node's target. With `after_status`, it is created
     only after the status is written.
     """
+    snapshot, observation = situation.snapshot, situation.observation
     node, number = status.node, revision.number
     attempt = status.attempts(number)
     name = installer_pod_name(node, number, attempt)
     failed_at = status.failed_at if attempt else None
     if failed_at and (backing_off := result.backing_off(snapshot, node, attempt, failed_at)):
         return backing_off
-    before = [i.name for i in observation.installers if i.node == node and i.may_swap]
-    if before or name in snapshot.installer_pods:
-        return result.with_waiting(node, f"{(*before, name)[0]} is being stopped")
+    swapping = [pod.name for pod in observation.installers if pod.node == node and pod.may_swap]
+    if swapping or name in snapshot.installer_pods:
+        return result.with_waiting(node, f"{(*swapping, name)[0]} is being stopped")
     if node in observation.not_ready:
         return result.with_waiting(node, "the node is not Ready")
     if not revision.complete:
@@ -106,9 +94,9 @@ def start(
         image, arguments = container["image"], container["args"]
         surroundings = SchedulerSurroundings.of(pod)
     except (ValueError, KeyError, IndexError, TypeError):
-        missing = f"ConfigMap {names.POD}-{number} was changed by another client; delete it"
-        return result.with_waiting(node, missing)
-    rollout = snapshot.settings.rollout
+        edited = f"ConfigMap {names.POD}-{number} was changed by another client; delete it"
+        return result.with_waiting(node, edited)
+    rollout, history = snapshot.settings.rollout, situation.revised.history
     rendered = render_installer_pod(
         snapshot.platform,
         Attempt(node, number, attempt),
@@ -120,7 +108,7 @@ def start(
             rollout.settling_time,
             permitted=status.target == number,
             follow_kubeadm=not snapshot.settings.operand_image,
-            keep=tuple(sorted(protected(snapshot, revised.history, observation, result))),
+            keep=tuple(sorted(protected(snapshot, history, observation, result))),
         ),
     )
     event = Event("InstallerPodCreated", f'installing revision {number} on "{node}"')
@@ -129,28 +117,30 @@ def start(
     return result.with_actions(create, after_status=after_status)
 
 
-def permit(result: RolloutResult, found: Installer, *, after_status: bool = False) -> RolloutResult:
+def permit(
+    result: RolloutResult, installer: Installer, *, after_status: bool = False
+) -> RolloutResult:
     """Give an installer pod the permission to roll out."""
-    metadata = found.pod["metadata"]
+    metadata = installer.pod["metadata"]
     annotations = {
         **(metadata.get("annotations") or {}),
         names.PERMISSION_ANNOTATION: names.PERMISSION_GRANTED,
     }
-    pod = {**found.pod, "metadata": {**metadata, "annotations": annotations}}
-    result = result.with_waiting(found.node, "the installer pod gets permission to roll out")
+    pod = {**installer.pod, "metadata": {**metadata, "annotations": annotations}}
+    result = result.with_waiting(installer.node, "the installer pod gets permission to roll out")
     return result.with_actions(Replace(PODS, pod), after_status=after_status)
 
 
 def wait(
-    snapshot: Snapshot, result: RolloutResult, status: NodeStatus, found: Installer
+    snapshot: Snapshot, result: RolloutResult, status: NodeStatus, installer: Installer
 ) -> RolloutResult:
     """Wait for an installer pod, and record what it does."""
-    age = (snapshot.now - found.created).total_seconds() if found.created else 0.0
+    age = (snapshot.now - installer.created).total_seconds() if installer.created else 0.0
     if status.node not in result.waiting:
-        awaited = found.awaited_files if age >= USUAL_START else ""
-        text = _progress(found)
+        awaited = installer.awaited_files if age >= USUAL_START else ""
+        text = _progress(installer)
         result = result.with_waiting(status.node, f"{text}: {awaited}" if awaited else text)
-    if found.created and found.stage is not Stage.STAGED:
+    if installer.created and installer.stage is not Stage.STAGED:
         # A pod that is pending for too long becomes a condition, and no watch event announces that.
         limits = (USUAL_START, snapshot.settings.rollout.pending_tolerance)
         left = min((limit - age for limit in limits if age < limit), default=0.0)
@@ -158,12 +148,12 @@ def wait(
     return result
 
 
-def _progress(found: Installer) -> str:
-    if found.waiting:
-        why = found.problem or f"{found.waiting[0]}: {found.waiting[1]}"
+def _progress(installer: Installer) -> str:
+    if installer.waiting:
+        why = installer.problem or f"{installer.waiting[0]}: {installer.waiting[1]}"
         return f"the installer pod waits: {why}"
-    text = _PROGRESS.get(found.stage, found.stage.value)
-    return f"{text}: {found.message}" if found.message else text
+    text = _PROGRESS.get(installer.stage, installer.stage.value)
+    return f"{text}: {installer.message}" if installer.message else text
 
 
 _PROGRESS = {
@@ -176,11 +166,11 @@ _PROGRESS = {
 
 
 def forget_attempts(
-    observation: Observation, result: RolloutResult, status: NodeStatus, revision: int
+    situation: Situation, result: RolloutResult, status: NodeStatus, revision: int
 ) -> RolloutResult:
     """Delete the node's installer pods that ended earlier: their results would be read as new."""
-    for found in observation.installers:
-        ended = found.node == status.node and found.revision == revision and found.has_ended
-        if ended and not found.deleting:
-            result = result.with_actions(Delete(PODS, found.pod))
+    for pod in situation.observation.installers:
+        ended = pod.node == status.node and pod.revision == revision and pod.has_ended
+        if ended and not pod.deleting:
+            result = result.with_actions(Delete(PODS, pod.pod))
     return result

@@ -35,11 +35,6 @@ class NodeStatus:
     failed_errors: tuple[str, ...] = ()
     other: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def attempt(self) -> int:
-        """How many attempts to install the target have failed."""
-        return self.attempts(self.target)
-
     def attempts(self, revision: int) -> int:
         """How many attempts to install `revision` have failed."""
         if self.failed_revision != revision:

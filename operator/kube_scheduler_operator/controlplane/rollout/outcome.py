@@ -13,16 +13,17 @@ from ...base import names
 from ...base.objects import annotation
 from ...base.times import rfc3339, timestamp
 from ...model.api_outage import accountable_since, is_excused
+from ...model.node_disks import NodeDisk
 from ...model.operand_pods import OperandPod
 from ...model.plan import Event
 from ...model.snapshot import Snapshot
-from ...nodeprotocol.result import InstallerOutcome
+from ...nodeprotocol.result import InstallerOutcome, Result
 from ..revision.history import Revision
 from ..revision.revise import RevisionResult
 from ..revision.write import record_outcome
 from .installer_pods import Installer
 from .node_statuses import NodeStatus
-from .observe import Observation
+from .observe import Situation
 from .result import RolloutResult
 
 READY_UNCERTAINTY: Final = 3.0
@@ -34,20 +35,15 @@ that was stopped may be putting the last good manifest back.
 
 
 def finished(
-    snapshot: Snapshot,
-    revised: RevisionResult,
-    observation: Observation,
-    result: RolloutResult,
-    status: NodeStatus,
-    found: Installer,
-    revision: Revision | None,
+    situation: Situation, result: RolloutResult, status: NodeStatus, installer: Installer
 ) -> RolloutResult:
     """Act on the result of an installer that has ended."""
-    ended = found.result
+    snapshot, ended = situation.snapshot, installer.result
     assert ended is not None  # noqa: S101 - Stage.DONE
     target = status.target
+    revision = situation.revised.revision(target)
     if ended.result is InstallerOutcome.INSTALLED:
-        return _installed(snapshot, observation, result, status, found, revision)
+        return _installed(situation, result, status, installer, ended)
     if ended.result is InstallerOutcome.OVERTAKEN:
         message = f'node "{status.node}": {ended.reason}; nothing was changed'
         return result.with_event("KubeadmUpgrade", message).with_status(replace(status, target=0))
@@ -56,7 +52,7 @@ def finished(
         return attempt_failed(snapshot, result, status, target, ended.reason)
     error = f": {ended.last_error}" if ended.last_error else ""
     message = f'revision {target} failed on node "{status.node}": {ended.reason}{error}'
-    fallback = revised.revision(ended.last_good_revision)
+    fallback = situation.revised.revision(ended.last_good_revision)
     if ended.result is InstallerOutcome.ROLLED_BACK:
         runs = (
             f"revision {ended.last_good_revision}"
@@ -73,44 +69,33 @@ def finished(
 
 
 def _installed(
-    snapshot: Snapshot,
-    observation: Observation,
+    situation: Situation,
     result: RolloutResult,
     status: NodeStatus,
-    found: Installer,
-    revision: Revision | None,
+    installer: Installer,
+    ended: Result,
 ) -> RolloutResult:
     """The installer saw a healthy scheduler; the API has to agree within the health timeout."""
-    node, target = status.node, status.target
-    pod = observation.operands.get(node)
-    started_with = found.result.kubeconfig if found.result else ""
-    # Restarted with another kubeconfig, a revision looks unchanged until the mirror pod is new.
-    shown = (
-        pod is not None
-        and pod.revision == target
-        and (not started_with or pod.kubeconfig == started_with)
-    )
-    # The installer found everything in place and restarted nothing: the label was edited.
-    disk = observation.disks.get(node)
-    unchanged = found.result is not None and not found.result.restarted and disk is not None
-    if pod is not None and unchanged and disk is not None and disk.is_current(pod):
-        shown = shown or (disk.revision == target and not disk.edits)
+    snapshot, node, target = situation.snapshot, status.node, status.target
+    pod = situation.observation.operands.get(node)
+    disk = situation.observation.disks.get(node)
+    shown = pod is not None and _shows(pod, disk, target, ended)
     if pod is not None and shown and pod.ready:
-        steps = found.result.steps if found.result else {}
-        took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in steps.items())
+        took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in ended.steps.items())
         message = f'node "{node}" is at revision {target} ({took})'
         result = result.with_event("NodeCurrentRevisionChanged", message)
-        if found.result and found.result.strangers:
-            unknown = ", ".join(found.result.strangers)
+        if ended.strangers:
+            unknown = ", ".join(ended.strangers)
             message = f'node "{node}": directories that belong to no revision are kept: {unknown}'
             result = result.with_event("UnknownDirectories", message, warning=True)
         current = max(status.current, target)
         return result.with_status(replace(status.without_failures(), current=current, target=0))
-    late = node not in observation.not_ready and _is_late(snapshot, found, pod if shown else None)
+    late = node not in situation.not_ready and _is_late(snapshot, installer, pod if shown else None)
     reason = names.REASON_OPERAND_FAILED
     if pod is not None and shown and (late or _crash_loops(snapshot, pod)):
         message = f'revision {target} became healthy on node "{node}" but did not stay healthy'
         message += _last_error(pod)
+        revision = situation.revised.revision(target)
         return _failed(snapshot, result, status, revision, message, reason)
     if late:
         message = f"revision {target} was installed, but the API does not show it running"
@@ -119,13 +104,24 @@ def _installed(
     return result.with_requeue(2.0)
 
 
-def _is_late(snapshot: Snapshot, found: Installer, pod: OperandPod | None) -> bool:
+def _shows(pod: OperandPod, disk: NodeDisk | None, target: int, ended: Result) -> bool:
+    """Whether the node's mirror Pod is that of the installed scheduler."""
+    # Restarted with another kubeconfig, a revision looks unchanged until the mirror pod is new.
+    if pod.revision == target and ended.kubeconfig in ("", pod.kubeconfig):
+        return True
+    # The installer found everything in place and restarted nothing: the label was edited.
+    if ended.restarted or disk is None or not disk.is_current(pod):
+        return False
+    return disk.revision == target and not disk.edits
+
+
+def _is_late(snapshot: Snapshot, installer: Installer, pod: OperandPod | None) -> bool:
     """Whether the API should already show the installed scheduler, `pod`, as Ready."""
     since = accountable_since(snapshot)
     if since is None or (pod is not None and pod.crash_looping and is_excused(snapshot, pod)):
         return False
     # An excused exit may have made the kubelet back off for minutes.
-    moments = (since, found.ended_at, pod.started if pod is not None else None)
+    moments = (since, installer.ended_at, pod.started if pod is not None else None)
     begin = max(moment for moment in moments if moment is not None)
     return (snapshot.now - begin).total_seconds() >= snapshot.settings.rollout.health_timeout
 
@@ -138,7 +134,7 @@ def _failed(
     message: str,
     reason: str = names.REASON_OPERAND_FALLBACK,
 ) -> RolloutResult:
-    """The cause is the revision: no node is moved to it any more."""
+    """Record a failure whose cause is the revision: no node is moved to it any more."""
     time = rfc3339(snapshot.now)
     if revision is not None:
         event = Event("NodeInstallerFailed", message, "Warning")
@@ -153,20 +149,19 @@ def refused(
     snapshot: Snapshot,
     result: RolloutResult,
     status: NodeStatus,
-    found: Installer,
+    installer: Installer,
     revision: Revision,
 ) -> RolloutResult:
-    """The preflight rejected the configuration: the revision ends, and no node is touched."""
+    """End a revision whose configuration the preflight rejected; no node is touched."""
     number = revision.number
     if revision.outcome == names.OUTCOME_INSTALLED:
-        message = (
-            f"kube-scheduler refuses on this node what it accepted on another: {found.message}"
-        )
+        error = installer.message
+        message = f"kube-scheduler refuses on this node what it accepted on another: {error}"
         return attempt_failed(snapshot, result, status, number, message)
-    message = f"kube-scheduler refused revision {number}: {found.message}"
+    message = f"kube-scheduler refused revision {number}: {installer.message}"
     event = Event("RevisionRefused", message, "Warning")
     time = rfc3339(snapshot.now)
-    writes = record_outcome(revision, names.OUTCOME_REFUSED, found.message, time, event)
+    writes = record_outcome(revision, names.OUTCOME_REFUSED, installer.message, time, event)
     return result.with_outcome(revision, writes).with_status(replace(status, target=0))
 
 
@@ -178,7 +173,7 @@ def attempt_failed(
     message: str,
     reason: str = names.REASON_INSTALLER_FAILED,
 ) -> RolloutResult:
-    """The cause is something else than the revision: it is tried again."""
+    """Record a failure whose cause is not the revision: it is tried again."""
     failed = status.failed(revision, reason, message, rfc3339(snapshot.now), fallback=False)
     event = f'node "{status.node}": {message}'
     return result.with_event("NodeInstallerFailed", event, warning=True).with_status(failed)
@@ -187,38 +182,33 @@ def attempt_failed(
 # --- what already runs ------------------------------------------------------------------------
 
 
-def acknowledge(
-    snapshot: Snapshot,
-    revised: RevisionResult,
-    observation: Observation,
-    result: RolloutResult,
-    status: NodeStatus,
-) -> RolloutResult:
+def acknowledge(situation: Situation, result: RolloutResult, status: NodeStatus) -> RolloutResult:
     """Record a revision that a node runs although no installer pod is awaited.
 
     This happens after KubeScheduler was deleted and recreated, and after an installer was stopped
     when it had already replaced the scheduler. A program on the node must have found the revision
     on the disk; without such a report an installer of the revision looks, and restarts nothing.
     """
-    pod = observation.operands.get(status.node)
+    snapshot, observation = situation.snapshot, situation.observation
+    pod, disk = observation.operands.get(status.node), observation.disks.get(status.node)
     if status.target or status.node in observation.not_ready or pod is None or not pod.ready:
         return result
-    known = revised.revision(pod.revision)
-    if known is None or not known.ready or known.bad or known.hash != pod.content_hash:
+    revision = situation.revised.revision(pod.revision)
+    if revision is None or not revision.ready or revision.bad:
         return result
-    disk = observation.disks.get(status.node)
-    if disk is None or not disk.is_current(pod) or disk.revision != known.number or disk.edits:
+    number = revision.number
+    if revision.hash != pod.content_hash or number <= status.current:
         return result
-    if known.number <= status.current:
+    if disk is None or not disk.is_current(pod) or disk.revision != number or disk.edits:
         return result
     settling = snapshot.settings.rollout.settling_time + READY_UNCERTAINTY
     age = (snapshot.now - pod.ready_since).total_seconds() if pod.ready_since else settling
     left = settling - age
     if left > 0:
         return result.with_requeue(left)
-    message = f'node "{status.node}" already runs revision {known.number}'
+    message = f'node "{status.node}" already runs revision {number}'
     result = result.with_event("NodeCurrentRevisionChanged", message)
-    return result.with_status(replace(status.without_failures(), current=known.number))
+    return result.with_status(replace(status.without_failures(), current=number))
 
 
 def _crash_loops(snapshot: Snapshot, pod: OperandPod) -> bool:
@@ -231,18 +221,17 @@ def _last_error(pod: OperandPod) -> str:
     return f": {pod.last_error}" if pod.last_error else ""
 
 
-def fail_crashing(
-    snapshot: Snapshot, revised: RevisionResult, observation: Observation, result: RolloutResult
-) -> RolloutResult:
+def fail_crashing(situation: Situation, result: RolloutResult) -> RolloutResult:
     """Fail a revision whose scheduler began to crash soon after it was healthy.
 
     A revision that no node status has yet (see acknowledge) fails whenever it crashes.
     """
+    snapshot = situation.snapshot
     for status in result.node_statuses:
-        pod = observation.operands.get(status.node)
-        if status.target or status.node in observation.not_ready or pod is None or pod.ready:
+        pod = situation.observation.operands.get(status.node)
+        if status.target or status.node in situation.not_ready or pod is None or pod.ready:
             continue
-        revision = revised.revision(pod.revision)
+        revision = situation.revised.revision(pod.revision)
         if revision is None or revision.bad or not _crash_loops(snapshot, pod):
             continue
         since = timestamp(annotation(revision.status, names.OUTCOME_TIME_ANNOTATION))

@@ -21,6 +21,7 @@ from ...model.plan import Delete
 from ...model.snapshot import Snapshot
 from ..node_pods import installer_pod_name
 from ..operand_image import image_in
+from ..revision.history import Revision
 from ..revision.revise import RevisionResult
 from . import upgrades
 from .drift import find_drift
@@ -33,7 +34,7 @@ from .node_statuses import (
     read_node_status,
     rollout_order,
 )
-from .observe import Observation
+from .observe import Observation, Situation
 from .outcome import acknowledge, conclude, fail_crashing, finished
 from .result import RolloutResult
 
@@ -42,6 +43,7 @@ def roll_out(
     snapshot: Snapshot, revised: RevisionResult, observation: Observation
 ) -> RolloutResult:
     """Decide the next step of every node."""
+    situation = Situation(snapshot, revised, observation)
     before = tuple(read_node_status(raw) for raw in snapshot.status.get("nodeStatuses") or ())
     statuses = match_nodes(before, snapshot.nodes)
     result = RolloutResult(statuses, afterwards=observation.cleanup)
@@ -51,8 +53,7 @@ def roll_out(
         return result.with_requeue(0)
 
     images = {revision.number: image_in(revision) for revision in revised.history}
-    desired = revised.desired
-    image = images.get(desired.number, "") if desired is not None else ""
+    image = images.get(revised.desired.number, "") if revised.desired is not None else ""
     disks = observation.disks
     result = replace(
         result,
@@ -61,10 +62,10 @@ def roll_out(
         refusals=upgrades.refusals(snapshot, disks, statuses, images),
     )
     for status in statuses:
-        result = acknowledge(snapshot, revised, observation, result, status)
+        result = acknowledge(situation, result, status)
     moving = next((status for status in result.node_statuses if status.target), None)
     if moving is not None:
-        left = _patience_left(snapshot, observation, result, moving)
+        left = _patience_left(situation, result, moving)
         if left is not None and left <= 0:
             why = observation.not_ready[moving.node]
             message = f"{why}: the rollout continues on the other nodes"
@@ -72,23 +73,21 @@ def roll_out(
             result = result.with_status(replace(moving, target=0))
         else:
             result = result if left is None else result.with_requeue(left)
-            result = _advance(snapshot, revised, observation, result, moving)
-    result, needed = _move(snapshot, revised, observation, result)
-    result = fail_crashing(snapshot, revised, observation, result)
+            result = _advance(situation, result, moving)
+    result, needed = _move(situation, result)
+    result = fail_crashing(situation, result)
     result = conclude(snapshot, revised, result)
-    result = _look_again(snapshot, observation, result)
-    return _delete_unneeded(snapshot, observation, result, needed)
+    result = _look_again(situation, result)
+    return _delete_unneeded(situation, result, needed)
 
 
-def _move(
-    snapshot: Snapshot, revised: RevisionResult, observation: Observation, result: RolloutResult
-) -> tuple[RolloutResult, set[str]]:
+def _move(situation: Situation, result: RolloutResult) -> tuple[RolloutResult, set[str]]:
     """Move the next node if none is moving, prepare the others, and name the pods that do it."""
-    desired = revised.desired
+    desired, observation = situation.revised.desired, situation.observation
     if desired is None or not desired.ready or desired.number in result.concluded:
         return result, set()
     number = desired.number
-    result, drifted = find_drift(snapshot, observation, result)
+    result, drifted = find_drift(situation.snapshot, observation, result)
     behind = [status for status in _behind(result, number, drifted) if not status.target]
     for status in behind:
         if status.node in observation.not_ready:
@@ -102,12 +101,12 @@ def _move(
     ]
     chosen = None
     if not any(status.target for status in result.node_statuses):
-        result, chosen = _choose(snapshot, observation, result, able, number, drifted)
+        result, chosen = _choose(situation, result, able, number, drifted)
     if chosen is not None:
-        result = _announce(snapshot, revised, observation, result, chosen, number, drifted)
+        result = _announce(situation, result, chosen, desired, drifted)
     for status in able:
         if status is not chosen and number not in result.concluded:
-            result = prepare(snapshot, revised, observation, result, status, desired)
+            result = prepare(situation, result, status, desired)
     if number in result.concluded:
         return result, set()
     return result, {
@@ -129,8 +128,7 @@ def _behind(result: RolloutResult, desired: int, drifted: Mapping[str, str]) -> 
 
 
 def _choose(
-    snapshot: Snapshot,
-    observation: Observation,
+    situation: Situation,
     result: RolloutResult,
     able: Sequence[NodeStatus],
     desired: int,
@@ -139,12 +137,13 @@ def _choose(
     """The node to move next: unhealthy ones first, the holder of the scheduler's Lease last."""
     if not able:
         return result, None
+    snapshot, observation = situation.snapshot, situation.observation
     unwell = _unwell(observation, result, desired, drifted)
     if unwell is not None:
         # Two unavailable schedulers are worse than one with an older revision.
         waiting = f"revision {desired} is not Ready on this node"
         return result.with_waiting(unwell.node, waiting), None
-    other = _installer_that_may_swap(snapshot, observation)
+    other = _installer_that_may_swap(situation)
     if other is not None and other.node in observation.not_ready:
         return result.with_actions(Delete(PODS, other.pod)), None
     if other is not None:
@@ -156,7 +155,7 @@ def _choose(
     left, why = aftermath(snapshot)
     if left > 0:
         return _all_wait(result, able, why).with_requeue(left), None
-    if len(able) > 1 and not all(_is_staged(observation, status, desired) for status in able):
+    if len(able) > 1 and not all(_is_staged(situation, status, desired) for status in able):
         return result, None  # a single node checks and swaps in one go
     return result, min(able, key=lambda s: rollout_order(snapshot, observation.operands, s))
 
@@ -179,78 +178,71 @@ def _all_wait(result: RolloutResult, able: Sequence[NodeStatus], why: str) -> Ro
     return result
 
 
-def _installer_that_may_swap(snapshot: Snapshot, observation: Observation) -> Installer | None:
+def _installer_that_may_swap(situation: Situation) -> Installer | None:
     """An installer pod that has permission and may still use it.
 
     On an unreachable node, permission cannot be withdrawn, but the pod can be deleted: the kubelet
     learns of both at once and never starts a pod that is being deleted.
     """
-    for found in observation.installers:
-        if not found.may_swap or found.node not in snapshot.nodes:
+    for pod in situation.observation.installers:
+        if not pod.may_swap or pod.node not in situation.snapshot.nodes:
             continue
-        if found.node not in observation.not_ready or not found.deleting:
-            return found
+        if pod.node not in situation.not_ready or not pod.deleting:
+            return pod
     return None
 
 
-def _is_staged(observation: Observation, status: NodeStatus, desired: int) -> bool:
+def _is_staged(situation: Situation, status: NodeStatus, desired: int) -> bool:
     """Whether the revision passed its check on a node and is on its disk.
 
     A result from an earlier KubeScheduler counts: it is read when the node is next.
     """
-    name = installer_pod_name(status.node, desired, status.attempts(desired))
-    found = observation.installer(name)
-    if found is None or (found.stage is Stage.DONE and status.current == desired):
+    installer = situation.installer(status, desired)
+    if installer is None or installer.overtaken:  # an overtaken one runs again
         return False
-    if found.overtaken:
-        return False  # it runs again
-    return found.stage in (Stage.STAGED, Stage.DONE)
+    if installer.stage is Stage.DONE:
+        return status.current != desired
+    return installer.stage is Stage.STAGED
 
 
 def _announce(
-    snapshot: Snapshot,
-    revised: RevisionResult,
-    observation: Observation,
+    situation: Situation,
     result: RolloutResult,
     chosen: NodeStatus,
-    desired: int,
+    desired: Revision,
     drifted: Mapping[str, str],
 ) -> RolloutResult:
     """Record the node's target, and after that permit its installer pod to roll out."""
-    target = replace(chosen, target=desired)
-    message = f'node "{chosen.node}": {chosen.current or "no revision"} -> revision {desired}'
-    if chosen.current == desired:
+    number = desired.number
+    target = replace(chosen, target=number)
+    message = f'node "{chosen.node}": {chosen.current or "no revision"} -> revision {number}'
+    if chosen.current == number:
         message = f'node "{chosen.node}": {drifted[chosen.node]}'
     result = result.with_status(target).with_event("NodeTargetRevisionChanged", message)
-    found = observation.installer(
-        installer_pod_name(chosen.node, desired, chosen.attempts(desired))
-    )
-    revision = revised.revision(desired)
-    if found is None and revision is not None:
-        return start(snapshot, revised, observation, result, target, revision, after_status=True)
-    if found is not None and found.has_ended and (chosen.current == desired or found.overtaken):
-        return forget_attempts(observation, result, chosen, desired)
-    if found is not None and not found.permitted:
-        return permit(result, found, after_status=True)
+    installer = situation.installer(chosen, number)
+    if installer is None:
+        return start(situation, result, target, desired, after_status=True)
+    if installer.has_ended and (chosen.current == number or installer.overtaken):
+        return forget_attempts(situation, result, chosen, number)
+    if not installer.permitted:
+        return permit(result, installer, after_status=True)
     return result
 
 
 # --- a moving node ----------------------------------------------------------------------------
 
 
-def _patience_left(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult, moving: NodeStatus
-) -> float | None:
+def _patience_left(situation: Situation, result: RolloutResult, moving: NodeStatus) -> float | None:
     """Seconds that the others wait for a moving node that is not Ready; None: no limit applies.
 
     Its installer pod is deleted before another node moves. The next pod finds on the disk where the
     swap stopped, and continues there when this node is next again.
     """
-    if moving.node not in observation.not_ready:
+    snapshot, not_ready = situation.snapshot, situation.not_ready
+    if moving.node not in not_ready:
         return None
-    unreachable = {moving.node, *observation.not_ready}
     others = any(
-        other.current < moving.target and other.node not in unreachable
+        other.current < moving.target and other.node not in not_ready
         for other in result.node_statuses
     )
     since = not_ready_since(snapshot.nodes[moving.node])
@@ -260,22 +252,15 @@ def _patience_left(
     return seconds_left(snapshot.now, since, snapshot.settings.rollout.pending_tolerance)
 
 
-def _advance(
-    snapshot: Snapshot,
-    revised: RevisionResult,
-    observation: Observation,
-    result: RolloutResult,
-    status: NodeStatus,
-) -> RolloutResult:
+def _advance(situation: Situation, result: RolloutResult, status: NodeStatus) -> RolloutResult:
     """Bring the moving node one step further, or end its move."""
-    found = observation.installer(installer_pod_name(status.node, status.target, status.attempt))
-    revision = revised.revision(status.target)
-    if found is not None and found.stage is Stage.DONE:
-        return finished(snapshot, revised, observation, result, status, found, revision)
-    if found is not None and found.swapping:
+    snapshot, desired = situation.snapshot, situation.revised.desired
+    installer = situation.installer(status, status.target)
+    if installer is not None and installer.stage is Stage.DONE:
+        return finished(situation, result, status, installer)
+    if installer is not None and installer.swapping:
         # An interrupted swap could leave an unproven scheduler behind.
-        return wait(snapshot, result, status, found)
-    desired = revised.desired
+        return wait(snapshot, result, status, installer)
     stopped = result.with_status(replace(status, target=0))
     if desired is not None and desired.number != status.target:
         message = (
@@ -283,47 +268,43 @@ def _advance(
             "had not reached"
         )
         return stopped.with_event("NodeTargetRevisionChanged", message)
+    revision = situation.revised.revision(status.target)
     if revision is None or revision.bad or desired is None:
         return stopped
-    if aftermath(snapshot)[0] > 0 and not (found is not None and found.permitted):
+    if aftermath(snapshot)[0] > 0 and not (installer is not None and installer.permitted):
         return stopped  # choose again once the outage is over
-    return proceed(snapshot, revised, observation, result, status, revision, found)
+    return proceed(situation, result, status, revision)
 
 
-def _look_again(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult
-) -> RolloutResult:
+def _look_again(situation: Situation, result: RolloutResult) -> RolloutResult:
     """Delete installer pods that found a running upgrade, where no guard reports its end."""
-    for found in observation.installers:
-        if not found.overtaken or not found.result or not found.result.work or found.deleting:
+    for pod in situation.observation.installers:
+        if not pod.overtaken or not pod.result or not pod.result.work or pod.deleting:
             continue
-        disk = observation.disks.get(found.node)
-        if found.ended_at is None or disk is None or disk.by_guard:
+        disk = situation.observation.disks.get(pod.node)
+        if pod.ended_at is None or disk is None or disk.by_guard:
             continue
-        left = seconds_left(snapshot.now, found.ended_at, upgrades.LOOK_AGAIN)
-        if left:
-            result = result.with_requeue(left)
-            continue
-        result = result.with_actions(Delete(PODS, found.pod))
+        left = seconds_left(situation.snapshot.now, pod.ended_at, upgrades.LOOK_AGAIN)
+        result = result.with_requeue(left) if left else result.with_actions(Delete(PODS, pod.pod))
     return result
 
 
 def _delete_unneeded(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult, needed: set[str]
+    situation: Situation, result: RolloutResult, needed: set[str]
 ) -> RolloutResult:
     """Delete installer pods that no node needs; those that have ended stay for their logs.
 
     Pods that another client has labeled stay as well.
     """
     needed = needed | {
-        installer_pod_name(status.node, status.target, status.attempt)
+        installer_pod_name(status.node, status.target, status.attempts(status.target))
         for status in result.node_statuses
         if status.target
     }
-    for found in observation.installers:
-        if found.deleting or found.name in needed or (found.has_ended and found.revision):
+    for pod in situation.observation.installers:
+        if pod.deleting or pod.name in needed or (pod.has_ended and pod.revision):
             continue  # a restore pod that has ended must not be read as a new result later
-        if not found.has_own_name or (found.swapping and found.node in snapshot.nodes):
+        if not pod.has_own_name or (pod.swapping and pod.node in situation.snapshot.nodes):
             continue
-        result = result.with_actions(Delete(PODS, found.pod), after_status=True)
+        result = result.with_actions(Delete(PODS, pod.pod), after_status=True)
     return result

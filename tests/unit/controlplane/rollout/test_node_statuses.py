@@ -56,8 +56,8 @@ def test_a_current_revision_of_zero_is_kept_because_the_api_does_not_let_it_be_u
 
 
 def test_attempts_count_failures_of_the_target_only() -> None:
-    assert read_node_status(RAW).attempt == 3
-    assert read_node_status({**RAW, "targetRevision": 5}).attempt == 0
+    assert read_node_status(RAW).attempts(RAW["targetRevision"]) == 3
+    assert read_node_status(RAW).attempts(5) == 0
 
 
 def test_failures_of_another_revision_begin_a_new_record() -> None:
