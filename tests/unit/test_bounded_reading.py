@@ -48,9 +48,7 @@ ALLOWED: Final = {
     "kube/reflector.py": {"Decoding": BOUNDED},
     "loadpolicy/objects.py": {"_workloads": OWN},
     "loadpolicy/request.py": {"_read": OWN},
-    "manifests/templates.py": {
-        "render_documents": PART, "render_file": PART, "render_object": PART,
-    },
+    "manifests/templates.py": {"_documents": PART, "render_object": PART},
     "offline/baseline.py": {"read_baseline": COMMAND},
     "profiles/aks.py": {"_document": "reads a text that is hardly longer than the operator's own"},
     "programs/annotator/program.py": {"AnnotatorProgram._annotate": BOUNDED},

@@ -36,8 +36,7 @@ def render_documents(template: str, **values: Any) -> list[dict[str, Any]]:
         yaml.YAMLError: the output is not YAML.
         ValueError: a document of the output is not an object.
     """
-    text = _environment().from_string(template).render(**values)
-    documents = [one for one in yaml.load_all(text, Loader=_Loader) if one is not None]
+    documents = _documents(_environment().from_string(template).render(**values))
     for document in documents:
         if not isinstance(document, dict):
             raise ValueError(f"{type(document).__name__} where an object belongs")
@@ -46,8 +45,12 @@ def render_documents(template: str, **values: Any) -> list[dict[str, Any]]:
 
 def render_file(template: str, **values: Any) -> list[dict[str, Any]]:
     """Render one of the operator's templates to objects; empty documents are omitted."""
-    text = _environment().get_template(template).render(**values)
-    return [one for one in yaml.load_all(text, Loader=_Loader) if one is not None]
+    return _documents(_environment().get_template(template).render(**values))
+
+
+def _documents(text: str) -> list[dict[str, Any]]:
+    documents = yaml.load_all(text, Loader=_Loader)
+    return [document for document in documents if document is not None]
 
 
 def render_object(template: str, **values: Any) -> dict[str, Any]:

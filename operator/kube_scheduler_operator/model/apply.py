@@ -18,29 +18,29 @@ def keep(
 ) -> tuple[Action, ...]:
     """Create `desired`, or correct its `fields`, labels, annotations and owner.
 
-    For objects that the API server completes: additional keys stay. An object with another owner is
+    For objects that the API server completes: other keys stay. An object with another owner is
     never changed.
     """
     name, kind = desired["metadata"]["name"], desired["kind"]
     namespace = desired["metadata"].get("namespace")
     where = f"{kind}/{name}" + (f" -n {namespace}" if namespace else "")
-    found = existing.get(name)
-    if found is None:
+    current = existing.get(name)
+    if current is None:
         event = Event(f"{kind}Created", f"Created {where} because it was missing")
         return (Create(resource, desired, (event,), exclusive=True),)
-    metadata = with_metadata(found, desired)
-    changed = [field for field in fields if not contains(found.get(field), desired[field])]
-    if metadata == found["metadata"] and not changed:
+    metadata = with_metadata(current, desired)
+    changed = [field for field in fields if not contains(current.get(field), desired[field])]
+    if metadata == current["metadata"] and not changed:
         return ()
-    corrected = {**found, "metadata": metadata, **{field: desired[field] for field in changed}}
+    corrected = {**current, "metadata": metadata, **{field: desired[field] for field in changed}}
     what = ", ".join(changed) or "metadata"
     event = Event(f"{kind}Updated", f"Updated {where} because {what} changed")
     return (Replace(resource, corrected, events=(event,)),)
 
 
-def with_metadata(found: Object, desired: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of `found` with the labels, annotations and owners of `desired`."""
-    metadata = dict(found["metadata"])
+def with_metadata(current: Object, desired: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of `current` with the labels, annotations and owners of `desired`."""
+    metadata = dict(current["metadata"])
     for key in ("labels", "annotations"):
         if desired["metadata"].get(key):
             metadata[key] = {**(metadata.get(key) or {}), **desired["metadata"][key]}
@@ -50,21 +50,21 @@ def with_metadata(found: Object, desired: Mapping[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def contains(found: Any, desired: Any) -> bool:
-    """Whether `found` has everything that `desired` has; it may have more keys.
+def contains(actual: Any, desired: Any) -> bool:
+    """Whether `actual` has everything that `desired` has; it may have more keys.
 
     Empty values may be absent, because the API omits them.
     """
-    if found == desired:  # the usual case, and much faster than the comparison below
+    if actual == desired:  # the usual case, and much faster
         return True
     if isinstance(desired, Mapping):
-        if not isinstance(found, Mapping):
-            return found is None and not desired
-        return all(contains(found.get(key), value) for key, value in desired.items())
+        if not isinstance(actual, Mapping):
+            return actual is None and not desired
+        return all(contains(actual.get(key), value) for key, value in desired.items())
     if isinstance(desired, list | tuple):
-        if not isinstance(found, list | tuple):
-            return found is None and not desired
-        return len(found) == len(desired) and all(map(contains, found, desired))
+        if not isinstance(actual, list | tuple):
+            return actual is None and not desired
+        return len(actual) == len(desired) and all(map(contains, actual, desired))
     return False
 
 
@@ -77,22 +77,22 @@ def apply(
     """Create `desired`, or correct its `fields` and labels; other keys stay."""
     name, kind = desired["metadata"]["name"], desired["kind"]
     where = f"{kind}/{name} -n {desired['metadata']['namespace']}"
-    found = existing.get(name)
-    if found is None:
+    current = existing.get(name)
+    if current is None:
         event = Event(f"{kind}Created", f"Created {where} because it was missing")
         return (Create(resource, desired, (event,)),)
-    labels = {**(found["metadata"].get("labels") or {}), **desired["metadata"]["labels"]}
-    same_labels = labels == (found["metadata"].get("labels") or {})
-    changed = [field for field in fields if found.get(field) != desired.get(field)]
-    if found.get("type") != desired.get("type"):
+    labels = {**(current["metadata"].get("labels") or {}), **desired["metadata"]["labels"]}
+    same_labels = labels == (current["metadata"].get("labels") or {})
+    changed = [field for field in fields if current.get(field) != desired.get(field)]
+    if current.get("type") != desired.get("type"):
         changed.append("type")
     if same_labels and not changed:
         return ()
-    corrected = {**found, "metadata": {**found["metadata"], "labels": labels}}
+    corrected = {**current, "metadata": {**current["metadata"], "labels": labels}}
     corrected.update({field: desired[field] for field in fields})
     what = ", ".join(changed) or "labels"
     event = Event(f"{kind}Updated", f"Updated {where} because {what} changed")
-    if found.get("immutable") or "type" in changed:
+    if current.get("immutable") or "type" in changed:
         # An immutable object, or a Secret of another type, can only be created again.
-        return Delete(resource, found), Create(resource, desired, (event,))
+        return Delete(resource, current), Create(resource, desired, (event,))
     return (Replace(resource, corrected, events=(event,)),)

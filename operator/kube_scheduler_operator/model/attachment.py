@@ -27,9 +27,7 @@ CONTROL_PLANE: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult:
-    """The result of validating one object."""
-
-    name: str  # the object's name
+    name: str
     accepted: bool  # whether the current spec is in use
     # why it is not, or why kube-scheduler does not run with it; each path begins with the object
     findings: tuple[Finding, ...] = ()
@@ -40,12 +38,11 @@ class ValidationResult:
 
     @property
     def uses_last_accepted(self) -> bool:
-        """Whether the last accepted version is in use instead of the current spec."""
         return not self.accepted and self.spec is not None
 
     @property
     def root(self) -> str:
-        """The field of the object that holds the version in use."""
+        """The field of the object that holds the version in use: SPEC or ACCEPTED."""
         return SPEC if self.accepted else ACCEPTED
 
 
@@ -68,12 +65,11 @@ class Attachable:
     condition: str  # the condition of KubeScheduler that reports errors in objects of this kind
 
     def finding(self, name: str, reason: str, path: str, message: str) -> Finding:
-        """An error at `path` in the object `name`."""
         where = f"{self.kind}/{name} {path}"
         return Finding(self.condition, reason, where, message, blocking=False)
 
     def defect(self, name: str, root: str, error: Exception) -> Finding:
-        """An unexpected error in the validation of the version at `root` of the object `name`."""
+        """An unexpected error in the validation of the version at `root`."""
         message = (
             f"the operator cannot process this: {contained(self.kind, name, error)}; correct it, "
             "or report this with the operator's log"
@@ -81,7 +77,7 @@ class Attachable:
         return self.finding(name, DEFECT, root, message)
 
     def warning(self, name: str, root: str, problem: Problem) -> Finding:
-        """A warning about the version at `root` of the object `name`."""
+        """A warning about the version at `root` (SPEC or ACCEPTED) of the object `name`."""
         where = f"{self.kind}/{name} {path_from(root, problem)}"
         return Finding(names.WARNINGS, problem.reason, where, problem.sentence, blocking=False)
 
@@ -91,7 +87,7 @@ EXTENDER: Final = Attachable("SchedulerExtender", names.SCHEDULER_EXTENDERS_DEGR
 
 
 def path_from(root: str, problem: Problem) -> str:
-    """The path in the object of a problem in its version at `root`."""
+    """The path in the object; `problem` has the path in its version at `root`."""
     return format_path((*root.split("."), *problem.path))
 
 
@@ -100,13 +96,13 @@ def by_scheduler(
 ) -> dict[str, tuple[Mapping[str, Any], ...]]:
     """Scheduler -> its objects, including those that are moving to another scheduler.
 
-    With many schedulers, this avoids a search through all objects for each of them.
+    With many schedulers, this saves a search through all objects for each of them.
     """
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    attached: dict[str, list[Mapping[str, Any]]] = {}
     for obj in objects:
         for scheduler in dict.fromkeys(schedulers_of(obj)):
-            found.setdefault(scheduler, []).append(obj)
-    return {scheduler: tuple(mine) for scheduler, mine in found.items()}
+            attached.setdefault(scheduler, []).append(obj)
+    return {scheduler: tuple(attachments) for scheduler, attachments in attached.items()}
 
 
 def unattached(
@@ -152,19 +148,17 @@ def schedulers_of(obj: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def last_accepted(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The last accepted version; None if no version was accepted."""
     accepted = mapping(obj.get("status")).get("accepted")
     return accepted if isinstance(accepted, Mapping) else None
 
 
 def scheduler_of(spec: Mapping[str, Any]) -> str:
     """The scheduler that a spec names; validation reports a value of another type."""
-    named = spec.get("scheduler")
-    return named if isinstance(named, str) else CONTROL_PLANE
+    scheduler = spec.get("scheduler")
+    return scheduler if isinstance(scheduler, str) else CONTROL_PLANE
 
 
 def name_of(obj: Mapping[str, Any]) -> str:
-    """The object's name."""
     return str(mapping(obj.get("metadata")).get("name") or "")
 
 
@@ -182,11 +176,10 @@ REFUSED: Final = "Refused"
 class Refusal:
     """kube-scheduler's refusal of a configuration."""
 
-    config: Mapping[str, Any]  # the configuration
+    config: Mapping[str, Any]
     words: str  # kube-scheduler's error
     state: str  # what runs instead and what to do, for messages
 
     @property
     def message(self) -> str:
-        """The message of a finding about it."""
         return f"{self.state}: {self.words}"

@@ -1,4 +1,4 @@
-"""What a mirror Pod has of its manifest.
+"""Separates the metadata of a manifest from what other clients wrote on its mirror Pod.
 
 Other clients can write labels and annotations of a mirror Pod, which then are not settings of the
 scheduler. `managedFields` shows which ones the kubelet wrote when it created the Pod.
@@ -24,9 +24,9 @@ def of_manifest(pod: Object) -> Object:
     metadata = mapping(pod.get("metadata"))
     foreign = frozenset(foreign_metadata(pod))
     kept = {
-        group: {key: value for key, value in found.items() if f"{group}.{key}" not in foreign}
+        group: {key: value for key, value in pairs.items() if f"{group}.{key}" not in foreign}
         for group in _GROUPS
-        if isinstance(found := metadata.get(group), Mapping)
+        if isinstance(pairs := metadata.get(group), Mapping)
     }
     others = {key: value for key, value in metadata.items() if key != "managedFields"}
     return {**pod, "metadata": {**others, **kept}}
@@ -34,14 +34,14 @@ def of_manifest(pod: Object) -> Object:
 
 def foreign_by_node(pods: Mapping[str, Object]) -> dict[str, tuple[str, ...]]:
     """Node -> `foreign_metadata` of its mirror Pod, for those that have any."""
-    found = {node: tuple(foreign_metadata(pod)) for node, pod in pods.items()}
-    return {node: each for node, each in found.items() if each}
+    foreign = {node: tuple(foreign_metadata(pod)) for node, pod in pods.items()}
+    return {node: keys for node, keys in foreign.items() if keys}
 
 
 def foreign_metadata(pod: Object) -> Iterator[str]:
     """The labels and annotations that other clients wrote: `labels.KEY`, `annotations.KEY`.
 
-    Without the operator's own on a Pod of the operator, of which another client changed the value.
+    Without the operator's own on its Pods, even if another client changed their value.
     """
     metadata = mapping(pod.get("metadata"))
     kubelets = _kubelets_fields(metadata.get("managedFields"))
@@ -58,7 +58,7 @@ def foreign_metadata(pod: Object) -> Iterator[str]:
 
 
 def _kubelets_fields(managed: Any) -> Mapping[str, Any] | None:
-    """The metadata that the creator of the mirror Pod wrote; None if it is not known."""
+    """The metadata that the creator of the mirror Pod wrote; None if unknown."""
     for entry in managed if isinstance(managed, list | tuple) else ():
         fields = mapping(mapping(mapping(entry).get("fieldsV1")).get("f:metadata"))
         if f"f:{MIRROR_ANNOTATION}" in mapping(fields.get("f:annotations")):

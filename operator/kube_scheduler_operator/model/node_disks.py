@@ -1,7 +1,7 @@
-"""What is known of a node's disk, from programs that ran on it.
+"""What programs that ran on a node have read from its disk.
 
 Labels, annotations and names of Pods are hints. A revision number counts when a program on the node
-has read it from the disk: in the termination message of the node's guard or of an installer.
+has read it from the disk: in the termination message of its guard or of an installer.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from .operand_pods import OperandPod
 
 @dataclass(frozen=True, slots=True)
 class NodeDisk:
-    """The state of one node's disk."""
-
     revision: int = 0  # the revision that was installed last and stayed healthy; 0: none
     content: str = ""  # the content hash of that revision; empty if unknown
     newest: int = 0  # the highest number of a verified revision on the node; 0: none

@@ -12,34 +12,32 @@ from ..base.objects import Object, annotation, label
 from ..base.revision_number import revision_number
 from ..base.times import timestamp
 from .pod_status import ended as last_end
-from .pod_status import message_of, reason_of, words
+from .pod_status import message_of, named, reason_of, state, words
 
 
 @dataclass(frozen=True, slots=True)
 class OperandPod:
     """A scheduler pod as its mirror pod shows it."""
 
-    node: str  # the node that it runs on
-    name: str  # name of the mirror pod
+    node: str
+    name: str
     # from its label, a hint only (rollout/disk_reports.py); 0 for a scheduler that is not the
-    # operator's, e.g. the platform's.
+    # operator's, e.g. the platform's
     revision: int
     content_hash: str  # from its annotation
     kubeconfig: str  # fingerprint of the kubeconfig that it started with, from its annotation
-    # expiry of the certificate in that kubeconfig; None if unknown
-    kubeconfig_expires: datetime | None
-    ready: bool  # its Ready condition
-    restarts: int  # restart count of the scheduler container
+    kubeconfig_expires: datetime | None  # expiry of the certificate in it; None if unknown
+    ready: bool
+    restarts: int
     crash_looping: bool  # whether the kubelet backs off before the next restart
     trouble: str  # the problem in the container status, in the reference's words; may be empty
-    termination_message: str  # termination message of the last run
+    termination_message: str  # of the last run
     last_error: str  # why the last run ended, as one sentence; empty if no run has ended
     ended: datetime | None  # end of the last run (whole seconds); None if no run has ended
     created: datetime | None  # creation of the mirror pod
     started: datetime | None  # start of the current run (whole seconds); None if it does not run
-    # when it became Ready (whole seconds); None if it is not or this is unknown
-    ready_since: datetime | None
-    image: str  # image in the spec
+    ready_since: datetime | None  # whole seconds; None if it is not Ready or this is unknown
+    image: str  # in the spec
     arguments: tuple[str, ...]  # command and arguments
     probe: Mapping[str, Any]  # `httpGet` of its readiness probe; empty if it has none
 
@@ -50,15 +48,12 @@ class OperandPod:
 
 
 def read(pod: Object) -> OperandPod:
-    """Read a mirror pod."""
     spec = pod.get("spec") or {}
     status = pod.get("status") or {}
-    container = _named(spec.get("containers"), names.OPERAND)
+    container = named(spec.get("containers") or (), names.OPERAND)
     # The kubelet sorts statuses by name, so they must be found by name, not by position.
-    seen = _named(status.get("containerStatuses"), names.OPERAND)
-    waiting: Mapping[str, Any] = (seen.get("state") or {}).get("waiting") or {}
-    terminated: Mapping[str, Any] = (seen.get("state") or {}).get("terminated") or {}
-    ended = last_end(seen)
+    operand = named(status.get("containerStatuses") or (), names.OPERAND)
+    ended = last_end(operand)
     ready = next(
         (
             condition
@@ -76,14 +71,14 @@ def read(pod: Object) -> OperandPod:
         kubeconfig=annotation(pod, names.KUBECONFIG_ANNOTATION),
         kubeconfig_expires=timestamp(annotation(pod, names.KUBECONFIG_EXPIRES_ANNOTATION)),
         ready=ready is not None,
-        restarts=int(seen.get("restartCount") or 0),
-        crash_looping=waiting.get("reason") == "CrashLoopBackOff",
-        trouble=_trouble(name, waiting, terminated, words(seen)),
+        restarts=int(operand.get("restartCount") or 0),
+        crash_looping=state(operand, "waiting").get("reason") == "CrashLoopBackOff",
+        trouble=_trouble(name, operand),
         termination_message=str(ended.get("message") or "").strip(),
-        last_error=words(seen) if ended else "",
+        last_error=words(operand) if ended else "",
         ended=timestamp(ended.get("finishedAt")),
         created=created(pod),
-        started=timestamp(((seen.get("state") or {}).get("running") or {}).get("startedAt")),
+        started=timestamp(state(operand, "running").get("startedAt")),
         ready_since=timestamp((ready or {}).get("lastTransitionTime")),
         image=str(container.get("image", "")),
         arguments=(*container.get("command", ()), *container.get("args", ())),
@@ -92,20 +87,14 @@ def read(pod: Object) -> OperandPod:
 
 
 def created(obj: Object) -> datetime | None:
-    """The creation time of an object; None if it is unknown."""
     return timestamp((obj.get("metadata") or {}).get("creationTimestamp"))
 
 
-def _trouble(
-    pod: str, waiting: Mapping[str, Any], terminated: Mapping[str, Any], error: str
-) -> str:
+def _trouble(pod: str, operand: Mapping[str, Any]) -> str:
+    waiting, terminated = state(operand, "waiting"), state(operand, "terminated")
     who = f'pod/{pod} container "{names.OPERAND}"'
     if waiting and waiting.get("reason") not in ("PodInitializing", "ContainerCreating"):
         return f"{who} is waiting: {reason_of(waiting)}: {message_of(waiting)}"
     if terminated and terminated.get("exitCode"):
-        return f"{who} is terminated: {reason_of(terminated)}: {error}"
+        return f"{who} is terminated: {reason_of(terminated)}: {words(operand)}"
     return ""
-
-
-def _named(items: Any, name: str) -> Mapping[str, Any]:
-    return next((item for item in items or () if item.get("name") == name), {})

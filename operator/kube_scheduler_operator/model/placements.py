@@ -19,7 +19,7 @@ class PlacementRules:
 
 @dataclass(frozen=True, slots=True)
 class CheckIdentity:
-    """Which simulation it is."""
+    """Distinguishes one simulation from all others."""
 
     configuration: str  # hash of the rules after the edit
     running: str  # hash of the rules that are in use
@@ -30,28 +30,23 @@ class CheckIdentity:
 class PlacementQuestion:
     """What the placements of an edit are simulated with."""
 
-    identity: CheckIdentity  # which simulation it is
+    identity: CheckIdentity
     before: PlacementRules  # the rules in use
     after: PlacementRules  # the rules after the edit
     image: str  # the image of kube-scheduler
     command: tuple[str, ...]  # the command that runs it there
     seconds: int  # limit from the request to the answer
-    # SchedulerExtenders, whose agents take part
-    extenders: tuple[Object, ...] = field(default=(), repr=False)
-    # LoadPolicies, which those may use
-    load_policies: tuple[Object, ...] = field(default=(), repr=False)
-    situation: str = ""  # that of the last result; if it is still the same, nothing is simulated
+    extenders: tuple[Object, ...] = field(default=(), repr=False)  # their agents take part
+    load_policies: tuple[Object, ...] = field(default=(), repr=False)  # which agents may use
+    situation: str = ""  # that of the last result; if it has not changed, nothing is simulated
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementAnswer:
-    """The result of a simulation."""
-
-    identity: CheckIdentity  # which simulation it was
+    identity: CheckIdentity
     # whether a running Pod would have no place, or a waiting one loses the places it has
     worse: bool = False
     effect: str = ""  # the effect in sentences, joined by "; "; empty with an error
     error: str = ""  # why there is no result; empty if there is one
     situation: str = ""  # hash of the Pods, Nodes and other objects that the result is about
-    # whether these are as in the question, so that the last result still holds
-    unchanged: bool = False
+    unchanged: bool = False  # whether it is that of the question: the last result still holds

@@ -30,9 +30,9 @@ class Event:
 class Create:
     """Create an object that did not exist."""
 
-    resource: Resource  # its kind
-    obj: Object  # the object
-    events: tuple[Event, ...] = ()  # events to send after the write
+    resource: Resource
+    obj: Object
+    events: tuple[Event, ...] = ()
     exclusive: bool = False  # fail if the object exists with another owner, instead of replacing it
 
 
@@ -60,21 +60,15 @@ Action = Create | Replace | Delete
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The result of a reconcile."""
-
     actions: tuple[Action, ...] = ()  # writes, in order; empty in a steady state
-    # status writes; they neither wait for the actions nor delay them
-    reports: tuple[Action, ...] = ()
-    # seconds until the next reconcile if nothing changes; None if none is needed
-    requeue_after: float | None = None
+    reports: tuple[Action, ...] = ()  # status writes; independent of the actions
+    requeue_after: float | None = None  # seconds until the next reconcile if nothing changes
     events: tuple[Event, ...] = ()  # events that belong to no write
     # object -> the writes for it alone. An error in one write set stops neither the others nor
     # actions and reports; the next snapshot has it in `write_errors`.
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
-    # pods with an unknown schedulerName; each gets one event
-    pods_without_scheduler: tuple[PendingPod, ...] = ()
-    # the schedulerNames that a scheduler serves; None if they are not known
-    served: frozenset[str] | None = None
+    pods_without_scheduler: tuple[PendingPod, ...] = ()  # each gets one event
+    served: frozenset[str] | None = None  # schedulerNames that a scheduler serves; None: unknown
     # the simulation of an edit to run, and no other one; empty: none is needed; None: not known
     simulations: tuple[PlacementQuestion, ...] | None = None
     failures: tuple[str, ...] = ()  # messages of the steps that raised an unexpected error

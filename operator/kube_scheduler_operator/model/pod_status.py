@@ -20,27 +20,24 @@ def containers(pod: Object) -> list[Mapping[str, Any]]:
 
 
 def init_containers(pod: Object) -> list[Mapping[str, Any]]:
-    """The statuses of the init containers."""
     return list((pod.get("status") or {}).get("initContainerStatuses") or ())
 
 
 def conditions(pod: Object) -> dict[Any, Mapping[str, Any]]:
-    """The conditions by type."""
     return {c.get("type"): c for c in (pod.get("status") or {}).get("conditions") or ()}
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether the condition Ready is True."""
     return (conditions(pod).get("Ready") or {}).get("status") == "True"
 
 
 def named(items: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-    """The entry with that name; empty if it is missing."""
+    """The item of that name; empty if it is missing."""
     return next((item for item in items if item.get("name") == name), {})
 
 
 def state(container: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """The container's state if it is of this kind, otherwise empty."""
+    """The container's state of that kind (waiting, running, terminated); empty if in another."""
     return (container.get("state") or {}).get(kind) or {}
 
 
@@ -74,15 +71,16 @@ def _reason(end: Mapping[str, Any]) -> str:
 
 
 def crashing(pod: Object) -> str:
-    """The crash-looping containers with their termination messages; empty without any."""
-    looping = [
-        c for c in containers(pod) if state(c, "waiting").get("reason") == "CrashLoopBackOff"
-    ]
-    return "; ".join(f'container "{c["name"]}": {words(c)}' for c in looping)
+    """The crash-looping containers with their termination messages."""
+    return "; ".join(
+        f'container "{container["name"]}": {words(container)}'
+        for container in containers(pod)
+        if state(container, "waiting").get("reason") == "CrashLoopBackOff"
+    )
 
 
 def waiting(pod: Object, statuses: Sequence[Mapping[str, Any]]) -> str:
-    """What a pod waits for before it can run; empty if it waits for nothing.
+    """What keeps a pod from running; empty if nothing does.
 
     `statuses` are those of its containers, the most relevant first.
     """
@@ -90,14 +88,14 @@ def waiting(pod: Object, statuses: Sequence[Mapping[str, Any]]) -> str:
     if scheduled.get("status") == "False":
         return f"it is not scheduled: {message_of(scheduled) or reason_of(scheduled)}"
     for container in statuses:
-        found = state(container, "waiting")
-        reason = reason_of(found)
+        blocked = state(container, "waiting")
+        reason = reason_of(blocked)
         if reason in _PULL:
             # The kubelet alternates between two reasons and as many messages.
             image = _image(pod, container)
             return f'image "{image}" cannot be pulled; check its name and imagePullSecrets'
         if reason and reason not in _STARTING:
-            return f'container "{container["name"]}": {reason}: {message_of(found)}'
+            return f'container "{container["name"]}": {reason}: {message_of(blocked)}'
     return ""
 
 

@@ -1,8 +1,8 @@
-"""SchedulerProfiles and SchedulerExtenders of the control plane, for a scheduler in its place.
+"""Redirects SchedulerProfiles and SchedulerExtenders of the control plane to another scheduler.
 
 Where the provider runs the control plane's scheduler, objects without `spec.scheduler` belong to
-the SecondaryScheduler that the operator makes. They are validated as if they named it, and reported
-as their users wrote them.
+the SecondaryScheduler that the operator creates. They are validated as if they named it, and
+reported as their users wrote them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def as_written(result: Result, objects: Mapping[str, Object]) -> Result:
 
 
 def renaming_note(name: str, default: str, scheduler: str) -> Finding:
-    """The note on a profile whose schedulerName the provider's scheduler serves."""
+    """Report on a profile that the provider's scheduler serves its schedulerName."""
     message = (
         f'the provider\'s scheduler serves "{default}", so this is the first profile of '
         f'SecondaryScheduler "{scheduler}"; Pods select it with spec.schedulerName "{scheduler}"'

@@ -26,15 +26,13 @@ class PendingPod:
 
     namespace: str
     name: str
-    uid: str  # its uid, which a recreated pod does not share
+    uid: str
     scheduler: str  # its `spec.schedulerName`
-    created: datetime | None  # its creation time
+    created: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class BindingScheduler:
-    """A process that binds pods."""
-
     scheduler: str  # the schedulerName that it serves
     host: str  # its host name; in a pod with its own network, the pod's name
     at: datetime  # the time of its last known binding
@@ -62,8 +60,8 @@ class Futility(Enum):
 class FutileWrite:
     """An object whose writes have no lasting effect, and are therefore delayed."""
 
-    ref: ObjectRef  # the object
-    why: Futility  # the cause
+    ref: ObjectRef
+    why: Futility
     fields: tuple[str, ...] = ()  # paths of the fields that do not last; empty for conflicts
     manager: str = ""  # the other client, from managedFields; "unknown" or empty if it is not known
 
@@ -98,34 +96,30 @@ class Snapshot:
     """The observed state of the cluster at `now`."""
 
     now: datetime  # wall clock, UTC
-    platform: Platform  # the kind of cluster
-    settings: Settings  # the operator's own settings
+    platform: Platform
+    settings: Settings
     # how the platform was decided; None if `--platform` names one with static pods
     decision: Decision | None = None
     server_version: str = ""  # `gitVersion` of the API server
     newer_version: str = ""  # a newer one that API servers report, until all do; empty without one
-    scheduler: Object | None = None  # Scheduler "cluster", if there is one
-    kubescheduler: Object | None = None  # KubeScheduler "cluster", if there is one
-    cluster_operator: Object | None = None  # ClusterOperator "kube-scheduler", if there is one
-    apiserver: Object | None = None  # APIServer "cluster" of config.openshift.io, if there is one
-    # FeatureGate "cluster" of config.openshift.io, if there is one
-    feature_gate: Object | None = None
-    # Infrastructure "cluster" of config.openshift.io, if there is one
+    # the objects with the name "cluster" (ClusterOperator: "kube-scheduler"); None if missing
+    scheduler: Object | None = None
+    kubescheduler: Object | None = None
+    cluster_operator: Object | None = None
+    apiserver: Object | None = None
+    feature_gate: Object | None = None  # of config.openshift.io, like the next one
     infrastructure: Object | None = None
-    # SchedulerProfiles by name; None: the API does not serve the kind
+    # by name; None: the API does not serve the kind
     scheduler_profiles: Mapping[str, Object] | None = field(default_factory=dict)
-    # SchedulerExtenders likewise
     scheduler_extenders: Mapping[str, Object] | None = field(default_factory=dict)
-    # OperatorSettings likewise; at most the one with the name "cluster"
     operator_settings: Mapping[str, Object] | None = field(default_factory=dict)
     aks_configurations: Mapping[str, Object] | None = None
     # the operator's ConfigMaps in the target namespace, by name
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     # Secrets of schedulers in the target namespace, by name
     secrets: Mapping[str, Object] = field(default_factory=dict)
-    # ConfigMaps that the cluster keeps for schedulers (platform.Credentials)
+    # what the cluster keeps for schedulers (platform.Credentials)
     source_config_maps: Mapping[str, Object] = field(default_factory=dict)
-    # Secrets that it keeps for them
     source_secrets: Mapping[str, Object] = field(default_factory=dict)
     # ConfigMaps of users that Scheduler may refer to
     user_config_maps: Mapping[str, Object] = field(default_factory=dict)
@@ -145,23 +139,18 @@ class Snapshot:
     # some there
     network_policies: Mapping[str, Object] = field(default_factory=dict)
     operand_lease: Object | None = None  # kube-scheduler's own election Lease
-    # when this process last saw the Lease renewed, by its own clock
-    lease_seen: datetime | None = None
-    # when this process last saw a control-plane node being taken away; None: never
-    node_left: datetime | None = None
+    lease_seen: datetime | None = None  # its last observed renewal, by the operator's clock
+    node_left: datetime | None = None  # the last observed removal of a control-plane node
     # since when the API server has answered this process without a gap; None: it does not
     answered_since: datetime | None = ALWAYS
-    # when it last began to answer this process again; None: it always did
-    recovered_at: datetime | None = None
+    recovered_at: datetime | None = None  # end of the last outage; None: there was none
     last_error: str = ""  # the error that ended the previous reconcile; empty if it succeeded
     # object -> the error that ended its write set in the previous reconcile
     write_errors: Mapping[ObjectRef, str] = field(default_factory=dict)
     futile_writes: tuple[FutileWrite, ...] = ()  # objects whose writes have no lasting effect
-    # when this process noticed that etcd was restored from a backup; None: never
-    restored_at: datetime | None = None
-    # the observed state of secondary schedulers
+    restored_at: datetime | None = None  # when a restore of etcd from a backup was noticed
     secondaries: Secondaries = field(default_factory=Secondaries)
-    loads: Loads = field(default_factory=Loads)  # the observed state of load policies
+    loads: Loads = field(default_factory=Loads)
     # pods of all namespaces that no scheduler has attempted, from the last polls
     pending_pods: tuple[PendingPod, ...] = ()
     pending_unread: bool = False  # whether there may be others, because the list is too long
@@ -172,7 +161,6 @@ class Snapshot:
     assignment_way: AssignmentWay | None = None
     # SchedulerExtender -> kind -> name -> objects of its agents in the target namespace
     agents: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
-    # the result of the last simulation of an edit; None without one
     placement_answer: PlacementAnswer | None = None
 
     @property
@@ -182,5 +170,4 @@ class Snapshot:
 
     @property
     def spec(self) -> Object:
-        """KubeScheduler's spec."""
         return ((self.kubescheduler or {}).get("spec")) or {}

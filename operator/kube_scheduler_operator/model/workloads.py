@@ -1,7 +1,7 @@
 """Keep a Deployment or a DaemonSet in its desired state, although the API server adds defaults.
 
-Because of these, the object cannot be compared with the desired one. But every edit of its spec
-raises its generation: one above that of the operator's last write is an edit by another client.
+With defaults, the object differs from the desired one. But every edit of its spec raises its
+generation: one above that of the operator's last write is an edit by another client.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _RESTART: Final = "kubectl.kubernetes.io/restartedAt"
 
 
 def digest(text: str) -> str:
-    """The first digits of SHA-256: enough to distinguish versions of one object."""
+    """The first digits of SHA-256: enough to tell versions of one object apart."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
 def keep_workload(
     resource: Resource,
-    found: Object | None,
-    wanted: Mapping[str, Any],
+    current: Object | None,
+    desired: Mapping[str, Any],
     spec_hash: str,
     *,
     what: str,
@@ -45,50 +45,50 @@ def keep_workload(
 
     `what` is the version that it runs, `why` the reason of an update; both are for events.
     """
-    kind, metadata = resource.kind, wanted["metadata"]
+    kind, metadata = resource.kind, desired["metadata"]
     where = f"{kind}/{metadata['name']} -n {metadata['namespace']}"
-    generation = int(found["metadata"].get("generation") or 0) if found else 0
+    generation = int(current["metadata"].get("generation") or 0) if current else 0
     notes = {
         names.SPEC_HASH_ANNOTATION: spec_hash,
         names.WRITTEN_GENERATION_ANNOTATION: str(generation + 1),
     }
-    noted = {
-        **wanted,
+    annotated = {
+        **desired,
         "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **notes}},
     }
-    if found is None:
+    if current is None:
         event = Event(f"{kind}Created", f"Created {where} with {what}")
-        return (Create(resource, noted, (event,), exclusive=True),)
+        return (Create(resource, annotated, (event,), exclusive=True),)
     reason = f"{kind}Updated"
-    written = annotation(found, names.WRITTEN_GENERATION_ANNOTATION)
+    written = annotation(current, names.WRITTEN_GENERATION_ANNOTATION)
     edited = not written.isdecimal() or generation > int(written)
-    if annotation(found, names.SPEC_HASH_ANNOTATION) == spec_hash and not edited:
-        kept = with_metadata(found, wanted)
-        if kept == found["metadata"]:
+    if annotation(current, names.SPEC_HASH_ANNOTATION) == spec_hash and not edited:
+        kept = with_metadata(current, desired)
+        if kept == current["metadata"]:
             return ()
         event = Event(reason, f"Updated {where} because metadata changed")
-        return (Replace(resource, {**found, "metadata": kept}, events=(event,)),)
-    wanted = _with_restart(wanted, found)
-    if edited and contains(found.get("spec"), wanted["spec"]):
+        return (Replace(resource, {**current, "metadata": kept}, events=(event,)),)
+    desired = _with_restart(desired, current)
+    if edited and contains(current.get("spec"), desired["spec"]):
         # A harmless edit, e.g. `kubectl rollout restart`.
-        noted["metadata"]["annotations"][names.WRITTEN_GENERATION_ANNOTATION] = str(generation)
+        annotated["metadata"]["annotations"][names.WRITTEN_GENERATION_ANNOTATION] = str(generation)
         event = Event(reason, f"Recorded generation {generation} of {where}")
-        kept = with_metadata(found, noted)
-        return (Replace(resource, {**found, "metadata": kept}, events=(event,)),)
-    changed = {**found, "metadata": with_metadata(found, noted), "spec": wanted["spec"]}
+        kept = with_metadata(current, annotated)
+        return (Replace(resource, {**current, "metadata": kept}, events=(event,)),)
+    changed = {**current, "metadata": with_metadata(current, annotated), "spec": desired["spec"]}
     because = "another client changed it" if edited else why
     event = Event(reason, f"Updated {where} because {because}")
     return (Replace(resource, changed, events=(event,)),)
 
 
-def _with_restart(wanted: Mapping[str, Any], found: Object) -> Mapping[str, Any]:
-    """`wanted` with the annotation of `kubectl rollout restart`, which is not drift."""
-    template = (found.get("spec") or {}).get("template") or {}
-    mark = ((template.get("metadata") or {}).get("annotations") or {}).get(_RESTART)
-    if mark is None:
-        return wanted
-    spec = wanted["spec"]
+def _with_restart(desired: Mapping[str, Any], current: Object) -> Mapping[str, Any]:
+    """`desired` with the annotation of `kubectl rollout restart`, which is not drift."""
+    template = (current.get("spec") or {}).get("template") or {}
+    restarted_at = ((template.get("metadata") or {}).get("annotations") or {}).get(_RESTART)
+    if restarted_at is None:
+        return desired
+    spec = desired["spec"]
     metadata = spec["template"]["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), _RESTART: mark}
-    marked = {**spec["template"], "metadata": {**metadata, "annotations": annotations}}
-    return {**wanted, "spec": {**spec, "template": marked}}
+    annotations = {**(metadata.get("annotations") or {}), _RESTART: restarted_at}
+    restarted = {**spec["template"], "metadata": {**metadata, "annotations": annotations}}
+    return {**desired, "spec": {**spec, "template": restarted}}
