@@ -1,4 +1,4 @@
-"""The condition Accepted: whether the current spec of an object is in use; and its events.
+"""The condition Accepted, and its events: whether the current spec of an object is in use.
 
 SchedulerProfiles and SchedulerExtenders share all of it, LoadPolicies a part.
 """
@@ -41,25 +41,25 @@ def remembered(
         status["accepted"] = accepted
     else:
         # Even if it cannot run any more: another version of kube-scheduler may accept it.
-        kept = ("acceptedGeneration", "accepted")
-        status |= {key: before[key] for key in kept if key in before}
+        last = ("acceptedGeneration", "accepted")
+        status |= {key: before[key] for key in last if key in before}
     return status
 
 
 def accepted_condition(
     result: ValidationResult, before: Mapping[str, Any], owner: str
 ) -> Condition:
-    """The condition; `owner` is the prefix of every finding's path."""
+    """The condition, with `owner`, the prefix of every finding's path, left out."""
     state = state_of(result)
     if state == ACCEPTED:
         return Condition(names.ACCEPTED, "True", ACCEPTED)
-    wrong = "\n".join(finding.text.removeprefix(owner) for finding in result.findings)
+    errors = "\n".join(finding.text.removeprefix(owner) for finding in result.findings)
     if state == REFUSED:
-        return Condition(names.ACCEPTED, "False", REFUSED, wrong)
+        return Condition(names.ACCEPTED, "False", REFUSED, errors)
     if result.uses_last_accepted:
-        message = f"{accepted_version(before)} stays in use\n{wrong}"
+        message = f"{accepted_version(before)} stays in use\n{errors}"
         return Condition(names.ACCEPTED, "False", LAST_ACCEPTED, message)
-    return Condition(names.ACCEPTED, "False", NOT_IN_USE, f"no version of it can be used\n{wrong}")
+    return Condition(names.ACCEPTED, "False", NOT_IN_USE, f"no version of it can be used\n{errors}")
 
 
 def accepted_version(before: Mapping[str, Any]) -> str:
@@ -72,19 +72,19 @@ def accepted_events(kind: str, obj: Object, status: Mapping[str, Any]) -> tuple[
     """The event when an object stops being accepted, the cause changes, or it recovers."""
     before = condition_in(obj.get("status") or {}, names.ACCEPTED)
     now = condition_in(status, names.ACCEPTED)
-    seen = ("status", "reason", "message")
+    keys = ("status", "reason", "message")
     name = f"{kind} {obj['metadata']['name']}"
     if now.get("status") == "True":
         if before.get("status") != "False":
             return ()
         return (Event(f"{kind}Accepted", f"{name} is accepted"),)
-    if [before.get(key) for key in seen] == [now.get(key) for key in seen]:
+    if [before.get(key) for key in keys] == [now.get(key) for key in keys]:
         return ()
     return (Event(f"{kind}NotAccepted", f"{name}: {now.get('message', '')}", "Warning"),)
 
 
 def forget(resource: Resource, objects: Mapping[str, Object]) -> tuple[Action, ...]:
-    """The writes that remove the operator's status from the objects."""
+    """Remove the operator's status from the objects."""
     return tuple(
         Replace(resource, {**obj, "status": {}}, "status")
         for _, obj in sorted(objects.items())

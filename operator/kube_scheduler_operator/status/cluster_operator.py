@@ -17,6 +17,7 @@ from ..kube.resource import (
     SCHEDULER_PROFILES,
     SECONDARY_SCHEDULERS,
 )
+from ..model.plan import soonest
 from .condition_union import AGGREGATES, union
 from .conditions import ALWAYS_FALSE, Condition, merge_conditions
 
@@ -35,12 +36,10 @@ _UNMANAGED: Final = f"{_FIELD} Unmanaged: the operator changes nothing until it 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOperatorPlan:
-    """The write of the ClusterOperator."""
-
     # the complete desired object, with the existing metadata; None if it is up to date. `spec`
     # never differs, so writing `status` is enough if the object exists.
     object: dict[str, Any] | None
-    # seconds until the result may change without any other change; None if never
+    # seconds until the conditions may change by themselves; None: never
     requeue_after: float | None = None
 
 
@@ -57,7 +56,7 @@ def plan_cluster_operator(
     """The desired ClusterOperator; `conditions` are KubeScheduler's new ones.
 
     An empty `management_state` means Managed; `removal` is the progress of a removal. `versions`
-    has the certain versions by part; a part without one keeps the version that it had.
+    has the versions that are certain, by part; other parts keep theirs.
     """
     hands_off = {"Unmanaged": _UNMANAGED, "Removed": f"{_FIELD} Removed: {removal}"}
     requeue_after = None
@@ -97,7 +96,7 @@ def related_objects(platform: Platform) -> list[dict[str, str]]:
     return [
         {"group": "operator.openshift.io", "name": names.CLUSTER, "resource": "kubeschedulers"},
         {"group": "config.openshift.io", "name": names.CLUSTER, "resource": "schedulers"},
-        *({"group": one.group, "name": "", "resource": one.plural} for one in _OWN_KINDS),
+        *({"group": kind.group, "name": "", "resource": kind.plural} for kind in _OWN_KINDS),
         *({"group": "", "name": namespace, "resource": "namespaces"} for namespace in namespaces),
     ]
 
@@ -110,15 +109,14 @@ def _conditions(
     parsed = [replace(c, message="") if c.message.startswith(ALWAYS_FALSE) else c for c in parsed]
     # OpenShift's tools expect the types; elsewhere, a healthy ClusterOperator reads as a sentence.
     prefix = platform.cluster_config
-    results = [union(aggregate, parsed, now, prefix_healthy=prefix) for aggregate in AGGREGATES]
-    waits = [r.requeue_after for r in results if r.requeue_after is not None]
-    found = [r.condition for r in results]
+    unions = [union(aggregate, parsed, now, prefix_healthy=prefix) for aggregate in AGGREGATES]
+    summaries = [summary.condition for summary in unions]
     healthy = all(c.status == "False" for c in parsed if c.type.endswith(names.DEGRADED))
     if healthy and not platform.cluster_config:
         # kubectl shows the message of Degraded; without an error, what runs is more useful.
-        runs = next((c.message for c in found if c.type == names.AVAILABLE), "")
-        found = [replace(c, message=runs) if c.type == names.DEGRADED else c for c in found]
-    return found, min(waits, default=None)
+        runs = next((c.message for c in summaries if c.type == names.AVAILABLE), "")
+        summaries = [replace(c, message=runs) if c.type == names.DEGRADED else c for c in summaries]
+    return summaries, soonest(*(summary.requeue_after for summary in unions))
 
 
 def _versions(

@@ -25,11 +25,9 @@ class Inertia:
     """How long a condition must have been bad before the ClusterOperator shows it."""
 
     default: float = 0.0  # seconds
-    # (condition type, seconds) where the inertia differs
-    by_type: tuple[tuple[str, float], ...] = ()
+    by_type: tuple[tuple[str, float], ...] = ()  # (condition type, seconds) where it differs
 
     def of(self, type_: str) -> float:
-        """The inertia of conditions of this type, in seconds."""
         return dict(self.by_type).get(type_, self.default)
 
 
@@ -59,11 +57,11 @@ AVAILABLE_INERTIA: Final = Inertia(default=30.0)
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A condition of the ClusterOperator: which ones it is made of and what is good."""
+    """A condition of the ClusterOperator, made of those whose type ends in its own."""
 
-    type: str  # its type, and the suffix of the types that belong to it
-    good: Status  # the healthy status
-    inertia: Inertia = NO_INERTIA  # how long members must have been bad
+    type: str
+    good: Status
+    inertia: Inertia = NO_INERTIA
 
 
 AGGREGATES: Final = (
@@ -77,11 +75,8 @@ AGGREGATES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """A condition, and when to compute it again."""
-
-    condition: Condition  # for the ClusterOperator; `last_transition_time` is not set
-    # seconds until the first condition that is bad but too young outgrows its inertia; None without
-    # such a condition
+    condition: Condition  # without `last_transition_time`
+    # seconds until the first condition that is bad but too young outgrows its inertia
     requeue_after: float | None = None
 
 
@@ -125,7 +120,7 @@ def union(
 
 
 def _wait(condition: Condition, inertia: float, now: datetime) -> float:
-    """Seconds until `condition` counts; not positive if it does already."""
+    """Seconds until `condition` counts; 0 or less if it does already."""
     since = condition.last_transition_time
     if since is None:  # an unknown duration does not hide a condition
         return 0.0

@@ -28,24 +28,21 @@ ALWAYS_FALSE: Final = "always False: "
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition."""
-
-    type: str  # e.g. "NodeInstallerDegraded".
-    status: Status  # "True", "False" or "Unknown"
+    type: str  # e.g. "NodeInstallerDegraded"
+    status: Status
     reason: str = ""  # the cause in one CamelCase word, for programs; may be empty
     message: str = ""  # the cause and the fix, for people; may be empty or have several lines
-    # when `status` last changed, as read from the API. Ignored when a condition is written: see
-    # `merge_conditions`.
+    # when `status` last changed, as read from the API; `merge_conditions` sets its own
     last_transition_time: datetime | None = None
 
     def __post_init__(self) -> None:
-        """What was not written out where it entered is written out here."""
+        # Control characters of foreign texts that were not escaped where they entered.
         object.__setattr__(self, "reason", visible(self.reason))
         object.__setattr__(self, "message", visible(self.message))
 
     @classmethod
     def from_raw(cls, raw: Mapping[str, Any]) -> Condition:
-        """The condition from the API's form; an unknown status becomes "Unknown"."""
+        """Read the API's form; an unknown status becomes "Unknown"."""
         status = raw.get("status")
         return cls(
             type=raw["type"],
@@ -78,7 +75,7 @@ def merge_conditions(
 
 
 def condition_in(status: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
-    """The condition of that type in a status; empty if it is not set."""
+    """The condition of that type; empty if it is not set."""
     conditions = status.get("conditions") or ()
     return next((raw for raw in conditions if raw["type"] == type_), {})
 
@@ -88,10 +85,10 @@ def problem_condition(type_: str, problems: Iterable[tuple[str, str]]) -> Condit
 
     `problems` are pairs of reason and message.
     """
-    found = tuple(problems)
-    if not found:
+    pairs = tuple(problems)
+    if not pairs:
         return Condition(type_, "False", AS_EXPECTED)
-    return Condition(type_, "True", found[0][0], aggregate(message for _, message in found))
+    return Condition(type_, "True", pairs[0][0], aggregate(message for _, message in pairs))
 
 
 def aggregate(errors: Iterable[BaseException | str | None]) -> str:

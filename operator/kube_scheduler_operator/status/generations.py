@@ -1,4 +1,4 @@
-"""Which KubeScheduler and which Scheduler the status of KubeScheduler is about."""
+"""The generations of KubeScheduler and Scheduler that the status of KubeScheduler is about."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def observed_generations(
     kubescheduler: Mapping[str, Any] | None,
     scheduler: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The fields of the status that say so; `before` is the status so far."""
+    """The fields of the status; `before` is the current status."""
     return {
         "observedGeneration": _generation(kubescheduler or {}),
         "generations": merge_generations(before.get("generations"), scheduler),
@@ -31,7 +31,7 @@ def observed_generations(
 
 def merge_generations(old: Any, scheduler: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """The list with the Scheduler's generation; entries of other clients are kept."""
-    others = [dict(each) for each in _entries(old) if not _is_own(each)]
+    others = [dict(entry) for entry in _entries(old) if not _is_own(entry)]
     if scheduler is None:
         return others
     return [*others, {**_KEY, "lastGeneration": _generation(scheduler)}]
@@ -41,18 +41,15 @@ def is_scheduler_observed(
     kubescheduler: Mapping[str, Any], scheduler: Mapping[str, Any] | None
 ) -> bool:
     """Whether the status is about this Scheduler; True if an earlier release wrote the status."""
-    own = [
-        each
-        for each in _entries(mapping(kubescheduler.get("status")).get("generations"))
-        if _is_own(each)
-    ]
-    if scheduler is None or not own:
+    entries = _entries(mapping(kubescheduler.get("status")).get("generations"))
+    own = next(filter(_is_own, entries), None)
+    if scheduler is None or own is None:
         return True
-    return bool(own[0].get("lastGeneration") == _generation(scheduler))
+    return bool(own.get("lastGeneration") == _generation(scheduler))
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value or () if isinstance(each, Mapping)]
+    return [entry for entry in value or () if isinstance(entry, Mapping)]
 
 
 def _is_own(entry: Mapping[str, Any]) -> bool:

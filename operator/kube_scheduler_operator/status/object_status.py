@@ -1,7 +1,4 @@
-"""When the status of an object is written, and the summary of all objects of one kind.
-
-SecondarySchedulers and LoadPolicies share it.
-"""
+"""What the statuses of SecondarySchedulers and LoadPolicies share: their writes and summary."""
 
 from __future__ import annotations
 
@@ -23,19 +20,15 @@ class Report:
     """The status of an object, and what follows from it."""
 
     status: dict[str, Any]  # the desired status
-    events: tuple[Event, ...]  # events to send when it is written
-    degraded: str  # the error that KubeScheduler's status reports as well; empty without an error
-    # seconds until the status may change by itself; None if it does not
-    requeue_after: float | None
+    events: tuple[Event, ...]  # sent when it is written
+    degraded: str  # the error that KubeScheduler's status reports as well
+    requeue_after: float | None  # seconds until the status may change by itself
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPlan:
-    """The plan for one object."""
-
-    actions: tuple[Action, ...] = ()  # writes, in order, including the status
-    degraded: str = ""  # the error to report on KubeScheduler; empty without an error
-    # seconds until the next reconcile if nothing changes; None if none is needed
+    actions: tuple[Action, ...] = ()  # in order, including the write of the status
+    degraded: str = ""  # the error that KubeScheduler's status reports as well
     requeue_after: float | None = None
 
 
@@ -45,7 +38,7 @@ def defect(snapshot: Snapshot, resource: Resource, obj: Object, error: Exception
     text = contained(resource.kind, name, error)
     message = (
         f"the operator cannot process this object: {text}; correct it, or report this with the "
-        "operator's log (what runs keeps running)"
+        "operator's log (running Pods are not affected)"
     )
     before = mapping(obj.get("status"))
     conditions = [Condition(names.DEGRADED, "True", DEFECT, message)]

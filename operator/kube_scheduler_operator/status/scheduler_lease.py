@@ -34,8 +34,8 @@ def lease_health(
 def control_plane_lease(snapshot: Snapshot) -> tuple[str, float | None]:
     """The health of the Lease of the control plane's scheduler.
 
-    A process that has just started has not seen a renewal yet: until one is due, what was known
-    before it counts, and nothing known counts as healthy.
+    A process that has just started has not seen a renewal yet: until one is due, the last reported
+    health counts; without a report, the Lease counts as healthy.
     """
     lease, seen = snapshot.operand_lease, snapshot.lease_seen
     before = condition_in(snapshot.status, names.STATIC_PODS_AVAILABLE).get("status")
@@ -96,5 +96,5 @@ def hosts_of(node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def short(host: str) -> str:
-    """`host` without its domain: only one of a node's name and its host's name may have one."""
+    """`host` without its domain: a node's name or its host's name may have one."""
     return host.lower().partition(".")[0]

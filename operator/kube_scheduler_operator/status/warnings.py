@@ -1,7 +1,6 @@
 """Warnings about accepted settings, as a condition for information only.
 
-The message is sorted and has a bounded length: a status that differs from the last one only in the
-order of its sentences would be written in every reconcile.
+The message is sorted, so that an order that changes does not cause a write in every reconcile.
 """
 
 from __future__ import annotations
