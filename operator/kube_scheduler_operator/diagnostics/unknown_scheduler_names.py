@@ -27,12 +27,12 @@ AT_MOST: Final = 500
 """The number of pods without an attempt that one poll lists; the next one continues."""
 
 MOST_READ: Final = 10_000
-"""The number of pods that one poll reads for them: tenants may have any number that wait for
-something else, such as a scheduling gate."""
+"""The number of pods that one poll reads to find those: any number may wait for something else,
+such as a scheduling gate."""
 
 _LONGEST: Final = 253 + 1
-"""Bytes of a schedulerName. The API server limits none, and one that is longer than a name of
-Kubernetes is none that a scheduler serves."""
+"""Bytes of a schedulerName: the API server does not limit them, and no scheduler serves a name that
+is longer than names of Kubernetes may be."""
 
 FIELDS: Final = protobuf.Message(
     protobuf.part(
@@ -69,15 +69,15 @@ _SELECTOR_LENGTH: Final = 4000
 """Characters of the selector in a URL; load balancers refuse URLs of 8 KiB."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+")
-"""What a field selector needs no escapes for."""
+"""Names that need no escapes in a field selector."""
 
 
 def field_selector(served: Iterable[str] = ()) -> str:
-    """Selects the pods that have no node, and no schedulerName in `served`.
+    """Select the pods that have no node, and no schedulerName in `served`.
 
-    The API server omits pods that wait for a node of a scheduler that is known: in a large cluster
-    thousands of them would fill the page. Names beyond the length of the selector are filtered
-    later, by `without_scheduler`.
+    Without `served`, thousands of pods that wait for a node of a known scheduler would fill the
+    page in a large cluster. Names beyond the length of the selector are filtered later, by
+    `without_scheduler`.
     """
     selector = "spec.nodeName=,status.phase=Pending"
     for name in sorted(served):
@@ -101,7 +101,7 @@ def is_not_attempted(item: Mapping[str, Any]) -> bool:
 
 
 def not_attempted(items: Iterable[Mapping[str, Any]]) -> tuple[PendingPod, ...]:
-    """The listed pods that no scheduler has attempted, reduced to what is needed later."""
+    """The listed pods that no scheduler has attempted, reduced to what later steps need."""
     return tuple(
         PendingPod(
             namespace=item["metadata"].get("namespace", ""),
@@ -129,7 +129,6 @@ def without_scheduler(
 
 
 def event_message(pod: PendingPod) -> str:
-    """The message of the event about one pod."""
     name = foreign(pod.scheduler, FOREIGN_NAME)
     return (
         f'no scheduler serves spec.schedulerName "{name}", so this Pod stays Pending; '
@@ -140,7 +139,7 @@ def event_message(pod: PendingPod) -> str:
 def condition(pods: Iterable[PendingPod], *, unread: bool = False) -> Condition:
     """The condition; it lists names but no counts, so that it does not change with every pod.
 
-    `unread`: some pods were not read, and what they name is not known.
+    `unread`: some pods were not read, and the names in them are unknown.
     """
     unknown = sorted({foreign(pod.scheduler, FOREIGN_NAME) for pod in pods})
     if not unknown and unread:

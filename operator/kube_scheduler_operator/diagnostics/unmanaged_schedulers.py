@@ -35,8 +35,7 @@ FIELD_SELECTOR: Final = "reason=Scheduled"
 """The bindings of the last hour."""
 
 _LONGEST: Final = 128 + 1
-"""Bytes of the names in an event: the API server accepts 128, and in events of its first API any
-number."""
+"""Bytes of the names in an event: the API server accepts 128, and any number in core/v1 events."""
 
 FIELDS: Final = protobuf.Message(
     protobuf.part(1, "metadata", protobuf.Message(protobuf.date(8, "creationTimestamp"))),
@@ -50,7 +49,7 @@ SHOWN: Final = 5
 
 
 class Changes:
-    """Whether an event is the first or a later binding of its scheduler than those before.
+    """Keeps an event only if it is the first or a later binding of its scheduler.
 
     Of a thousand events of one scheduler, a few are kept.
     """
@@ -59,12 +58,11 @@ class Changes:
         self._last: dict[tuple[str, str], datetime] = {}
 
     def __call__(self, item: Mapping[str, Any]) -> bool:
-        """Whether to keep this event."""
-        for found in binding_schedulers([item]):
-            key = found.scheduler, found.host
+        for binding in binding_schedulers([item]):
+            key = binding.scheduler, binding.host
             last = self._last.get(key)
-            if last is None or found.at > last:
-                self._last[key] = found.at
+            if last is None or binding.at > last:
+                self._last[key] = binding.at
                 return True
         return False
 
@@ -95,18 +93,18 @@ def unmanaged(snapshot: Snapshot, served: Mapping[str, str]) -> tuple[BindingSch
     ours = tuple(f"{name}-" for name in snapshot.secondaries.schedulers)
     removed = snapshot.node_left
     return tuple(
-        found
-        for found in snapshot.binding_schedulers
-        if found.scheduler in served
-        and (comparable or served[found.scheduler] != CONTROL_PLANE)
-        and (snapshot.now - found.at).total_seconds() < RECENT
-        and (removed is None or (found.at - removed).total_seconds() > 0)
-        and short(found.host) not in known
-        and not found.host.startswith(ours)
+        binding
+        for binding in snapshot.binding_schedulers
+        if binding.scheduler in served
+        and (comparable or served[binding.scheduler] != CONTROL_PLANE)
+        and (snapshot.now - binding.at).total_seconds() < RECENT
+        and (removed is None or (binding.at - removed).total_seconds() > 0)
+        and short(binding.host) not in known
+        and not binding.host.startswith(ours)
     )
 
 
-def condition(found: Iterable[BindingScheduler], *, unread: bool = False) -> Condition:
+def condition(bindings: Iterable[BindingScheduler], *, unread: bool = False) -> Condition:
     """The condition; it omits the time of bindings, so that it does not change with each one.
 
     An event is a claim: every user who may create events writes in them what they like. So the
@@ -114,7 +112,7 @@ def condition(found: Iterable[BindingScheduler], *, unread: bool = False) -> Con
 
     `unread`: some events were not read.
     """
-    claimed = sorted({foreign(each.scheduler, FOREIGN_NAME) for each in found})
+    claimed = sorted({foreign(binding.scheduler, FOREIGN_NAME) for binding in bindings})
     if not claimed:
         if unread:
             message = "not all events of bindings were read, because there are too many"

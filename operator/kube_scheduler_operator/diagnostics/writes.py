@@ -19,21 +19,19 @@ _FIELDS: Final = 5
 
 
 def futile_writes(writes: Iterable[FutileWrite]) -> Condition:
-    """Whether writes have no lasting effect: object, fields and fix."""
     return problem_condition(
         names.WRITES_DEGRADED, ((write.why.value, message(write)) for write in writes)
     )
 
 
 def message(write: FutileWrite) -> str:
-    """One such object in one sentence; without counts and times, so that it does not change."""
+    """One futile write in one sentence; without counts and times, so that it does not change."""
     fields = ", ".join(write.fields[:_FIELDS])
     if len(write.fields) > _FIELDS:
         fields += f" and {len(write.fields) - _FIELDS} more"
-    known = write.manager not in ("", "unknown")
-    other = (
-        f'another client (managedFields manager "{write.manager}")' if known else ("another client")
-    )
+    other = "another client"
+    if write.manager not in ("", "unknown"):
+        other += f' (managedFields manager "{write.manager}")'
     match write.why:
         case Futility.DROPPED:
             return (
@@ -58,7 +56,7 @@ def message(write: FutileWrite) -> str:
 
 
 def restored(noticed: datetime | None, now: datetime) -> Condition:
-    """Whether etcd was restored from a backup lately; for information."""
+    """Whether etcd was restored from a backup lately; for information only."""
     if noticed is None or now - noticed > RESTORE_REPORTED:
         return Condition(names.ETCD_RESTORED, "False", AS_EXPECTED)
     text = (

@@ -13,10 +13,8 @@ from ...base import names
 
 
 class Advice(NamedTuple):
-    """What to do, and the page and anchor."""
-
     hint: str
-    link: str
+    link: str  # page and anchor
 
 
 MEANING: Final = "operations.md#what-the-conditions-mean"
@@ -153,5 +151,5 @@ BY_TYPE: Final[Mapping[str, Advice]] = {
 
 def advice(type_: str, reason: str) -> Advice:
     """What to do about a condition; a general hint for a type that is not listed."""
-    found = BY_REASON.get((type_, reason)) or BY_TYPE.get(type_)
-    return found or Advice("see kubectl scheduler status", MEANING)
+    known = BY_REASON.get((type_, reason)) or BY_TYPE.get(type_)
+    return known or Advice("see kubectl scheduler status", MEANING)

@@ -24,7 +24,7 @@ class KnownCertificate:
     """A certificate whose expiry is known."""
 
     name: str  # whose it is, for messages
-    expires: datetime | None  # its expiry; None if it cannot be read
+    expires: datetime | None  # None if it cannot be read
     renew: str  # how to renew it
 
 
@@ -42,7 +42,7 @@ class ClusterFacts:
     """What was read of a cluster."""
 
     now: datetime  # the time of the API server
-    platform: Platform  # the platform in use
+    platform: Platform
     ahead: float = 0.0  # seconds by which this machine's clock is ahead of it
     # what detection finds now; None if `--platform` decides
     recognition: Observed[Recognition | None] = UNREAD
@@ -50,10 +50,9 @@ class ClusterFacts:
     images: Sequence[str] = ()  # the images of the installation's Pods
     # the certificate of the API server, and of the user in the kubeconfig
     server: Observed[Sequence[KnownCertificate]] = UNREAD
-    nodes: Observed[Sequence[Object]] = UNREAD  # all nodes
+    nodes: Observed[Sequence[Object]] = UNREAD
     node_leases: Observed[Mapping[str, Object]] = UNREAD  # the Leases of kubelets, by node
-    # the operator's namespace; None if it does not exist
-    namespace: Observed[Object | None] = UNREAD
+    namespace: Observed[Object | None] = UNREAD  # the operator's; None if it does not exist
     # the CustomResourceDefinitions of our names in the cluster, by name
     crds: Observed[Mapping[str, Object]] = UNREAD
     own_crds: Sequence[Object] = ()  # those of this version
@@ -71,28 +70,21 @@ class ClusterFacts:
     adoption: Observed[AdoptionPreview | None] = UNREAD
     # Pods of control-plane nodes that use their node's network
     host_pods: Observed[Sequence[Object]] = UNREAD
-    # the operator's Deployment; None if it does not exist
-    deployment: Observed[Object | None] = UNREAD
-    operator_lease: Observed[Object | None] = UNREAD  # the Lease of its leader election, likewise
     operator_pods: Observed[Sequence[Object]] = UNREAD  # the Pods in the operator's namespace
-    operand_lease: Observed[Object | None] = UNREAD  # the Lease of the control plane's scheduler
     operand_pods: Observed[Mapping[str, Object]] = UNREAD  # the schedulers' mirror Pods, by node
-    # KubeScheduler "cluster"; None if it does not exist
+    # None if they do not exist
+    deployment: Observed[Object | None] = UNREAD  # the operator's
+    operator_lease: Observed[Object | None] = UNREAD
+    operand_lease: Observed[Object | None] = UNREAD  # of the control plane's scheduler
     kubescheduler: Observed[Object | None] = UNREAD
-    cluster_operator: Observed[Object | None] = UNREAD  # ClusterOperator "kube-scheduler", likewise
+    cluster_operator: Observed[Object | None] = UNREAD
     # objects of our kinds by kind and name
     kinds: Mapping[str, Observed[Mapping[str, Object]]] = field(default_factory=dict)
-    # what the operator's ServiceAccount may not do
-    missing_account_rights: Observed[Sequence[str]] = UNREAD
-    # certificates of webhooks and schedulers
-    certificates: Observed[Sequence[KnownCertificate]] = UNREAD
+    missing_account_rights: Observed[Sequence[str]] = UNREAD  # of the operator's ServiceAccount
+    certificates: Observed[Sequence[KnownCertificate]] = UNREAD  # of webhooks and schedulers
 
     def control_plane_nodes(self) -> tuple[Object, ...]:
-        """The control-plane nodes.
-
-        Raises:
-            NotObservedError: nodes cannot be read.
-        """
+        """The control-plane nodes; NotObservedError if nodes cannot be read."""
         selectors = self.platform.node_selectors
         return tuple(
             node

@@ -47,11 +47,11 @@ def your_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 
 def crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether CustomResourceDefinitions of these names are absent, or ours and current."""
-    found = facts.crds.get()
+    installed = facts.crds.get()
     present = 0
     for own in facts.own_crds:
         name = own["metadata"]["name"]
-        other = found.get(name)
+        other = installed.get(name)
         if other is None:
             continue
         present += 1
@@ -84,17 +84,17 @@ def crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 
 def installed_crds(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether all kinds are installed, in the version that this program knows."""
-    found = facts.crds.get()
-    missing = [own["metadata"]["name"] for own in facts.own_crds]
-    missing = [name for name in missing if name not in found]
+    installed = facts.crds.get()
+    own_names = [own["metadata"]["name"] for own in facts.own_crds]
+    missing = [name for name in own_names if name not in installed]
     if missing:
         yield CheckProblem(
             f"CustomResourceDefinition {listed(missing)} does not exist",
             "kubectl apply --server-side -k crds",
         )
-    for one in crds(facts):
-        if isinstance(one, CheckProblem):
-            yield one
+    for problem in crds(facts):
+        if isinstance(problem, CheckProblem):
+            yield problem
     yield f"{len(facts.own_crds)} kinds, with all fields of this version"
 
 
@@ -107,25 +107,24 @@ def _owner(crd: Object) -> str:
         return f' of the Helm release "{release}"'
     if part := label(crd, names.PART_OF_LABEL):
         return f' of "{part}"'
-    managers = [str(one.get("manager")) for one in metadata.get("managedFields") or ()]
-    return (
-        f' of another program (written by "{managers[0]}")' if managers else (" of another program")
-    )
+    managers = [str(entry.get("manager")) for entry in metadata.get("managedFields") or ()]
+    written = f' (written by "{managers[0]}")' if managers else ""
+    return f" of another program{written}"
 
 
 def _missing_versions(own: Object, other: Object) -> list[str]:
-    served = {one["name"] for one in other["spec"]["versions"] if one.get("served")}
-    return sorted({one["name"] for one in own["spec"]["versions"]} - served)
+    served = {version["name"] for version in other["spec"]["versions"] if version.get("served")}
+    return sorted({version["name"] for version in own["spec"]["versions"]} - served)
 
 
 def missing_fields(own: Object, other: Object) -> list[str]:
     """The fields of our schema that the installed one does not have, by path."""
-    theirs = {one["name"]: one for one in other["spec"]["versions"]}
-    found: list[str] = []
+    theirs = {version["name"]: version for version in other["spec"]["versions"]}
+    missing: list[str] = []
     for version in own["spec"]["versions"]:
         if version["name"] in theirs:
-            found += _missing(_schema(version), _schema(theirs[version["name"]]), "")
-    return found
+            missing += _missing(_schema(version), _schema(theirs[version["name"]]), "")
+    return missing
 
 
 def _schema(version: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -155,15 +154,15 @@ def _listed_fields(fields: list[str]) -> str:
 
 def namespace(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the operator's namespace is usable, or free."""
-    name, found = facts.platform.target_namespace, facts.namespace.get()
-    if found is None:
+    name, existing = facts.platform.target_namespace, facts.namespace.get()
+    if existing is None:
         yield f"{name} does not exist yet; the manifests create it"
         return
-    if mapping(found.get("status")).get("phase") == "Terminating":
+    if mapping(existing.get("status")).get("phase") == "Terminating":
         reasons = "; ".join(
-            str(one.get("message"))
-            for one in mapping(found.get("status")).get("conditions") or ()
-            if one.get("status") == "True" and one.get("message")
+            str(condition.get("message"))
+            for condition in mapping(existing.get("status")).get("conditions") or ()
+            if condition.get("status") == "True" and condition.get("message")
         )
         yield CheckProblem(
             f"namespace {name} is being deleted{f' ({reasons})' if reasons else ''}: nothing can "
@@ -171,7 +170,7 @@ def namespace(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             "wait until it is gone; if it does not end, delete what the message names, or remove "
             "the finalizers of the objects that are left in it",
         )
-    enforced = label(found, ENFORCE)
+    enforced = label(existing, ENFORCE)
     if facts.platform.owns_static_pods and enforced not in ("", "privileged"):
         yield CheckProblem(
             f"namespace {name} enforces the Pod Security level {enforced}, which forbids the "
@@ -264,19 +263,19 @@ def other_programs(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 def is_operator(deployment: Object) -> bool:
     """Whether a Deployment runs this operator; its image has other programs as well."""
     return any(
-        list(one.get("command") or ())[:2] in ([], [names.PROGRAM, "operator"])
-        and repository(str(one.get("image") or "")).endswith(f"/{names.PROGRAM}")
-        and (one.get("command") or (one.get("args") or ["operator"])[0] == "operator")
-        for one in _containers(deployment)
+        list(container.get("command") or ())[:2] in ([], [names.PROGRAM, "operator"])
+        and repository(str(container.get("image") or "")).endswith(f"/{names.PROGRAM}")
+        and (container.get("command") or (container.get("args") or ["operator"])[0] == "operator")
+        for container in _containers(deployment)
     )
 
 
 def is_scheduler(deployment: Object) -> bool:
     """Whether a Deployment runs a kube-scheduler."""
     return any(
-        repository(str(one.get("image") or "")).rpartition("/")[2] == names.OPERAND
-        or str((one.get("command") or ("",))[0]).rpartition("/")[2] == names.OPERAND
-        for one in _containers(deployment)
+        repository(str(container.get("image") or "")).rpartition("/")[2] == names.OPERAND
+        or str((container.get("command") or ("",))[0]).rpartition("/")[2] == names.OPERAND
+        for container in _containers(deployment)
     )
 
 
@@ -317,12 +316,10 @@ def static_pods(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             CheckState.WARNING,
             "adoption.md#before-adoption",
         )
-    own = sum(1 for _ in preview.nodes)
-    yield (
-        f"{own} schedulers can be adopted with all their settings"
-        if own
-        else ("the schedulers run revisions of the operator already")
-    )
+    if preview.nodes:
+        yield f"{len(preview.nodes)} schedulers can be adopted with all their settings"
+    else:
+        yield "the schedulers run revisions of the operator already"
 
 
 def ports(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
@@ -360,7 +357,7 @@ def _host_ports(pod: Object) -> set[int]:
 
 
 def image_pull(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
-    """Never checked: a pull is only known once a Pod has run."""
+    """Never checked: only a Pod that has run shows whether a pull succeeds."""
     images = sorted(image for image in facts.images if image)
     yield CheckProblem(
         f"whether nodes can pull {', '.join(images) or 'the images'} shows when a Pod runs there",

@@ -16,15 +16,11 @@ class NotObservedError(Exception):
 class Observed(Generic[T_co]):
     """A value that was read, or the reason why it was not."""
 
-    value: T_co | None = None  # the value; None if it was not read
-    error: str = ""  # why not; empty if it was read
+    value: T_co | None = None
+    error: str = ""  # why it was not read; empty if it was
 
     def get(self) -> T_co:
-        """The value.
-
-        Raises:
-            NotObservedError: it was not read.
-        """
+        """Get the value, or raise NotObservedError."""
         if self.error:
             raise NotObservedError(self.error)
         return cast("T_co", self.value)

@@ -44,13 +44,13 @@ _INSTALL: Final = "run kubectl scheduler check --pre, then install the operator"
 def operator(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the operator runs and leads."""
     space, name = facts.platform.operator_namespace, facts.platform.operator.deployment
-    found = facts.deployment.get()
-    if found is None:
+    deployment = facts.deployment.get()
+    if deployment is None:
         yield CheckProblem(
             f"Deployment {space}/{name} does not exist: the operator is not installed", _INSTALL
         )
         return
-    spec, status = mapping(found.get("spec")), mapping(found.get("status"))
+    spec, status = mapping(deployment.get("spec")), mapping(deployment.get("status"))
     wanted, ready = int(spec.get("replicas", 1)), int(status.get("readyReplicas") or 0)
     if wanted == 0:
         yield CheckProblem(
@@ -122,14 +122,14 @@ def account_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 
 def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """The conditions of KubeScheduler and ClusterOperator, each with what to do."""
-    found = facts.kubescheduler.get()
-    if found is None:
+    kubescheduler = facts.kubescheduler.get()
+    if kubescheduler is None:
         yield CheckProblem(
             f'KubeScheduler "{names.CLUSTER}" does not exist',
             f"{_INSTALL}; if it was deleted, create it: the manifests have it",
         )
         return
-    status = mapping(found.get("status"))
+    status = mapping(kubescheduler.get("status"))
     raw = list(status.get("conditions") or ())
     if not raw:
         yield CheckProblem(
@@ -161,10 +161,10 @@ def condition_problem(
 ) -> CheckProblem:
     """A condition with its hint."""
     type_, reason = str(condition.get("type")), str(condition.get("reason") or "")
-    found = advice(type_, reason)
+    remedy = advice(type_, reason)
     message = " ".join(str(condition.get("message") or "no message").split())
     name = f"{owner}: {type_}" if owner else type_
-    return CheckProblem(f"{name} ({reason}): {message}", found.hint, state, found.link)
+    return CheckProblem(f"{name} ({reason}): {message}", remedy.hint, state, remedy.link)
 
 
 def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
@@ -172,18 +172,18 @@ def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     if not facts.platform.owns_static_pods:
         yield "the provider runs the control plane's scheduler; there are no revisions"
         return
-    found = mapping(facts.kubescheduler.get())
-    if mapping(found.get("spec")).get("managementState") == "Removed":
+    kubescheduler = mapping(facts.kubescheduler.get())
+    if mapping(kubescheduler.get("spec")).get("managementState") == "Removed":
         yield "managementState is Removed: nodes return to their previous scheduler"
         return
-    status = mapping(found.get("status"))
+    status = mapping(kubescheduler.get("status"))
     latest = int(status.get("latestAvailableRevision") or 0)
-    entries = list(status.get("nodeStatuses") or ())
+    node_statuses = list(status.get("nodeStatuses") or ())
     progressing = condition_in(status, names.NODE_INSTALLER_PROGRESSING).get("status") == "True"
-    for entry in entries:
-        node, current = entry["nodeName"], int(entry.get("currentRevision") or 0)
-        failed = int(entry.get("lastFailedRevision") or 0)
-        errors = "; ".join(map(str, entry.get("lastFailedRevisionErrors") or ()))
+    for node_status in node_statuses:
+        node, current = node_status["nodeName"], int(node_status.get("currentRevision") or 0)
+        failed = int(node_status.get("lastFailedRevision") or 0)
+        errors = "; ".join(map(str, node_status.get("lastFailedRevisionErrors") or ()))
         if failed > current:
             yield CheckProblem(
                 f"revision {failed} failed on node {node}: {errors or 'no message'}",
@@ -197,12 +197,12 @@ def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
                 "kubectl scheduler rollout watch",
                 CheckState.WARNING,
             )
-    if not entries:
+    if not node_statuses:
         yield CheckProblem(
             "no node runs a revision of the operator yet",
             "see the check conditions for what blocks the first revision",
         )
-    yield f"{len(entries)} nodes, newest revision {latest}"
+    yield f"{len(node_statuses)} nodes, newest revision {latest}"
 
 
 def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
@@ -264,21 +264,21 @@ def objects(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[CheckProblem]:
     owner = f"{kind} {name}"
     status = mapping(obj.get("status"))
-    raw = list(status.get("conditions") or ())
-    if not raw:
+    reported = list(status.get("conditions") or ())
+    if not reported:
         yield CheckProblem(
             f"{owner} has no status: the operator has not seen it yet",
             "see the check operator",
             CheckState.WARNING,
             page,
         )
-    for condition in raw:
+    for condition in reported:
         type_, value = condition.get("type"), condition.get("status")
         good = type_ in (names.ACCEPTED, names.AVAILABLE)
         if (good and value != "True") or (type_ == names.DEGRADED and value == "True"):
-            found = condition_problem(condition, CheckState.FAILED, owner)
+            problem = condition_problem(condition, CheckState.FAILED, owner)
             hint = f"kubectl describe {kind.lower()} {name}; correct what the message names"
-            yield CheckProblem(found.cause, hint, CheckState.FAILED, page)
+            yield CheckProblem(problem.cause, hint, CheckState.FAILED, page)
         elif type_ == names.WARNINGS and value == "True":
             yield condition_problem(condition, CheckState.WARNING, owner)
 

@@ -28,7 +28,7 @@ class CheckResult:
     """One line of the table."""
 
     check: str  # the name of the check
-    state: CheckState  # ok, warning, failed or not checked
+    state: CheckState
     cause: str  # one sentence: the problem; if ok what was seen; why it was not checked
     hint: str = ""  # what to do; empty if ok
     link: str = ""  # page and anchor, relative to docs/
@@ -36,8 +36,6 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckProblem:
-    """A problem that a check finds."""
-
     cause: str  # one sentence
     hint: str  # what to do
     state: CheckState = CheckState.FAILED  # WARNING, FAILED or NOT_CHECKED
@@ -46,8 +44,6 @@ class CheckProblem:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check."""
-
     name: str  # in the table, and the anchor of its section in the documentation
     # yields problems; may return what it saw without any, as the text of `ok`
     find: Callable[[ClusterFacts], Iterator[CheckProblem | str]]
@@ -63,23 +59,25 @@ class Check:
 
 
 def run_check(check: Check, facts: ClusterFacts) -> tuple[CheckResult, ...]:
-    """The results of a check, the worst first; one `ok` if it finds no problem."""
+    """The results of a check, the worst first; one `ok` if there is no problem."""
     results: list[CheckResult] = []
-    seen = ""
+    summary = ""
     try:
-        for found in check.find(facts):
-            if isinstance(found, str):
-                seen = found
+        for problem in check.find(facts):
+            if isinstance(problem, str):
+                summary = problem
                 continue
-            link = found.link or check.link
-            results.append(CheckResult(check.name, found.state, found.cause, found.hint, link))
+            link = problem.link or check.link
+            results.append(
+                CheckResult(check.name, problem.state, problem.cause, problem.hint, link)
+            )
     except NotObservedError as error:
-        unread = CheckState.NOT_CHECKED
-        results.append(CheckResult(check.name, unread, str(error), check.unread, check.link))
+        state = CheckState.NOT_CHECKED
+        results.append(CheckResult(check.name, state, str(error), check.unread, check.link))
     if not results:
-        return (CheckResult(check.name, CheckState.OK, seen, link=check.link),)
+        return (CheckResult(check.name, CheckState.OK, summary, link=check.link),)
     order = list(CheckState)
-    return tuple(sorted(results, key=lambda one: -order.index(one.state)))
+    return tuple(sorted(results, key=lambda result: -order.index(result.state)))
 
 
 def exit_code(results: Iterable[CheckResult], *, strict: bool) -> int:

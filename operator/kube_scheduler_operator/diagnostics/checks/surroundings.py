@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -64,30 +64,30 @@ def api_server(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 
 def platform(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """What kind of cluster it is, and what that means."""
-    found = facts.recognition.get()
+    recognition = facts.recognition.get()
     used = facts.platform
     if used.owns_static_pods:
         meaning = "the operator replaces the scheduler's static Pod on control-plane nodes"
     else:
-        who = (found.provider if found else "") or "the provider"
+        who = (recognition.provider if recognition else "") or "the provider"
         meaning = (
             f"{who} runs the control plane's scheduler, so the operator runs a scheduler of its own"
         )
-    if found is not None and not found.certain:
+    if recognition is not None and not recognition.certain:
         yield CheckProblem(
-            f"the platform cannot be recognized with certainty: {found.reason}",
+            f"the platform cannot be recognized with certainty: {recognition.reason}",
             f"set --platform (kubeadm, rke2, openshift or managed); {used.name} is assumed",
             CheckState.WARNING,
         )
-    elif found is not None and found.platform != used:
+    elif recognition is not None and recognition.platform != used:
         yield CheckProblem(
-            f"--platform is {used.name}, and the cluster looks like {found.platform.name}: "
-            f"{found.reason}",
-            f"use --platform {found.platform.name}, and the manifests in "
-            f"deploy/{found.platform.name}",
+            f"--platform is {used.name}, and the cluster looks like {recognition.platform.name}: "
+            f"{recognition.reason}",
+            f"use --platform {recognition.platform.name}, and the manifests in "
+            f"deploy/{recognition.platform.name}",
             CheckState.WARNING,
         )
-    reason = f" ({found.reason})" if found is not None and found.reason else ""
+    reason = f" ({recognition.reason})" if recognition is not None and recognition.reason else ""
     yield f"{used.name}{reason}: {meaning}"
 
 
@@ -168,49 +168,56 @@ def renewed_at(lease: Object) -> datetime | None:
 
 def _written(lease: Object) -> datetime | None:
     """When renewTime was last written, by the API server's clock."""
-    found = [
+    moments = [
         moment
         for entry in lease["metadata"].get("managedFields") or ()
         if "f:renewTime" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
         and (moment := timestamp(entry.get("time")))
     ]
-    return max(found, default=None)
+    return max(moments, default=None)
 
 
 def connection_certificates(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the certificates of the API server and of the kubeconfig are valid for long."""
-    known = facts.server.get()
-    yield from expiring(known, facts.now)
-    yield _first(known, facts.now)
-
-
-def expiring(certificates: Iterable[KnownCertificate], now: datetime) -> Iterator[CheckProblem]:
-    """A problem for every certificate that has expired or will within RENEW_DAYS."""
-    for one in certificates:
-        if one.expires is None:
-            continue
-        left = (one.expires - now).total_seconds() / 86400
-        when = f"{one.expires:%Y-%m-%d %H:%M} UTC"
-        if left <= 0:
-            yield CheckProblem(f"the certificate of {one.name} expired at {when}", one.renew)
-        elif left < RENEW_DAYS:
-            cause = f"the certificate of {one.name} expires in {_days(left)}, at {when}"
-            yield CheckProblem(cause, one.renew, CheckState.WARNING)
-
-
-def _first(certificates: Iterable[KnownCertificate], now: datetime) -> str:
-    known = [(one.expires, one.name) for one in certificates if one.expires is not None]
-    if not known:
-        return "no certificate with a known expiry"
-    expires, name = min(known)
-    return f"the first one, of {name}, expires in {_days((expires - now).total_seconds() / 86400)}"
+    return _validity(facts.server.get(), facts.now)
 
 
 def certificates(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     """Whether the certificates of schedulers and webhooks are valid for long."""
-    known = facts.certificates.get()
-    yield from expiring(known, facts.now)
-    yield _first(known, facts.now)
+    return _validity(facts.certificates.get(), facts.now)
+
+
+def _validity(known: Sequence[KnownCertificate], now: datetime) -> Iterator[CheckProblem | str]:
+    yield from expiring(known, now)
+    yield _first(known, now)
+
+
+def expiring(certificates: Iterable[KnownCertificate], now: datetime) -> Iterator[CheckProblem]:
+    """A problem for every certificate that has expired or will within RENEW_DAYS."""
+    for certificate in certificates:
+        if certificate.expires is None:
+            continue
+        left = (certificate.expires - now).total_seconds() / 86400
+        when = f"{certificate.expires:%Y-%m-%d %H:%M} UTC"
+        if left <= 0:
+            yield CheckProblem(
+                f"the certificate of {certificate.name} expired at {when}", certificate.renew
+            )
+        elif left < RENEW_DAYS:
+            cause = f"the certificate of {certificate.name} expires in {_days(left)}, at {when}"
+            yield CheckProblem(cause, certificate.renew, CheckState.WARNING)
+
+
+def _first(certificates: Iterable[KnownCertificate], now: datetime) -> str:
+    known = [
+        (certificate.expires, certificate.name)
+        for certificate in certificates
+        if certificate.expires is not None
+    ]
+    if not known:
+        return "no certificate with a known expiry"
+    expires, name = min(known)
+    return f"the first one, of {name}, expires in {_days((expires - now).total_seconds() / 86400)}"
 
 
 def _days(days: float) -> str:
@@ -219,6 +226,6 @@ def _days(days: float) -> str:
 
 def listed(names: Iterable[str]) -> str:
     """Some of the names, and how many more there are."""
-    every = sorted(set(names))
-    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
-    return ", ".join(every[:_SHOWN]) + more
+    distinct = sorted(set(names))
+    more = f" and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else ""
+    return ", ".join(distinct[:_SHOWN]) + more
