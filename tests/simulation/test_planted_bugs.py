@@ -74,7 +74,9 @@ def one_node_does_not_wait_for_the_others(patch: Patch) -> None:
 
 def failures_are_forgotten(patch: Patch) -> None:
     """Content that failed is tried again and again."""
-    patch.setattr(revise, "_installable", lambda snapshot, ready, running: ready[-1])
+    patch.setattr(
+        revise._Situation, "installable", property(lambda self: self.newest if self.whole else None)
+    )
 
 
 def attempts_have_no_back_off(patch: Patch) -> None:

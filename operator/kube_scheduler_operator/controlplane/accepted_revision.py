@@ -1,4 +1,4 @@
-"""The settings of the last accepted revision, the memory of the control plane's configuration."""
+"""The settings of the last accepted revision: what the operator remembers of the configuration."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .revision.proof import known_numbers
 
 
 def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | None:
-    """The settings of the newest revision that is installed or on its way; None if unknown.
+    """The settings of the newest revision that is installed or being rolled out; None if unknown.
 
-    It need not be complete: it was validated before it was begun, and is completed with them.
+    It need not be complete: it was validated before it was begun, and these settings complete it.
     Without one, those of the newest revision that another edit replaced before it was installed.
 
     They are unknown if that revision has no record, or if nodes run revisions that the API has
@@ -24,14 +24,14 @@ def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | No
     """
     history = known_numbers(snapshot, disks).history
     for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
-        found = next((one for one in reversed(history) if one.outcome in outcomes), None)
-        if found is not None:
-            inputs = read_inputs(found.inputs)
+        revision = next((r for r in reversed(history) if r.outcome in outcomes), None)
+        if revision is not None:
+            inputs = read_inputs(revision.inputs)
             if inputs is None:
                 return None
             # A revision that has just begun has no Pod yet, and the image of the one before.
-            older = (image_in(one) for one in reversed(history) if one.number <= found.number)
-            return AcceptedSettings(found.number, inputs, next(filter(None, older), ""))
+            older = (image_in(r) for r in reversed(history) if r.number <= revision.number)
+            return AcceptedSettings(revision.number, inputs, next(filter(None, older), ""))
     return None if _runs_revisions(snapshot, disks) else AcceptedSettings()
 
 

@@ -44,7 +44,7 @@ _SOME_VERSION: Final = Version(NEWEST.major, NEWEST.minor + 1)
 
 
 class BootstrapError(ValueError):
-    """An input cannot be rendered; each line names it and the fix."""
+    """An input that cannot be rendered; each line of the message names one and the fix."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__(foreign_lines(lines, MESSAGE_LENGTH))
@@ -52,32 +52,25 @@ class BootstrapError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template: its name in messages, and its text."""
-
-    name: str
+    name: str  # in messages
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A file of manifests: its name in messages, and its objects."""
-
-    name: str
+    name: str  # in messages
     documents: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapPod:
-    """Parameters of the bootstrap pod."""
-
-    image: str  # the scheduler's image
-    image_pull_policy: str  # `Always`, `IfNotPresent` or `Never`
+    image: str
+    image_pull_policy: str
     config_host_path: str  # directory of the bootstrap node with the rendered configuration
     config_file_name: str  # name of the configuration there
     secrets_host_path: str  # directory of the bootstrap node with the file `kubeconfig`
 
     def values(self, platform: Platform) -> dict[str, Any]:
-        """The variables of templates."""
         return {
             **asdict(self),
             "platform": platform,
@@ -97,7 +90,7 @@ def bootstrap_config(
     """The configuration of the bootstrap scheduler.
 
     The default configuration and the SchedulerProfiles among the manifests, then the template, then
-    each override, merged as `spec.unsupportedConfigOverrides` is.
+    each override, merged like `spec.unsupportedConfigOverrides`.
 
     Raises:
         BootstrapError: a document is of another kind, a SchedulerProfile is invalid, kube-scheduler
@@ -142,11 +135,11 @@ def _with_profiles(base: dict[str, Any], manifests: Sequence[ManifestFile]) -> d
 def _other_lease(config: Mapping[str, Any], common: Mapping[str, Any]) -> Iterable[str]:
     election = config.get("leaderElection") or {}
     for key in _LEASE:
-        found, desired = election.get(key), common["leaderElection"][key]
-        if found != desired:
+        configured, desired = election.get(key), common["leaderElection"][key]
+        if configured != desired:
             yield (
-                f"config.leaderElection.{key}: {found!r} would make two schedulers active, because "
-                f"the schedulers that follow use {desired!r}; remove it"
+                f"config.leaderElection.{key}: {configured!r} would make two schedulers active, "
+                f"because the schedulers that follow use {desired!r}; remove it"
             )
 
 
@@ -161,7 +154,7 @@ def bootstrap_manifests(
     files = []
     for template in templates:
         rendered = _render(template, platform, pod)
-        documents = tuple(one for one in rendered.documents if _is_for(one, feature_set))
+        documents = tuple(d for d in rendered.documents if _is_for(d, feature_set))
         if documents:
             files.append(ManifestFile(rendered.name, documents))
     return files
@@ -203,7 +196,7 @@ def feature_set_of(manifests: Iterable[ManifestFile]) -> str:
 def contradictions(manifests: Iterable[ManifestFile]) -> list[str]:
     """Objects that several files define differently."""
     first: dict[tuple[str, str, str, str], tuple[str, Mapping[str, Any]]] = {}
-    found = []
+    messages = []
     for file in manifests:
         for document in file.documents:
             key = _key(document)
@@ -211,11 +204,11 @@ def contradictions(manifests: Iterable[ManifestFile]) -> list[str]:
             if known != document and key[-1]:
                 _, kind, namespace, name = key
                 place = f" in {namespace}" if namespace else ""
-                found.append(
+                messages.append(
                     f"{file.name} and {where} define {kind} {name}{place} differently; "
                     "keep one of them"
                 )
-    return found
+    return messages
 
 
 def _key(document: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -1,4 +1,4 @@
-"""Reports to the ClusterOperator, also while there is no KubeScheduler."""
+"""Reports to the ClusterOperator, even while KubeScheduler does not exist."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RAW_INTERNAL: Final = "raw-internal"
 def report_cluster_operator(
     snapshot: Snapshot, conditions: Sequence[Mapping[str, Any]], progress: str = ""
 ) -> Plan:
-    """The write of the ClusterOperator, and when it may change without another change.
+    """The write of the ClusterOperator, and when it may change by itself.
 
     `conditions` are KubeScheduler's new ones; `progress` is that of a removal.
     """
@@ -48,12 +48,13 @@ def report_cluster_operator(
 
 
 def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
-    """Report that KubeScheduler is missing: not an uninstall, so everything keeps running."""
+    """Report that KubeScheduler is missing: not an uninstall, so all schedulers stay."""
     since = "2000-01-01T00:00:00Z"  # older than any inertia: not a transient problem
     if not snapshot.platform.owns_static_pods:
         missing = _missing(since, "SecondarySchedulers keep running unchanged")
         available = [
-            {**asdict(one), "lastTransitionTime": since} for one in scheduler_conditions(snapshot)
+            {**asdict(condition), "lastTransitionTime": since}
+            for condition in scheduler_conditions(snapshot)
         ]
         return report_cluster_operator(snapshot, [*available, missing])
     ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
@@ -72,7 +73,6 @@ def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
 
 
 def _missing(since: str, meanwhile: str) -> dict[str, str]:
-    """The condition that KubeScheduler does not exist."""
     return {
         "type": "KubeSchedulerDegraded",
         "status": "True",
@@ -114,6 +114,6 @@ def _versions_of_the_release(snapshot: Snapshot, own: str, images: set[str]) -> 
     image = operand_image(snapshot)
     if images != {image}:
         return {_RAW_INTERNAL: own}
-    found = str(operand_version(snapshot, image)).removeprefix("v")
-    operand = snapshot.settings.operand_version or found
+    tagged = str(operand_version(snapshot, image)).removeprefix("v")
+    operand = snapshot.settings.operand_version or tagged
     return {_RAW_INTERNAL: own, _OPERATOR: own, names.OPERAND: operand}

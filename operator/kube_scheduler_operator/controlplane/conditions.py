@@ -57,7 +57,7 @@ REVISION_FAILED: Final = "RevisionFailed"
 
 
 def from_findings(findings: Sequence[Finding]) -> list[Condition]:
-    """Conditions of the steps before revise, from their findings."""
+    """Conditions of the steps before revise."""
     types = (
         names.CONFIG_OBSERVATION_DEGRADED,
         names.TARGET_CONFIG_DEGRADED,
@@ -67,25 +67,18 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
         names.OPERATOR_SETTINGS_DEGRADED,
         names.INEFFECTIVE_SETTINGS,
     )
-    conditions = [
-        problem_condition(type_, ((f.reason, f.text) for f in findings if f.condition == type_))
-        for type_ in types
-    ]
-    warnings = names.CONFIGURATION_WARNINGS
-    conditions.append(
-        warnings_condition(warnings, (f for f in findings if f.condition == warnings))
-    )
-    overrides = [f for f in findings if f.condition == names.OVERRIDES_UPGRADEABLE]
+    warnings, upgradeable = names.CONFIGURATION_WARNINGS, names.OVERRIDES_UPGRADEABLE
+    overrides = [f for f in findings if f.condition == upgradeable]
     if overrides:
         text = aggregate(f.message for f in overrides)
-        conditions.append(
-            Condition(names.OVERRIDES_UPGRADEABLE, "False", overrides[0].reason, text)
-        )
+        unsupported = Condition(upgradeable, "False", overrides[0].reason, text)
     else:
-        conditions.append(
-            Condition(names.OVERRIDES_UPGRADEABLE, "True", "NoUnsupportedConfigOverrides")
-        )
-    return conditions
+        unsupported = Condition(upgradeable, "True", "NoUnsupportedConfigOverrides")
+    return [
+        *(_of_findings(type_, findings) for type_ in types),
+        warnings_condition(warnings, (f for f in findings if f.condition == warnings)),
+        unsupported,
+    ]
 
 
 def constant_conditions(snapshot: Snapshot) -> list[Condition]:
@@ -102,11 +95,12 @@ def failure_conditions(
     failures: Sequence[Finding], types: Collection[str]
 ) -> tuple[Condition, ...]:
     """Conditions of the steps that raised an error, of these types; without types, of all."""
-    found = dict.fromkeys(f.condition for f in failures if not types or f.condition in types)
-    return tuple(
-        problem_condition(type_, ((f.reason, f.text) for f in failures if f.condition == type_))
-        for type_ in found
-    )
+    failed = dict.fromkeys(f.condition for f in failures if not types or f.condition in types)
+    return tuple(_of_findings(type_, failures) for type_ in failed)
+
+
+def _of_findings(type_: str, findings: Sequence[Finding]) -> Condition:
+    return problem_condition(type_, ((f.reason, f.text) for f in findings if f.condition == type_))
 
 
 def revision_conditions(error: str, note: str) -> list[Condition]:
@@ -228,9 +222,9 @@ def _node_installer(
         lines = [f'node "{s.node}": {error}' for s in retrying for error in s.failed_errors]
         return Condition(type_, "True", retrying[0].failed_reason, aggregate(lines))
     stuck = [
-        f'node "{found.node}" cannot install revision {found.revision}: {found.problem}'
-        for found in _awaited(observation, result, desired)
-        if found.stuck
+        f'node "{pod.node}" cannot install revision {pod.revision}: {pod.problem}'
+        for pod in _awaited(observation, result, desired)
+        if pod.stuck
     ]
     return _collected(type_, names.REASON_INSTALLER_FAILED, stuck)
 
@@ -241,24 +235,24 @@ def _installer_pods(
     result: RolloutResult,
     desired: Revision | None,
 ) -> list[Condition]:
-    """An installer pod that cannot start is not a failure at once, but soon."""
+    """Whether installer pods start; a pod may be pending for a while before that is a failure."""
     pending, waiting = [], []
     reasons: dict[str, str] = {}
-    for found in _awaited(observation, result, desired):
-        age = (snapshot.now - found.created).total_seconds() if found.created else 0.0
+    for pod in _awaited(observation, result, desired):
+        age = (snapshot.now - pod.created).total_seconds() if pod.created else 0.0
         late = age > snapshot.settings.rollout.pending_tolerance
-        if found.waiting and (late or found.waiting[0] in _CANNOT_START):
-            reasons["waiting"] = found.waiting[0]
+        if pod.waiting and (late or pod.waiting[0] in _CANNOT_START):
+            reasons["waiting"] = pod.waiting[0]
             waiting.append(
-                f'Pod "{found.name}" on node "{found.node}" container is waiting: '
-                f"{found.waiting[0]}: {found.waiting[1]}"
+                f'Pod "{pod.name}" on node "{pod.node}" container is waiting: '
+                f"{pod.waiting[0]}: {pod.waiting[1]}"
             )
-        elif late and found.stage in (Stage.PENDING, Stage.PREFLIGHT, Stage.STAGING):
+        elif late and pod.stage in (Stage.PENDING, Stage.PREFLIGHT, Stage.STAGING):
             reasons["pending"] = "Pending"
             pending.append(
-                f'Pod "{found.name}" on node "{found.node}" is {found.stage.value} since '
-                f"{found.pod['metadata'].get('creationTimestamp')}: "
-                f"{found.message or found.awaited_files or 'no message'}"
+                f'Pod "{pod.name}" on node "{pod.node}" is {pod.stage.value} since '
+                f"{pod.pod['metadata'].get('creationTimestamp')}: "
+                f"{pod.message or pod.awaited_files or 'no message'}"
             )
     return [
         _collected(names.INSTALLER_POD_PENDING_DEGRADED, reasons.get("pending", ""), pending),
@@ -277,9 +271,9 @@ def _awaited(
         if status.target or status.current < number
     }
     return [
-        found
-        for found in observation.installers
-        if (found.node, found.revision) in targets and not found.has_ended and not found.deleting
+        pod
+        for pod in observation.installers
+        if (pod.node, pod.revision) in targets and not pod.has_ended and not pod.deleting
     ]
 
 
@@ -404,17 +398,17 @@ def _edited(
     snapshot: Snapshot, observation: Observation, result: RolloutResult, *, kept: bool
 ) -> list[str]:
     """One sentence for each node whose files were edited by hand."""
-    found = []
+    sentences = []
     for status in result.node_statuses:
         disk = observation.disks.get(status.node)
         edits = () if result.is_kubeadms(status.node) else hand_edits(status, disk)
         if edits and disk is not None and keeps_hand_edits(snapshot, status, disk) is kept:
             files = ", ".join(edits)
-            found.append(
+            sentences.append(
                 f'node "{status.node}": {files} changed since revision {status.current} was '
                 "installed"
             )
-    return found
+    return sentences
 
 
 def _hand_edits(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> Condition:
@@ -446,8 +440,8 @@ def _kubeadm_upgrade(result: RolloutResult) -> Condition:
         reason = "Running" if hold.work else "Requested" if hold.requested else "NodesNotUpgraded"
         problems.append((reason, f'node "{node}": {hold.why}'))
     problems += [
-        ("Requested", f'node "{node}": kubeadm wrote {found.image}; a revision with it follows')
-        for node, found in sorted(result.requests.items())
+        ("Requested", f'node "{node}": kubeadm wrote {request.image}; a revision with it follows')
+        for node, request in sorted(result.requests.items())
         if node not in result.holds
     ]
     return problem_condition(names.KUBEADM_UPGRADE, problems)

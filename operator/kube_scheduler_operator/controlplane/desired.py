@@ -47,9 +47,9 @@ def content_of(
     target = target_data(
         inputs.platform, composition, control_plane.image, reason, kept, control_plane.pods
     )
-    profiles = {v.name: v.spec for v in composition.results if v.spec is not None}
+    profiles = {p.name: p.spec for p in composition.results if p.spec is not None}
     extenders = {
-        v.name: v.spec for v in composition.extenders if v.spec is not None and v.entry is not None
+        e.name: e.spec for e in composition.extenders if e.spec is not None and e.entry is not None
     }
     settings = control_plane.settings
     own = settings.spec if settings is not None else None
@@ -66,21 +66,17 @@ def image_findings(image: str, *, static_pods: bool = True) -> tuple[Finding, ..
         if static_pods
         else "the API server's version is not a release of Kubernetes"
     )
-    return (
-        Finding(
-            names.TARGET_CONFIG_DEGRADED,
-            "NoOperandImage",
-            "OPERAND_IMAGE",
-            f"kube-scheduler's image is unknown, because {why}; set OPERAND_IMAGE on the "
-            "operator's Deployment",
-            blocking=True,
-        ),
+    message = (
+        f"kube-scheduler's image is unknown, because {why}; set OPERAND_IMAGE on the operator's "
+        "Deployment"
     )
+    type_, path = names.TARGET_CONFIG_DEGRADED, "OPERAND_IMAGE"
+    return (Finding(type_, "NoOperandImage", path, message, blocking=True),)
 
 
 def size_findings(content: RevisionContent) -> tuple[Finding, ...]:
-    """The error that a ConfigMap would be too large; empty if each fits."""
-    found = []
+    """The errors of ConfigMaps that would be too large."""
+    findings = []
     for name, data in sorted(content.parts.items()):
         size = data_bytes(data)
         if size > CONFIG_MAP_BYTES:
@@ -89,7 +85,7 @@ def size_findings(content: RevisionContent) -> tuple[Finding, ...]:
                 "spec.unsupportedConfigOverrides or spec.forceRedeploymentReason"
             )
             path = f"ConfigMap/{name}"
-            found.append(
+            findings.append(
                 Finding(names.TARGET_CONFIG_DEGRADED, TOO_LARGE, path, message, blocking=True)
             )
-    return tuple(found)
+    return tuple(findings)

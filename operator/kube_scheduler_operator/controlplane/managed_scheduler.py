@@ -1,8 +1,8 @@
 """The SecondaryScheduler that has the settings of Scheduler and KubeScheduler "cluster".
 
 Where the provider runs the control plane's scheduler, this one is in its place: profile, log level
-and overrides are the same fields as on every other platform. Users set nothing in it but what the
-operator does not.
+and overrides are the same fields as on every other platform. Users set only the fields that the
+operator leaves to them (USERS_FIELDS).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.findings import Finding
-from ..base.objects import Object, annotation, mapping
+from ..base.objects import Object, annotation, is_being_deleted, mapping
 from ..effective.control_plane.accepted_settings import AcceptedSettings
 from ..effective.control_plane.recorded_inputs import read_inputs, record
 from ..effective.control_plane.scheduler import EffectiveControlPlane
@@ -27,17 +27,14 @@ USERS_FIELDS: Final = ("assign",)
 """Fields of its spec that belong to users."""
 
 RECORD_BYTES: Final = 128 * 1024
-"""The longest record of settings; all annotations of an object have at most 256 KiB."""
+"""The longest record of settings; all annotations of an object may have 256 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManagedScheduler:
-    """The desired SecondaryScheduler."""
-
-    # the write that brings it up to date; None if it is, or must not be written
-    action: Action | None = None
+    action: Action | None = None  # None if it is up to date, or must not be written
     findings: tuple[Finding, ...] = ()  # errors, and settings without effect
-    foreign: bool = False  # whether another client made an object of its name
+    foreign: bool = False  # whether another client created an object of its name
 
 
 def managed_scheduler(
@@ -46,11 +43,11 @@ def managed_scheduler(
     """Keep the SecondaryScheduler in its desired state.
 
     `image` is set if the settings in effect are not valid for the default one. Without a valid
-    configuration it stays as it is.
+    configuration, the object does not change.
     """
     name = snapshot.settings.managed_scheduler
-    found = snapshot.secondaries.schedulers.get(name)
-    if found is not None and not is_ours(found):
+    current = snapshot.secondaries.schedulers.get(name)
+    if current is not None and not is_ours(current):
         return ManagedScheduler(findings=(_foreign(name),), foreign=True)
     findings = [*settings_without_effect(control_plane), *_former(snapshot)]
     namespace = _namespace(snapshot)
@@ -61,8 +58,7 @@ def managed_scheduler(
         )
         findings.append(_error("NoNamespace", f"SecondaryScheduler/{name}", message))
         return ManagedScheduler(findings=tuple(findings))
-    leaving = "deletionTimestamp" in mapping(mapping(found).get("metadata"))
-    if control_plane.composition.blocking or leaving:
+    if control_plane.composition.blocking or (current and is_being_deleted(current)):
         return ManagedScheduler(None, tuple(findings))
     spec = managed_spec(control_plane, name, namespace)
     spec |= {"image": image} if image else {}
@@ -70,38 +66,38 @@ def managed_scheduler(
     own = settings.spec if settings is not None else None
     recorded = record(inputs.scheduler, inputs.kubescheduler, {}, {}, own)
     recorded = recorded if len(recorded.encode()) <= RECORD_BYTES else ""
-    return ManagedScheduler(_write(found, name, spec, recorded), tuple(findings))
+    return ManagedScheduler(_write(current, name, spec, recorded), tuple(findings))
 
 
 def accepted_by(snapshot: Snapshot) -> AcceptedSettings | None:
-    """The settings that it was written with; None if it has lost their record."""
+    """The settings that it was written with; None if their record is lost."""
     name = snapshot.settings.managed_scheduler
-    found = snapshot.secondaries.schedulers.get(name)
-    if found is None or not is_ours(found):
+    current = snapshot.secondaries.schedulers.get(name)
+    if current is None or not is_ours(current):
         return AcceptedSettings()
-    inputs = read_inputs(annotation(found, names.ACCEPTED_SETTINGS_ANNOTATION))
+    inputs = read_inputs(annotation(current, names.ACCEPTED_SETTINGS_ANNOTATION))
     if inputs is None:
         return None
-    image = str(mapping(found.get("status")).get("image") or "")
+    image = str(mapping(current.get("status")).get("image") or "")
     return AcceptedSettings(1, inputs, image, recorded_in=f'SecondaryScheduler "{name}"')
 
 
 def remove_scheduler(snapshot: Snapshot) -> tuple[Action, ...]:
     """Delete it, with everything that belongs to it; one of another client stays."""
     name = snapshot.settings.managed_scheduler
-    found = snapshot.secondaries.schedulers.get(name)
-    if found is None or not is_ours(found) or "deletionTimestamp" in found["metadata"]:
+    current = snapshot.secondaries.schedulers.get(name)
+    if current is None or not is_ours(current) or is_being_deleted(current):
         return ()
     event = Event("SecondarySchedulerDeleted", f"Deleted SecondaryScheduler/{name}: it is Removed")
-    return (Delete(SECONDARY_SCHEDULERS, found, (event,)),)
+    return (Delete(SECONDARY_SCHEDULERS, current, (event,)),)
 
 
 def _write(
-    found: Object | None, name: str, spec: Mapping[str, Any], settings: str
+    current: Object | None, name: str, spec: Mapping[str, Any], settings: str
 ) -> Action | None:
     notes = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
     where = f"SecondaryScheduler/{name}"
-    if found is None:
+    if current is None:
         made = {
             "apiVersion": SECONDARY_SCHEDULERS.api_version,
             "kind": SECONDARY_SCHEDULERS.kind,
@@ -110,32 +106,32 @@ def _write(
         }
         event = Event("SecondarySchedulerCreated", f"Created {where} because it was missing")
         return Create(SECONDARY_SCHEDULERS, made, (event,), exclusive=True)
-    before = mapping(found.get("spec"))
+    before = mapping(current.get("spec"))
     after = {**spec, **{key: before[key] for key in USERS_FIELDS if key in before}}
     # The namespace cannot be changed: another one means another scheduler.
     after["namespace"] = before.get("namespace") or spec["namespace"]
-    metadata = found["metadata"]
+    metadata = current["metadata"]
     noted = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **notes}}
     if after == before and noted == metadata:
         return None
     changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     event = Event("SecondarySchedulerUpdated", f"Updated {where}: {', '.join(changed)}")
-    obj = {**found, "metadata": noted, "spec": after}
+    obj = {**current, "metadata": noted, "spec": after}
     return Replace(SECONDARY_SCHEDULERS, obj, events=(event,) if changed else ())
 
 
 def _namespace(snapshot: Snapshot) -> str:
-    """The target namespace if schedulers may run there, else the first one where they may."""
+    """The target namespace if schedulers may run there, else the first one that is allowed."""
     allowed = snapshot.platform.secondary_namespaces(snapshot.settings.secondary_namespaces)
     target = snapshot.platform.target_namespace
     return target if target in allowed else next(iter(allowed), "")
 
 
 def _former(snapshot: Snapshot) -> Iterator[Finding]:
-    """The notes on those that it made under other names, which Pods may still select."""
+    """Findings about schedulers with an earlier MANAGED_SCHEDULER, which Pods may still select."""
     current = snapshot.settings.managed_scheduler
     for name, obj in sorted(snapshot.secondaries.schedulers.items()):
-        if name != current and is_ours(obj) and "deletionTimestamp" not in obj["metadata"]:
+        if name != current and is_ours(obj) and not is_being_deleted(obj):
             message = (
                 f'the operator made this object before MANAGED_SCHEDULER became "{current}", so no '
                 "setting of Scheduler and KubeScheduler reaches it; when no Pod has the "

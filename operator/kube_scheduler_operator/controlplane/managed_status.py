@@ -1,6 +1,6 @@
 """Conditions of KubeScheduler where the provider runs the control plane's scheduler.
 
-Its schedulers are SecondarySchedulers, whose own statuses have the details.
+The statuses of SecondarySchedulers have the details.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ..base import names
-from ..base.objects import Object, mapping
+from ..base.objects import Object, is_being_deleted, mapping
 from ..base.recognition import Recognition
 from ..model.snapshot import Snapshot
 from ..schedulerconfig.presets import DEFAULT_PROFILE
@@ -47,7 +47,6 @@ STATIC_POD_CONDITIONS: Final = frozenset(
 )
 """Conditions that an operator on another platform may have left."""
 
-
 _SHOWN: Final = 5
 """The number of schedulers that a message names."""
 
@@ -59,7 +58,7 @@ def who_manages(snapshot: Snapshot) -> str:
 
 
 def platform_condition(snapshot: Snapshot) -> tuple[Condition, ...]:
-    """Whether detection now finds another platform than the one in use, and why that is used."""
+    """Whether detection now finds another platform than the one in use, and which is used."""
     decided = snapshot.decision
     if decided is None:
         return ()
@@ -75,44 +74,48 @@ def platform_condition(snapshot: Snapshot) -> tuple[Condition, ...]:
 
 
 def scheduler_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
-    """Whether the schedulers that were asked for schedule, and the versions that they have."""
-    found = {
+    """Whether the SecondarySchedulers schedule, and their versions."""
+    schedulers = {
         name: obj
         for name, obj in sorted(snapshot.secondaries.schedulers.items())
-        if "deletionTimestamp" not in obj["metadata"]
+        if not is_being_deleted(obj)
     }
-    return (_available(snapshot, found), _progressing(found), skew_condition(snapshot, found))
+    return (
+        _available(snapshot, schedulers),
+        _progressing(schedulers),
+        skew_condition(snapshot, schedulers),
+    )
 
 
-def _available(snapshot: Snapshot, found: Mapping[str, Object]) -> Condition:
+def _available(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Condition:
     type_, who = names.SCHEDULERS_AVAILABLE, who_manages(snapshot)
-    if not found:
+    if not schedulers:
         message = f"{who}; there is no SecondaryScheduler"
         return Condition(type_, "False", "NoScheduler", message)
     bad = [
         f'SecondaryScheduler "{name}" does not schedule: {_message(available)}'
-        for name, obj in found.items()
+        for name, obj in schedulers.items()
         if (available := _condition(obj, names.AVAILABLE)).get("status") != "True"
     ]
     if bad:
         return Condition(type_, "False", "SchedulerNotAvailable", f"{who}; {aggregate(bad)}")
-    return Condition(type_, "True", AS_EXPECTED, f"{who}; {_listed(snapshot, found)}")
+    return Condition(type_, "True", AS_EXPECTED, f"{who}; {_listed(snapshot, schedulers)}")
 
 
-def _listed(snapshot: Snapshot, found: Mapping[str, Object]) -> str:
+def _listed(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> str:
     own = snapshot.settings.managed_scheduler
     profile = mapping(mapping(snapshot.scheduler).get("spec")).get("profile") or DEFAULT_PROFILE
-    texts = [f"{name} (profile {profile})" if name == own else name for name in found]
+    texts = [f"{name} (profile {profile})" if name == own else name for name in schedulers]
     if len(texts) > _SHOWN:
         texts = [*texts[:_SHOWN], f"{len(texts) - _SHOWN} more"]
-    verb = "schedules" if len(found) == 1 else "schedule"
+    verb = "schedules" if len(schedulers) == 1 else "schedule"
     return f"{', '.join(texts)} {verb}"
 
 
-def _progressing(found: Mapping[str, Object]) -> Condition:
+def _progressing(schedulers: Mapping[str, Object]) -> Condition:
     moving = [
         (str(progress.get("reason") or "RollingOut"), f"{name}: {_message(progress)}")
-        for name, obj in found.items()
+        for name, obj in schedulers.items()
         if (progress := _condition(obj, names.PROGRESSING)).get("status") == "True"
     ]
     return problem_condition(names.SCHEDULERS_PROGRESSING, moving)
@@ -126,11 +129,11 @@ def _message(condition: Mapping[str, Any]) -> str:
     return str(condition.get("message") or condition.get("reason") or "it has no status yet")
 
 
-def skew_condition(snapshot: Snapshot, found: Mapping[str, Object]) -> Condition:
+def skew_condition(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Condition:
     """Whether Kubernetes supports the versions of the schedulers with the API server's."""
     type_ = names.VERSION_SKEW
     problems = []
-    for name, obj in found.items():
+    for name, obj in schedulers.items():
         image = str(mapping(obj.get("status")).get("image") or "")
         with suppress(ValueError):
             problem = version_skew(Version.of_image(image), Version.parse(snapshot.server_version))
@@ -153,7 +156,6 @@ def without_static_pods(conditions: Iterable[Mapping[str, Any]]) -> list[Mapping
 
 
 def managed_status(snapshot: Snapshot, conditions: Sequence[Condition]) -> dict[str, Any]:
-    """The desired status of KubeScheduler."""
     before = snapshot.status
     old = without_static_pods(before.get("conditions") or ())
     schedulers = snapshot.secondaries.schedulers.values()

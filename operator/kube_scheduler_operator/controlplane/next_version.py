@@ -34,9 +34,10 @@ def next_version_condition(inputs: Inputs, current: Composition) -> Condition:
     ]
     if not errors:
         return Condition(type_, "True", AS_EXPECTED)
-    text = aggregate(dict.fromkeys(errors))
-    both = f"{following.short} would refuse the configuration of {version.short}"
-    message = f"kube-scheduler {both}: {text}"
+    message = (
+        f"kube-scheduler {following.short} would refuse the configuration of {version.short}: "
+        f"{aggregate(dict.fromkeys(errors))}"
+    )
     return Condition(type_, "False", REFUSED, message)
 
 

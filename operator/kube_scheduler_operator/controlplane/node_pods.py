@@ -24,7 +24,6 @@ CONFIG_DIRECTORY: Final = CONFIG_PATH.removesuffix(f"/{names.CONFIG_KEY}")
 STATIC_POD_RESOURCES: Final = CONFIG_DIRECTORY.removesuffix(f"/configmaps/{names.CONFIG}")
 """Mount path of a revision's directory in its scheduler, on every platform."""
 
-
 OWN_VOLUMES: Final = ("cert-dir", "kubeconfig", "resource-dir", "var-run-kubernetes")
 """Beginnings of the names of the static Pod's own volumes."""
 
@@ -37,8 +36,7 @@ class InstallerSettings:
     settling_time: float = 2.0  # seconds for which it must then stay ready without a restart
     log_level: int = 2  # klog verbosity of the installer
     rollback: bool = False  # whether an older revision may replace a newer one
-    # whether another version in kubeadm's manifest is a request to upgrade
-    follow_kubeadm: bool = False
+    follow_kubeadm: bool = False  # whether another version in kubeadm's manifest is a request
     permitted: bool = False  # whether the Pod starts with the permission to roll out
     keep: tuple[int, ...] = ()  # revisions whose directories stay on the node
 
@@ -82,31 +80,29 @@ SHARED_VOLUMES: Final = "scheduler-"
 class SchedulerSurroundings:
     """What the preflight shares with the scheduler besides the revision's ConfigMaps."""
 
-    environment: tuple[Mapping[str, Any], ...] = ()  # its variables
-    volumes: tuple[Mapping[str, Any], ...] = ()  # volumes that are settings of the cluster
+    environment: tuple[Mapping[str, Any], ...] = ()
+    volumes: tuple[Mapping[str, Any], ...] = ()  # those that are settings of the cluster
     mounts: tuple[Mapping[str, Any], ...] = ()  # their mounts, read-only
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> SchedulerSurroundings:
-        """Those of a revision's static Pod."""
+        """Read them from a revision's static Pod."""
         container = pod["spec"]["containers"][0]
-        known = {str(one["name"]): one for one in pod["spec"].get("volumes") or ()}
-        names_: dict[str, str] = {}
+        known = {str(volume["name"]): volume for volume in pod["spec"].get("volumes") or ()}
+        shared: dict[str, str] = {}  # name in the static Pod -> name in the installer Pod
         mounts = []
         for mount in container.get("volumeMounts") or ():
             name = str(mount["name"])
             if name.startswith(OWN_VOLUMES):
                 continue
-            names_.setdefault(name, f"{SHARED_VOLUMES}{len(names_)}")
-            mounts.append({**mount, "name": names_[name], "readOnly": True})
-        volumes = tuple({**known[name], "name": made} for name, made in names_.items())
+            shared.setdefault(name, f"{SHARED_VOLUMES}{len(shared)}")
+            mounts.append({**mount, "name": shared[name], "readOnly": True})
+        volumes = tuple({**known[name], "name": renamed} for name, renamed in shared.items())
         return cls(tuple(container.get("env") or ()), volumes, tuple(mounts))
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt to install a revision on a node."""
-
     node: str
     revision: int
     number: int  # 0 for the first attempt; each later one may change the node again
@@ -119,7 +115,6 @@ class InstalledScheduler:
     image: str
     arguments: Sequence[str]  # its flags
     content_hash: str = ""  # the value of the Pod's annotation, if any
-    # what the preflight shares with it
     surroundings: SchedulerSurroundings = SchedulerSurroundings()
 
 
@@ -217,7 +212,7 @@ def render_guard_pod(
 def render_config_reader_pod(
     platform: Platform, node: str, file: str, operator_image: str, owner_uid: str
 ) -> dict[str, Any]:
-    """The Pod that reads `file` of a node, and nothing else of it."""
+    """The Pod that reads `file` of a node, and no other file."""
     return render_object(
         "config-reader-pod.yaml.j2",
         platform=platform,
@@ -233,8 +228,7 @@ def render_config_reader_pod(
 
 def config_reader_pod_name(node: str) -> str:
     """`config-reader-NODE`; a long node name ends in a hash."""
-    prefix = f"{names.CONFIG_READER}-"
-    return prefix + fit_name(node, NAME_LIMIT - len(prefix))
+    return _pod_name(f"{names.CONFIG_READER}-", node)
 
 
 def _guarded_directories(platform: Platform) -> list[str]:
@@ -252,14 +246,13 @@ def _guarded_directories(platform: Platform) -> list[str]:
 
 def guard_pod_name(platform: Platform, node: str) -> str:
     """`STATIC-POD-guard-NODE`; a long node name ends in a hash."""
-    prefix = f"{platform.static_pod_name}-{names.GUARD}-"
-    return prefix + fit_name(node, NAME_LIMIT - len(prefix))
+    return _pod_name(f"{platform.static_pod_name}-{names.GUARD}-", node)
 
 
 def restore_pod_name(node: str, retry: int) -> str:
     """`restore-NODE`, or `restore-retry-K-NODE`; a long node name ends in a hash."""
-    prefix = f"{names.RESTORE}-retry-{retry}-" if retry else f"{names.RESTORE}-"
-    return prefix + fit_name(node, NAME_LIMIT - len(prefix))
+    attempt = f"-retry-{retry}" if retry else ""
+    return _pod_name(f"{names.RESTORE}{attempt}-", node)
 
 
 def _preflight_arguments(platform: Platform) -> list[str]:
@@ -273,7 +266,7 @@ def _preflight_arguments(platform: Platform) -> list[str]:
 
 
 def _secrets(platform: Platform) -> list[tuple[str, bool]]:
-    """The Secrets that a scheduler needs on its node, and whether each is optional."""
+    """The Secrets that a scheduler needs on its node: (name, whether it is optional)."""
     own = platform.credentials
     return [(own.client_certificate, False), (own.serving_certificate, True)] if own else []
 
@@ -286,7 +279,10 @@ def _host_directory(platform: Platform) -> str:
 def installer_pod_name(node: str, revision: int, retry: int) -> str:
     """`installer-N-NODE`, or `installer-N-retry-K-NODE`; a long node name ends in a hash."""
     attempt = f"-retry-{retry}" if retry else ""
-    prefix = f"{names.INSTALLER}-{revision}{attempt}-"
+    return _pod_name(f"{names.INSTALLER}-{revision}{attempt}-", node)
+
+
+def _pod_name(prefix: str, node: str) -> str:
     return prefix + fit_name(node, NAME_LIMIT - len(prefix))
 
 

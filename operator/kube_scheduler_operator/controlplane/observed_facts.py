@@ -1,4 +1,4 @@
-"""The objects and the facts of a snapshot: the input of what they lead to (effective/)."""
+"""The objects and facts of a snapshot from which effective/ composes configurations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from .revision.history import read
 
 
 def objects_of(snapshot: Snapshot) -> Objects:
-    """The objects of users in a snapshot."""
     return Objects(
         scheduler=snapshot.scheduler,
         kubescheduler=snapshot.kubescheduler or {},
@@ -43,7 +42,7 @@ def objects_of(snapshot: Snapshot) -> Objects:
 
 
 def facts_of(snapshot: Snapshot, image: str, kept: Adopted = NOTHING) -> Facts:
-    """What else a configuration depends on; `image` is kube-scheduler's, `kept` was adopted."""
+    """What else a configuration is based on; `image` is kube-scheduler's, `kept` was adopted."""
     platform = snapshot.platform
     return replace(
         facts_of_secondaries(snapshot, image),
@@ -60,7 +59,7 @@ def facts_of(snapshot: Snapshot, image: str, kept: Adopted = NOTHING) -> Facts:
 
 
 def facts_of_secondaries(snapshot: Snapshot, image: str) -> Facts:
-    """What SecondarySchedulers depend on: a defect in the control plane's facts stops none."""
+    """The facts for SecondarySchedulers; a defect in the control plane's must not stop them."""
     settings, platform = snapshot.settings, snapshot.platform
     return Facts(
         platform=platform,
@@ -91,12 +90,12 @@ def _operator_settings(snapshot: Snapshot) -> Mapping[str, Any] | None:
 
 
 def _recorded(snapshot: Snapshot) -> RecordedInputs | None:
-    """What was accepted last."""
+    """The settings that were accepted last."""
     if not snapshot.platform.owns_static_pods:
         accepted = accepted_by(snapshot)
         return accepted.inputs if accepted is not None else None
     history = read(snapshot.config_maps, snapshot.platform.parts)
-    in_use = (one for one in reversed(history) if one.outcome in ("", names.OUTCOME_INSTALLED))
+    in_use = (r for r in reversed(history) if r.outcome in ("", names.OUTCOME_INSTALLED))
     newest = next(in_use, None)
     return read_inputs(newest.inputs) if newest is not None else None
 

@@ -34,8 +34,8 @@ def operand_image(snapshot: Snapshot) -> str:
         for revision in reversed(read(snapshot.config_maps, snapshot.platform.parts))
         if revision.ready
     ]
-    seen = observe(snapshot)
-    running = _running(snapshot, seen)
+    observation = observe(snapshot)
+    running = _running(snapshot, observation)
     installed = [
         revision
         for revision in history
@@ -50,16 +50,16 @@ def operand_image(snapshot: Snapshot) -> str:
         (image_in(revision) for revision in history),
     )
     own = next((image for image in candidates if image), "")
-    return requested_image(snapshot, seen.disks, own) or own
+    return requested_image(snapshot, observation.disks, own) or own
 
 
-def _running(snapshot: Snapshot, seen: Observation) -> set[int]:
+def _running(snapshot: Snapshot, observation: Observation) -> set[int]:
     """The revisions that a node runs, by its status or its disk, or that it is moving to."""
     statuses = snapshot.status.get("nodeStatuses") or ()
-    found = {revision_number(status.get("currentRevision")) for status in statuses}
-    for disk in seen.disks.values():
-        found |= {disk.revision, disk.labelled}
-    return found | {pod.revision for pod in seen.installers if pod.is_moving}
+    revisions = {revision_number(status.get("currentRevision")) for status in statuses}
+    for disk in observation.disks.values():
+        revisions |= {disk.revision, disk.labelled}
+    return revisions | {pod.revision for pod in observation.installers if pod.is_moving}
 
 
 def operand_version(snapshot: Snapshot, image: str) -> Version:

@@ -1,8 +1,8 @@
-"""Decides whether an edit is rolled out, waits for a simulation, or is held until it is approved.
+"""Decides whether an edit is rolled out, waits for a simulation, or is held until its approval.
 
-The rules of `placement_rules.py` wait, before a revision is made of them; what else changed goes
-into a revision with the rules in use. So no number exists that must not be installed, and nothing
-has to be undone. The memory is `status.placementCheck` of OperatorSettings: which rules were
+The rules of `placement_rules.py` wait before a revision is made of them; other changes go into a
+revision with the rules in use. So no revision exists that must not be installed, and nothing has to
+be undone. The memory is `status.placementCheck` of OperatorSettings: which rules were
 compared, since when and with which result. Without that memory the simulation is repeated.
 
 A held edit is simulated again, because Pods and Nodes change. Each wait for a repetition is twice
@@ -60,14 +60,11 @@ APPROVE: Final = "kubectl scheduler rollout approve"
 
 @dataclass(frozen=True, slots=True)
 class PlacementCheck:
-    """What was decided."""
-
     content: RevisionContent | None  # what may be rolled out; None if a finding blocks it
     record: Mapping[str, Any]  # `status.placementCheck`; empty without a check
-    # of KubeScheduler; None if the check is off and was never on
-    condition: Condition | None = None
-    question: PlacementQuestion | None = None  # the simulation to run; None without one
-    events: tuple[Event, ...] = ()  # what happened in this reconcile
+    condition: Condition | None = None  # None if the check is off and was never on
+    question: PlacementQuestion | None = None  # the simulation to run
+    events: tuple[Event, ...] = ()
     requeue_after: float | None = None  # seconds until a wait ends
 
 
@@ -75,8 +72,8 @@ class PlacementCheck:
 class _Edit:
     """An edit of the rules, and what is known when it is checked."""
 
-    snapshot: Snapshot  # of the cluster
-    settings: PlacementSettings  # of the check
+    snapshot: Snapshot
+    settings: PlacementSettings
     recorded: Mapping[str, Any]  # `status.placementCheck` as it was before
     content: RevisionContent  # what was composed
     running: Revision  # the revision in use
@@ -146,7 +143,7 @@ def _is_unchanged(edit: _Edit) -> bool:
 
 
 def _unchanged(edit: _Edit) -> PlacementCheck:
-    """After a rollout, what was found before it stays visible."""
+    """Keep the result of an earlier check visible after its rollout."""
     recorded = edit.recorded
     if recorded.get("configuration") != edit.configuration or recorded.get("state") == SIMULATING:
         message = "the configuration in use places Pods as the desired one"
@@ -185,7 +182,7 @@ def _settings(inputs: RecordedInputs) -> RecordedInputs:
 
 
 def _checked(edit: _Edit) -> PlacementCheck:
-    """The decision about rules that are new."""
+    """Decide about rules that are new."""
     recorded, settings = edit.recorded, edit.settings
     same = recorded.get("configuration") == edit.configuration
     if same and recorded.get("running") == edit.in_use:

@@ -1,4 +1,4 @@
-"""What of a revision's content decides placements, and the same content with that of another one.
+"""The rules in a revision's content that decide placements, and how to exchange them.
 
 Everything else of a revision (certificates, CA bundles, the image, resources, log levels, timings)
 is rolled out while an edit of the rules waits.
@@ -32,7 +32,7 @@ def rules_of(content: RevisionContent) -> PlacementRules | None:
         return None
     kept = {key: config[key] for key in PLACEMENT_FIELDS if key in config}
     if extenders := kept.get("extenders"):
-        kept["extenders"] = [_without_tls(each) for each in extenders]
+        kept["extenders"] = [_without_tls(extender) for extender in extenders]
     return PlacementRules(kept, _gates(operand))
 
 
@@ -43,7 +43,7 @@ def rules_hash(rules: PlacementRules) -> str:
 
 
 def image_of(content: RevisionContent) -> str:
-    """The image of kube-scheduler in a content; empty if it cannot be read."""
+    """The image of kube-scheduler; empty if the content cannot be read."""
     return str(mapping(_operand(_pod(content))).get("image") or "")
 
 
@@ -88,27 +88,32 @@ def _document(content: RevisionContent, part: str, key: str) -> Mapping[str, Any
 
 def _operand(pod: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     containers = mapping(mapping(pod).get("spec")).get("containers") or ()
-    return next((one for one in containers if one.get("name") == names.OPERAND), None)
+    return next((c for c in containers if c.get("name") == names.OPERAND), None)
 
 
 def _gates(operand: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(each for each in operand.get("args") or () if each.startswith(FLAG_PREFIX))
+    return tuple(
+        argument for argument in operand.get("args") or () if argument.startswith(FLAG_PREFIX)
+    )
 
 
 def _with_gates(
     pod: Mapping[str, Any] | None, running: Mapping[str, Any] | None
 ) -> Mapping[str, Any]:
-    """The Pod with the feature gates of the one that runs, in the place where that has them."""
+    """The Pod with the feature gates of `running`, at their position there."""
     operand, other = mapping(_operand(pod)), mapping(_operand(running))
     gates = _gates(other)
     if pod is None or _gates(operand) == gates:
         return pod or {}
-    arguments = [each for each in operand.get("args") or () if not each.startswith(FLAG_PREFIX)]
+    arguments = [
+        argument for argument in operand.get("args") or () if not argument.startswith(FLAG_PREFIX)
+    ]
     if gates:
         at = list(other["args"]).index(gates[0])
         arguments[at:at] = gates
     containers = [
-        {**one, "args": arguments} if one is operand else one for one in pod["spec"]["containers"]
+        {**container, "args": arguments} if container is operand else container
+        for container in pod["spec"]["containers"]
     ]
     return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
@@ -119,14 +124,10 @@ def _without_tls(extender: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _with_tls(extenders: Any, current: Any) -> list[Mapping[str, Any]]:
     """Extenders with the current certificates of those with the same URL."""
-    tls = {each.get("urlPrefix"): each[_TLS] for each in current if _TLS in each}
-    known = {each.get("urlPrefix") for each in current}
-    return [
-        each
-        if each.get("urlPrefix") not in known
-        else {
-            **_without_tls(each),
-            **({_TLS: tls[each["urlPrefix"]]} if each["urlPrefix"] in tls else {}),
-        }
-        for each in extenders
-    ]
+    known = {extender.get("urlPrefix") for extender in current}
+    tls = {e.get("urlPrefix"): {_TLS: e[_TLS]} for e in current if _TLS in e}
+    merged = []
+    for extender in extenders:
+        url = extender.get("urlPrefix")
+        merged.append({**_without_tls(extender), **tls.get(url, {})} if url in known else extender)
+    return merged

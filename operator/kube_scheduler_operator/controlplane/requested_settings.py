@@ -1,4 +1,4 @@
-"""Settings of the static Pods: adopted ones, and those that OperatorSettings has in their place."""
+"""The settings of the static Pods: adopted ones, with those of OperatorSettings in their place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def recorded_object(inputs: RecordedInputs | None) -> Mapping[str, Mapping[str, 
 
 
 def merged_settings(adopted: PodSettings, requested: RequestedPod) -> PodSettings:
-    """The settings of the static Pods: what was adopted, with the requested ones in its place."""
+    """The adopted settings, with the requested ones in their place."""
     if requested == NOTHING_REQUESTED:
         return adopted
     kept = adopted.without(frozenset(requested.remove_adopted))
@@ -50,22 +50,24 @@ def merged_settings(adopted: PodSettings, requested: RequestedPod) -> PodSetting
 def _environment(adopted: Any, requested: tuple[tuple[str, str], ...]) -> list[Mapping[str, Any]]:
     """Adopted variables, replaced in their place, then the others in the order of the request."""
     values = dict(requested)
-    found = [
-        {"name": one["name"], "value": values.pop(one["name"])} if one["name"] in values else one
-        for one in adopted
+    merged = [
+        {"name": variable["name"], "value": values.pop(variable["name"])}
+        if variable["name"] in values
+        else variable
+        for variable in adopted
     ]
-    return [*found, *({"name": name, "value": value} for name, value in values.items())]
+    return [*merged, *({"name": name, "value": value} for name, value in values.items())]
 
 
 def _mount(spec: dict[str, Any], container: dict[str, Any], files: tuple[HostFile, ...]) -> None:
-    """Add the files; one that is mounted where an adopted volume is replaces it."""
+    """Add the files; a file replaces an adopted volume at the same path."""
     paths = {file.mount_path for file in files}
     container["volumeMounts"] = [
-        one for one in container.get("volumeMounts") or () if one.get("mountPath") not in paths
+        m for m in container.get("volumeMounts") or () if m.get("mountPath") not in paths
     ]
     tidy_volumes(spec, container)
     volumes, mounts = [], []
-    taken = {one["name"] for one in spec.get("volumes") or ()}
+    taken = {volume["name"] for volume in spec.get("volumes") or ()}
     free = (name for index in count() if (name := f"{names.HOST_FILE}-{index}") not in taken)
     for file, name in zip(files, free, strict=False):
         volumes.append({"name": name, "hostPath": {"path": file.path, "type": file.type}})

@@ -25,12 +25,11 @@ def status_of(
     result: RolloutResult,
     conditions: Sequence[Condition],
 ) -> dict[str, Any]:
-    """The desired status."""
     before = snapshot.status
     status = dict(before)
     before_number = before.get("latestAvailableRevision")
     if before_number and not revision_number(before_number):
-        # The API does not let a number decrease; it is written again without this one before it.
+        # The API does not let a number decrease: the field is removed, and written again later.
         status.pop("latestAvailableRevision")
     elif revised.latest:
         status["latestAvailableRevision"] = revised.latest
@@ -46,7 +45,7 @@ def status_of(
 def removal_status(
     snapshot: Snapshot, result: RolloutResult, conditions: Sequence[Condition]
 ) -> dict[str, Any]:
-    """The status during a removal: the nodes that are left; all else stays unchanged."""
+    """The status during a removal: the nodes that are left; all else is unchanged."""
     before = snapshot.status
     old = before.get("conditions") or ()
     return {

@@ -32,9 +32,9 @@ def target_data(
 ) -> dict[str, dict[str, str]]:
     """The data of the target ConfigMaps, by name; a revision is a copy of them.
 
-    The composition must have a configuration; `adopted` is what schedulers before the operator
-    had, and `requested` is what OperatorSettings has in its place. The operator's version is not
-    part of the data: a new operator that renders the same bytes does not restart a scheduler.
+    The composition must have a configuration; `adopted` is from the schedulers that predate the
+    operator, and `requested` is what OperatorSettings has in its place. The operator's version is
+    not part of the data: a new operator that renders the same bytes does not restart a scheduler.
     """
     assert composition.config is not None  # noqa: S101 - callers check `blocking`
     settings = settings_text(merged_settings(adopted.settings, requested))
@@ -61,7 +61,6 @@ def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...], settin
 
 
 def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[str, Any]:
-    """A target ConfigMap."""
     metadata = _metadata(platform, name)
     if name == names.CA_BUNDLE:
         metadata["annotations"] = {names.OWNING_COMPONENT_ANNOTATION: names.OPERAND}

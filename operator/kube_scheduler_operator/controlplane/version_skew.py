@@ -16,8 +16,6 @@ from ..status.conditions import AS_EXPECTED, Condition, problem_condition
 
 @dataclass(frozen=True, slots=True)
 class NodeVersions:
-    """The versions on one control-plane node."""
-
     node: str
     scheduler: Version
     api_server: Version
@@ -46,13 +44,13 @@ def versions(
 
     Where no program has read the API server's manifest, any API server stands for it.
     """
-    found = []
+    known = []
     for node in sorted(snapshot.nodes):
         pod, disk = operands.get(node), disks.get(node)
         with suppress(ValueError):
             scheduler = Version.of_image(pod.image if pod is not None else "")
-            found.append(NodeVersions(node, scheduler, _api_server(snapshot, disk)))
-    return tuple(found)
+            known.append(NodeVersions(node, scheduler, _api_server(snapshot, disk)))
+    return tuple(known)
 
 
 def _api_server(snapshot: Snapshot, disk: NodeDisk | None) -> Version:
@@ -61,17 +59,17 @@ def _api_server(snapshot: Snapshot, disk: NodeDisk | None) -> Version:
     return Version.parse(snapshot.server_version)
 
 
-def skew_condition(found: tuple[NodeVersions, ...]) -> Condition:
+def skew_condition(nodes: tuple[NodeVersions, ...]) -> Condition:
     """Whether Kubernetes supports the versions, and which are in use."""
-    problems = [("NotSupported", one.problem) for one in found if one.problem]
+    problems = [("NotSupported", node.problem) for node in nodes if node.problem]
     if problems:
         return problem_condition(names.VERSION_SKEW, problems)
     schedulers: dict[Version, list[str]] = {}
-    for one in found:
-        schedulers.setdefault(one.scheduler, []).append(one.node)
+    for node in nodes:
+        schedulers.setdefault(node.scheduler, []).append(node.node)
     if len(schedulers) > 1:
         parts = (
-            f"{version} on {', '.join(nodes)}" for version, nodes in sorted(schedulers.items())
+            f"{version} on {', '.join(listed)}" for version, listed in sorted(schedulers.items())
         )
         return Condition(
             names.VERSION_SKEW, "False", "Upgrading", f"kube-scheduler {'; '.join(parts)}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.controlplane.cluster_credentials import (
+from kube_scheduler_operator.controlplane.revision.credentials import (
     BundleError,
     ca_bundle,
     client_certificate,

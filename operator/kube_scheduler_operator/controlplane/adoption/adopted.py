@@ -1,8 +1,8 @@
-"""What is adopted from the schedulers before the operator: all of it, or nothing is touched.
+"""Adopts the settings of the schedulers that predate the operator: all of them, or no node changes.
 
-Their Pods are visible until the first node is moved, so every revision has a record of it
-(`adopted.json` in its ConfigMap kube-scheduler-pod), which is the memory later. A manifest that
-another program writes after that is drift, and changes nothing that was adopted.
+Their Pods are visible until the first node is moved, so every revision records their settings
+(`adopted.json` in its ConfigMap kube-scheduler-pod) for later. A manifest that another program
+writes after that is drift, and changes no adopted setting.
 """
 
 from __future__ import annotations
@@ -47,36 +47,35 @@ _LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class StockScheduler:
-    """One scheduler from before the operator."""
+    """One scheduler that predates the operator."""
 
     node: str
     pod: Object
     flags: Flags  # of its command line
     inventory: Inventory  # what its Pod has beyond its flags
-    # what its configuration file has, in v1, without what the operator sets itself
-    file: Mapping[str, Any]
-    not_kept: tuple[NotKept, ...]  # what cannot be kept of all of it
+    file: Mapping[str, Any]  # its configuration in v1, without what the operator sets itself
+    not_kept: tuple[NotKept, ...]  # what cannot be kept
 
     @property
     def config(self) -> dict[str, Any]:
-        """The file, and flags in its place."""
+        """The fields of the file, and of flags, which win."""
         return merge_process([self.file, configuration_of(self.flags)])
 
     def values(self) -> dict[str, str]:
         """Everything that must be equal on all nodes, by name."""
-        found = {f"flags.{name}": json.dumps(values) for name, values in self.flags.items()}
+        values = {f"flags.{name}": json.dumps(given) for name, given in self.flags.items()}
         pairs = self.inventory.settings.names()
         for key, value in self.file.items():
-            found[f"config.{key}"] = json.dumps(value, sort_keys=True)
-        return found | {name: json.dumps(value, sort_keys=True) for name, value in pairs}
+            values[f"config.{key}"] = json.dumps(value, sort_keys=True)
+        return values | {name: json.dumps(value, sort_keys=True) for name, value in pairs}
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What the operator keeps from the schedulers before it."""
+    """What the operator keeps from the schedulers that predate it."""
 
     settings: PodSettings = NO_SETTINGS  # of their static Pods
-    # fields of KubeSchedulerConfiguration with the effect of their flags
+    # fields of KubeSchedulerConfiguration, from their files and flags
     config: Mapping[str, Any] = field(default_factory=dict)
     # what cannot be kept, and differences between nodes; each blocks a revision
     findings: tuple[Finding, ...] = ()
@@ -87,9 +86,8 @@ class Adopted:
     foreign: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # the schedulers that still run
     schedulers: tuple[StockScheduler, ...] = field(default=(), compare=False, repr=False)
-    actions: tuple[Action, ...] = ()  # the Pods that read them
-    # seconds until they are needed again; None: only after a change
-    requeue_after: float | None = None
+    actions: tuple[Action, ...] = ()  # on the Pods that read configuration files
+    requeue_after: float | None = None  # seconds until the next look at these Pods
 
     @property
     def record(self) -> str:
@@ -114,11 +112,11 @@ def adopted(snapshot: Snapshot) -> Adopted:
         known = _remembered(history) or _recovered(snapshot)
         return replace(known, actions=tuple(unneeded_readers(snapshot, set())))
     files = read_files(snapshot, dict(pods), target_of(snapshot))
-    found = [_scheduler(node, pod, platform, files) for node, pod in pods]
+    schedulers = [_scheduler(node, pod, platform, files) for node, pod in pods]
     # A file that is not read yet is neither equal nor different.
-    different = _differences(found) if not files.waiting else ()
-    findings = [*_not_kept(found, platform), *different, *_unread(files)]
-    first = found[0]
+    different = _differences(schedulers) if not files.waiting else ()
+    findings = [*_not_kept(schedulers, platform), *different, *_unread(files)]
+    first = schedulers[0]
     return Adopted(
         first.inventory.settings,
         first.config,
@@ -126,14 +124,14 @@ def adopted(snapshot: Snapshot) -> Adopted:
         new=True,
         waiting=files.waiting,
         foreign=snapshot.foreign_metadata,
-        schedulers=tuple(found),
+        schedulers=tuple(schedulers),
         actions=files.actions,
         requeue_after=files.requeue_after,
     )
 
 
 def target_of(snapshot: Snapshot) -> Target:
-    """The scheduler that runs, for which a file is converted."""
+    """The scheduler that runs, and for which a file is converted."""
     return Target(Gates(operand_version(snapshot, operand_image(snapshot)), {}))
 
 
@@ -145,46 +143,48 @@ def _unread(files: ConfigFiles) -> Iterator[Finding]:
 
 
 def adoption_conditions(
-    platform: Platform, found: Adopted, findings: Sequence[Finding]
+    platform: Platform, adoption: Adopted, findings: Sequence[Finding]
 ) -> tuple[Condition, ...]:
-    """What was kept, for information, and what keeps the operator from touching a node."""
+    """What was kept, for information, and what keeps the operator from changing a node."""
     if not platform.adopts_pods:
         return ()
     type_ = names.ADOPTION_DEGRADED
     problems = [(f.reason, f.text) for f in findings if f.condition == type_]
-    kept = [name for name, _ in found.settings.names()]
-    kept += [".".join(path) for path in _leaves(found.config)]
+    kept = [name for name, _ in adoption.settings.names()]
+    kept += [".".join(path) for path in _leaves(adoption.config)]
     reading = [f.text for f in findings if f.reason == READING]
     if reading:
-        informed = problem_condition(names.ADOPTED_SETTINGS, ((READING, text) for text in reading))
+        information = problem_condition(
+            names.ADOPTED_SETTINGS, ((READING, text) for text in reading)
+        )
     elif kept:
         more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
         message = (
             f"from the scheduler before the operator: {', '.join(kept[:_LISTED])}{more}; kept in "
             "every revision"
         )
-        notes = "".join(f"; {note}" for note in foreign_notes(found.foreign))
-        informed = Condition(names.ADOPTED_SETTINGS, "True", "Kept", f"{message}{notes}")
-    elif found.foreign:
-        message = "; ".join(foreign_notes(found.foreign))
-        informed = Condition(names.ADOPTED_SETTINGS, "True", NOT_IN_MANIFEST, message)
+        notes = "".join(f"; {note}" for note in foreign_notes(adoption.foreign))
+        information = Condition(names.ADOPTED_SETTINGS, "True", "Kept", f"{message}{notes}")
+    elif adoption.foreign:
+        message = "; ".join(foreign_notes(adoption.foreign))
+        information = Condition(names.ADOPTED_SETTINGS, "True", NOT_IN_MANIFEST, message)
     else:
-        informed = Condition(names.ADOPTED_SETTINGS, "False", AS_EXPECTED)
-    return informed, problem_condition(type_, problems)
+        information = Condition(names.ADOPTED_SETTINGS, "False", AS_EXPECTED)
+    return information, problem_condition(type_, problems)
 
 
 def foreign_notes(foreign: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What is not adopted because it is on a Pod in the API only, one sentence a node."""
-    for node, found in sorted(foreign.items()):
-        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    """What is not adopted because it is on a Pod in the API only; one sentence for each node."""
+    for node, keys in sorted(foreign.items()):
+        more = f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else ""
         yield (
-            f'{", ".join(found[:_LISTED])}{more} of the Pod on node "{node}" are not kept, because '
+            f'{", ".join(keys[:_LISTED])}{more} of the Pod on node "{node}" are not kept, because '
             "another client wrote them to the API: put them into the manifest to keep them"
         )
 
 
 def _has_begun(snapshot: Snapshot, history: tuple[Revision, ...]) -> bool:
-    """Whether a node has, or had, a revision: what other Pods show then is not adopted."""
+    """Whether a node has, or had, a revision: what other Pods show from then on is not adopted."""
     entries = snapshot.status.get("nodeStatuses") or ()
     return (
         any(revision_number(entry.get("currentRevision")) for entry in entries)
@@ -194,7 +194,7 @@ def _has_begun(snapshot: Snapshot, history: tuple[Revision, ...]) -> bool:
 
 
 def _remembered(history: tuple[Revision, ...]) -> Adopted | None:
-    """What the newest revision that is installed, or on its way, has recorded; None without one."""
+    """The record of the newest revision that is installed or being rolled out; None without one."""
     for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
         for revision in reversed(history):
             if revision.outcome in outcomes and names.POD in revision.copies:
@@ -203,14 +203,14 @@ def _remembered(history: tuple[Revision, ...]) -> Adopted | None:
 
 
 def _recovered(snapshot: Snapshot) -> Adopted:
-    """What schedulers of the operator show, if no revision is left."""
+    """What schedulers of the operator show, if no revision exists."""
     if not any(operand_pods.read(pod).ours for pod in snapshot.operand_pods.values()):
         return NOTHING
     return Adopted(recovered_settings(snapshot), recovered_config(snapshot))
 
 
 def read_record(revision: Revision) -> Adopted:
-    """What a revision has recorded; nothing if it has no record."""
+    """The record of a revision; NOTHING if it has none."""
     data = mapping(mapping(revision.copies.get(names.POD)).get("data"))
     return _parsed(str(data.get(names.ADOPTED_KEY) or ""))
 
@@ -228,8 +228,8 @@ def _parsed(text: str) -> Adopted:
 
 
 def _scheduler(node: str, pod: Object, platform: Platform, files: ConfigFiles) -> StockScheduler:
-    found, inventory = operand_pods.read(pod), take_inventory(pod, platform)
-    flags = parse(found.arguments)
+    operand, inventory = operand_pods.read(pod), take_inventory(pod, platform)
+    flags = parse(operand.arguments)
     lost = (
         *inventory.not_kept,
         *flags_not_kept(flags, platform),
@@ -238,29 +238,29 @@ def _scheduler(node: str, pod: Object, platform: Platform, files: ConfigFiles) -
     return StockScheduler(node, pod, flags, inventory, files.configs.get(node, {}), lost)
 
 
-def _not_kept(found: list[StockScheduler], platform: Platform) -> Iterator[Finding]:
+def _not_kept(schedulers: list[StockScheduler], platform: Platform) -> Iterator[Finding]:
     """Settings that would be lost, with the nodes that have them."""
     nodes: dict[NotKept, list[str]] = {}
-    for one in found:
-        for lost in one.not_kept:
-            nodes.setdefault(lost, []).append(one.node)
+    for scheduler in schedulers:
+        for lost in scheduler.not_kept:
+            nodes.setdefault(lost, []).append(scheduler.node)
     for lost, having in sorted(nodes.items(), key=lambda item: item[0].name):
-        where = "" if len(having) == len(found) else f" on {_nodes(having)}"
+        where = "" if len(having) == len(schedulers) else f" on {_nodes(having)}"
         path = f"{platform.manifest_path}{where}: {lost.name}"
         yield _finding(NOT_KEPT, path, f"{lost.message}. Until then no node is touched")
 
 
-def _differences(found: list[StockScheduler]) -> Iterator[Finding]:
+def _differences(schedulers: list[StockScheduler]) -> Iterator[Finding]:
     """Settings that nodes do not share: a revision is one for all nodes."""
-    first, *others = found
+    first, *others = schedulers
     expected = first.values()
     by_difference: dict[tuple[str, ...], list[str]] = {}
-    for one in others:
-        values = one.values()
+    for scheduler in others:
+        values = scheduler.values()
         known = sorted(expected.keys() | values.keys())
         different = tuple(name for name in known if expected.get(name) != values.get(name))
         if different:
-            by_difference.setdefault(different, []).append(one.node)
+            by_difference.setdefault(different, []).append(scheduler.node)
     for different, nodes in by_difference.items():
         message = (
             f'{_nodes(nodes)} and node "{first.node}" differ in {", ".join(different)}; a revision '

@@ -37,61 +37,61 @@ def as_mirror_pod(manifest: Object, node: str, platform: Platform) -> dict[str, 
     priority = BUILT_IN_PRIORITIES.get(str(spec.get("priorityClassName")))
     if priority is not None:
         completed["priority"] = priority
-    completed["volumes"] = [_volume(mapping(one)) for one in spec.get("volumes") or ()]
-    completed["containers"] = [_container(mapping(one)) for one in spec.get("containers") or ()]
+    completed["volumes"] = [_volume(mapping(v)) for v in spec.get("volumes") or ()]
+    completed["containers"] = [_container(mapping(c)) for c in spec.get("containers") or ()]
     named = {**metadata, "name": platform.mirror_pod_name(node)}
     return {**manifest, "metadata": named, "spec": completed}
 
 
 def _volume(volume: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(volume)
+    completed = dict(volume)
     if isinstance(volume.get("hostPath"), Mapping):
-        found["hostPath"] = {"type": "", **volume["hostPath"]}
+        completed["hostPath"] = {"type": "", **volume["hostPath"]}
     if isinstance(volume.get("downwardAPI"), Mapping):
-        items = [_reference(mapping(one)) for one in volume["downwardAPI"].get("items") or ()]
-        found["downwardAPI"] = {"defaultMode": 420, **volume["downwardAPI"], "items": items}
-    return found
+        items = [_reference(mapping(i)) for i in volume["downwardAPI"].get("items") or ()]
+        completed["downwardAPI"] = {"defaultMode": 420, **volume["downwardAPI"], "items": items}
+    return completed
 
 
 def _container(container: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    completed: dict[str, Any] = {
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
         **container,
     }
-    if not found.get("imagePullPolicy"):
+    if not completed.get("imagePullPolicy"):
         tag = str(container.get("image")).partition("@")[0].rpartition("/")[2].partition(":")[2]
         pinned = "@" in str(container.get("image")) or tag not in ("", "latest")
-        found["imagePullPolicy"] = "IfNotPresent" if pinned else "Always"
+        completed["imagePullPolicy"] = "IfNotPresent" if pinned else "Always"
     for name in PROBES:
         probe = container.get(name)
         if isinstance(probe, Mapping):
             # A value of 0 is unset for the API server.
             given = {key: value for key, value in probe.items() if value or key not in _PROBE}
-            found[name] = {**_PROBE, **given}
+            completed[name] = {**_PROBE, **given}
             if isinstance(probe.get("httpGet"), Mapping):
-                found[name]["httpGet"] = {"path": "/", "scheme": "HTTP", **probe["httpGet"]}
+                completed[name]["httpGet"] = {"path": "/", "scheme": "HTTP", **probe["httpGet"]}
     resources = mapping(container.get("resources"))
     if resources.get("limits"):
         requests = {**mapping(resources["limits"]), **mapping(resources.get("requests"))}
-        found["resources"] = {**resources, "requests": requests}
+        completed["resources"] = {**resources, "requests": requests}
     if container.get("env"):
-        found["env"] = [
-            {**one, "valueFrom": _reference(mapping(one["valueFrom"]))}
-            if mapping(one).get("valueFrom")
-            else one
-            for one in container["env"]
+        completed["env"] = [
+            {**variable, "valueFrom": _reference(mapping(variable["valueFrom"]))}
+            if mapping(variable).get("valueFrom")
+            else variable
+            for variable in container["env"]
         ]
-    return found
+    return completed
 
 
 def _reference(source: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(source)
+    completed = dict(source)
     if isinstance(source.get("fieldRef"), Mapping):
-        found["fieldRef"] = {"apiVersion": "v1", **source["fieldRef"]}
+        completed["fieldRef"] = {"apiVersion": "v1", **source["fieldRef"]}
     if isinstance(source.get("resourceFieldRef"), Mapping):
-        found["resourceFieldRef"] = {"divisor": "0", **source["resourceFieldRef"]}
-    return found
+        completed["resourceFieldRef"] = {"divisor": "0", **source["resourceFieldRef"]}
+    return completed
 
 
 def is_scheduler(document: Any) -> bool:
@@ -99,4 +99,4 @@ def is_scheduler(document: Any) -> bool:
     spec = mapping(mapping(document).get("spec"))
     if mapping(document).get("kind") != "Pod" or not isinstance(spec.get("containers"), list):
         return False
-    return any(mapping(one).get("name") == names.OPERAND for one in spec["containers"])
+    return any(mapping(c).get("name") == names.OPERAND for c in spec["containers"])

@@ -16,10 +16,7 @@ _OBJECTS: Final = ("profiles", "extenders")
 
 @dataclass(frozen=True, slots=True)
 class AdoptedObjects:
-    """The adopted configuration as objects."""
-
-    # SchedulerProfiles and SchedulerExtenders, for `kubectl apply`
-    objects: tuple[dict[str, Any], ...]
+    objects: tuple[dict[str, Any], ...]  # for `kubectl apply`
     changes: tuple[Change, ...]  # what differs from the adopted configuration
     remaining: tuple[str, ...]  # adopted fields that no object has; they stay in effect as they are
 
@@ -27,24 +24,25 @@ class AdoptedObjects:
 def adopted_objects(adopted: Mapping[str, Any], effective: Mapping[str, Any]) -> AdoptedObjects:
     """The objects for an adopted configuration.
 
-    Args:
-        adopted: the fields that were adopted.
-        effective: the configuration that they lead to, with spec.profile of the Scheduler.
+    `effective` is the configuration that the adopted fields result in, with spec.profile of the
+    Scheduler.
     """
     profiles = adopted.get("profiles")
-    listed = [mapping(one) for one in profiles] if isinstance(profiles, list) else []
-    served = {str(one.get("schedulerName") or DEFAULT_SCHEDULER) for one in listed}
+    listed = [mapping(profile) for profile in profiles] if isinstance(profiles, list) else []
+    served = {str(profile.get("schedulerName") or DEFAULT_SCHEDULER) for profile in listed}
     config: dict[str, Any] = {
         "profiles": [
-            one
-            for one in effective.get("profiles") or ()
-            if str(one.get("schedulerName") or DEFAULT_SCHEDULER) in served
+            profile
+            for profile in effective.get("profiles") or ()
+            if str(profile.get("schedulerName") or DEFAULT_SCHEDULER) in served
         ],
         "extenders": adopted.get("extenders") or [],
     }
     log = ConversionLog()
     objects = control_plane_objects(config, set(), log)
-    named = {str(one.get("schedulerName") or DEFAULT_SCHEDULER) for one in config["profiles"]}
+    named = {
+        str(profile.get("schedulerName") or DEFAULT_SCHEDULER) for profile in config["profiles"]
+    }
     if served and DEFAULT_SCHEDULER not in named:
         why = (
             f"beside SchedulerProfiles, the control plane's scheduler always serves it; if another "
@@ -52,6 +50,6 @@ def adopted_objects(adopted: Mapping[str, Any], effective: Mapping[str, Any]) ->
         )
         log.differs(("profiles",), f"profile {DEFAULT_SCHEDULER} added", why)
     if not served:  # control_plane_objects has a profile for a file without any
-        objects = [one for one in objects if one["kind"] != "SchedulerProfile"]
+        objects = [profile for profile in objects if profile["kind"] != "SchedulerProfile"]
     remaining = tuple(sorted(key for key in adopted if key not in _OBJECTS))
     return AdoptedObjects(tuple(objects), log.changes(), remaining)

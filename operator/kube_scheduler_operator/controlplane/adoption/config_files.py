@@ -1,7 +1,7 @@
-"""Reads the configuration files of schedulers before the operator, with one Pod on each node.
+"""Reads the configuration files of schedulers that predate the operator, with one Pod on each node.
 
 Such a file is on the node only, and may name credentials; the Pod (programs/config_reader) reports
-what it has. It is read once for each scheduler's Pod, and again every minute while it has an error.
+its settings. It reads the file once for each Pod of a scheduler, and every minute after an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ...base import names
 from ...base.findings import format_path
-from ...base.objects import Object, annotation, mapping
+from ...base.objects import Object, annotation, is_being_deleted, mapping
 from ...base.platform import Platform
 from ...kube.resource import PODS
 from ...manifests.templates import canonical_json
@@ -23,6 +23,7 @@ from ...migrate.convert import convert, source_of
 from ...migrate.old_schema import V1
 from ...model import operand_pods
 from ...model.plan import Action, Create, Delete
+from ...model.pod_status import named
 from ...model.snapshot import Snapshot
 from ...programs.config_reader.report import ConfigReport
 from ...schedulerconfig.command_line import CONFIG_PATH, parse
@@ -36,15 +37,13 @@ AGAIN: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ConfigFiles:
-    """The configuration files of schedulers before the operator."""
-
-    # node -> what its file has, without what the operator sets itself
+    # node -> the settings in its file, without what the operator sets itself
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # node -> what cannot be adopted
     not_kept: Mapping[str, tuple[NotKept, ...]] = field(default_factory=dict)
     waiting: Mapping[str, str] = field(default_factory=dict)  # node -> the file that is being read
     actions: tuple[Action, ...] = ()  # Pods to create or delete
-    requeue_after: float | None = None  # seconds until the next look; None without one
+    requeue_after: float | None = None  # seconds until the next look
 
 
 def read_files(snapshot: Snapshot, pods: Mapping[str, Object], target: Target) -> ConfigFiles:
@@ -59,29 +58,29 @@ def read_files(snapshot: Snapshot, pods: Mapping[str, Object], target: Target) -
         path = config_path(pod)
         if not path:
             continue
-        wanted = _reader(snapshot, node, pod, path)
-        desired.add(wanted["metadata"]["name"])
-        found = snapshot.config_reader_pods.get(wanted["metadata"]["name"])
-        report = _report(found, wanted)
-        if found is None:
-            actions.append(Create(PODS, wanted))
+        desired_pod = _reader(snapshot, node, pod, path)
+        desired.add(desired_pod["metadata"]["name"])
+        current = snapshot.config_reader_pods.get(desired_pod["metadata"]["name"])
+        report = _report(current, desired_pod)
+        if current is None:
+            actions.append(Create(PODS, desired_pod))
             waiting[node] = path
         elif report is None:
-            if _is_stale(found, wanted):
-                actions += _deletion(found)
-            elif _age(snapshot, found) >= snapshot.settings.rollout.pending_tolerance:
-                name = f"{snapshot.platform.target_namespace}/{wanted['metadata']['name']}"
+            if _is_stale(current, desired_pod):
+                actions += _deletion(current)
+            elif _age(snapshot, current) >= snapshot.settings.rollout.pending_tolerance:
+                name = f"{snapshot.platform.target_namespace}/{desired_pod['metadata']['name']}"
                 message = f"{path} is not read, because Pod {name} does not end; describe the Pod"
                 lost[node] = (NotKept("flags.config", message),)
             else:
-                age = _age(snapshot, found)
+                age = _age(snapshot, current)
                 waits.append(max(snapshot.settings.rollout.pending_tolerance - age, 1.0))
             waiting[node] = path
         elif report.config is None:
             lost[node] = (NotKept("flags.config", f"{path}: {report.error}"),)
-            age = _age(snapshot, found)
+            age = _age(snapshot, current)
             if age >= AGAIN:
-                actions += _deletion(found)
+                actions += _deletion(current)
             waits.append(max(AGAIN - age, 1.0))
         else:
             configs[node], lost[node] = adoptable(report.config, path, snapshot.platform, target)
@@ -95,7 +94,7 @@ def _age(snapshot: Snapshot, pod: Object) -> float:
 
 
 def unneeded_readers(snapshot: Snapshot, desired: set[str]) -> list[Action]:
-    """Deletions of the Pods that have read files, without those in `desired`."""
+    """Delete the Pods that have read files, except those in `desired`."""
     return [
         action
         for name, pod in sorted(snapshot.config_reader_pods.items())
@@ -113,7 +112,7 @@ def config_path(pod: Object) -> str:
 def adoptable(
     document: Mapping[str, Any], path: str, platform: Platform, target: Target
 ) -> tuple[dict[str, Any], tuple[NotKept, ...]]:
-    """(a file's settings as KubeSchedulerConfiguration v1, what cannot be adopted of it).
+    """(the file's settings as KubeSchedulerConfiguration v1, what cannot be adopted).
 
     Without what the operator sets itself: the kubeconfig and the Lease.
     """
@@ -167,15 +166,15 @@ def answered_readers(
         path = config_path(pod) if pod is not None else ""
         if pod is None or not path:
             continue
-        made = _reader(snapshot, node, pod, path)
+        reader = _reader(snapshot, node, pod, path)
         ended = {"terminated": {"exitCode": 0, "message": report.serialise()}}
         status = {"containerStatuses": [{"name": names.CONFIG_READER, "state": ended}]}
-        answered[made["metadata"]["name"]] = {**made, "status": status}
+        answered[reader["metadata"]["name"]] = {**reader, "status": status}
     return answered
 
 
 def last_report(pod: Object) -> ConfigReport | None:
-    """What a reader Pod has reported; None before."""
+    """The report of a reader Pod; None before it has one."""
     for status in mapping(pod.get("status")).get("containerStatuses") or ():
         ended = mapping(mapping(status.get("state")).get("terminated"))
         if ended.get("exitCode") == 0:
@@ -184,8 +183,8 @@ def last_report(pod: Object) -> ConfigReport | None:
 
 
 def _reader(snapshot: Snapshot, node: str, pod: Object, path: str) -> dict[str, Any]:
-    """The Pod that reads the file; its annotation has what it was made for."""
-    made = render_config_reader_pod(
+    """The Pod that reads the file; its annotation identifies the file and the scheduler."""
+    reader = render_config_reader_pod(
         snapshot.platform,
         node,
         _on_host(pod, path),
@@ -193,41 +192,41 @@ def _reader(snapshot: Snapshot, node: str, pod: Object, path: str) -> dict[str, 
         str((snapshot.kubescheduler or {}).get("metadata", {}).get("uid", "")),
     )
     scheduler = str(mapping(pod.get("metadata")).get("uid") or "")
-    digest = sha256(f"{canonical_json(made)}{scheduler}".encode()).hexdigest()[:16]
-    metadata = {**made["metadata"], "annotations": {names.CONTENT_HASH_ANNOTATION: digest}}
-    return {**made, "metadata": metadata}
+    digest = sha256(f"{canonical_json(reader)}{scheduler}".encode()).hexdigest()[:16]
+    metadata = {**reader["metadata"], "annotations": {names.CONTENT_HASH_ANNOTATION: digest}}
+    return {**reader, "metadata": metadata}
 
 
 def _on_host(pod: Object, path: str) -> str:
     """The path of a scheduler's file on its node; the same if no mount has it."""
     spec = mapping(pod.get("spec"))
-    volumes = {str(one.get("name")): one for one in spec.get("volumes") or ()}
-    containers = [mapping(one) for one in spec.get("containers") or ()]
-    container = next((one for one in containers if one.get("name") == names.OPERAND), mapping({}))
+    volumes = {str(volume.get("name")): volume for volume in spec.get("volumes") or ()}
+    containers = [mapping(container) for container in spec.get("containers") or ()]
+    container = named(containers, names.OPERAND)
     best = ""
-    found = path
+    on_host = path
     for mount in container.get("volumeMounts") or ():
         at = str(mount.get("mountPath") or "").rstrip("/")
         source = mapping(volumes.get(str(mount.get("name")), {}).get("hostPath")).get("path")
         if source and (path == at or path.startswith(f"{at}/")) and len(at) >= len(best):
             sub = str(mount.get("subPath") or "")
             best = at
-            found = posixpath.normpath("/".join((str(source), sub, path[len(at) :])))
-    return found
+            on_host = posixpath.normpath("/".join((str(source), sub, path[len(at) :])))
+    return on_host
 
 
-def _report(found: Object | None, wanted: Object) -> ConfigReport | None:
-    """What a Pod has reported; None if it has not, or was made for something else."""
-    return None if found is None or _is_stale(found, wanted) else last_report(found)
+def _report(current: Object | None, desired: Object) -> ConfigReport | None:
+    """The report of a Pod; None before it has one, or if it was created for another file."""
+    return None if current is None or _is_stale(current, desired) else last_report(current)
 
 
-def _is_stale(found: Object, wanted: Object) -> bool:
-    """Whether a Pod was made for something else, or has ended as a whole without a report."""
+def _is_stale(current: Object, desired: Object) -> bool:
+    """Whether a Pod was created for another file, or failed as a whole without a report."""
     key = names.CONTENT_HASH_ANNOTATION
-    if annotation(found, key) != annotation(wanted, key):
+    if annotation(current, key) != annotation(desired, key):
         return True
-    return mapping(found.get("status")).get("phase") == "Failed"
+    return mapping(current.get("status")).get("phase") == "Failed"
 
 
 def _deletion(pod: Object) -> list[Action]:
-    return [] if "deletionTimestamp" in pod["metadata"] else [Delete(PODS, pod)]
+    return [] if is_being_deleted(pod) else [Delete(PODS, pod)]

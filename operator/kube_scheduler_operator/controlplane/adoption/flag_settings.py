@@ -42,30 +42,32 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "kube-api-qps": 50,
     "profiling": False,
 }
-"""Values that the operator's configuration has anyway; of profiling its own."""
+"""Values of the operator's configuration: kube-scheduler's defaults, and its own for profiling."""
 
 
 def configuration_of(flags: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """The fields of KubeSchedulerConfiguration that have the effect of such flags."""
-    fields = _TIMINGS if "config" in flags else {**_FIELDS, **_TIMINGS}
-    found: dict[str, Any] = {}
-    for name, path in fields.items():
+    configuration: dict[str, Any] = {}
+    for name, path in _fields(flags).items():
         if not flags.get(name):
             continue
         value = _value(name, flags[name][-1])
         if value is None or value == _DEFAULTS.get(name):
             continue
-        target = found
+        target = configuration
         for key in path[:-1]:
             target = target.setdefault(key, {})
         target[path[-1]] = value
-    return found
+    return configuration
 
 
 def field_of(name: str, flags: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """The field that replaces a flag; empty without one."""
-    fields = _TIMINGS if "config" in flags else {**_FIELDS, **_TIMINGS}
-    return fields.get(name, ())
+    return _fields(flags).get(name, ())
+
+
+def _fields(flags: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[str, ...]]:
+    return _TIMINGS if "config" in flags else {**_FIELDS, **_TIMINGS}
 
 
 def flags_not_kept(flags: Mapping[str, Sequence[str]], platform: Platform) -> tuple[NotKept, ...]:

@@ -1,7 +1,7 @@
-"""The inventory of an adopted static Pod: every field is kept, replaced by an equal, or named.
+"""The inventory of an adopted static Pod: each field is kept, has an equivalent, or is reported.
 
-The Pod is the mirror Pod in the API, in which the API server has filled in defaults. A field that
-no table here has is one that cannot be kept: a new version of Kubernetes loses nothing in silence.
+The Pod is the mirror Pod in the API, in which the API server has set defaults. A field that is in
+no table here cannot be kept: a field of a newer Kubernetes is reported instead of lost.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ...base import names
 from ...base.environment import holds_credentials
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
+from ...model.pod_status import named
 from ..node_pods import OWN_VOLUMES, STATIC_POD_RESOURCES
 from .pod_settings import PROBES, PodSettings
 
@@ -34,7 +35,7 @@ _SPEC_IGNORED: Final = frozenset({
     "preemptionPolicy", "priority", "schedulerName", "securityContext", "serviceAccount",
     "serviceAccountName", "tolerations", "volumes",
 })  # fmt: skip
-"""Fields without an effect on a static Pod, fields of the mirror Pod, and fields handled apart."""
+"""Fields without an effect on a static Pod, fields of mirror Pods, and fields handled elsewhere."""
 
 _SPEC_KEPT: Final[Mapping[str, Any]] = {
     "dnsConfig": None,
@@ -54,7 +55,7 @@ _CONTAINER_IGNORED: Final = frozenset({
     "args", "command", "env", "image", "name", "ports", "resources", "securityContext",
     "terminationMessagePath", "terminationMessagePolicy", "volumeMounts", *PROBES,
 })  # fmt: skip
-"""Fields handled apart. The operator needs the termination message for its reports."""
+"""Fields handled elsewhere. The operator needs the termination message for its reports."""
 
 _CONTAINER_KEPT: Final[Mapping[str, Any]] = {"imagePullPolicy": "IfNotPresent"}
 
@@ -67,7 +68,7 @@ _PROBE_TIMES: Final[Mapping[str, Mapping[str, int]]] = {
     "readinessProbe": {"failureThreshold": 3, "periodSeconds": 1, "timeoutSeconds": 15},
     "livenessProbe": {"failureThreshold": 8, "periodSeconds": 10, "timeoutSeconds": 15},
 }
-"""Times in kubeadm's manifest, which the operator's equal in effect."""
+"""Times in kubeadm's manifest, to which the operator's are equivalent."""
 
 _STARTUP_SECONDS: Final = 240
 _INITIAL_DELAYS: Final = (0, 10)
@@ -95,7 +96,7 @@ _STRICTER: Final[Mapping[str, Sequence[Any]]] = {
     "runAsNonRoot": (False,),
     "runAsUser": (0,),
 }
-"""Values for which the operator's security context is as strict, or stricter, without a loss."""
+"""Values to which the operator's security context is equivalent, or stricter without a loss."""
 
 _NEEDED_CAPABILITIES: Final = frozenset({"NET_BIND_SERVICE", "CAP_NET_BIND_SERVICE"})
 
@@ -117,19 +118,19 @@ class NotKept:
 class Inventory:
     """What an adopted static Pod has beyond its flags."""
 
-    settings: PodSettings  # what is kept
-    not_kept: tuple[NotKept, ...] = ()  # what cannot be kept
+    settings: PodSettings
+    not_kept: tuple[NotKept, ...] = ()
 
 
 def take_inventory(pod: Object, platform: Platform) -> Inventory:
     """Every setting of a scheduler's Pod that differs from what kubeadm writes."""
     spec, lost = mapping(pod.get("spec")), list[NotKept]()
-    containers = [mapping(one) for one in spec.get("containers") or ()]
-    container = next((one for one in containers if one.get("name") == names.OPERAND), {})
-    for one in containers:
-        if one is not container:
+    containers = [mapping(container) for container in spec.get("containers") or ()]
+    container = named(containers, names.OPERAND)
+    for other in containers:
+        if other is not container:
             what = "runs a second container; make it a Pod of its own, such as a SchedulerExtender"
-            lost.append(NotKept(f"containers.{one.get('name')}", what))
+            lost.append(NotKept(f"containers.{other.get('name')}", what))
     volumes, mounts = _volumes(spec, container, platform, lost)
     pod_fields = {
         **_kept(spec, _SPEC_KEPT),
@@ -154,7 +155,7 @@ def take_inventory(pod: Object, platform: Platform) -> Inventory:
     settings = PodSettings(
         _annotations(metadata, platform), _labels(metadata, platform), pod_fields, fields
     )
-    return Inventory(settings, tuple(sorted(set(lost), key=lambda one: one.name)))
+    return Inventory(settings, tuple(sorted(set(lost), key=lambda not_kept: not_kept.name)))
 
 
 def _group(name: str, value: Any) -> dict[str, Any]:
@@ -175,7 +176,7 @@ def _unknown(
     defaults: Mapping[str, Any],
     scope: str,
 ) -> Iterator[NotKept]:
-    """Fields that no table has, unless they are unset or have their default."""
+    """Fields that are in no table, unless they are unset or have their default."""
     for name, value in sorted(fields.items()):
         usual = name in defaults and value == defaults[name]
         if usual or value in (None, "", False, [], {}):
@@ -199,24 +200,24 @@ def _annotations(metadata: Mapping[str, Any], platform: Platform) -> dict[str, s
 
 def _labels(metadata: Mapping[str, Any], platform: Platform) -> dict[str, str]:
     own = {names.REVISION_LABEL, "app", *(name for name, _ in platform.static_pod_labels)}
-    found = {}
+    kept = {}
     for name, value in sorted(mapping(metadata.get("labels")).items()):
         # Any client can label a mirror Pod; the operator's own labels are set by it.
         if name not in own and not name.startswith(_OWN_PREFIXES):
-            found[name] = str(value)
-    return found
+            kept[name] = str(value)
+    return kept
 
 
 def _environment(
     container: Mapping[str, Any], platform: Platform, lost: list[NotKept]
 ) -> list[dict[str, Any]]:
-    found = []
-    for one in map(mapping, container.get("env") or ()):
-        name = str(one.get("name") or "")
+    kept = []
+    for variable in map(mapping, container.get("env") or ()):
+        name = str(variable.get("name") or "")
         if name in platform.stock_environment:
             continue
-        source = mapping(one.get("valueFrom"))
-        if holds_credentials(name, str(one.get("value") or "")):
+        source = mapping(variable.get("valueFrom"))
+        if holds_credentials(name, str(variable.get("value") or "")):
             message = (
                 "has credentials in the manifest, which are not copied into the API; have its "
                 "target accept the node without them, or name a file, and remove it"
@@ -226,23 +227,23 @@ def _environment(
             message = "refers to what a static Pod cannot read; set its value instead"
             lost.append(NotKept(f"env.{name}", message))
         else:
-            found.append(dict(one))
-    return found
+            kept.append(dict(variable))
+    return kept
 
 
 def _resources(container: Mapping[str, Any], lost: list[NotKept]) -> dict[str, Any]:
-    found = {k: v for k, v in mapping(container.get("resources")).items() if v}
-    if found.pop("claims", None):
+    resources = {k: v for k, v in mapping(container.get("resources")).items() if v}
+    if resources.pop("claims", None):
         lost.append(NotKept("resources.claims", "a static Pod cannot have claims; remove them"))
-    return {} if found == _STOCK_RESOURCES else found
+    return {} if resources == _STOCK_RESOURCES else resources
 
 
 def _ports(container: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Ports under another name than kubeadm's; with the host's network, a port is only a name."""
     return [
-        {key: value for key, value in one.items() if key != "hostPort"}
-        for one in map(mapping, container.get("ports") or ())
-        if one.get("name") not in (None, "", "probe-port")
+        {key: value for key, value in port.items() if key != "hostPort"}
+        for port in map(mapping, container.get("ports") or ())
+        if port.get("name") not in (None, "", "probe-port")
     ]
 
 
@@ -307,7 +308,7 @@ def _volumes(
     lost: list[NotKept],
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """(volumes, mounts) other than the platform's; a volume without a mount has no effect."""
-    known = {str(one.get("name")): mapping(one) for one in spec.get("volumes") or ()}
+    known = {str(volume.get("name")): mapping(volume) for volume in spec.get("volumes") or ()}
     volumes: dict[str, dict[str, Any]] = {}
     mounts = []
     for mount in map(mapping, container.get("volumeMounts") or ()):

@@ -24,10 +24,8 @@ _MERGED: Final = ("securityContext", *PROBES)
 
 @dataclass(frozen=True, slots=True)
 class PodSettings:
-    """Settings of the scheduler's static Pod."""
-
-    annotations: Mapping[str, str]  # of the Pod
-    labels: Mapping[str, str]  # of the Pod
+    annotations: Mapping[str, str]
+    labels: Mapping[str, str]
     spec: Mapping[str, Any]  # fields of the Pod's spec; `volumes` are added to the operator's
     # fields of the scheduler's container; `volumeMounts` and `ports` are added to the operator's,
     # probes and the security context are merged into them
@@ -55,9 +53,9 @@ class PodSettings:
         for fields in (self.container, self.spec):
             for name, value in sorted(fields.items()):
                 if name == "env":
-                    yield from ((f"env.{one['name']}", one) for one in value)
+                    yield from ((f"env.{item['name']}", item) for item in value)
                 elif name in _APPENDED:
-                    yield from ((f"{name}.{_identity(one)}", one) for one in value)
+                    yield from ((f"{name}.{_identity(item)}", item) for item in value)
                 else:
                     scope = "pod." if fields is self.spec else ""
                     yield f"{scope}{name}", value
@@ -82,7 +80,7 @@ class PodSettings:
         ):
             if name in fields:
                 fields[name] = [
-                    one for one in fields[name] if f"{name}.{one.get(key, '')}" not in left_out
+                    item for item in fields[name] if f"{name}.{item.get(key, '')}" not in left_out
                 ]
         tidy_volumes(spec, container)
         full = {k: v for k, v in container.items() if v != []}
@@ -94,10 +92,10 @@ NO_SETTINGS: Final = PodSettings({}, {}, {}, {})
 
 def tidy_volumes(spec: dict[str, Any], container: dict[str, Any]) -> None:
     """Remove mounts without a volume, and volumes without a mount."""
-    known = {one["name"] for one in spec.get("volumes") or ()}
-    mounts = [one for one in container.get("volumeMounts") or () if one["name"] in known]
-    used = {one["name"] for one in mounts}
-    volumes = [one for one in spec.get("volumes") or () if one["name"] in used]
+    known = {item["name"] for item in spec.get("volumes") or ()}
+    mounts = [item for item in container.get("volumeMounts") or () if item["name"] in known]
+    used = {item["name"] for item in mounts}
+    volumes = [item for item in spec.get("volumes") or () if item["name"] in used]
     for fields, name, value in ((spec, "volumes", volumes), (container, "volumeMounts", mounts)):
         fields.pop(name, None)
         if value:
@@ -105,14 +103,14 @@ def tidy_volumes(spec: dict[str, Any], container: dict[str, Any]) -> None:
 
 
 def read_settings(document: Any) -> PodSettings:
-    """The settings in a document that `PodSettings.document` made; anything else counts as none."""
-    found = mapping(document)
-    groups = [mapping(found.get(name)) for name in (*METADATA, "spec", "container")]
+    """Read a document of `PodSettings.document`; anything else counts as no settings."""
+    fields = mapping(document)
+    groups = [mapping(fields.get(name)) for name in (*METADATA, "spec", "container")]
     return PodSettings(*groups)
 
 
 def parse_settings(text: str) -> PodSettings:
-    """The same for text."""
+    """Read the settings from text; other text counts as no settings."""
     try:
         return read_settings(parse_json(text))
     except ValueError:
@@ -126,13 +124,13 @@ def settings_text(settings: PodSettings) -> str:
 
 def apply_settings(pod: Mapping[str, Any], settings: PodSettings) -> dict[str, Any]:
     """A copy of the operator's static Pod with the settings; the operator's own labels win."""
-    made = deepcopy(dict(pod))
-    metadata, spec = made["metadata"], made["spec"]
+    completed = deepcopy(dict(pod))
+    metadata, spec = completed["metadata"], completed["spec"]
     for group in METADATA:
         metadata[group] = {**getattr(settings, group), **(metadata.get(group) or {})}
     _add(spec, settings.spec)
     _add(spec["containers"][0], settings.container)
-    return made
+    return completed
 
 
 def _add(target: dict[str, Any], fields: Mapping[str, Any]) -> None:
@@ -145,5 +143,5 @@ def _add(target: dict[str, Any], fields: Mapping[str, Any]) -> None:
             target[name] = deepcopy(value)
 
 
-def _identity(one: Mapping[str, Any]) -> str:
-    return str(one.get("mountPath") or one.get("name") or one.get("containerPort") or "")
+def _identity(item: Mapping[str, Any]) -> str:
+    return str(item.get("mountPath") or item.get("name") or item.get("containerPort") or "")

@@ -1,7 +1,7 @@
-"""What adoption does with the schedulers of a cluster, before it does it.
+"""Previews the adoption of a cluster's schedulers, setting by setting.
 
-The decisions are those of a reconcile (`adopted`, `desired_content`), over a snapshot with the
-reports that the operator would read from the nodes; this module lists them setting by setting.
+A reconcile (`adopted`, `desired_content`) decides, over a snapshot with the reports that the
+operator would read from the nodes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .config_files import answered_readers, config_path
 from .flag_settings import configuration_of, field_of
 
 HIDDEN: Final = "(not shown)"
-"""In the place of a value that may be a credential."""
+"""Replaces a value that may be a credential."""
 
 _OBSERVED: Final = "spec.observedConfig"
 
@@ -57,34 +57,27 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PreviewedSetting:
-    """One setting of a scheduler."""
-
     name: str  # `flags.v`, `env.GOGC`, `config.parallelism` …
     value: str  # the value, as text; HIDDEN if it may be a credential
-    outcome: Outcome  # what becomes of it
+    outcome: Outcome
     note: str = ""  # where it is kept, or why it is not, and the way to keep its effect
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewedNode:
-    """The scheduler of a node."""
-
     node: str
-    image: str  # of its container
+    image: str
     file: str  # its configuration file; empty without one
     settings: tuple[PreviewedSetting, ...]  # all that it was started with, by name
-    # what differs between its file and the same in v1; empty for a file of v1
-    converted: tuple[Change, ...] = ()
+    converted: tuple[Change, ...] = ()  # what the conversion of its file to v1 changed
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptionPreview:
-    """What adoption does with a cluster."""
-
     nodes: tuple[PreviewedNode, ...]  # the schedulers, by node; empty if there is nothing to adopt
-    adopted: Adopted  # the decision of the operator
+    adopted: Adopted
     findings: tuple[Finding, ...]  # what blocks the first revision
-    warnings: tuple[Finding, ...]  # the rest of what validation reports
+    warnings: tuple[Finding, ...]  # the other findings of validation
     content: RevisionContent | None  # the first revision; None if it is blocked
     unseen: Mapping[str, str]  # node -> the configuration file that is not known
     notes: tuple[str, ...]  # what is not adopted because it is not in a manifest
@@ -129,48 +122,56 @@ def _without_credentials(document: Any) -> Any:
 def preview(snapshot: Snapshot, reports: Mapping[str, ConfigReport]) -> AdoptionPreview:
     """Decide as the operator does; `reports` has what is known of the nodes' configuration files.
 
-    The snapshot's schedulers are from before the operator.
+    The snapshot's schedulers predate the operator.
     """
     answered = answered_readers(snapshot, reports)
     read = replace(snapshot, config_reader_pods=answered)
-    found = adopted(read)
+    adoption = adopted(read)
     content, findings = desired_content(read)
-    unseen = {node: path for node, path in found.waiting.items() if node not in reports}
-    blocking = [one for one in findings if one.blocking and one.reason != READING]
+    unseen = {node: path for node, path in adoption.waiting.items() if node not in reports}
+    blocking = [f for f in findings if f.blocking and f.reason != READING]
     return AdoptionPreview(
         nodes=tuple(
-            _node(one, snapshot, reports.get(one.node), found.foreign.get(one.node, ()))
-            for one in found.schedulers
+            _node(
+                scheduler,
+                snapshot,
+                reports.get(scheduler.node),
+                adoption.foreign.get(scheduler.node, ()),
+            )
+            for scheduler in adoption.schedulers
         ),
-        adopted=found,
+        adopted=adoption,
         findings=tuple(dict.fromkeys(blocking)),
-        warnings=tuple(dict.fromkeys(one for one in findings if not one.blocking)),
+        warnings=tuple(dict.fromkeys(f for f in findings if not f.blocking)),
         content=content,
         unseen=unseen,
-        notes=tuple(foreign_notes(found.foreign)),
+        notes=tuple(foreign_notes(adoption.foreign)),
     )
 
 
 def _node(
-    one: StockScheduler, snapshot: Snapshot, report: ConfigReport | None, foreign: Sequence[str]
+    scheduler: StockScheduler,
+    snapshot: Snapshot,
+    report: ConfigReport | None,
+    foreign: Sequence[str],
 ) -> PreviewedNode:
-    path, platform = config_path(one.pod), snapshot.platform
-    lost = {each.name: each.message for each in one.not_kept}
+    path, platform = config_path(scheduler.pod), snapshot.platform
+    lost = {not_kept.name: not_kept.message for not_kept in scheduler.not_kept}
     settings = [
-        *_flags(one, platform, lost),
-        *_config(one),
-        *(_kept(name, value) for name, value in one.inventory.settings.names()),
+        *_flags(scheduler, platform, lost),
+        *_config(scheduler),
+        *(_kept(name, value) for name, value in scheduler.inventory.settings.names()),
         *_foreign(foreign),
     ]
-    listed = {each.name for each in settings}
+    listed = {setting.name for setting in settings}
     settings += [
         PreviewedSetting(name, HIDDEN, Outcome.BLOCKS, message)
         for name, message in lost.items()
         if name not in listed
     ]
-    image = operand_pods.read(one.pod).image
+    image = operand_pods.read(scheduler.pod).image
     converted = _changes(report, target_of(snapshot))
-    return PreviewedNode(one.node, image, path, tuple(settings), converted)
+    return PreviewedNode(scheduler.node, image, path, tuple(settings), converted)
 
 
 def _changes(report: ConfigReport | None, target: Target) -> tuple[Change, ...]:
@@ -184,47 +185,46 @@ def _changes(report: ConfigReport | None, target: Target) -> tuple[Change, ...]:
 
 
 def _flags(
-    one: StockScheduler, platform: Platform, lost: Mapping[str, str]
+    scheduler: StockScheduler, platform: Platform, lost: Mapping[str, str]
 ) -> Iterator[PreviewedSetting]:
-    kept = kept_flags(one.flags, platform)
-    fields = configuration_of(one.flags)
-    for flag, values in sorted(one.flags.items()):
+    kept = kept_flags(scheduler.flags, platform)
+    fields = configuration_of(scheduler.flags)
+    for flag, values in sorted(scheduler.flags.items()):
         name, value = f"flags.{flag}", ", ".join(values)
-        value_ = HIDDEN if holds_credentials(flag, value) else value
-        field = field_of(flag, one.flags)
-        if name in lost and (flag != "config" or not one.file):
-            yield PreviewedSetting(name, value_, Outcome.BLOCKS, lost[name])
+        text = HIDDEN if holds_credentials(flag, value) else value
+        field = field_of(flag, scheduler.flags)
+        if name in lost and (flag != "config" or not scheduler.file):
+            yield PreviewedSetting(name, text, Outcome.BLOCKS, lost[name])
         elif flag == "config":
             if value != CONFIG_PATH:
-                yield PreviewedSetting(name, value_, *_config_flag(one, value))
+                yield PreviewedSetting(name, text, *_config_flag(scheduler, value))
         elif field and _has(fields, field):
-            yield PreviewedSetting(name, value_, Outcome.KEPT, _observed(field))
-        elif flag in VOID_WITH_CONFIG and "config" in one.flags:
+            yield PreviewedSetting(name, text, Outcome.KEPT, _observed(field))
+        elif flag in VOID_WITH_CONFIG and "config" in scheduler.flags:
             note = "kube-scheduler ignores it beside --config"
-            yield PreviewedSetting(name, value_, Outcome.NO_EFFECT, note)
+            yield PreviewedSetting(name, text, Outcome.NO_EFFECT, note)
         elif flag in kept:
-            yield PreviewedSetting(name, value_, Outcome.KEPT, _observed(("arguments", flag)))
+            yield PreviewedSetting(name, text, Outcome.KEPT, _observed(("arguments", flag)))
         elif flag in platform.dropped_arguments:
             note = "names a file of the distribution; the scheduler makes its own certificate"
-            yield PreviewedSetting(name, value_, Outcome.DROPPED, note)
+            yield PreviewedSetting(name, text, Outcome.DROPPED, note)
         elif flag == "leader-elect" and value == "false":
             note = "a leader is elected, which a single scheduler wins at once"
-            yield PreviewedSetting(name, value_, Outcome.DROPPED, note)
+            yield PreviewedSetting(name, text, Outcome.DROPPED, note)
         else:
-            yield PreviewedSetting(name, value_, Outcome.SAME)
+            yield PreviewedSetting(name, text, Outcome.SAME)
 
 
-def _config_flag(one: StockScheduler, path: str) -> tuple[Outcome, str]:
-    if one.file:
-        note = "the operator's file has its fields, listed as config"
-        return Outcome.KEPT, note
+def _config_flag(scheduler: StockScheduler, path: str) -> tuple[Outcome, str]:
+    if scheduler.file:
+        return Outcome.KEPT, "the operator's file has its fields, listed as config"
     note = f"the API does not show {path}; the operator reads it on the node, or copy it for -f"
     return Outcome.UNKNOWN, note
 
 
-def _config(one: StockScheduler) -> Iterator[PreviewedSetting]:
-    flags = configuration_of(one.flags)
-    for key, value in sorted(one.file.items()):
+def _config(scheduler: StockScheduler) -> Iterator[PreviewedSetting]:
+    flags = configuration_of(scheduler.flags)
+    for key, value in sorted(scheduler.file.items()):
         note = f"{_observed((key,))}; flags win" if key in flags else _observed((key,))
         yield PreviewedSetting(f"config.{key}", config_text(key, value), Outcome.KEPT, note)
 
@@ -232,10 +232,10 @@ def _config(one: StockScheduler) -> Iterator[PreviewedSetting]:
 def config_text(key: str, value: Any) -> str:
     """A field of a configuration as text: profiles and extenders by name."""
     if key == "profiles" and isinstance(value, list):
-        named = (mapping(each).get("schedulerName") or DEFAULT_SCHEDULER for each in value)
+        named = (mapping(item).get("schedulerName") or DEFAULT_SCHEDULER for item in value)
         return ", ".join(map(str, named))
     if key == "extenders" and isinstance(value, list):
-        return ", ".join(str(mapping(each).get("urlPrefix")) for each in value)
+        return ", ".join(str(mapping(item).get("urlPrefix")) for item in value)
     return value_text(value)
 
 
@@ -262,16 +262,15 @@ def _observed(path: Sequence[str]) -> str:
 
 
 def _has(fields: Mapping[str, Any], path: Sequence[str]) -> bool:
-    found: Any = fields
+    value: Any = fields
     for key in path:
-        if key not in mapping(found):
+        if key not in mapping(value):
             return False
-        found = found[key]
+        value = value[key]
     return True
 
 
 def value_text(value: Any) -> str:
-    """A value on one line."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -280,9 +279,9 @@ def value_text(value: Any) -> str:
             return f"hostPath {host}"
         if value.get("mountPath"):
             return f"{value.get('name')}{', read-only' if value.get('readOnly') else ''}"
-        return ", ".join(f"{key}={_inner(each)}" for key, each in value.items() if key != "name")
+        return ", ".join(f"{key}={_inner(item)}" for key, item in value.items() if key != "name")
     if isinstance(value, list):
-        return ", ".join(_inner(each) for each in value)
+        return ", ".join(_inner(item) for item in value)
     return json.dumps(value)
 
 

@@ -1,4 +1,4 @@
-"""What was adopted, if every revision with its record is lost, such as all ConfigMaps.
+"""Recovers what was adopted if all revisions, which have its record, are lost.
 
 The operator's own schedulers still have it: their mirror Pods show the settings of the Pod, and
 `spec.observedConfig` of KubeScheduler has the fields of the configuration, as it has the flags.
@@ -37,14 +37,14 @@ def recovered_settings(snapshot: Snapshot) -> PodSettings:
         return NO_SETTINGS
     newest = max(ours, key=lambda pod: (pod.revision, pod.node))
     theirs = _without_own(snapshot.operand_pods[newest.node])
-    found = take_inventory(theirs, snapshot.platform).settings
-    return _without_requested(found, snapshot)
+    settings = take_inventory(theirs, snapshot.platform).settings
+    return _without_requested(settings, snapshot)
 
 
 def recovered_config(snapshot: Snapshot) -> dict[str, Any]:
     """The adopted fields of the configuration, from `spec.observedConfig`."""
     observed = mapping(snapshot.spec.get("observedConfig"))
-    found = {
+    config = {
         key: value
         for key, value in observed.items()
         if key not in (ARGUMENTS, SERVING_INFO, PROFILES, EXTENDERS)
@@ -52,12 +52,14 @@ def recovered_config(snapshot: Snapshot) -> dict[str, Any]:
     profiles = observed.get(PROFILES)
     if isinstance(profiles, list) and snapshot.scheduler_profiles is not None:
         taken = _scheduler_names(snapshot.scheduler_profiles)
-        kept = [one for one in profiles if mapping(one).get("schedulerName") not in taken]
-        found |= {PROFILES: kept} if kept else {}
+        kept = [
+            profile for profile in profiles if mapping(profile).get("schedulerName") not in taken
+        ]
+        config |= {PROFILES: kept} if kept else {}
     # Those of SchedulerExtenders look like any other.
     if snapshot.scheduler_extenders == {} and observed.get(EXTENDERS):
-        found[EXTENDERS] = observed[EXTENDERS]
-    return found
+        config[EXTENDERS] = observed[EXTENDERS]
+    return config
 
 
 def _scheduler_names(objects: Mapping[str, Object]) -> set[str]:
@@ -69,16 +71,16 @@ def _scheduler_names(objects: Mapping[str, Object]) -> set[str]:
 
 
 def _without_own(pod: Object) -> dict[str, Any]:
-    """A mirror Pod of the operator's as if it were kubeadm's, with the settings that it keeps."""
+    """A mirror Pod of the operator as kubeadm would write it, with the settings that it keeps."""
     spec = dict(mapping(pod.get("spec")))
     if spec.get(_GRACE) == _OWN_GRACE:
         del spec[_GRACE]
     containers = []
     for container in map(dict, spec.get("containers") or ()):
         container["volumeMounts"] = [
-            one
-            for one in container.get("volumeMounts") or ()
-            if not str(one.get("name")).startswith(OWN_VOLUMES)
+            mount
+            for mount in container.get("volumeMounts") or ()
+            if not str(mount.get("name")).startswith(OWN_VOLUMES)
         ]
         if container.get("resources") == OWN_RESOURCES:
             del container["resources"]
@@ -86,10 +88,10 @@ def _without_own(pod: Object) -> dict[str, Any]:
     return {**pod, "spec": {**spec, "containers": containers}}
 
 
-def _without_requested(found: PodSettings, snapshot: Snapshot) -> PodSettings:
+def _without_requested(settings: PodSettings, snapshot: Snapshot) -> PodSettings:
     """The settings without those of OperatorSettings."""
     obj = (snapshot.operator_settings or {}).get(names.CLUSTER)
     if obj is None:
-        return found
+        return settings
     request = requested_pod(mapping(last_accepted(obj)))
-    return found.without(frozenset(request.replaced))
+    return settings.without(frozenset(request.replaced))

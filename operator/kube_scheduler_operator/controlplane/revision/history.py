@@ -18,7 +18,7 @@ from .content import RevisionContent
 class Revision:
     """One numbered revision as the API has it."""
 
-    number: int  # 1, 2, 3
+    number: int
     status: Object  # the ConfigMap `revision-status-N`
     ready: bool  # whether all copies exist and it may be installed
     hash: str  # identity of its content; empty if unknown
@@ -40,13 +40,11 @@ class Revision:
 
     @property
     def complete(self) -> bool:
-        """Whether every copy exists."""
         return not self.missing
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names of the missing copies."""
-        return tuple(copy_name(p, self.number) for p in self.parts if p not in self.copies)
+        return tuple(copy_name(part, self.number) for part in self.parts if part not in self.copies)
 
     @property
     def content(self) -> RevisionContent:
@@ -56,12 +54,12 @@ class Revision:
 
     @property
     def inputs(self) -> str:
-        """What users had set for it; empty if the operator that cut it did not record it."""
+        """The settings of users for it; empty if an earlier operator did not record them."""
         return str((self.status.get("data") or {}).get(names.INPUTS_KEY, ""))
 
     @property
     def was_ready(self) -> bool:
-        """Whether it was complete once: it is sealed then, whatever its annotations are now."""
+        """Whether it was complete once: it is sealed since, whatever its annotations are now."""
         return self.ready or (bool(self.status.get("immutable")) and self.intact)
 
     @property
@@ -81,8 +79,8 @@ def status_name(number: int) -> str:
 
 
 def read(config_maps: Mapping[str, Object], parts: tuple[str, ...]) -> tuple[Revision, ...]:
-    """All revisions among the ConfigMaps, oldest first; `parts` are those of the platform."""
-    found = []
+    """All revisions among the ConfigMaps, oldest first; `parts` are the ConfigMaps of each."""
+    revisions = []
     prefix = f"{names.REVISION_STATUS}-"
     for name, obj in config_maps.items():
         number = revision_number(name.removeprefix(prefix)) if name.startswith(prefix) else 0
@@ -93,7 +91,7 @@ def read(config_maps: Mapping[str, Object], parts: tuple[str, ...]) -> tuple[Rev
             for part in parts
             if copy_name(part, number) in config_maps
         }
-        found.append(
+        revisions.append(
             Revision(
                 number=number,
                 status=obj,
@@ -108,7 +106,7 @@ def read(config_maps: Mapping[str, Object], parts: tuple[str, ...]) -> tuple[Rev
                 copies=copies,
             )
         )
-    return tuple(sorted(found, key=lambda revision: revision.number))
+    return tuple(sorted(revisions, key=lambda revision: revision.number))
 
 
 def last_good(history: Sequence[Revision], before: int) -> Revision | None:
@@ -149,7 +147,7 @@ def configurations_in_use(snapshot: Snapshot) -> Iterator[str]:
 
 
 def refusal_of(rejected: Revision | None) -> Refusal | None:
-    """kube-scheduler's error and its configuration; None if nothing was rejected or it is lost."""
+    """kube-scheduler's error and its configuration; None if either does not exist."""
     if rejected is None:
         return None
     try:

@@ -30,12 +30,10 @@ LOOK_PATIENCE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class KnownNumbers:
-    """The numbers that count."""
-
     history: tuple[Revision, ...]  # the revisions that count, oldest first
     advertised: int  # `status.latestAvailableRevision`; 0 if it is not plausible
     newest_on_disk: int  # the highest verified number on a node; 0 without one
-    problem: str  # what does not count and what to do; empty without it
+    problem: str  # what does not count and what to do
 
     @property
     def in_api(self) -> int:
@@ -44,11 +42,10 @@ class KnownNumbers:
 
 
 def known_numbers(snapshot: Snapshot, disks: Disks) -> KnownNumbers:
-    """The numbers that count in a snapshot."""
     reported = snapshot.status.get("latestAvailableRevision") or 0
     advertised = revision_number(reported)
-    found = read(snapshot.config_maps, snapshot.platform.parts)
-    counting = _counting(found, advertised, advertised)
+    revisions = read(snapshot.config_maps, snapshot.platform.parts)
+    counting = _counting(revisions, advertised, advertised)
     in_api = max(advertised, *(revision.number for revision in counting), 0)
     problems = []
     if reported and not advertised:
@@ -66,14 +63,14 @@ def known_numbers(snapshot: Snapshot, disks: Disks) -> KnownNumbers:
             )
         else:
             newest = max(newest, disk.newest)
-    history = _counting(found, advertised, max(advertised, newest))
-    doubted = [status_name(revision.number) for revision in found if revision not in history]
+    history = _counting(revisions, advertised, max(advertised, newest))
+    doubted = [status_name(revision.number) for revision in revisions if revision not in history]
     listed = sorted([*_implausible_names(snapshot.config_maps), *doubted])
     if listed:
         problems.append(
             f"{', '.join(listed)} in {snapshot.platform.target_namespace} does not "
             "count; delete it, because its number is not plausible, it is incomplete, or its "
-            "content is not that of its hash"
+            "content does not match its hash"
         )
     if max(in_api, newest) >= LARGEST:
         problems.append(
@@ -84,12 +81,12 @@ def known_numbers(snapshot: Snapshot, disks: Disks) -> KnownNumbers:
 
 
 def unseen_nodes(snapshot: Snapshot, disks: Disks, known: int) -> dict[str, float]:
-    """Nodes whose mirror pod shows a number above `known`, until a program looks at their disk.
+    """Node -> seconds to wait until a program looks at its disk.
 
-    Returns:
-        Node -> seconds that are left to wait for that; a label cannot delay a revision for longer.
+    The mirror pods of these nodes show a number above `known`. A label cannot delay a revision for
+    longer than LOOK_PATIENCE.
     """
-    found = {}
+    waits = {}
     kubescheduler = snapshot.kubescheduler or {}
     for node, raw in snapshot.operand_pods.items():
         pod, disk = operand_pods.read(raw), disks.get(node)
@@ -102,8 +99,8 @@ def unseen_nodes(snapshot: Snapshot, disks: Disks, known: int) -> dict[str, floa
         ages = [abs((snapshot.now - moment).total_seconds()) for moment in moments if moment]
         left = LOOK_PATIENCE - min(ages, default=LOOK_PATIENCE)
         if left > 0:
-            found[node] = left
-    return found
+            waits[node] = left
+    return waits
 
 
 def _counting(history: Sequence[Revision], advertised: int, floor: int) -> tuple[Revision, ...]:

@@ -41,11 +41,9 @@ class RevisionResult:
 
     actions: tuple[Action, ...]  # the next writes
     latest: int  # the new `status.latestAvailableRevision`
-    # the revision that every node should run; None: none may be installed now
-    desired: Revision | None
+    desired: Revision | None  # what every node should run; None: none may be installed now
     blocked: str  # why the desired content is not rolled out; empty if it is
-    # the latest revision, if it was refused or failed and is still desired
-    rejected: Revision | None
+    rejected: Revision | None  # the latest revision, if it is bad and still desired
     note: str  # information that is not a failure
     history: tuple[Revision, ...]  # all revisions that count, oldest first
     problem: str = ""  # numbers that do not count, and what to do about them; empty without any
@@ -53,18 +51,17 @@ class RevisionResult:
     requeue_after: float | None = None  # seconds until a wait ends
 
     def revision(self, number: int) -> Revision | None:
-        """The revision with that number."""
         return next((revision for revision in self.history if revision.number == number), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Situation:
-    """What the steps of `revise` know."""
+    """What the steps of `revise` decide from."""
 
-    snapshot: Snapshot  # the observed state
+    snapshot: Snapshot
     content: RevisionContent | None  # the desired content; None if a finding blocks it
-    disks: Disks  # what programs on the nodes have read there
-    numbers: KnownNumbers  # the numbers that count
+    disks: Disks
+    numbers: KnownNumbers
     ready: tuple[Revision, ...]  # the revisions that are ready, oldest first
     running: Mapping[str, int]  # node -> the revision that it runs
 
@@ -124,12 +121,33 @@ class _Situation:
     @property
     def installable(self) -> Revision | None:
         """The revision that nodes may be moved to: the latest, or else the last good one."""
-        return _installable(self.snapshot, self.ready, self.running) if self.whole else None
+        newest = self.newest
+        if newest is None or not self.whole:
+            return None
+        return self.last_installed if newest.bad or newest.withdrawn else newest
 
     @property
     def last_installed(self) -> Revision | None:
         """The newest installed revision, unless some node runs a newer one."""
-        return _last_installed(self.snapshot, self.ready, self.running)
+        statuses = self.snapshot.status.get("nodeStatuses") or ()
+        current = (revision_number(status.get("currentRevision")) for status in statuses)
+        reached = max((*current, *self.running.values()), default=0)
+        installed = (r for r in reversed(self.ready) if r.outcome == names.OUTCOME_INSTALLED)
+        newest = next(installed, None)
+        return newest if newest is not None and newest.number >= reached else None
+
+    @property
+    def fallen(self) -> Revision | None:
+        """The newest failed revision that some node still runs."""
+        failed = (r for r in reversed(self.history) if r.outcome == names.OUTCOME_FAILED)
+        return next((r for r in failed if r.number in self.running.values()), None)
+
+    def content_with(self, content_hash: str) -> RevisionContent | None:
+        """The content with this hash, if it is desired or some revision still has it."""
+        if self.content is not None and self.content.hash == content_hash:
+            return self.content
+        having = (r for r in reversed(self.history) if r.hash == content_hash and r.intact)
+        return next((revision.content for revision in having), None)
 
     def result(
         self,
@@ -163,14 +181,9 @@ def revise(
     the nodes have read there.
     """
     numbers = known_numbers(snapshot, disks)
-    situation = _Situation(
-        snapshot,
-        content,
-        disks,
-        numbers,
-        ready=tuple(revision for revision in numbers.history if revision.ready),
-        running=_running(snapshot, numbers.in_api),
-    )
+    ready = tuple(revision for revision in numbers.history if revision.ready)
+    running = _running(snapshot, numbers.in_api)
+    situation = _Situation(snapshot, content, disks, numbers, ready, running)
     unseen = unseen_nodes(snapshot, disks, max(situation.used, numbers.in_api))
     if unseen:
         # A number must not be used a second time, with other content.
@@ -189,57 +202,59 @@ def revise(
 
 def _restore(situation: _Situation) -> RevisionResult:
     """Make the latest revision again, or else the next one, after the latest was lost."""
-    snapshot, content, used = situation.snapshot, situation.content, situation.used
-    history = situation.history
-    remade = () if situation.taken else _remake(snapshot, content, used, history, situation.disks)
-    if remade:
-        return situation.result(remade)
-    if content is None:
+    writes = () if situation.taken else _remake(situation)
+    if writes:
+        return situation.result(writes)
+    if situation.content is None:
         return situation.result(rejected=situation.bad)
-    reason = f"a node has another revision {used} on its disk" if situation.taken else ""
-    return situation.result(_cut(snapshot, content, used + 1, situation.newest, history, reason))
+    number = situation.used
+    reason = f"a node has another revision {number} on its disk" if situation.taken else ""
+    return situation.result(_cut(situation, situation.content, reason))
 
 
 def _return_to_good(situation: _Situation, newest: Revision) -> RevisionResult | None:
     """Go back to good content if content failed after it was healthy; None if it did not."""
-    content, history = situation.content, situation.history
-    fallen = _fallen(history, situation.running)
+    content, fallen = situation.content, situation.fallen
     if fallen is None or not newest.bad:
         return None
     unchanged = content is None or content.hash in (fallen.hash, newest.hash)
-    good = last_good(history, fallen.number) if unchanged else None
+    good = last_good(situation.history, fallen.number) if unchanged else None
     if good is None:
         return None
-    cut = _go_back(situation.snapshot, fallen, newest, good, situation.used + 1, history)
-    return situation.result(cut, blocked=_FAILED_BEFORE, rejected=fallen)
+    reason = (
+        f"revision {fallen.number} failed after it was installed; back to the content of "
+        f"revision {good.number}"
+    )
+    writes = _cut(situation, good.content, reason, frozenset((fallen.hash, newest.hash)))
+    return situation.result(writes, blocked=_FAILED_BEFORE, rejected=fallen)
 
 
 def _follow(situation: _Situation, newest: Revision, swapping: Container[int]) -> RevisionResult:
     """Follow the desired content: with the newest revision, an earlier one, or a new one."""
-    snapshot, content, history = situation.snapshot, situation.content, situation.history
-    bad, number = situation.bad, situation.used + 1
+    content, bad = situation.content, situation.bad
     if content is None:
         return situation.result(rejected=bad)
-    tidy = (*_repaired(snapshot, newest, content, history), *_abandon(history, situation.used))
+    tidy = (*_repaired(situation, newest), *_abandon(situation.history, situation.used))
     if newest.hash == content.hash and newest.withdrawn:
         reason = f"content of withdrawn revision {newest.number} requested again"
-        return situation.result(_cut(snapshot, content, number, newest, history, reason))
+        return situation.result(_cut(situation, content, reason))
     if newest.hash == content.hash:
         blocked = f"revision {newest.number} is {newest.outcome}" if bad else ""
         return situation.result(tidy, blocked=blocked, rejected=bad)
     if content.hash in newest.quarantined:
-        failed = next((r for r in reversed(history) if r.hash == content.hash and r.bad), None)
-        return situation.result(tidy, blocked=_FAILED_BEFORE, rejected=failed)
+        failing = (r for r in reversed(situation.history) if r.hash == content.hash and r.bad)
+        return situation.result(tidy, blocked=_FAILED_BEFORE, rejected=next(failing, None))
     installable = situation.installable
     if installable is not None and installable.hash == content.hash:
         # The later revisions were refused or rolled back, and the edit was reverted: no scheduler
         # has to be restarted.
-        return situation.result((*_repaired(snapshot, installable, content, history), *tidy))
+        return situation.result((*_repaired(situation, installable), *tidy))
     good = situation.last_installed
     begun = newest.outcome or newest.number in swapping
     if not begun and good is not None and good.hash == content.hash and good.complete:
-        return replace(situation.result(_withdraw(snapshot, newest)), desired=good)
-    return situation.result(_cut(snapshot, content, number, newest, history))
+        writes = _withdraw(situation.snapshot, newest)
+        return replace(situation.result(writes), desired=good)
+    return situation.result(_cut(situation, content))
 
 
 def _withdraw(snapshot: Snapshot, revision: Revision) -> tuple[Action, ...]:
@@ -250,34 +265,13 @@ def _withdraw(snapshot: Snapshot, revision: Revision) -> tuple[Action, ...]:
     return record_outcome(revision, outcome, message, rfc3339(snapshot.now), event)
 
 
-def _go_back(
-    snapshot: Snapshot,
-    fallen: Revision,
-    newest: Revision,
-    good: Revision,
-    number: int,
-    history: tuple[Revision, ...],
-) -> tuple[Action, ...]:
-    """Cut a new revision with good content: `fallen` failed after it was healthy."""
-    return _cut(
-        snapshot,
-        good.content,
-        number,
-        newest,
-        history,
-        reason=f"revision {fallen.number} failed after it was installed; back to the content of "
-        f"revision {good.number}",
-        quarantined=frozenset((fallen.hash, newest.hash)),
-    )
-
-
 def _running(snapshot: Snapshot, known: int) -> dict[str, int]:
     """Node -> the revision that it runs, as far as the API shows it; 0: not the operator's.
 
     A label counts only up to `known`: it never makes a number.
     """
     entries = {entry["nodeName"]: entry for entry in snapshot.status.get("nodeStatuses") or ()}
-    found: dict[str, int] = {}
+    running: dict[str, int] = {}
     for node in {*entries, *snapshot.operand_pods}:
         entry = entries.get(node, {})
         current = revision_number(entry.get("currentRevision"))
@@ -289,110 +283,60 @@ def _running(snapshot: Snapshot, known: int) -> dict[str, int]:
             entry.get("lastFailedReason") == names.REASON_OPERAND_FALLBACK
             and entry.get("lastFailedRevision") == shown
         )
-        found[node] = current if rolled_back or not shown else shown
-    return found
-
-
-def _installable(
-    snapshot: Snapshot, ready: tuple[Revision, ...], running: Mapping[str, int]
-) -> Revision | None:
-    """The revision that nodes may be moved to: the latest, or else the last good one."""
-    if not ready[-1].bad and not ready[-1].withdrawn:
-        return ready[-1]
-    return _last_installed(snapshot, ready, running)
-
-
-def _last_installed(
-    snapshot: Snapshot, ready: tuple[Revision, ...], running: Mapping[str, int]
-) -> Revision | None:
-    """The newest installed revision, unless some node runs a newer one."""
-    entries = snapshot.status.get("nodeStatuses") or ()
-    reached = max((revision_number(e.get("currentRevision")) for e in entries), default=0)
-    reached = max(reached, *running.values(), 0)
-    good = next((r for r in reversed(ready) if r.outcome == names.OUTCOME_INSTALLED), None)
-    return good if good is not None and good.number >= reached else None
-
-
-def _fallen(history: tuple[Revision, ...], running: Mapping[str, int]) -> Revision | None:
-    """The newest failed revision that some node still runs."""
-    on_nodes = set(running.values())
-    return next(
-        (
-            revision
-            for revision in reversed(history)
-            if revision.outcome == names.OUTCOME_FAILED and revision.number in on_nodes
-        ),
-        None,
-    )
+        running[node] = current if rolled_back or not shown else shown
+    return running
 
 
 def _missing_copies(older: tuple[Revision, ...]) -> str:
-    broken = [name for revision in older for name in revision.missing]
-    if not broken:
+    missing = [name for revision in older for name in revision.missing]
+    if not missing:
         return ""
     return (
-        f"{', '.join(broken)} of an older revision was deleted; nodes can no longer fall back to "
+        f"{', '.join(missing)} of an older revision was deleted; nodes can no longer fall back to "
         "that revision"
     )
 
 
-def _remake(
-    snapshot: Snapshot,
-    content: RevisionContent | None,
-    number: int,
-    history: tuple[Revision, ...],
-    disks: Disks,
-) -> tuple[Action, ...]:
+def _remake(situation: _Situation) -> tuple[Action, ...]:
     """Restore the latest revision after its revision-status was deleted or changed.
 
     Only with content that it provably had: by its own record, by the record on a node's disk, or,
     for a number that the operator advertised itself, by a running scheduler's annotation.
     """
+    snapshot, desired, number = situation.snapshot, situation.content, situation.used
     if not number:
         return ()
-    damaged = next((revision for revision in history if revision.number == number), None)
+    damaged = next((r for r in situation.history if r.number == number), None)
     if damaged is not None:
-        known = _known(damaged.hash, content, history)
-        if known is None:
+        content = situation.content_with(damaged.hash)
+        if content is None:
             return ()
-        return make_copies(snapshot, damaged, known) or mark_ready(damaged)
-    hashes = [disk.content for disk in disks.values() if disk.revision == number]
+        return make_copies(snapshot, damaged, content) or mark_ready(damaged)
+    hashes = [disk.content for disk in situation.disks.values() if disk.revision == number]
     if number == revision_number(snapshot.status.get("latestAvailableRevision")):
         hashes += [
             annotation(pod, names.CONTENT_HASH_ANNOTATION)
             for pod in snapshot.operand_pods.values()
             if label(pod, names.REVISION_LABEL) == str(number)
         ]
-    for content_hash in hashes:
-        known = _known(content_hash, content, history) if content_hash else None
-        if known is None:
+    for content_hash in filter(None, hashes):
+        content = situation.content_with(content_hash)
+        if content is None:
             continue
-        quarantined = (
-            frozenset()
-            if content is None or content.hash == content_hash
-            else frozenset(r.hash for r in history if r.bad and r.hash == content.hash)
-        )
+        quarantined: frozenset[str] = frozenset()
+        if desired is not None and desired.hash != content_hash:
+            bad = (revision.hash for revision in situation.history if revision.bad)
+            quarantined = frozenset(failed for failed in bad if failed == desired.hash)
         reason = "restored after it was deleted"
-        status = status_object(snapshot, number, known, reason, quarantined)
+        status = status_object(snapshot, number, content, reason, quarantined)
         return (Create(CONFIG_MAPS, status),)
     return ()
 
 
-def _known(
-    content_hash: str, content: RevisionContent | None, history: tuple[Revision, ...]
-) -> RevisionContent | None:
-    """The content with this hash, if it is desired or some revision still has it."""
-    if content is not None and content.hash == content_hash:
-        return content
-    return next((r.content for r in reversed(history) if r.hash == content_hash and r.intact), None)
-
-
-def _repaired(
-    snapshot: Snapshot, revision: Revision, content: RevisionContent, history: tuple[Revision, ...]
-) -> tuple[Action, ...]:
+def _repaired(situation: _Situation, revision: Revision) -> tuple[Action, ...]:
     """Writes that restore the copies of a finished revision."""
-    known = _known(revision.hash, content, history)
-    return make_copies(snapshot, revision, known) if known is not None else ()
+    content = situation.content_with(revision.hash)
+    return make_copies(situation.snapshot, revision, content) if content is not None else ()
 
 
 def _abandon(history: tuple[Revision, ...], latest: int) -> tuple[Action, ...]:
@@ -405,32 +349,22 @@ def _abandon(history: tuple[Revision, ...], latest: int) -> tuple[Action, ...]:
 
 
 def _cut(
-    snapshot: Snapshot,
+    situation: _Situation,
     content: RevisionContent,
-    number: int,
-    previous: Revision | None,
-    history: tuple[Revision, ...],
     reason: str = "",
     quarantined: frozenset[str] = frozenset(),
 ) -> tuple[Action, ...]:
-    """The next write towards revision `number` with `content`."""
-    begun = next((r for r in history if r.number == number), None)
+    """The next write towards a new revision with `content`."""
+    snapshot, previous, number = situation.snapshot, situation.newest, situation.used + 1
+    begun = next((r for r in situation.history if r.number == number), None)
+    if begun is not None and begun.hash == content.hash and begun.quarantined == quarantined:
+        return make_copies(snapshot, begun, content) or mark_ready(begun)
+    before = previous.content if previous is not None and previous.complete else None
+    reason = reason or ",".join(content.differences(before)) or "content was lost"
+    status = status_object(snapshot, number, content, reason, quarantined)
     if begun is None:
-        before = previous.content if previous is not None and previous.complete else None
-        reason = reason or ",".join(content.differences(before)) or "content was lost"
-        status = status_object(snapshot, number, content, reason, quarantined)
         event = Event("StartingNewRevision", f'new revision {number} triggered by "{reason}"')
         return (Create(CONFIG_MAPS, status, events=(event,)),)
-    if begun.hash != content.hash or begun.quarantined != quarantined:
-        # The inputs changed while it was being made; no node has seen it yet.
-        before = previous.content if previous is not None and previous.complete else None
-        reason = reason or ",".join(content.differences(before)) or "content was lost"
-        fresh = status_object(snapshot, number, content, reason, quarantined)
-        metadata = {**begun.status["metadata"], "annotations": fresh["metadata"]["annotations"]}
-        return (
-            Replace(CONFIG_MAPS, {**begun.status, "metadata": metadata, "data": fresh["data"]}),
-        )
-    missing = make_copies(snapshot, begun, content)
-    if missing:
-        return missing
-    return mark_ready(begun)
+    # The inputs changed while it was being made; no node has seen it yet.
+    metadata = {**begun.status["metadata"], "annotations": status["metadata"]["annotations"]}
+    return (Replace(CONFIG_MAPS, {**begun.status, "metadata": metadata, "data": status["data"]}),)

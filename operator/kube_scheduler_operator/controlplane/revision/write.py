@@ -1,4 +1,4 @@
-"""The writes that make a revision: `revision-status-N`, its copies, "ready" and its outcome."""
+"""The writes that create a revision: `revision-status-N`, its copies, "ready" and its outcome."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def mark_ready(revision: Revision) -> tuple[Action, ...]:
 def make_copies(
     snapshot: Snapshot, revision: Revision, content: RevisionContent
 ) -> tuple[Action, ...]:
-    """Writes that create or correct every numbered copy."""
+    """Create or correct every numbered copy."""
     actions: list[Action] = []
     for part in revision.parts:
         desired = _copy(snapshot, revision, part, content.parts[part])
@@ -78,9 +78,9 @@ def status_object(
     reason: str,
     quarantined: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
-    """The initial `revision-status-N`: not ready.
+    """The initial `revision-status-N`, which is not ready.
 
-    `reason` is why it is made, for users; `quarantined` are hashes of failed content that it
+    `reason` is why it is created, for users; `quarantined` are hashes of failed content that it
     replaces.
     """
     annotations = {names.REVISION_READY_ANNOTATION: "false"}
@@ -91,38 +91,35 @@ def status_object(
     data = {"revision": str(number), "reason": reason, "hash": content.hash}
     if content.inputs:
         data[names.INPUTS_KEY] = content.inputs
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": status_name(number),
-            "namespace": snapshot.platform.target_namespace,
-            "labels": dict(names.OWN_LABELS),
-            "annotations": annotations,
-        },
-        "data": data,
-    }
+    return _config_map(snapshot, status_name(number), data, annotations=annotations)
 
 
 def _copy(
     snapshot: Snapshot, revision: Revision, part: str, data: Mapping[str, str]
 ) -> dict[str, Any]:
+    metadata = revision.status["metadata"]
+    owner = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+    name = copy_name(part, revision.number)
+    copy = _config_map(snapshot, name, data, ownerReferences=[owner])
+    return {**copy, "immutable": True}
+
+
+def _config_map(
+    snapshot: Snapshot, name: str, data: Mapping[str, str], **metadata: Any
+) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": copy_name(part, revision.number),
+            "name": name,
             "namespace": snapshot.platform.target_namespace,
             "labels": dict(names.OWN_LABELS),
-            "ownerReferences": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "name": revision.status["metadata"]["name"],
-                    "uid": revision.status["metadata"]["uid"],
-                }
-            ],
+            **metadata,
         },
         "data": dict(data),
-        "immutable": True,
     }

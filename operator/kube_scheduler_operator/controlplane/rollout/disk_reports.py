@@ -6,9 +6,9 @@ The order needs no wall clock, which may jump on a node:
   of its current boot, so a report from that boot is newer than one from another: also on a node
   that was restored from a backup.
 * A guard's Pod begins every boot with a look at the disk.
-* Operators before these fields left results of installers without them. Such an installer ended
-  before the operator was replaced, and the guard of this version started after that. Their guards
-  are replaced; until then, and only for them, the node's wall clock counts.
+* Installers of operators that predate these fields left results without them. Such an installer
+  ended before the operator was replaced, and the guard of this version started after that. The
+  guards of such operators are replaced; only until then, the node's wall clock counts for them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from .installer_pods import Installer
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """What was read, and when."""
-
     disk: NodeDisk  # what was read
     read: BootTime  # when, by the kernel's clock
     at: datetime  # when the container ended, by the node's wall clock
@@ -42,7 +40,7 @@ class _Report:
 
 def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:
     """The newest report of every node; the highest numbers of all its reports."""
-    found: dict[str, NodeDisk] = {}
+    by_node: dict[str, NodeDisk] = {}
     results: dict[str, list[_Report]] = {}
     for installer in installers:
         results.setdefault(installer.node, []).extend(_of_installer(snapshot, installer))
@@ -52,7 +50,7 @@ def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:
         latest = _newer(_latest_look(looks, boot), _latest_result(installations, boot), boot)
         if latest is not None:
             disks = [report.disk for report in (*looks, *installations)]
-            found[node] = replace(
+            by_node[node] = replace(
                 latest.disk,
                 newest=max(disk.newest for disk in disks),
                 taken=max(disk.taken for disk in disks),
@@ -61,13 +59,13 @@ def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:
                 # It was read after every other one, and so after each of their Pods was created.
                 begun=max((disk.begun for disk in disks if disk.begun), default=None),
             )
-    return found
+    return by_node
 
 
 def guard_report(snapshot: Snapshot, node: str) -> NodeDisk | None:
     """The newest report of a node's guard."""
-    found = _latest_look(list(_of_guard(snapshot, node)), _current_boot(snapshot, node))
-    return found.disk if found is not None else None
+    report = _latest_look(list(_of_guard(snapshot, node)), _current_boot(snapshot, node))
+    return report.disk if report is not None else None
 
 
 def _current_boot(snapshot: Snapshot, node: str) -> str:
@@ -77,7 +75,7 @@ def _current_boot(snapshot: Snapshot, node: str) -> str:
 
 
 def _newer(guard: _Report | None, installer: _Report | None, boot: str) -> _Report | None:
-    """The newer one of the latest reports of a node's guard and of its installers."""
+    """The newer of the latest reports of a node's guard and of its installers."""
     if guard is None or installer is None:
         return guard or installer
     if guard.read.boot and installer.read.boot:

@@ -1,13 +1,12 @@
 """Nodes whose revision must be installed again although they have already reached it.
 
 Their manifest was changed, for example by `kubeadm init phase control-plane scheduler`: the
-revision is put back, and the installer keeps what it finds, so that it can be restored when the
-operator is removed. Or a file of the revision was edited, or their kubeconfig changed, which a
-scheduler reads only when it starts. Upgrades by kubeadm are not drift (upgrades.py).
+installer restores the revision, and keeps the manifest that it finds for the removal of the
+operator. Or a file of the revision was edited, or their kubeconfig changed, which a scheduler reads
+only when it starts. Upgrades by kubeadm are not drift (upgrades.py).
 
-What a node runs is known by content, from its disk (disk_reports.py). The label of a mirror pod
-only suggests to look: an installer of the same revision, which restarts nothing if everything is as
-it was installed.
+The content on its disk shows what a node runs (disk_reports.py). The label of a mirror pod is only
+a reason to look: an installer of the same revision does, and restarts nothing if nothing changed.
 """
 
 from __future__ import annotations

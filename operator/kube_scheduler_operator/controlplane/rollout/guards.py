@@ -1,9 +1,9 @@
 """Guard pods: one for each node, Ready when its scheduler is, counted by a PodDisruptionBudget.
 
 `kubectl drain` evicts a guard pod, and waits if more than one scheduler would then be missing. A
-guard also reports what its node's disk has, and a change of the kubeconfig, the manifest or the
-revision's files (programs/node/guard.py). A cordoned node gets no new guard; otherwise its drain
-would never end.
+guard also reports what its node's disk has, and changes of the kubeconfig, the manifest or the
+revision's files (programs/node/guard.py). A cordoned node gets no new guard, or its drain would
+never end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .result import RolloutResult
 def plan_guards(
     snapshot: Snapshot, observation: Observation, result: RolloutResult, known: int
 ) -> tuple[Action, ...]:
-    """Writes that correct the guard pods and their budget.
+    """Correct the guard pods and their budget.
 
     `known` is the highest revision number that the API knows. A node whose mirror pod shows a
     higher one gets a new guard, which looks at its disk.
@@ -52,12 +52,14 @@ def _budget(snapshot: Snapshot) -> tuple[Action, ...]:
     budgets = snapshot.disruption_budgets
     if len(snapshot.nodes) > 1:
         return apply(DISRUPTION_BUDGETS, budgets, desired, ("spec",))
-    found = budgets.get(desired["metadata"]["name"])
-    return (Delete(DISRUPTION_BUDGETS, found),) if found and not is_being_deleted(found) else ()
+    current = budgets.get(desired["metadata"]["name"])
+    return (
+        (Delete(DISRUPTION_BUDGETS, current),) if current and not is_being_deleted(current) else ()
+    )
 
 
 def _obsolete(snapshot: Snapshot) -> list[Action]:
-    """Deletions of guard pods whose node is no longer a control-plane node."""
+    """Delete guard pods whose node is no longer a control-plane node."""
     desired = {guard_pod_name(snapshot.platform, node) for node in snapshot.nodes}
     return [
         Delete(PODS, pod)
@@ -89,23 +91,23 @@ def _pods(
             str((snapshot.kubescheduler or {})["metadata"]["uid"]),
             str(pod.revision) if pod.revision > known else "",
         )
-        found = snapshot.guard_pods.get(desired["metadata"]["name"])
-        if found is None:
+        current = snapshot.guard_pods.get(desired["metadata"]["name"])
+        if current is None:
             actions.append(Create(PODS, desired))
-        elif not is_being_deleted(found) and (
-            _has_ended(found) or not _same(found, desired) or _is_done(snapshot, name, disk)
+        elif not is_being_deleted(current) and (
+            _has_ended(current) or not _same(current, desired) or _is_done(snapshot, name, disk)
         ):
-            actions.append(Delete(PODS, found))
-        elif status is not None and disk is not None and not is_being_deleted(found):
+            actions.append(Delete(PODS, current))
+        elif status is not None and disk is not None and not is_being_deleted(current):
             stays = status.node in result.holds or keeps_hand_edits(snapshot, status, disk)
             known_edit = disk.edit if stays else ""
-            if annotation(found, names.KNOWN_EDIT_ANNOTATION) != known_edit:
-                actions.append(Replace(PODS, _with_known_edit(found, known_edit)))
+            if annotation(current, names.KNOWN_EDIT_ANNOTATION) != known_edit:
+                actions.append(Replace(PODS, _with_known_edit(current, known_edit)))
     return actions
 
 
 def _with_known_edit(pod: Object, edit: str) -> dict[str, Any]:
-    """The guard pod that does not report a hand edit again which stays."""
+    """The guard pod, so that it does not report again a hand edit that stays."""
     metadata = pod["metadata"]
     annotations = {**(metadata.get("annotations") or {}), names.KNOWN_EDIT_ANNOTATION: edit}
     return {**pod, "metadata": {**metadata, "annotations": annotations}}
@@ -132,9 +134,9 @@ def _desired_pod(
     return {**desired, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _same(found: Object, desired: Object) -> bool:
+def _same(current: Object, desired: Object) -> bool:
     key = names.CONTENT_HASH_ANNOTATION
-    return annotation(found, key) == annotation(desired, key)
+    return annotation(current, key) == annotation(desired, key)
 
 
 def _is_done(snapshot: Snapshot, node: str, disk: NodeDisk | None) -> bool:

@@ -10,11 +10,11 @@ from enum import Enum
 from typing import Any, Final
 
 from ...base import names
-from ...base.objects import Object, annotation, label
+from ...base.objects import Object, annotation, is_being_deleted, label
 from ...base.revision_number import revision_number
 from ...base.termination_message import message_error
 from ...base.times import timestamp
-from ...model.pod_status import message_of, reason_of
+from ...model.pod_status import message_of, named, reason_of
 from ...nodeprotocol.exit_codes import EXIT_DEFINITIVE, EXIT_RETRY
 from ...nodeprotocol.result import InstallerOutcome, Result
 from ..node_pods import SHARED_VOLUMES
@@ -37,28 +37,27 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """An installer pod, or a restore pod, which brings back the scheduler before the operator."""
+    """An installer pod, or a restore pod, which restores the earlier scheduler."""
 
-    name: str  # name of the pod
-    node: str  # the node that it runs on
+    name: str
+    node: str
     revision: int  # the revision that it installs; 0: a restore pod
-    stage: Stage  # see Stage
+    stage: Stage
     message: str  # details of the stage; when REFUSED, kube-scheduler's error
-    problem: str  # the installer's last error after which it tries again; empty without an error
-    # reason and message of a container that cannot start, for example ErrImagePull
-    waiting: tuple[str, str] | None
+    problem: str  # the installer's last error, after which it tries again
+    waiting: tuple[str, str] | None  # (reason, message) of a container that cannot start
     result: Result | None  # result of the swap, when DONE
     staged: bool  # whether the revision is on the node and ready to run
     permitted: bool  # whether it may swap; until then it only checks and stages
     swapping: bool  # whether the installer runs, so that the scheduler may be down
-    created: datetime | None  # when the pod was created
+    created: datetime | None
     ended_at: datetime | None  # when the installer ended, when DONE
-    deleting: bool  # whether the pod is being deleted
-    pod: Object  # the object
+    deleting: bool
+    pod: Object
 
     @property
     def has_own_name(self) -> bool:
-        """Whether the operator gives such names; the label alone may be another client's."""
+        """Whether its name is one of the operator's; any client can write the label."""
         return self.name.startswith(_OWN_NAMES)
 
     @property
@@ -74,9 +73,9 @@ class Installer:
 
     @property
     def awaited_files(self) -> str:
-        """What the kubelet waits for before it starts the Pod; empty if it needs no such file.
+        """The files that the kubelet waits for before it starts the Pod; empty if there are none.
 
-        The kubelet reports a missing file in an event only, which the operator does not read.
+        The kubelet reports a missing file only in an event, which the operator does not read.
         """
         if self.stage is not Stage.PENDING or self.waiting:
             return ""
@@ -105,10 +104,9 @@ class Installer:
 
 
 def read(pod: Object) -> Installer:
-    """Read an installer pod."""
     status = pod.get("status") or {}
-    preflight = _container(status.get("containerStatuses"), names.PREFLIGHT)
-    installer = _container(status.get("containerStatuses"), names.INSTALLER)
+    containers = status.get("containerStatuses") or ()
+    preflight, installer = named(containers, names.PREFLIGHT), named(containers, names.INSTALLER)
     digits = label(pod, names.INSTALLER_REVISION_LABEL)
     # A restore pod needs no permission.
     permitted = (
@@ -133,7 +131,7 @@ def read(pod: Object) -> Installer:
         swapping=stage is Stage.INSTALLING and _running(installer),
         created=timestamp(pod["metadata"].get("creationTimestamp")),
         ended_at=timestamp((_terminated(installer) or {}).get("finishedAt")) if result else None,
-        deleting="deletionTimestamp" in pod["metadata"],
+        deleting=is_being_deleted(pod),
         pod=pod,
     )
 
@@ -163,11 +161,8 @@ def _stage(
         error = message_error(str(check.get("message") or ""))
         return Stage.REFUSED, error or "no reason in its log", None
     if code not in (0, None):
-        return (
-            Stage.PREFLIGHT,
-            f"the preflight ended with exit code {code}: {_message(check)}",
-            None,
-        )
+        message = f"the preflight ended with exit code {code}: {_message(check)}"
+        return Stage.PREFLIGHT, message, None
     if ended is not None or _running(installer):
         return Stage.INSTALLING, _message(ended), None
     return Stage.PREFLIGHT, "", None
@@ -183,10 +178,6 @@ def _problem(installer: Mapping[str, Any]) -> str:
     if ended is None or ended.get("exitCode") != EXIT_RETRY:
         return ""
     return _message(ended)
-
-
-def _container(statuses: Any, name: str) -> Mapping[str, Any]:
-    return next((item for item in statuses or () if item.get("name") == name), {})
 
 
 def _running(status: Mapping[str, Any]) -> bool:

@@ -88,7 +88,6 @@ _FIELDS = {
 
 
 def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
-    """Read one element of nodeStatuses."""
     known: dict[str, Any] = {name: raw[key] for key, name in _FIELDS.items() if raw.get(key)}
     if "failed_errors" in known:
         known["failed_errors"] = tuple(known["failed_errors"])
@@ -137,9 +136,9 @@ def match_nodes(
 ) -> tuple[NodeStatus, ...]:
     """Statuses for exactly the nodes that exist, known ones first and in their order.
 
-    A node that was replaced under the same name loses its status here and gets a new one in the
-    next reconcile: the API does not let a revision be unset, and the new machine has none. So does
-    a node whose current revision is not plausible.
+    The API does not let a revision be unset, and a machine that replaces another one under the same
+    name has none. So a replaced node loses its status here and gets a new one in the next
+    reconcile, and so does a node whose current revision is not plausible.
     """
     uids = {name: str(node["metadata"].get("uid", "")) for name, node in nodes.items()}
     matching = [

@@ -1,9 +1,9 @@
 """Which old revisions stay, in the API and on the nodes, and the writes that delete the others.
 
 The limits work as in the reference (openshift/library-go, prune controller): that many revisions up
-to the latest, and up to what each node runs, moves to or failed with. Also protected is what later
-decisions need: what a scheduler evidently runs, what a node could fall back to, and which content
-has failed.
+to the latest, and up to the one that each node runs, moves to or failed with. Later decisions need
+others, which stay as well: those that schedulers run, that a node could fall back to, and whose
+content has failed.
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ def within_limits(
     oldest = min((status.current for status in statuses), default=0)
     if not statuses or succeeded < 0 or (failed < 0 and oldest < latest):
         return None
-    found: set[int] = set()
+    kept: set[int] = set()
     if oldest < latest:
-        found.update(_up_to(latest, either))
+        kept.update(_up_to(latest, either))
     for status in statuses:
-        found.update(_up_to(status.current, succeeded))
-        found.update(_up_to(status.target, either))
-        found.update(_up_to(status.failed_revision, failed))
-    return frozenset(found)
+        kept.update(_up_to(status.current, succeeded))
+        kept.update(_up_to(status.target, either))
+        kept.update(_up_to(status.failed_revision, failed))
+    return frozenset(kept)
 
 
 def _up_to(number: int, count: int) -> range:
@@ -110,18 +110,18 @@ def _in_use(
     statuses: Sequence[NodeStatus],
 ) -> frozenset[int]:
     """What runs or is being installed, and what each node would fall back to."""
-    found = {pod.revision for pod in observation.operands.values()}
-    found.update(
+    numbers = {pod.revision for pod in observation.operands.values()}
+    numbers.update(
         installer.revision
         for installer in observation.installers
         if not installer.has_ended and installer.node in snapshot.nodes
     )
     next_number = history[-1].number + 1 if history else 1
-    for number in (*found, *(status.current for status in statuses), next_number):
+    for number in (*numbers, *(status.current for status in statuses), next_number):
         good = last_good(history, number)
         if good is not None:
-            found.add(good.number)
-    return frozenset(found)
+            numbers.add(good.number)
+    return frozenset(numbers)
 
 
 def _with_failures(history: Sequence[Revision], keep: frozenset[int]) -> frozenset[int]:

@@ -1,7 +1,7 @@
 """Removal: restores the earlier scheduler of each node, then deletes the operator's objects.
 
-The API is the only memory here as well. A node status stands for a node that is still to be
-restored; a restore pod that has ended is an attempt, and carries its result.
+Progress is stored in the API only: a node status means that the node is not restored yet, and a
+restore pod that has ended is an attempt and has its result.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ...base import names
-from ...base.objects import Object, label
+from ...base.objects import Object, is_being_deleted, label
 from ...base.times import seconds_left
 from ...kube.resource import (
     CONFIG_MAPS,
@@ -20,6 +20,7 @@ from ...kube.resource import (
     PODS,
     SECRETS,
     SERVICE_ACCOUNTS,
+    Resource,
 )
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
@@ -33,12 +34,9 @@ from .result import RolloutResult
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """How far the removal is."""
-
-    observation: Observation  # the pods and nodes
-    result: RolloutResult  # the node statuses that are left, writes, and what is waited for
-    # node -> why the last attempt there failed
-    failures: Mapping[str, str] = field(default_factory=dict)
+    observation: Observation
+    result: RolloutResult  # the node statuses that are left, and the writes
+    failures: Mapping[str, str] = field(default_factory=dict)  # node -> why the last attempt failed
 
     @property
     def done(self) -> bool:
@@ -47,7 +45,6 @@ class Removal:
 
     @property
     def progress(self) -> str:
-        """One sentence for a user."""
         if self.done:
             return (
                 "the scheduler from before the operator runs again, and nothing of the operator is "
@@ -64,7 +61,6 @@ class Removal:
 
 
 def remove(snapshot: Snapshot) -> Removal:
-    """The next step of the removal."""
     observation = observe(snapshot)
     statuses = _left(snapshot, observation)
     result = RolloutResult(statuses, afterwards=observation.cleanup)
@@ -105,14 +101,14 @@ def _stop_installers(
 ) -> tuple[RolloutResult, bool]:
     """Delete installer pods that have not begun; also whether no pod works on a node."""
     quiet = True
-    for found in observation.installers:
-        if found.has_ended or found.node not in snapshot.nodes:
+    for pod in observation.installers:
+        if pod.has_ended or pod.node not in snapshot.nodes:
             continue
-        if found.revision and not found.swapping and not found.deleting:
-            result = result.with_actions(Delete(PODS, found.pod), after_status=True)
-        if found.node in observation.not_ready and not found.revision:
+        if pod.revision and not pod.swapping and not pod.deleting:
+            result = result.with_actions(Delete(PODS, pod.pod), after_status=True)
+        if pod.node in observation.not_ready and not pod.revision:
             continue  # the node may never come back
-        result = result.with_waiting(found.node, f"{found.name} has not ended yet")
+        result = result.with_waiting(pod.node, f"{pod.name} has not ended yet")
         quiet = False
     return result, quiet
 
@@ -123,8 +119,8 @@ def _last(observation: Observation, node: str) -> Installer | None:
     return max(attempts, key=_retry) if attempts else None
 
 
-def _retry(found: Installer) -> int:
-    arguments = found.pod["spec"]["containers"][0].get("args", ())
+def _retry(installer: Installer) -> int:
+    arguments = installer.pod["spec"]["containers"][0].get("args", ())
     return next((int(a.partition("=")[2]) for a in arguments if a.startswith("--retry=")), 0)
 
 
@@ -224,24 +220,21 @@ def _start(snapshot: Snapshot, result: RolloutResult, node: str, retry: int) -> 
 
 
 def _delete_objects(snapshot: Snapshot) -> list[Action]:
-    """Deletions of everything that the operator owns in the API."""
-    owned = [
-        *((CONFIG_MAPS, obj) for _, obj in sorted(snapshot.config_maps.items())),
-        *((SECRETS, obj) for _, obj in sorted(snapshot.secrets.items()) if _is_ours(obj)),
-        *((SERVICE_ACCOUNTS, obj) for _, obj in sorted(snapshot.service_accounts.items())),
-        *((PODS, obj) for _, obj in sorted(snapshot.installer_pods.items())),
-        *((PODS, obj) for _, obj in sorted(snapshot.guard_pods.items())),
-        *(
-            (NETWORK_POLICIES, obj)
-            for _, obj in sorted(snapshot.network_policies.items())
-            if _is_ours(obj)
-        ),
-        *((DISRUPTION_BUDGETS, obj) for _, obj in sorted(snapshot.disruption_budgets.items())),
-    ]
+    """Delete everything that the operator owns in the API."""
+    objects: tuple[tuple[Resource, Mapping[str, Object]], ...] = (
+        (CONFIG_MAPS, snapshot.config_maps),
+        (SECRETS, _ours(snapshot.secrets)),
+        (SERVICE_ACCOUNTS, snapshot.service_accounts),
+        (PODS, snapshot.installer_pods),
+        (PODS, snapshot.guard_pods),
+        (NETWORK_POLICIES, _ours(snapshot.network_policies)),
+        (DISRUPTION_BUDGETS, snapshot.disruption_budgets),
+    )
     actions: list[Action] = [
         Delete(resource, obj)
-        for resource, obj in owned
-        if "deletionTimestamp" not in obj["metadata"]
+        for resource, by_name in objects
+        for _, obj in sorted(by_name.items())
+        if not is_being_deleted(obj)
     ]
     if "observedConfig" in snapshot.spec:
         spec = {key: value for key, value in snapshot.spec.items() if key != "observedConfig"}
@@ -249,5 +242,9 @@ def _delete_objects(snapshot: Snapshot) -> list[Action]:
     return actions
 
 
-def _is_ours(obj: Object) -> bool:
-    return label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM
+def _ours(objects: Mapping[str, Object]) -> dict[str, Object]:
+    return {
+        name: obj
+        for name, obj in objects.items()
+        if label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM
+    }

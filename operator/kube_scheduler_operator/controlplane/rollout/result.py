@@ -19,9 +19,9 @@ class RolloutResult:
     """What the rollout step decided."""
 
     node_statuses: tuple[NodeStatus, ...] = ()  # the new `status.nodeStatuses`
-    actions: tuple[Action, ...] = ()  # writes to perform before the status is written
-    afterwards: tuple[Action, ...] = ()  # writes to perform after the status is written
-    events: tuple[Event, ...] = ()  # events of the status write
+    actions: tuple[Action, ...] = ()  # writes before the status is written
+    afterwards: tuple[Action, ...] = ()  # writes after it
+    events: tuple[Event, ...] = ()  # of the status write
     requeue_after: float | None = None  # seconds until the next wait ends
     waiting: Mapping[str, str] = field(default_factory=dict)  # node -> what it waits for
     # node -> why kubeadm keeps its scheduler from being replaced
@@ -30,8 +30,7 @@ class RolloutResult:
     requests: Mapping[str, Request] = field(default_factory=dict)
     # node -> why another image in kubeadm's manifest is put back
     refusals: Mapping[str, str] = field(default_factory=dict)
-    # numbers of the revisions whose outcome `actions` records
-    concluded: frozenset[int] = frozenset()
+    concluded: frozenset[int] = frozenset()  # the revisions whose outcome `actions` records
 
     def is_kubeadms(self, node: str) -> bool:
         """Whether a difference between a node and its revision is an upgrade by kubeadm."""
@@ -39,27 +38,23 @@ class RolloutResult:
         return node in self.requests or (hold is not None and hold.work)
 
     def with_status(self, status: NodeStatus) -> RolloutResult:
-        """With another status of one node."""
         statuses = (status if old.node == status.node else old for old in self.node_statuses)
         return replace(self, node_statuses=tuple(statuses))
 
     def with_actions(self, *actions: Action, after_status: bool = False) -> RolloutResult:
-        """With further writes, before or after the status write."""
         if after_status:
             return replace(self, afterwards=(*self.afterwards, *actions))
         return replace(self, actions=(*self.actions, *actions))
 
     def with_event(self, reason: str, message: str, *, warning: bool = False) -> RolloutResult:
-        """With one more event."""
         event = Event(reason, message, "Warning" if warning else "Normal")
         return replace(self, events=(*self.events, event))
 
     def with_waiting(self, node: str, reason: str) -> RolloutResult:
-        """With what a node waits for."""
         return replace(self, waiting={**self.waiting, node: reason})
 
     def with_requeue(self, seconds: float) -> RolloutResult:
-        """With a requeue after `seconds` at the latest."""
+        """With a requeue after `seconds`, or earlier if one was planned."""
         return replace(self, requeue_after=soonest(self.requeue_after, max(seconds, 0.1)))
 
     def with_outcome(self, revision: Revision, actions: tuple[Action, ...]) -> RolloutResult:

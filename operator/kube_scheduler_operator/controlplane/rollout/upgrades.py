@@ -2,11 +2,12 @@
 
 `kubeadm upgrade` replaces the scheduler's manifest on one node after the other, each time after its
 API server. It waits until the new manifest runs, so nothing is replaced while it works on a node.
-Then the operator makes a revision with kubeadm's image and installs it on the nodes to which
-kubeadm has come; the others keep theirs. If the configuration is not valid for the new version,
-what kubeadm wrote stays: a stock scheduler of the right version is better than an older one.
+Then the operator creates a revision with kubeadm's image and installs it on the nodes that kubeadm
+has upgraded; other nodes keep their revision. If the configuration is not valid for the new
+version, kubeadm's manifest stays: a stock scheduler of the right version is better than an older
+one.
 
-What kubeadm wrote is known from programs that read it on the node, never from mirror Pods.
+Programs on the node read what kubeadm wrote; mirror Pods do not count.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ...nodeprotocol.upgrade_request import is_upgrade, tag_of, version_of, why_
 from .node_statuses import NodeStatus
 
 LOOK_AGAIN: Final = 15.0
-"""Seconds after which an installer looks again whether an upgrade still runs; only needed where no
-guard reports its end, because the node is cordoned."""
+"""Seconds after which an installer looks again whether an upgrade still runs: on cordoned nodes,
+where no guard reports its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +50,16 @@ Holds = Mapping[str, Hold]
 def requested_image(snapshot: Snapshot, disks: Disks, own: str) -> str:
     """The image to upgrade or downgrade to, as kubeadm wrote it; empty without a request.
 
-    Args:
-        snapshot: for the settings: a configured image is never replaced.
-        disks: what kubeadm wrote.
-        own: the image of the newest installed revision.
+    `own` is the image of the newest installed revision.
     """
     if snapshot.settings.operand_image:
         return ""
-    found = (
+    images = (
         disk.image
         for node, disk in disks.items()
         if node in snapshot.nodes and not disk.work and is_upgrade(disk.image, own, disk.api_server)
     )
-    return max(found, key=lambda image: version_of(image) or (0, 0, 0), default="")
+    return max(images, key=lambda image: version_of(image) or (0, 0, 0), default="")
 
 
 def holds(
@@ -73,20 +71,15 @@ def holds(
 ) -> dict[str, Hold]:
     """The nodes whose scheduler is not replaced, because of kubeadm.
 
-    Args:
-        snapshot: for the settings.
-        disks: what programs on the nodes have read.
-        statuses: of all nodes.
-        images: revision -> its image.
-        desired: the image of the desired revision.
+    `images` are those of revisions, by number; `desired` is the image of the desired revision.
     """
-    found = {}
+    held = {}
     for status in statuses:
         disk = disks.get(status.node)
         hold = _hold(snapshot, disk, images.get(status.current, ""), desired) if disk else None
         if hold is not None:
-            found[status.node] = hold
-    return found
+            held[status.node] = hold
+    return held
 
 
 def _hold(snapshot: Snapshot, disk: NodeDisk, current: str, desired: str) -> Hold | None:
@@ -117,7 +110,7 @@ def _hold(snapshot: Snapshot, disk: NodeDisk, current: str, desired: str) -> Hol
 def requests(
     snapshot: Snapshot, disks: Disks, statuses: Sequence[NodeStatus], images: Mapping[int, str]
 ) -> dict[str, Request]:
-    """Node -> what kubeadm's manifest there requests, if that is another version."""
+    """Node -> the request in kubeadm's manifest there, if it has another version."""
     if snapshot.settings.operand_image:
         return {}
     return {
@@ -132,11 +125,11 @@ def refusals(
     snapshot: Snapshot, disks: Disks, statuses: Sequence[NodeStatus], images: Mapping[int, str]
 ) -> dict[str, str]:
     """Node -> why another image in kubeadm's manifest there is replaced."""
-    found = {
+    reasons = {
         status.node: not_followed(snapshot, disks.get(status.node), images.get(status.current, ""))
         for status in statuses
     }
-    return {node: why for node, why in found.items() if why}
+    return {node: why for node, why in reasons.items() if why}
 
 
 def not_followed(snapshot: Snapshot, disk: NodeDisk | None, current: str) -> str:
