@@ -194,7 +194,6 @@ def feature_set_of(manifests: Iterable[ManifestFile]) -> str:
 
 
 def contradictions(manifests: Iterable[ManifestFile]) -> list[str]:
-    """Objects that several files define differently."""
     first: dict[tuple[str, str, str, str], tuple[str, Mapping[str, Any]]] = {}
     messages = []
     for file in manifests:

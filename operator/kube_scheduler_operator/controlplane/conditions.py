@@ -57,7 +57,6 @@ REVISION_FAILED: Final = "RevisionFailed"
 
 
 def from_findings(findings: Sequence[Finding]) -> list[Condition]:
-    """Conditions of the steps before revise."""
     types = (
         names.CONFIG_OBSERVATION_DEGRADED,
         names.TARGET_CONFIG_DEGRADED,
@@ -82,7 +81,6 @@ def from_findings(findings: Sequence[Finding]) -> list[Condition]:
 
 
 def constant_conditions(snapshot: Snapshot) -> list[Condition]:
-    """Condition types that OpenShift's tools ask for and that are always False here."""
     if not snapshot.platform.cluster_config:
         return []
     return [
@@ -136,7 +134,6 @@ def rollout_conditions(
 
 
 def removal_conditions(snapshot: Snapshot, removal: Removal) -> list[Condition]:
-    """Conditions of a removal: its progress, what failed, and whether Pods are scheduled."""
     progressing, failing = names.NODE_INSTALLER_PROGRESSING, names.NODE_INSTALLER_DEGRADED
     failures = [f'node "{node}": {why}' for node, why in sorted(removal.failures.items())]
     observation = removal.observation
@@ -397,7 +394,6 @@ def _is_of_kubeadm(result: RolloutResult, status: NodeStatus, observation: Obser
 def _edited(
     snapshot: Snapshot, observation: Observation, result: RolloutResult, *, kept: bool
 ) -> list[str]:
-    """One sentence for each node whose files were edited by hand."""
     sentences = []
     for status in result.node_statuses:
         disk = observation.disks.get(status.node)

@@ -39,7 +39,6 @@ def content_of(
     credentials: Mapping[str, Mapping[str, str]],
     kept: Adopted,
 ) -> RevisionContent | None:
-    """The content of the revision for a configuration; None without one."""
     composition, inputs = control_plane.composition, control_plane.inputs
     if composition.config is None:
         return None
@@ -58,7 +57,6 @@ def content_of(
 
 
 def image_findings(image: str, *, static_pods: bool = True) -> tuple[Finding, ...]:
-    """The error that the image is unknown; empty if it is known."""
     if image:
         return ()
     why = (
@@ -75,7 +73,6 @@ def image_findings(image: str, *, static_pods: bool = True) -> tuple[Finding, ..
 
 
 def size_findings(content: RevisionContent) -> tuple[Finding, ...]:
-    """The errors of ConfigMaps that would be too large."""
     findings = []
     for name, data in sorted(content.parts.items()):
         size = data_bytes(data)

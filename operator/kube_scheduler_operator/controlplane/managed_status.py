@@ -52,7 +52,6 @@ _SHOWN: Final = 5
 
 
 def who_manages(snapshot: Snapshot) -> str:
-    """Who runs the control plane's scheduler, as a sentence."""
     decided = snapshot.decision
     return (decided.used if decided else Recognition(snapshot.platform)).summary
 
@@ -74,7 +73,6 @@ def platform_condition(snapshot: Snapshot) -> tuple[Condition, ...]:
 
 
 def scheduler_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
-    """Whether the SecondarySchedulers schedule, and their versions."""
     schedulers = {
         name: obj
         for name, obj in sorted(snapshot.secondaries.schedulers.items())
@@ -130,7 +128,6 @@ def _message(condition: Mapping[str, Any]) -> str:
 
 
 def skew_condition(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Condition:
-    """Whether Kubernetes supports the versions of the schedulers with the API server's."""
     type_ = names.VERSION_SKEW
     problems = []
     for name, obj in schedulers.items():
@@ -151,7 +148,6 @@ def skew_condition(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Cond
 
 
 def without_static_pods(conditions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Conditions of KubeScheduler without those that only static pods have."""
     return [raw for raw in conditions if raw["type"] not in STATIC_POD_CONDITIONS]
 
 

@@ -30,8 +30,6 @@ OWN_VOLUMES: Final = ("cert-dir", "kubeconfig", "resource-dir", "var-run-kuberne
 
 @dataclass(frozen=True, slots=True)
 class InstallerSettings:
-    """Time-outs, verbosity and permissions of an installer."""
-
     health_timeout: float = 60.0  # seconds within which a new scheduler must become ready
     settling_time: float = 2.0  # seconds for which it must then stay ready without a restart
     log_level: int = 2  # klog verbosity of the installer
@@ -86,7 +84,6 @@ class SchedulerSurroundings:
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> SchedulerSurroundings:
-        """Read them from a revision's static Pod."""
         container = pod["spec"]["containers"][0]
         known = {str(volume["name"]): volume for volume in pod["spec"].get("volumes") or ()}
         shared: dict[str, str] = {}  # name in the static Pod -> name in the installer Pod
@@ -110,8 +107,6 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class InstalledScheduler:
-    """The scheduler of a revision's static Pod."""
-
     image: str
     arguments: Sequence[str]  # its flags
     content_hash: str = ""  # the value of the Pod's annotation, if any
@@ -132,11 +127,10 @@ def render_installer_pod(
     ConfigMap `revision-status-N`.
     """
     node, revision = attempt.node, attempt.revision
-    return render_object(
+    return _render_node_pod(
         "installer-pod.yaml.j2",
-        platform=platform,
-        node=node,
-        node_label_value=label_value(node),
+        platform,
+        node,
         pod_name=installer_pod_name(node, revision, attempt.number),
         revision=revision,
         retry=attempt.number,
@@ -152,7 +146,6 @@ def render_installer_pod(
         secrets=_secrets(platform),
         host_directory=_host_directory(platform),
         config_directory=CONFIG_DIRECTORY,
-        names=names,
     )
 
 
@@ -164,17 +157,15 @@ def render_restore_pod(
     settings: InstallerSettings = InstallerSettings(),
 ) -> dict[str, Any]:
     """The Pod that restores the scheduler that `node` had before the operator."""
-    return render_object(
+    return _render_node_pod(
         "restore-pod.yaml.j2",
-        platform=platform,
-        node=node,
-        node_label_value=label_value(node),
+        platform,
+        node,
         pod_name=restore_pod_name(node, retry),
         retry=retry,
         operator_image=operator_image,
         settings=settings,
         host_directory=_host_directory(platform),
-        names=names,
     )
 
 
@@ -192,11 +183,10 @@ def render_guard_pod(
     `probe` is `httpGet` of the scheduler's own readiness probe; `known` is the fingerprint of the
     kubeconfig that the scheduler was started with, or empty; `owner_uid` is KubeScheduler's uid.
     """
-    return render_object(
+    return _render_node_pod(
         "guard-pod.yaml.j2",
-        platform=platform,
-        node=node,
-        node_label_value=label_value(node),
+        platform,
+        node,
         pod_name=guard_pod_name(platform, node),
         operator_image=operator_image,
         probe=dict(probe),
@@ -205,7 +195,6 @@ def render_guard_pod(
         # A kubeconfig that is part of the revision changes only with the revision.
         watches_kubeconfig=not platform.credentials,
         directories=_guarded_directories(platform),
-        names=names,
     )
 
 
@@ -213,16 +202,25 @@ def render_config_reader_pod(
     platform: Platform, node: str, file: str, operator_image: str, owner_uid: str
 ) -> dict[str, Any]:
     """The Pod that reads `file` of a node, and no other file."""
-    return render_object(
+    return _render_node_pod(
         "config-reader-pod.yaml.j2",
-        platform=platform,
-        node=node,
-        node_label_value=label_value(node),
+        platform,
+        node,
         pod_name=config_reader_pod_name(node),
         file=file,
         operator_image=operator_image,
         owner_uid=owner_uid,
+    )
+
+
+def _render_node_pod(template: str, platform: Platform, node: str, **values: Any) -> dict[str, Any]:
+    return render_object(
+        template,
+        platform=platform,
+        node=node,
+        node_label_value=label_value(node),
         names=names,
+        **values,
     )
 
 
@@ -297,7 +295,6 @@ def stub_kubeconfig() -> str:
 def kubeconfig_text(
     cluster: str, server: Mapping[str, str], user: str, credentials: Mapping[str, str]
 ) -> str:
-    """A kubeconfig with one cluster, one user and their context."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",

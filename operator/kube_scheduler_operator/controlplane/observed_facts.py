@@ -90,7 +90,6 @@ def _operator_settings(snapshot: Snapshot) -> Mapping[str, Any] | None:
 
 
 def _recorded(snapshot: Snapshot) -> RecordedInputs | None:
-    """The settings that were accepted last."""
     if not snapshot.platform.owns_static_pods:
         accepted = accepted_by(snapshot)
         return accepted.inputs if accepted is not None else None
@@ -107,7 +106,6 @@ def _server_version(snapshot: Snapshot) -> Version | None:
 
 
 def _stock_arguments(snapshot: Snapshot, kept: Adopted) -> tuple[str, ...]:
-    """The command line of the scheduler that is adopted."""
     if snapshot.platform.adopts_pods and not kept.new:
         return ()  # a manifest that appears after adoption is drift, or a new node's
     pods = (operand_pods.read(pod) for _, pod in sorted(snapshot.operand_pods.items()))

@@ -129,7 +129,6 @@ def check_placements(
 
 
 def recorded_check(snapshot: Snapshot) -> Mapping[str, Any]:
-    """`status.placementCheck` of OperatorSettings; empty without one."""
     obj = (snapshot.operator_settings or {}).get(names.CLUSTER)
     return mapping(mapping(mapping(obj).get("status")).get("placementCheck"))
 
@@ -182,7 +181,6 @@ def _settings(inputs: RecordedInputs) -> RecordedInputs:
 
 
 def _checked(edit: _Edit) -> PlacementCheck:
-    """Decide about rules that are new."""
     recorded, settings = edit.recorded, edit.settings
     same = recorded.get("configuration") == edit.configuration
     if same and recorded.get("running") == edit.in_use:
@@ -253,7 +251,6 @@ def _identity(record: Mapping[str, Any]) -> CheckIdentity:
 
 
 def _requested(record: Mapping[str, Any]) -> str:
-    """When the last simulation was requested."""
     source = mapping(record.get("repetition")) or record
     return str(source.get("started") or "")
 
@@ -384,7 +381,6 @@ def _held(edit: _Edit, record: Mapping[str, Any]) -> PlacementCheck:
 
 
 def _described(record: Mapping[str, Any]) -> str:
-    """The result in words."""
     effect = str(record.get("effect") or "")
     result = record.get("result")
     if result == FAILED:

@@ -26,7 +26,6 @@ _TLS: Final = "tlsConfig"
 
 
 def rules_of(content: RevisionContent) -> PlacementRules | None:
-    """The rules of a revision; None if its content cannot be read."""
     config, operand = _config(content), _operand(_pod(content))
     if config is None or operand is None:
         return None
@@ -43,7 +42,6 @@ def rules_hash(rules: PlacementRules) -> str:
 
 
 def image_of(content: RevisionContent) -> str:
-    """The image of kube-scheduler; empty if the content cannot be read."""
     return str(mapping(_operand(_pod(content))).get("image") or "")
 
 

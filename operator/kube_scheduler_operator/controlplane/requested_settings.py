@@ -27,7 +27,6 @@ def recorded_object(inputs: RecordedInputs | None) -> Mapping[str, Mapping[str, 
 
 
 def merged_settings(adopted: PodSettings, requested: RequestedPod) -> PodSettings:
-    """The adopted settings, with the requested ones in their place."""
     if requested == NOTHING_REQUESTED:
         return adopted
     kept = adopted.without(frozenset(requested.remove_adopted))

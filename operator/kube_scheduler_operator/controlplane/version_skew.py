@@ -60,7 +60,6 @@ def _api_server(snapshot: Snapshot, disk: NodeDisk | None) -> Version:
 
 
 def skew_condition(nodes: tuple[NodeVersions, ...]) -> Condition:
-    """Whether Kubernetes supports the versions, and which are in use."""
     problems = [("NotSupported", node.problem) for node in nodes if node.problem]
     if problems:
         return problem_condition(names.VERSION_SKEW, problems)

@@ -21,20 +21,15 @@ def keep(
     For objects that the API server completes: other keys stay. An object with another owner is
     never changed.
     """
-    name, kind = desired["metadata"]["name"], desired["kind"]
-    namespace = desired["metadata"].get("namespace")
-    where = f"{kind}/{name}" + (f" -n {namespace}" if namespace else "")
-    current = existing.get(name)
+    current = existing.get(desired["metadata"]["name"])
     if current is None:
-        event = Event(f"{kind}Created", f"Created {where} because it was missing")
-        return (Create(resource, desired, (event,), exclusive=True),)
+        return (Create(resource, desired, (_created(desired),), exclusive=True),)
     metadata = with_metadata(current, desired)
     changed = [field for field in fields if not contains(current.get(field), desired[field])]
     if metadata == current["metadata"] and not changed:
         return ()
     corrected = {**current, "metadata": metadata, **{field: desired[field] for field in changed}}
-    what = ", ".join(changed) or "metadata"
-    event = Event(f"{kind}Updated", f"Updated {where} because {what} changed")
+    event = _updated(desired, ", ".join(changed) or "metadata")
     return (Replace(resource, corrected, events=(event,)),)
 
 
@@ -75,12 +70,9 @@ def apply(
     fields: Sequence[str],
 ) -> tuple[Action, ...]:
     """Create `desired`, or correct its `fields` and labels; other keys stay."""
-    name, kind = desired["metadata"]["name"], desired["kind"]
-    where = f"{kind}/{name} -n {desired['metadata']['namespace']}"
-    current = existing.get(name)
+    current = existing.get(desired["metadata"]["name"])
     if current is None:
-        event = Event(f"{kind}Created", f"Created {where} because it was missing")
-        return (Create(resource, desired, (event,)),)
+        return (Create(resource, desired, (_created(desired),)),)
     labels = {**(current["metadata"].get("labels") or {}), **desired["metadata"]["labels"]}
     same_labels = labels == (current["metadata"].get("labels") or {})
     changed = [field for field in fields if current.get(field) != desired.get(field)]
@@ -90,9 +82,21 @@ def apply(
         return ()
     corrected = {**current, "metadata": {**current["metadata"], "labels": labels}}
     corrected.update({field: desired[field] for field in fields})
-    what = ", ".join(changed) or "labels"
-    event = Event(f"{kind}Updated", f"Updated {where} because {what} changed")
+    event = _updated(desired, ", ".join(changed) or "labels")
     if current.get("immutable") or "type" in changed:
         # An immutable object, or a Secret of another type, can only be created again.
         return Delete(resource, current), Create(resource, desired, (event,))
     return (Replace(resource, corrected, events=(event,)),)
+
+
+def _created(obj: Mapping[str, Any]) -> Event:
+    return Event(f"{obj['kind']}Created", f"Created {_place(obj)} because it was missing")
+
+
+def _updated(obj: Mapping[str, Any], what: str) -> Event:
+    return Event(f"{obj['kind']}Updated", f"Updated {_place(obj)} because {what} changed")
+
+
+def _place(obj: Mapping[str, Any]) -> str:
+    namespace = obj["metadata"].get("namespace")
+    return f"{obj['kind']}/{obj['metadata']['name']}" + (f" -n {namespace}" if namespace else "")

@@ -59,8 +59,6 @@ def rejection_findings(result: ValidationResult) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """A kind whose objects are attached to schedulers."""
-
     kind: str
     condition: str  # the condition of KubeScheduler that reports errors in objects of this kind
 
@@ -174,8 +172,6 @@ REFUSED: Final = "Refused"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """kube-scheduler's refusal of a configuration."""
-
     config: Mapping[str, Any]
     words: str  # kube-scheduler's error
     state: str  # what runs instead and what to do, for messages

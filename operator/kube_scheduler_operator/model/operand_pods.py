@@ -43,7 +43,6 @@ class OperandPod:
 
     @property
     def ours(self) -> bool:
-        """Whether it runs a revision of the operator."""
         return self.revision > 0
 
 

@@ -28,8 +28,6 @@ class CheckIdentity:
 
 @dataclass(frozen=True, slots=True)
 class PlacementQuestion:
-    """What the placements of an edit are simulated with."""
-
     identity: CheckIdentity
     before: PlacementRules  # the rules in use
     after: PlacementRules  # the rules after the edit

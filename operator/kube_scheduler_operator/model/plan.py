@@ -19,8 +19,6 @@ from .snapshot import PendingPod
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event, as in `kubectl get events`."""
-
     reason: str
     message: str
     type: EventType = "Normal"
@@ -28,8 +26,6 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create an object that did not exist."""
-
     resource: Resource
     obj: Object
     events: tuple[Event, ...] = ()

@@ -32,7 +32,6 @@ def is_ready(pod: Object) -> bool:
 
 
 def named(items: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-    """The item of that name; empty if it is missing."""
     return next((item for item in items if item.get("name") == name), {})
 
 
@@ -42,7 +41,6 @@ def state(container: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def ended(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The container's last termination; empty if it never ended."""
     last: Mapping[str, Any] = (container.get("lastState") or {}).get("terminated") or {}
     return state(container, "terminated") or last
 

@@ -60,7 +60,6 @@ def _moved(name: str, spec: Mapping[str, Any], scheduler: str, default: str) -> 
 
 
 def as_written(result: Result, objects: Mapping[str, Object]) -> Result:
-    """The result with the spec that users wrote."""
     obj = objects[result.name]
     if result.spec is None:
         return result

@@ -68,8 +68,6 @@ class FutileWrite:
 
 @dataclass(frozen=True, slots=True)
 class Secondaries:
-    """The observed state of secondary schedulers."""
-
     schedulers: Mapping[str, Object] = field(default_factory=dict)  # SecondarySchedulers, by name
     # SecondaryScheduler -> kind -> name -> the objects created for it, and their pods
     objects: Mapping[str, Mapping[Resource, Mapping[str, Object]]] = field(default_factory=dict)
@@ -81,8 +79,6 @@ class Secondaries:
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The observed state of load policies."""
-
     # LoadPolicies, by name; None: the API does not serve the kind
     policies: Mapping[str, Object] | None = field(default_factory=dict)
     # kind -> name -> the objects created for them, or because of them
@@ -93,8 +89,6 @@ class Loads:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The observed state of the cluster at `now`."""
-
     now: datetime  # wall clock, UTC
     platform: Platform
     settings: Settings

@@ -63,7 +63,6 @@ def accepted_condition(
 
 
 def accepted_version(before: Mapping[str, Any]) -> str:
-    """The last accepted version in words, from the current status."""
     generation = before.get("acceptedGeneration")
     return f"generation {generation}" if generation else "the last accepted version"
 
@@ -84,7 +83,6 @@ def accepted_events(kind: str, obj: Object, status: Mapping[str, Any]) -> tuple[
 
 
 def forget(resource: Resource, objects: Mapping[str, Object]) -> tuple[Action, ...]:
-    """Remove the operator's status from the objects."""
     return tuple(
         Replace(resource, {**obj, "status": {}}, "status")
         for _, obj in sorted(objects.items())

@@ -17,8 +17,6 @@ from .conditions import Condition, merge_conditions, problem_condition
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The status of an object, and what follows from it."""
-
     status: dict[str, Any]  # the desired status
     events: tuple[Event, ...]  # sent when it is written
     degraded: str  # the error that KubeScheduler's status reports as well

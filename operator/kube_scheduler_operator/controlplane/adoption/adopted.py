@@ -47,8 +47,6 @@ _LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class StockScheduler:
-    """One scheduler that predates the operator."""
-
     node: str
     pod: Object
     flags: Flags  # of its command line
@@ -58,7 +56,6 @@ class StockScheduler:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The fields of the file, and of flags, which win."""
         return merge_process([self.file, configuration_of(self.flags)])
 
     def values(self) -> dict[str, str]:

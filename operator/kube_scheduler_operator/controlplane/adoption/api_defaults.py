@@ -31,7 +31,6 @@ _PROBE: Final = {
 
 
 def as_mirror_pod(manifest: Object, node: str, platform: Platform) -> dict[str, Any]:
-    """The mirror Pod of a manifest on a node."""
     metadata, spec = mapping(manifest.get("metadata")), mapping(manifest.get("spec"))
     completed = {**_SPEC, **spec, "nodeName": node}
     priority = BUILT_IN_PRIORITIES.get(str(spec.get("priorityClassName")))
@@ -95,7 +94,6 @@ def _reference(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_scheduler(document: Any) -> bool:
-    """Whether a document is a Pod of kube-scheduler."""
     spec = mapping(mapping(document).get("spec"))
     if mapping(document).get("kind") != "Pod" or not isinstance(spec.get("containers"), list):
         return False

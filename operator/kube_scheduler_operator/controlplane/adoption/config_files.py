@@ -104,7 +104,6 @@ def unneeded_readers(snapshot: Snapshot, desired: set[str]) -> list[Action]:
 
 
 def config_path(pod: Object) -> str:
-    """The file in a scheduler's `--config`; empty without one."""
     files = parse(operand_pods.read(pod).arguments).get("config") or [""]
     return "" if files[-1] == CONFIG_PATH else files[-1]
 
@@ -174,7 +173,6 @@ def answered_readers(
 
 
 def last_report(pod: Object) -> ConfigReport | None:
-    """The report of a reader Pod; None before it has one."""
     for status in mapping(pod.get("status")).get("containerStatuses") or ():
         ended = mapping(mapping(status.get("state")).get("terminated"))
         if ended.get("exitCode") == 0:

@@ -62,7 +62,6 @@ def configuration_of(flags: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 
 def field_of(name: str, flags: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The field that replaces a flag; empty without one."""
     return _fields(flags).get(name, ())
 
 
@@ -71,7 +70,6 @@ def _fields(flags: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[str, ...]]
 
 
 def flags_not_kept(flags: Mapping[str, Sequence[str]], platform: Platform) -> tuple[NotKept, ...]:
-    """Flags that a scheduler of the operator cannot have."""
     lost = []
     for name in _KUBECONFIGS:
         if any(value != platform.scheduler_kubeconfig for value in flags.get(name, ())):

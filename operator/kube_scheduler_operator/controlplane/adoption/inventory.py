@@ -336,7 +336,6 @@ def _volumes(
 
 
 def _is_platforms(path: str, at: str, platform: Platform) -> bool:
-    """Whether a mount is one that every static Pod of the platform has."""
     if path in (platform.scheduler_kubeconfig, *platform.kubeconfig_files) and path == at:
         return True
     return any(f"{path}/".startswith(f"{own}/") for own in platform.stock_host_paths)

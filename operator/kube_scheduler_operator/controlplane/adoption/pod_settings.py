@@ -36,7 +36,6 @@ class PodSettings:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The settings as JSON, without empty groups."""
         groups = {
             "annotations": self.annotations,
             "labels": self.labels,

@@ -88,7 +88,6 @@ class AdoptionPreview:
         return self.content is not None and not self.unseen
 
     def part(self, name: str, key: str) -> Mapping[str, Any]:
-        """A document of the first revision; empty if it is blocked."""
         if self.content is None:
             return {}
         return mapping(parse_json(self.content.parts[name][key]))
@@ -175,7 +174,6 @@ def _node(
 
 
 def _changes(report: ConfigReport | None, target: Target) -> tuple[Change, ...]:
-    """What the conversion of a file changes; empty for v1."""
     if report is None or report.config is None:
         return ()
     with suppress(ConversionError):

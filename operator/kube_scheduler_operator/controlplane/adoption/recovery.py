@@ -89,7 +89,6 @@ def _without_own(pod: Object) -> dict[str, Any]:
 
 
 def _without_requested(settings: PodSettings, snapshot: Snapshot) -> PodSettings:
-    """The settings without those of OperatorSettings."""
     obj = (snapshot.operator_settings or {}).get(names.CLUSTER)
     if obj is None:
         return settings

@@ -60,7 +60,6 @@ def gather_credentials(snapshot: Snapshot) -> GatheredCredentials:
 
 
 def has_serving_certificate(snapshot: Snapshot) -> bool:
-    """Whether the cluster has issued a serving certificate for schedulers."""
     source = snapshot.platform.credentials
     return source is not None and _is_pair(snapshot.secrets.get(source.serving_certificate))
 
@@ -181,7 +180,6 @@ def kubeconfig(source: SchedulerCredentials, server: str) -> str:
 
 
 def client_certificate(platform: Platform, source: Mapping[str, Any]) -> dict[str, Any]:
-    """The copy of the client certificate's Secret in the target namespace."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

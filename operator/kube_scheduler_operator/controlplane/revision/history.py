@@ -69,12 +69,10 @@ class Revision:
 
 
 def copy_name(part: str, number: int) -> str:
-    """The name of a numbered copy, for example `config-7`."""
     return f"{part}-{number}"
 
 
 def status_name(number: int) -> str:
-    """The name of the ConfigMap that represents a revision."""
     return f"{names.REVISION_STATUS}-{number}"
 
 

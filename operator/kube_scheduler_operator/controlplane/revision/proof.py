@@ -37,7 +37,6 @@ class KnownNumbers:
 
     @property
     def in_api(self) -> int:
-        """The highest number that the API knows."""
         return max(self.advertised, *(revision.number for revision in self.history), 0)
 
 

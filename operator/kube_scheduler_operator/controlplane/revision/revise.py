@@ -37,8 +37,6 @@ _FAILED_BEFORE = (
 
 @dataclass(frozen=True, slots=True)
 class RevisionResult:
-    """What the revise step decided."""
-
     actions: tuple[Action, ...]  # the next writes
     latest: int  # the new `status.latestAvailableRevision`
     desired: Revision | None  # what every node should run; None: none may be installed now
@@ -56,8 +54,6 @@ class RevisionResult:
 
 @dataclass(frozen=True, slots=True)
 class _Situation:
-    """What the steps of `revise` decide from."""
-
     snapshot: Snapshot
     content: RevisionContent | None  # the desired content; None if a finding blocks it
     disks: Disks
@@ -67,12 +63,10 @@ class _Situation:
 
     @property
     def history(self) -> tuple[Revision, ...]:
-        """The revisions that count, oldest first."""
         return self.numbers.history
 
     @property
     def newest(self) -> Revision | None:
-        """The newest ready revision."""
         return self.ready[-1] if self.ready else None
 
     @property
@@ -334,7 +328,6 @@ def _remake(situation: _Situation) -> tuple[Action, ...]:
 
 
 def _repaired(situation: _Situation, revision: Revision) -> tuple[Action, ...]:
-    """Writes that restore the copies of a finished revision."""
     content = situation.content_with(revision.hash)
     return make_copies(situation.snapshot, revision, content) if content is not None else ()
 

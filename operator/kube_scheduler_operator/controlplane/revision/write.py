@@ -48,7 +48,6 @@ def mark_ready(revision: Revision) -> tuple[Action, ...]:
 def make_copies(
     snapshot: Snapshot, revision: Revision, content: RevisionContent
 ) -> tuple[Action, ...]:
-    """Create or correct every numbered copy."""
     actions: list[Action] = []
     for part in revision.parts:
         desired = _copy(snapshot, revision, part, content.parts[part])

@@ -28,7 +28,6 @@ def has_edited_label(
 
 
 def hand_edits(status: NodeStatus | None, disk: NodeDisk | None) -> tuple[str, ...]:
-    """The files on a node that were edited by hand since its revision was installed."""
     if status is None or not status.current or disk is None:
         return ()
     return disk.edits

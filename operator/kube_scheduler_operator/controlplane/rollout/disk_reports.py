@@ -63,19 +63,16 @@ def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:
 
 
 def guard_report(snapshot: Snapshot, node: str) -> NodeDisk | None:
-    """The newest report of a node's guard."""
     report = _latest_look(list(_of_guard(snapshot, node)), _current_boot(snapshot, node))
     return report.disk if report is not None else None
 
 
 def _current_boot(snapshot: Snapshot, node: str) -> str:
-    """The boot that a node's kubelet reports; empty if unknown."""
     status = (snapshot.nodes.get(node) or {}).get("status") or {}
     return str((status.get("nodeInfo") or {}).get("bootID") or "")
 
 
 def _newer(guard: _Report | None, installer: _Report | None, boot: str) -> _Report | None:
-    """The newer of the latest reports of a node's guard and of its installers."""
     if guard is None or installer is None:
         return guard or installer
     if guard.read.boot and installer.read.boot:

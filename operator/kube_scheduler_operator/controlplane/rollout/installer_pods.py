@@ -23,8 +23,6 @@ _OWN_NAMES: Final = (f"{names.INSTALLER}-", f"{names.RESTORE}-")
 
 
 class Stage(Enum):
-    """How far an installer pod has got."""
-
     PENDING = "pending"  # not started: image pull, no kubelet, ...
     PREFLIGHT = "preflight"  # the kube-scheduler binary checks the configuration
     REFUSED = "refused"  # the binary rejected the configuration

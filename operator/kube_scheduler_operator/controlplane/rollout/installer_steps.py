@@ -120,7 +120,6 @@ def start(
 def permit(
     result: RolloutResult, installer: Installer, *, after_status: bool = False
 ) -> RolloutResult:
-    """Give an installer pod the permission to roll out."""
     metadata = installer.pod["metadata"]
     annotations = {
         **(metadata.get("annotations") or {}),
@@ -134,7 +133,6 @@ def permit(
 def wait(
     snapshot: Snapshot, result: RolloutResult, status: NodeStatus, installer: Installer
 ) -> RolloutResult:
-    """Wait for an installer pod, and record what it does."""
     age = (snapshot.now - installer.created).total_seconds() if installer.created else 0.0
     if status.node not in result.waiting:
         awaited = installer.awaited_files if age >= USUAL_START else ""

@@ -44,7 +44,6 @@ class NodeStatus:
     def failed(
         self, revision: int, reason: str, error: str, time: str, *, fallback: bool
     ) -> NodeStatus:
-        """The status after a failed attempt to install `revision`."""
         before = self if self.failed_revision == revision else self.without_failures()
         return replace(
             before,
@@ -57,7 +56,6 @@ class NodeStatus:
         )
 
     def without_failures(self) -> NodeStatus:
-        """The status without its record of failed attempts."""
         return replace(
             self,
             failed_revision=0,
@@ -70,7 +68,6 @@ class NodeStatus:
 
     @property
     def failed_at(self) -> datetime | None:
-        """When the last attempt failed."""
         return timestamp(self.failed_time)
 
 

@@ -33,7 +33,6 @@ class Observation:
 
     @property
     def swapping(self) -> frozenset[int]:
-        """The revisions that are replacing a node's scheduler."""
         return frozenset(pod.revision for pod in self.installers if pod.swapping)
 
     def installer(self, name: str) -> Installer | None:

@@ -37,7 +37,6 @@ that was stopped may be putting the last good manifest back.
 def finished(
     situation: Situation, result: RolloutResult, status: NodeStatus, installer: Installer
 ) -> RolloutResult:
-    """Act on the result of an installer that has ended."""
     snapshot, ended = situation.snapshot, installer.result
     assert ended is not None  # noqa: S101 - Stage.DONE
     target = status.target

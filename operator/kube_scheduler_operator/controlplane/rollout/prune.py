@@ -54,7 +54,6 @@ def protected(
     observation: Observation,
     result: RolloutResult,
 ) -> frozenset[int]:
-    """The numbers of the revisions that must stay."""
     numbers = frozenset(revision.number for revision in history)
     latest = max((revision.number for revision in history if revision.ready), default=0)
     statuses = result.node_statuses

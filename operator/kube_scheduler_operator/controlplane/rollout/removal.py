@@ -159,7 +159,6 @@ def _conclude(
 
 
 def _try_next(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> RolloutResult:
-    """Start the next attempt, on one node."""
     statuses, not_ready = result.node_statuses, observation.not_ready
     for status in statuses:
         if status.node in not_ready:
@@ -220,7 +219,6 @@ def _start(snapshot: Snapshot, result: RolloutResult, node: str, retry: int) -> 
 
 
 def _delete_objects(snapshot: Snapshot) -> list[Action]:
-    """Delete everything that the operator owns in the API."""
     objects: tuple[tuple[Resource, Mapping[str, Object]], ...] = (
         (CONFIG_MAPS, snapshot.config_maps),
         (SECRETS, _ours(snapshot.secrets)),

@@ -16,8 +16,6 @@ from .upgrades import Holds, Request
 
 @dataclass(frozen=True, slots=True)
 class RolloutResult:
-    """What the rollout step decided."""
-
     node_statuses: tuple[NodeStatus, ...] = ()  # the new `status.nodeStatuses`
     actions: tuple[Action, ...] = ()  # writes before the status is written
     afterwards: tuple[Action, ...] = ()  # writes after it

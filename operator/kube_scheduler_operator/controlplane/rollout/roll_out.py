@@ -42,7 +42,6 @@ from .result import RolloutResult
 def roll_out(
     snapshot: Snapshot, revised: RevisionResult, observation: Observation
 ) -> RolloutResult:
-    """Decide the next step of every node."""
     situation = Situation(snapshot, revised, observation)
     before = tuple(read_node_status(raw) for raw in snapshot.status.get("nodeStatuses") or ())
     statuses = match_nodes(before, snapshot.nodes)

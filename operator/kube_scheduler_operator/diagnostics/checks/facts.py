@@ -21,8 +21,6 @@ UNREAD: Final[Observed[Any]] = Observed(error="it was not read")
 
 @dataclass(frozen=True, slots=True)
 class KnownCertificate:
-    """A certificate whose expiry is known."""
-
     name: str  # whose it is, for messages
     expires: datetime | None  # None if it cannot be read
     renew: str  # how to renew it
@@ -39,8 +37,6 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What was read of a cluster."""
-
     now: datetime  # the time of the API server
     platform: Platform
     ahead: float = 0.0  # seconds by which this machine's clock is ahead of it

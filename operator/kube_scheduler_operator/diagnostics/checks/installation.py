@@ -271,7 +271,6 @@ def is_operator(deployment: Object) -> bool:
 
 
 def is_scheduler(deployment: Object) -> bool:
-    """Whether a Deployment runs a kube-scheduler."""
     return any(
         repository(str(container.get("image") or "")).rpartition("/")[2] == names.OPERAND
         or str((container.get("command") or ("",))[0]).rpartition("/")[2] == names.OPERAND

@@ -159,7 +159,6 @@ def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 def condition_problem(
     condition: Mapping[str, Any], state: CheckState, owner: str = ""
 ) -> CheckProblem:
-    """A condition with its hint."""
     type_, reason = str(condition.get("type")), str(condition.get("reason") or "")
     remedy = advice(type_, reason)
     message = " ".join(str(condition.get("message") or "no message").split())

@@ -25,8 +25,6 @@ class CheckState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of the table."""
-
     check: str  # the name of the check
     state: CheckState
     cause: str  # one sentence: the problem; if ok what was seen; why it was not checked
@@ -54,7 +52,6 @@ class Check:
 
     @property
     def link(self) -> str:
-        """Its section in the documentation."""
         return f"{PAGE}#{self.name}"
 
 

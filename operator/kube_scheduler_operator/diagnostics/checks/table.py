@@ -51,5 +51,4 @@ AFTER: Final = (
 
 
 def run_checks(checks: tuple[Check, ...], facts: ClusterFacts) -> tuple[CheckResult, ...]:
-    """The results of all checks, in their order."""
     return tuple(result for check in checks for result in run_check(check, facts))
