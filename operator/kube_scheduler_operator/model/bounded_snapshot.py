@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from ..base.json_text import bounded
 from ..base.names import OVERRIDES
 from ..base.objects import Object, mapping
 from ..base.spec_limits import check_specs
 from .snapshot import Snapshot
+
+_OBJECTS: Final = (
+    "scheduler",
+    "kubescheduler",
+    "cluster_operator",
+    "apiserver",
+    "feature_gate",
+    "infrastructure",
+)
+_KINDS: Final = ("scheduler_profiles", "scheduler_extenders", "operator_settings")
+"""Fields of Snapshot with one object, and with the objects of one kind."""
 
 # Results for the objects of the last snapshot, by identity: they rarely change, and a cache with a
 # fixed number of entries would keep earlier versions of large ones.
@@ -42,17 +53,13 @@ def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
         return None if objects is None else {n: keep(obj) or obj for n, obj in objects.items()}
 
     schedulers = keep_all(snapshot.secondaries.schedulers) or {}
-    result = replace(
+    fields: dict[str, Any] = {
+        **{name: keep(getattr(snapshot, name)) for name in _OBJECTS},
+        **{name: keep_all(getattr(snapshot, name)) for name in _KINDS},
+    }
+    shallow = replace(
         snapshot,
-        scheduler=keep(snapshot.scheduler),
-        kubescheduler=keep(snapshot.kubescheduler),
-        cluster_operator=keep(snapshot.cluster_operator),
-        apiserver=keep(snapshot.apiserver),
-        feature_gate=keep(snapshot.feature_gate),
-        infrastructure=keep(snapshot.infrastructure),
-        scheduler_profiles=keep_all(snapshot.scheduler_profiles),
-        scheduler_extenders=keep_all(snapshot.scheduler_extenders),
-        operator_settings=keep_all(snapshot.operator_settings),
+        **fields,
         secondaries=replace(snapshot.secondaries, schedulers=schedulers),
         loads=replace(snapshot.loads, policies=keep_all(snapshot.loads.policies)),
     )
@@ -60,25 +67,13 @@ def bounded_snapshot(snapshot: Snapshot) -> Snapshot:
     _bounded.update(kept)
     check_specs(specs)
     _within[:] = [identities] if all(obj is same for obj, same in kept.values()) else []
-    return result
+    return shallow
 
 
 def _objects(snapshot: Snapshot) -> Iterator[Object]:
     """The objects with fields that have no schema."""
-    yield from (
-        obj
-        for obj in (
-            snapshot.scheduler,
-            snapshot.kubescheduler,
-            snapshot.cluster_operator,
-            snapshot.apiserver,
-            snapshot.feature_gate,
-            snapshot.infrastructure,
-        )
-        if obj is not None
-    )
-    yield from (snapshot.scheduler_profiles or {}).values()
-    yield from (snapshot.scheduler_extenders or {}).values()
-    yield from (snapshot.operator_settings or {}).values()
+    yield from (obj for name in _OBJECTS if (obj := getattr(snapshot, name)) is not None)
+    for name in _KINDS:
+        yield from (getattr(snapshot, name) or {}).values()
     yield from snapshot.secondaries.schedulers.values()
     yield from (snapshot.loads.policies or {}).values()
