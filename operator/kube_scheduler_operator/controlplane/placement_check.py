@@ -70,7 +70,7 @@ class PlacementCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """An edit of the rules, and what is known when it is checked."""
+    """An edit of the rules, and what its check is based on."""
 
     snapshot: Snapshot
     settings: PlacementSettings

@@ -107,8 +107,8 @@ def unmanaged(snapshot: Snapshot, served: Mapping[str, str]) -> tuple[BindingSch
 def condition(bindings: Iterable[BindingScheduler], *, unread: bool = False) -> Condition:
     """The condition; it omits the time of bindings, so that it does not change with each one.
 
-    An event is a claim: every user who may create events writes in them what they like. So the
-    condition names the schedulerNames, which are those of managed schedulers, but no host.
+    An event is only a claim: users who may create events control their content. So the condition
+    has the schedulerNames, which are those of managed schedulers, but no host.
 
     `unread`: some events were not read.
     """

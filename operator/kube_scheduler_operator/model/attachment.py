@@ -1,4 +1,4 @@
-"""What SchedulerProfiles and SchedulerExtenders share: both are attached to a scheduler.
+"""Objects that are attached to a scheduler: SchedulerProfiles and SchedulerExtenders.
 
 Each is validated for the scheduler in its `spec.scheduler`. While its current spec has an error,
 the last accepted version stays in use; the object's status keeps it. An object that moves to

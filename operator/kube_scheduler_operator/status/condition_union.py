@@ -33,7 +33,7 @@ class Inertia:
 
 NO_INERTIA: Final = Inertia()
 
-# Errors in what a user just wrote are shown at once. Other conditions also arise from temporary
+# Errors in an edit are shown at once. Other conditions also arise from temporary
 # disturbances: an API server that restarts, a node that reboots.
 DEGRADED_INERTIA: Final = Inertia(
     default=120.0,

@@ -1,1 +1,1 @@
-"""Adoption: what static Pods from before the operator had, and what becomes of it."""
+"""Adoption: the settings of static Pods that predate the operator, and which of them are kept."""

@@ -119,7 +119,7 @@ def _without_credentials(document: Any) -> Any:
 
 
 def preview(snapshot: Snapshot, reports: Mapping[str, ConfigReport]) -> AdoptionPreview:
-    """Decide as the operator does; `reports` has what is known of the nodes' configuration files.
+    """Decide as the operator does; `reports` has the known configuration files of nodes.
 
     The snapshot's schedulers predate the operator.
     """

@@ -2,7 +2,7 @@
 
 The operator's own schedulers still have it: their mirror Pods show the settings of the Pod, and
 `spec.observedConfig` of KubeScheduler has the fields of the configuration, as it has the flags.
-Without this, the next revision would take away what the schedulers were started with.
+Otherwise the next revision would start the schedulers without these settings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OWN_GRACE: Final = 10
 def recovered_settings(snapshot: Snapshot) -> PodSettings:
     """The settings of the newest scheduler of the operator, without the operator's own.
 
-    What OperatorSettings replaces now is omitted: what it had replaced is not known.
+    Settings that OperatorSettings replaces are omitted: their adopted values are unknown.
     """
     pods = [operand_pods.read(pod) for pod in snapshot.operand_pods.values()]
     ours = [pod for pod in pods if pod.ours]

@@ -140,7 +140,7 @@ def _same(current: Object, desired: Object) -> bool:
 
 
 def _is_done(snapshot: Snapshot, node: str, disk: NodeDisk | None) -> bool:
-    """Whether an installer has dealt with what the guard reported: a new guard looks again."""
+    """Whether an installer has acted on the guard's report, so that a new guard must look again."""
     own = guard_report(snapshot, node)
     if own is None or disk is None:
         return False

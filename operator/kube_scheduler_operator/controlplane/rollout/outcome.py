@@ -29,8 +29,8 @@ from .result import RolloutResult
 READY_UNCERTAINTY: Final = 3.0
 """Seconds by which a scheduler may have been Ready for less long than the API shows it.
 
-One because the API's times are whole seconds; two because what it shows may be over: an installer
-that was stopped may be putting the last good manifest back.
+One because the API's times are whole seconds; two because the API may lag behind: an installer that
+was stopped may be restoring the last good manifest.
 """
 
 

@@ -108,7 +108,7 @@ def _in_use(
     observation: Observation,
     statuses: Sequence[NodeStatus],
 ) -> frozenset[int]:
-    """What runs or is being installed, and what each node would fall back to."""
+    """Revisions that run, are being installed, or that a node would fall back to."""
     numbers = {pod.revision for pod in observation.operands.values()}
     numbers.update(
         installer.revision

@@ -1,5 +1,5 @@
-"""The checks of `kubectl scheduler check`: each is a pure function of what was read; one table.
+"""The checks of `kubectl scheduler check`: pure functions of the facts that the command has read.
 
-A check yields the problems that it finds, each with its cause, what to do, and the section of the
-documentation about it. `table.py` lists them for the time before and after an installation.
+A check yields problems, each with its cause, what to do, and a section of the documentation.
+`table.py` lists the checks before and after an installation.
 """
