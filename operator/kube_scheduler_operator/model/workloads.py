@@ -28,7 +28,7 @@ _RESTART: Final = "kubectl.kubernetes.io/restartedAt"
 
 
 def digest(text: str) -> str:
-    """The first digits of SHA-256: enough to tell versions of one object apart."""
+    """The first digits of SHA-256: enough to distinguish versions of one object."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
