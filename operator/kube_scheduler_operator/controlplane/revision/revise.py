@@ -1,9 +1,9 @@
 """Decides whether the desired content needs a new revision, and creates it step by step.
 
 A revision is created in an order that survives a crash at any point: `revision-status-N` (not
-ready), its copies, ready, and only then `status.latestAvailableRevision`. Each of these is a write of its
-own in a reconcile of its own, because the next one needs the API's answer (the owner's uid). A
-reconcile that finds an unfinished revision continues it, so numbers have no gaps and nothing
+ready), its copies, ready, and only then `status.latestAvailableRevision`. Each of these is a write
+of its own in a reconcile of its own, because the next one needs the API's answer (the owner's uid).
+A reconcile that finds an unfinished revision continues it, so numbers have no gaps and nothing
 incomplete is ever advertised.
 """
 

@@ -71,7 +71,7 @@ class Installer:
 
     @property
     def awaited_files(self) -> str:
-        """The files that the kubelet waits for before it starts the Pod; empty if there are none.
+        """The files that the kubelet waits for before it starts the Pod; empty if it does not.
 
         The kubelet reports a missing file only in an event, which the operator does not read.
         """
