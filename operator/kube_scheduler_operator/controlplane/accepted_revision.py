@@ -24,14 +24,16 @@ def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | No
     """
     history = known_numbers(snapshot, disks).history
     for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
-        revision = next((r for r in reversed(history) if r.outcome in outcomes), None)
-        if revision is not None:
-            inputs = read_inputs(revision.inputs)
+        for newest in reversed(history):
+            if newest.outcome not in outcomes:
+                continue
+            inputs = read_inputs(newest.inputs)
             if inputs is None:
                 return None
             # A revision that has just begun has no Pod yet, and the image of the one before.
-            older = (image_in(r) for r in reversed(history) if r.number <= revision.number)
-            return AcceptedSettings(revision.number, inputs, next(filter(None, older), ""))
+            older = (revision for revision in history[::-1] if revision.number <= newest.number)
+            image = next(filter(None, map(image_in, older)), "")
+            return AcceptedSettings(newest.number, inputs, image)
     return None if _runs_revisions(snapshot, disks) else AcceptedSettings()
 
 

@@ -154,7 +154,9 @@ def bootstrap_manifests(
     files = []
     for template in templates:
         rendered = _render(template, platform, pod)
-        documents = tuple(d for d in rendered.documents if _is_for(d, feature_set))
+        documents = tuple(
+            document for document in rendered.documents if _is_for(document, feature_set)
+        )
         if documents:
             files.append(ManifestFile(rendered.name, documents))
     return files

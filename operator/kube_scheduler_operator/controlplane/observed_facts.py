@@ -94,9 +94,10 @@ def _recorded(snapshot: Snapshot) -> RecordedInputs | None:
         accepted = accepted_by(snapshot)
         return accepted.inputs if accepted is not None else None
     history = read(snapshot.config_maps, snapshot.platform.parts)
-    in_use = (r for r in reversed(history) if r.outcome in ("", names.OUTCOME_INSTALLED))
-    newest = next(in_use, None)
-    return read_inputs(newest.inputs) if newest is not None else None
+    for newest in reversed(history):
+        if newest.outcome in ("", names.OUTCOME_INSTALLED):
+            return read_inputs(newest.inputs)
+    return None
 
 
 def _server_version(snapshot: Snapshot) -> Version | None:

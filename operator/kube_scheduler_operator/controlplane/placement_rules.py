@@ -16,6 +16,7 @@ from ..base.json_text import parse_json
 from ..base.objects import mapping
 from ..manifests.templates import canonical_json
 from ..model.placements import PlacementRules
+from ..model.pod_status import named
 from ..schedulerconfig.canonical import config_text
 from ..schedulerconfig.feature_gates import FLAG_PREFIX
 from ..simulate.configuration import PLACEMENT_FIELDS
@@ -86,7 +87,7 @@ def _document(content: RevisionContent, part: str, key: str) -> Mapping[str, Any
 
 def _operand(pod: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     containers = mapping(mapping(pod).get("spec")).get("containers") or ()
-    return next((c for c in containers if c.get("name") == names.OPERAND), None)
+    return named(containers, names.OPERAND) or None
 
 
 def _gates(operand: Mapping[str, Any]) -> tuple[str, ...]:
@@ -123,7 +124,11 @@ def _without_tls(extender: Mapping[str, Any]) -> Mapping[str, Any]:
 def _with_tls(extenders: Any, current: Any) -> list[Mapping[str, Any]]:
     """Extenders with the current certificates of those with the same URL."""
     known = {extender.get("urlPrefix") for extender in current}
-    tls = {e.get("urlPrefix"): {_TLS: e[_TLS]} for e in current if _TLS in e}
+    tls = {
+        extender.get("urlPrefix"): {_TLS: extender[_TLS]}
+        for extender in current
+        if _TLS in extender
+    }
     merged = []
     for extender in extenders:
         url = extender.get("urlPrefix")

@@ -62,7 +62,9 @@ def _mount(spec: dict[str, Any], container: dict[str, Any], files: tuple[HostFil
     """Add the files; a file replaces an adopted volume at the same path."""
     paths = {file.mount_path for file in files}
     container["volumeMounts"] = [
-        m for m in container.get("volumeMounts") or () if m.get("mountPath") not in paths
+        mount
+        for mount in container.get("volumeMounts") or ()
+        if mount.get("mountPath") not in paths
     ]
     tidy_volumes(spec, container)
     volumes, mounts = [], []

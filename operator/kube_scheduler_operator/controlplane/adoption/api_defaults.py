@@ -36,8 +36,9 @@ def as_mirror_pod(manifest: Object, node: str, platform: Platform) -> dict[str, 
     priority = BUILT_IN_PRIORITIES.get(str(spec.get("priorityClassName")))
     if priority is not None:
         completed["priority"] = priority
-    completed["volumes"] = [_volume(mapping(v)) for v in spec.get("volumes") or ()]
-    completed["containers"] = [_container(mapping(c)) for c in spec.get("containers") or ()]
+    completed["volumes"] = [_volume(mapping(volume)) for volume in spec.get("volumes") or ()]
+    containers = spec.get("containers") or ()
+    completed["containers"] = [_container(mapping(container)) for container in containers]
     named = {**metadata, "name": platform.mirror_pod_name(node)}
     return {**manifest, "metadata": named, "spec": completed}
 
@@ -47,7 +48,7 @@ def _volume(volume: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(volume.get("hostPath"), Mapping):
         completed["hostPath"] = {"type": "", **volume["hostPath"]}
     if isinstance(volume.get("downwardAPI"), Mapping):
-        items = [_reference(mapping(i)) for i in volume["downwardAPI"].get("items") or ()]
+        items = [_reference(mapping(item)) for item in volume["downwardAPI"].get("items") or ()]
         completed["downwardAPI"] = {"defaultMode": 420, **volume["downwardAPI"], "items": items}
     return completed
 
@@ -97,4 +98,4 @@ def is_scheduler(document: Any) -> bool:
     spec = mapping(mapping(document).get("spec"))
     if mapping(document).get("kind") != "Pod" or not isinstance(spec.get("containers"), list):
         return False
-    return any(mapping(c).get("name") == names.OPERAND for c in spec["containers"])
+    return any(mapping(item).get("name") == names.OPERAND for item in spec["containers"])

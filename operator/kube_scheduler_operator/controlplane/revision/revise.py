@@ -126,22 +126,31 @@ class _Situation:
         statuses = self.snapshot.status.get("nodeStatuses") or ()
         current = (revision_number(status.get("currentRevision")) for status in statuses)
         reached = max((*current, *self.running.values()), default=0)
-        installed = (r for r in reversed(self.ready) if r.outcome == names.OUTCOME_INSTALLED)
-        newest = next(installed, None)
-        return newest if newest is not None and newest.number >= reached else None
+        for revision in reversed(self.ready):
+            if revision.outcome == names.OUTCOME_INSTALLED:
+                return revision if revision.number >= reached else None
+        return None
 
     @property
     def fallen(self) -> Revision | None:
         """The newest failed revision that some node still runs."""
-        failed = (r for r in reversed(self.history) if r.outcome == names.OUTCOME_FAILED)
-        return next((r for r in failed if r.number in self.running.values()), None)
+        for revision in reversed(self.history):
+            runs = revision.number in self.running.values()
+            if runs and revision.outcome == names.OUTCOME_FAILED:
+                return revision
+        return None
+
+    def revision(self, number: int) -> Revision | None:
+        return next((revision for revision in self.history if revision.number == number), None)
 
     def content_with(self, content_hash: str) -> RevisionContent | None:
         """The content with this hash, if it is desired or some revision still has it."""
         if self.content is not None and self.content.hash == content_hash:
             return self.content
-        having = (r for r in reversed(self.history) if r.hash == content_hash and r.intact)
-        return next((revision.content for revision in having), None)
+        for revision in reversed(self.history):
+            if revision.hash == content_hash and revision.intact:
+                return revision.content
+        return None
 
     def result(
         self,
@@ -236,8 +245,13 @@ def _follow(situation: _Situation, newest: Revision, swapping: Container[int]) -
         blocked = f"revision {newest.number} is {newest.outcome}" if bad else ""
         return situation.result(tidy, blocked=blocked, rejected=bad)
     if content.hash in newest.quarantined:
-        failing = (r for r in reversed(situation.history) if r.hash == content.hash and r.bad)
-        return situation.result(tidy, blocked=_FAILED_BEFORE, rejected=next(failing, None))
+        failures = [
+            revision
+            for revision in situation.history
+            if revision.bad and revision.hash == content.hash
+        ]
+        rejected = failures[-1] if failures else None
+        return situation.result(tidy, blocked=_FAILED_BEFORE, rejected=rejected)
     installable = situation.installable
     if installable is not None and installable.hash == content.hash:
         # The later revisions were refused or rolled back, and the edit was reverted: no scheduler
@@ -300,7 +314,7 @@ def _remake(situation: _Situation) -> tuple[Action, ...]:
     snapshot, desired, number = situation.snapshot, situation.content, situation.used
     if not number:
         return ()
-    damaged = next((r for r in situation.history if r.number == number), None)
+    damaged = situation.revision(number)
     if damaged is not None:
         content = situation.content_with(damaged.hash)
         if content is None:
@@ -349,7 +363,7 @@ def _cut(
 ) -> tuple[Action, ...]:
     """The next write towards a new revision with `content`."""
     snapshot, previous, number = situation.snapshot, situation.newest, situation.used + 1
-    begun = next((r for r in situation.history if r.number == number), None)
+    begun = situation.revision(number)
     if begun is not None and begun.hash == content.hash and begun.quarantined == quarantined:
         return make_copies(snapshot, begun, content) or mark_ready(begun)
     before = previous.content if previous is not None and previous.complete else None
