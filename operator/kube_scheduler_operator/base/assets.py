@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def directory(kind: str) -> Traversable:
-    """The directory `kind`: "crds", "templates" or "bindata"."""
+    """Find the directory "crds", "templates" or "bindata"."""
     packaged = files("kube_scheduler_operator") / "_data" / kind
     if packaged.is_dir():
         return packaged
@@ -19,5 +19,5 @@ def directory(kind: str) -> Traversable:
 
 
 def text(kind: str, name: str) -> str:
-    """The text of the file `name` (may contain `/`) in the directory `kind`."""
+    """Read the file `name`, which may contain `/`, in the directory `kind`."""
     return directory(kind).joinpath(*name.split("/")).read_text(encoding="utf-8")

@@ -36,4 +36,3 @@ IANA: Final[Mapping[str, str]] = {
 """OpenSSL's name -> IANA's, in the order of preference of the profiles."""
 
 OPENSSL: Final[Mapping[str, str]] = {iana: openssl for openssl, iana in IANA.items()}
-"""IANA's name -> OpenSSL's."""

@@ -1,7 +1,7 @@
-"""Decodes what JSON and YAML contain into typed values: one decoder for all mappings.
+"""Decoding of JSON and YAML into typed values: one decoder for all mappings.
 
-A declaration states what is accepted. It is a dataclass, whose fields have a type and a default, or
-a type that is made of those below:
+A declaration states what is accepted. It is a dataclass, whose fields have types and defaults, or a
+type composed of those below:
 
     @dataclass(frozen=True, slots=True)
     class Listen:
@@ -10,9 +10,9 @@ a type that is made of those below:
 
     decode(type_of(Listen), document)
 
-A field without a default is required. A method `inconsistencies(self)` of a dataclass yields what
-is wrong with the combination of its fields. Every problem has the path of its field and, where one
-is known, a fix; all of them are reported together. field_types.py reads the dataclasses.
+A field without a default is required. A method `inconsistencies(self)` of a dataclass yields the
+problems of its fields in combination. All problems are reported together, each with the path of its
+field and, where one is known, a fix. field_types.py reads the dataclasses.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from .findings import Path, Problem, did_you_mean, format_path, listing
@@ -28,7 +29,6 @@ INVALID_TYPE: Final = "InvalidType"
 INVALID_VALUE: Final = "InvalidValue"
 UNKNOWN_FIELD: Final = "UnknownField"
 MISSING_FIELD: Final = "MissingField"
-
 
 _LARGEST: Final = sys.float_info.max
 """Larger integers have no float, and infinity is not a number."""
@@ -39,15 +39,11 @@ class Absent:
 
 
 REFUSED: Final = Absent()
-"""What is read of a value with problems."""
+"""The result for a value with problems."""
 
 
 class DecodeError(ValueError):
-    """A document is not as declared.
-
-    Attributes:
-        problems: what is wrong, each with its path and fix.
-    """
+    """A document does not match its declaration; each of the `problems` has its path and fix."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -64,30 +60,23 @@ Type: TypeAlias = "Callable[[Any, Path, DecodingRun], Any]"
 
 
 class DecodingRun:
-    """One run: collects the problems, and words those that depend on the format.
-
-    Attributes:
-        problems: errors and warnings, in the order of the document.
-    """
+    """One run: collects the problems, and words those that depend on the format."""
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[Problem] = []  # errors and warnings, in the order of the document
 
     def report(self, problem: Problem) -> Absent:
-        """Add a problem."""
         self.problems.append(problem)
         return REFUSED
 
     def invalid(self, path: Path, message: str, fix: str = "") -> Absent:
-        """Add the problem of a value of the right type."""
+        """Report a value that has the right type."""
         return self.report(Problem(INVALID_VALUE, path, message, fix))
 
     def wrong_type(self, path: Path, value: Any, expected: str) -> Absent:  # noqa: ARG002 - for subclasses
-        """Add the problem of a value of another type."""
         return self.report(Problem(INVALID_TYPE, path, f"this must be {expected}"))
 
     def missing(self, path: Path) -> Absent:
-        """Add the problem of a required field that is absent."""
         return self.report(Problem(MISSING_FIELD, path, "this is missing"))
 
     def unknown_field(
@@ -97,7 +86,6 @@ class DecodingRun:
         parent: Mapping[str, Any],  # noqa: ARG002 - for subclasses
         record: Record,
     ) -> None:
-        """Add the problem of a field that the declaration does not have."""
         hint = did_you_mean(str(key), record.fields) or (
             f"; use {listing(record.fields)}" if record.fields else "; remove it"
         )
@@ -105,39 +93,29 @@ class DecodingRun:
 
 
 class FirstProblem(DecodingRun):
-    """A run that ends with its first problem, and can leave out unknown fields."""
+    """A run that ends with its first problem, and can ignore unknown fields."""
 
     def __init__(self, *, ignore_unknown: bool = False) -> None:
         super().__init__()
         self._ignores_unknown = ignore_unknown
 
     def report(self, problem: Problem) -> Absent:
-        """End.
-
-        Raises:
-            DecodeError: in any case.
-        """
         raise DecodeError([problem])
 
     def unknown_field(
         self, path: Path, key: str, parent: Mapping[str, Any], record: Record
     ) -> None:
-        """End, unless unknown fields are ignored."""
         if not self._ignores_unknown:
             super().unknown_field(path, key, parent, record)
 
 
 def decode(kind: Type, value: Any, path: Path = (), run: DecodingRun | None = None) -> Any:
-    """The typed value of a document.
+    """Read a document, or the part of it at `path`.
 
-    Args:
-        kind: the declaration.
-        value: the document, or a part of it.
-        path: the path of this part.
-        run: other than one that collects all problems and knows no unknown fields.
+    The default `run` collects all problems, and reports unknown fields.
 
     Raises:
-        DecodeError: the document is not as declared.
+        DecodeError: the value does not match its declaration.
     """
     run = run or DecodingRun()
     typed = kind(value, path, run)
@@ -147,52 +125,36 @@ def decode(kind: Type, value: Any, path: Path = (), run: DecodingRun | None = No
 
 
 # --- values -------------------------------------------------------------------------------------
+# The types are plain classes: a dataclass takes four times as long to create, at every start.
 
 
 class Anything:
-    """Any value, as it is."""
-
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:  # noqa: ARG002 - as all types
-        """Read a value."""
         return value
 
 
 class Null:
-    """Nothing but null."""
-
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         return None if value is None else run.wrong_type(path, value, "null")
 
 
 class Boolean:
-    """True or false."""
-
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if value is True or value is False:
             return value
         return run.wrong_type(path, value, "true or false")
 
 
 class Number:
-    """A finite number.
-
-    Attributes:
-        whole: whether it is an integer.
-        least, most: its bounds.
-        above: whether `least` itself is excluded.
-        converted: whether integers become floats, unless `whole`, and floats without a fraction
-            integers, if `whole`.
-    """
+    """A finite number."""
 
     def __init__(
         self,
-        whole: bool = False,
+        whole: bool = False,  # whether it must be an integer
         least: float = -math.inf,
         most: float = math.inf,
-        above: bool = False,
-        converted: bool = True,
+        above: bool = False,  # whether `least` itself is excluded
+        converted: bool = True,  # 5.0 becomes 5 if `whole`; otherwise 5 becomes 5.0
     ) -> None:
         self.whole = whole
         self.least = least
@@ -201,7 +163,6 @@ class Number:
         self.converted = converted
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return run.wrong_type(path, value, f"{self._name}{self._within}")
         is_exact = (
@@ -232,26 +193,17 @@ class Number:
 
 
 class String:
-    """A string.
-
-    Attributes:
-        choices: the accepted ones; empty: all.
-        longest: characters at most.
-        expected: what it is, for messages.
-    """
-
     def __init__(
         self,
-        choices: tuple[str, ...] = (),
-        longest: int | None = None,
-        expected: str = "a string",
+        choices: tuple[str, ...] = (),  # the accepted strings; empty: all
+        longest: int | None = None,  # in characters
+        expected: str = "a string",  # the noun in messages
     ) -> None:
         self.choices = choices
         self.longest = longest
         self.expected = expected
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if not isinstance(value, str):
             return run.wrong_type(path, value, self.expected)
         if self.choices and value not in self.choices:
@@ -263,24 +215,17 @@ class String:
 
 
 class Converted:
-    """A value that a function makes of one of another type.
+    """A value of the type `kind`, which `convert` converts.
 
-    Attributes:
-        kind: what the document has.
-        convert: makes the value, or raises ValueError, whose message states what is wrong; a
-            DecodeError has paths in the value.
+    `convert` may raise a ValueError with the message for the value, or a DecodeError, whose paths
+    are relative to the value.
     """
 
-    def __init__(
-        self,
-        kind: Type,
-        convert: Callable[[Any], Any],
-    ) -> None:
+    def __init__(self, kind: Type, convert: Callable[[Any], Any]) -> None:
         self.kind = kind
         self.convert = convert
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         typed = self.kind(value, path, run)
         if typed is REFUSED:
             return REFUSED
@@ -293,17 +238,9 @@ class Converted:
 
 
 def report_below(problems: Iterable[Problem], path: Path, run: DecodingRun) -> Absent:
-    """Add problems whose paths begin at a path."""
+    """Report problems of a part of the document, whose paths are relative to `path`."""
     for problem in problems:
-        run.report(
-            Problem(
-                problem.reason,
-                (*path, *problem.path),
-                problem.message,
-                problem.fix,
-                problem.severity,
-            )
-        )
+        run.report(replace(problem, path=(*path, *problem.path)))
     return REFUSED
 
 
@@ -311,23 +248,13 @@ def report_below(problems: Iterable[Problem], path: Path, run: DecodingRun) -> A
 
 
 class ListOf:
-    """A list.
-
-    Attributes:
-        item: the type of its entries.
-        made: what is made of them.
-        most: entries at most.
-        expected: what it is, for messages.
-        null: makes what an entry means that is null; None: it is an entry like any other.
-    """
-
     def __init__(
         self,
         item: Type,
-        made: Callable[[list[Any]], Any] = list,
-        most: int | None = None,
-        expected: str = "a list",
-        null: Callable[[], Any] | None = None,
+        made: Callable[[list[Any]], Any] = list,  # converts the list of typed entries
+        most: int | None = None,  # entries
+        expected: str = "a list",  # the noun in messages
+        null: Callable[[], Any] | None = None,  # creates the value of a null entry; None: `item`
     ) -> None:
         self.item = item
         self.made = made
@@ -336,7 +263,6 @@ class ListOf:
         self.null = null
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if not isinstance(value, list | tuple):
             return self.refuse(value, path, run)
         if self.most is not None and len(value) > self.most:
@@ -349,21 +275,16 @@ class ListOf:
         return REFUSED if run.problems and REFUSED in entries else self.made(entries)
 
     def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
-        """Report a value that is not a list."""
         return run.wrong_type(path, value, self.expected)
 
 
 class TupleOf:
-    """A list with an entry of each of these types."""
+    """A list of a fixed length, each of whose entries has its own type."""
 
-    def __init__(
-        self,
-        items: tuple[Type, ...],
-    ) -> None:
+    def __init__(self, items: tuple[Type, ...]) -> None:
         self.items = items
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if not isinstance(value, list | tuple) or len(value) != len(self.items):
             return run.wrong_type(path, value, f"a list of {len(self.items)}")
         entries = [
@@ -377,23 +298,15 @@ _STRING: Final = String()
 
 
 class MapOf:
-    """An object whose keys are data.
-
-    Attributes:
-        item: the type of its values.
-        key: the type of its keys, which are strings in a document.
-        most: keys at most.
-        expected: what it is, for messages.
-        null: makes what a value means that is null; None: it is a value like any other.
-    """
+    """An object with any keys."""
 
     def __init__(
         self,
         item: Type,
         key: Type = _STRING,
-        most: int | None = None,
-        expected: str = "an object",
-        null: Callable[[], Any] | None = None,
+        most: int | None = None,  # keys
+        expected: str = "an object",  # the noun in messages
+        null: Callable[[], Any] | None = None,  # creates the value of a null; None: `item`
     ) -> None:
         self.item = item
         self.key = key
@@ -402,7 +315,6 @@ class MapOf:
         self.null = null
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if not isinstance(value, Mapping):
             return run.wrong_type(path, value, self.expected)
         if self.most is not None and len(value) > self.most:
@@ -418,7 +330,7 @@ class MapOf:
         return REFUSED if has_invalid else entries
 
     def _key(self, key: Any, path: Path, run: DecodingRun) -> Any:
-        """A key; its problem is one of the object, because the key may be long."""
+        """Read a key; its problem has the path of the object, because a key may be long."""
         try:
             return self.key(key, (), FirstProblem())
         except DecodeError as error:
@@ -426,18 +338,9 @@ class MapOf:
 
 
 class RecordField:
-    """A field of a record.
-
-    Attributes:
-        attribute: its name in the class.
-        kind: its type.
-        is_required: whether a document without it is not valid.
-        null_is_absent: whether null means that it is absent.
-    """
-
     def __init__(
         self,
-        attribute: str,
+        attribute: str,  # its name in the class
         kind: Type,
         is_required: bool = False,
         null_is_absent: bool = True,
@@ -449,32 +352,26 @@ class RecordField:
 
 
 class Record:
-    """An object with declared fields.
+    """An object with declared fields, by their names in a document.
 
-    Attributes:
-        fields: its fields by their names in a document.
-        make: makes the value of the attributes that the document has.
+    `make` creates the value from the attributes that the document sets.
     """
 
-    def __init__(
-        self,
-        fields: Mapping[str, RecordField],
-        make: Callable[..., Any] = dict,
-    ) -> None:
+    def __init__(self, fields: Mapping[str, RecordField], make: Callable[..., Any] = dict) -> None:
         self.fields = fields
         self.make = make
         # As tuples: they are read for each field of each object.
         self._fields = {
-            name: (each.attribute, each.kind, each.null_is_absent) for name, each in fields.items()
+            name: (field.attribute, field.kind, field.null_is_absent)
+            for name, field in fields.items()
         }
         self._required = tuple(
-            (name, each.attribute) for name, each in fields.items() if each.is_required
+            (name, field.attribute) for name, field in fields.items() if field.is_required
         )
         self._inconsistencies: Callable[[Any], Iterable[Problem]] | None
         self._inconsistencies = getattr(make, "inconsistencies", None)
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if not isinstance(value, Mapping):
             return self.refuse(value, path, run)
         fields = self._fields
@@ -495,7 +392,6 @@ class Record:
         return attributes if self.make is dict else self._made(attributes, path, run)
 
     def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
-        """Report a value that is not an object."""
         names = f" with {listing(self.fields)}" if self.fields else ""
         return run.wrong_type(path, value, f"an object{names}")
 
@@ -506,36 +402,26 @@ class Record:
             return report_below(error.problems, path, run)
         except ValueError as error:  # of a combination of fields
             return run.invalid(path, str(error))
-        if self._inconsistencies is not None and (wrong := tuple(self._inconsistencies(made))):
-            return report_below(wrong, path, run)
+        if self._inconsistencies is not None and (problems := tuple(self._inconsistencies(made))):
+            return report_below(problems, path, run)
         return made
 
 
 class Nullable:
-    """A value or null."""
-
-    def __init__(
-        self,
-        kind: Type,
-    ) -> None:
+    def __init__(self, kind: Type) -> None:
         self.kind = kind
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         return None if value is None else self.kind(value, path, run)
 
 
 class Either:
     """A value of one of several types; the first that accepts it counts."""
 
-    def __init__(
-        self,
-        kinds: tuple[Type, ...],
-    ) -> None:
+    def __init__(self, kinds: tuple[Type, ...]) -> None:
         self.kinds = kinds
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         errors = []
         for kind in self.kinds:
             try:

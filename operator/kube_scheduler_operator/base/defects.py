@@ -1,6 +1,6 @@
-"""Unexpected errors that stop one object, or one step, instead of the reconcile.
+"""Unexpected errors that stop one object or one step, but not the reconcile.
 
-Each is logged with its traceback once, not in every reconcile, and counted.
+Each is counted, and logged with its traceback once instead of in every reconcile.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ DEFECT: Final = "OperatorError"
 """The reason of conditions that report such an error."""
 
 _REMEMBERED: Final = 1024
-_TEXT_LIMIT: Final = 300
-"""Longest text of an exception, which can quote a value of any size."""
+_TEXT_LIMIT: Final = 300  # characters; an exception can quote a value of any size
 
 _logged: OrderedDict[str, None] = OrderedDict()
 _observers: list[Callable[[str], None]] = []
 
 
 def observe_defects(observer: Callable[[str], None]) -> None:
-    """Call `observer` with the kind or step of every contained error from now on."""
+    """Call `observer` with the kind or step of every later error."""
     _observers.append(observer)
 
 
 def contained(scope: str, name: str, error: Exception) -> str:
-    """Log and count an error that was contained; returns it for a condition.
+    """Log and count an error that was contained; return its text for a condition.
 
-    `scope` is the kind or the step, `name` the object; empty for a step.
+    `scope` is the kind or the step; `name` is the object, or empty for a step.
     """
     for observer in _observers:
         observer(scope)

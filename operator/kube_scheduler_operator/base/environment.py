@@ -12,7 +12,7 @@ _SECRET_VALUE: Final = re.compile(r"://[^/\s@]+@|-----BEGIN ")
 
 
 def holds_credentials(name: str, value: str) -> bool:
-    """Whether a variable holds credentials by its name or value; a path is not a credential."""
+    """Decide by the name and the value of a variable; a path is not a credential."""
     if _SECRET_VALUE.search(value):
         return True
     return bool(_SECRET_NAME.search(name)) and bool(value) and not value.startswith("/")

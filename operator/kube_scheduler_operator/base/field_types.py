@@ -1,7 +1,7 @@
-"""Declarations for decoding.py by dataclasses: the type of each field, from its annotation.
+"""Dataclasses as declarations for decoding.py: the type of each field, from its annotation.
 
-`Annotated[int, Number(whole=True, least=0)]` has a type of its own. The name of a field in a
-document is its name in the class as `Naming` spells it, or that of `named`.
+`Annotated[int, Number(whole=True, least=0)]` names the type itself. A field's name in a document is
+its name in the class as `Naming` spells it, or the one given with `named`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SCALARS: Final[dict[Any, Type]] = {
 
 
 def camel_case(name: str) -> str:
-    """`print_table` as `printTable`, as Kubernetes names fields."""
+    """Spell `print_table` as `printTable`."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 
@@ -59,25 +59,23 @@ class Naming(NamedTuple):
 
 
 KUBERNETES: Final = Naming(camel_case, null_is_absent=True)
-"""As in objects of Kubernetes."""
 PYTHON: Final = Naming(str, null_is_absent=False)
-"""As in the class: between processes of this project."""
+"""For documents between processes of this project."""
 
 
 def named(name: str, default: Any = dataclasses.MISSING) -> Any:
-    """A field with another name in documents than its naming gives it."""
+    """Declare a field whose name in documents does not follow its `Naming`."""
     return dataclasses.field(default=default, metadata={_NAME: name})
 
 
 @cache
 def hints_of(what: type | Callable[..., Any]) -> dict[str, Any]:
-    """The resolved annotations of a dataclass or a function."""
     return typing.get_type_hints(what, include_extras=True)
 
 
 @cache
 def type_of(hint: Any, naming: Naming = KUBERNETES) -> Type:
-    """The type that an annotation declares.
+    """Return the type that an annotation declares.
 
     Raises:
         TypeError: values of this type are not read from documents.
@@ -106,10 +104,9 @@ def type_of(hint: Any, naming: Naming = KUBERNETES) -> Type:
 
 
 def _annotated(arguments: tuple[Any, ...], naming: Naming) -> Type:
-    """The type among the arguments of Annotated, or that of the annotated one."""
     hint, *extras = arguments
-    given: list[Type] = [extra for extra in extras if callable(extra)]
-    return given[0] if given else type_of(hint, naming)
+    kinds: list[Type] = [extra for extra in extras if callable(extra)]
+    return kinds[0] if kinds else type_of(hint, naming)
 
 
 def _union(hints: tuple[Any, ...], naming: Naming) -> Type:
@@ -132,13 +129,14 @@ def _integer(text: str) -> int:
 def _record(made: Any, naming: Naming) -> Record:
     hints = hints_of(made)
     fields = {}
-    for each in dataclasses.fields(made):
-        if each.init:
-            name = each.metadata.get(_NAME) or naming.name(each.name)
-            kind = type_of(hints[each.name], naming)
+    for field in dataclasses.fields(made):
+        if field.init:
+            name = field.metadata.get(_NAME) or naming.name(field.name)
+            kind = type_of(hints[field.name], naming)
             is_required = (
-                each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+                field.default is dataclasses.MISSING
+                and field.default_factory is dataclasses.MISSING
             )
             is_absent = naming.null_is_absent and not isinstance(kind, Nullable)
-            fields[name] = RecordField(each.name, kind, is_required, is_absent)
+            fields[name] = RecordField(field.name, kind, is_required, is_absent)
     return Record(fields, made)

@@ -1,12 +1,11 @@
 """Atomic, durable writes of files, directories and links.
 
-Everything is first written next to its destination, on the same file system, and synced before a
-rename puts it in place. An existing directory with other content is exchanged with the new one in
-one step (renameat2 with RENAME_EXCHANGE): a reader sees the old files or the new ones, never a
-mixture, and a crash leaves one of the two.
+Everything is written next to its destination, on the same file system, and synced before a rename
+puts it in place. An existing directory is exchanged with the new one in one step (renameat2 with
+RENAME_EXCHANGE): a reader, or a crash, finds the old files or the new ones, never a mixture.
 
-Programs on a node run as root in directories of the host. A symbolic link in place of a file or of
-a directory is never written through: it is replaced, or an error names it.
+Programs on a node run as root in directories of the host. They never write through a symbolic link
+in place of a file or a directory: they replace it, or an error names it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ _RENAME_EXCHANGE: Final = 2
 DIRECTORY_MODE: Final = 0o755
 PRIVATE: Final = 0o600
 
-
 LARGEST_FILE: Final = 8 * 2**20
 """Bytes of a file that is read; a ConfigMap has at most one MiB."""
 
@@ -42,10 +40,8 @@ class UnsafeNameError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The content and the permission bits of a file."""
-
     data: bytes
-    mode: int = PRIVATE
+    mode: int = PRIVATE  # permission bits
 
 
 class Disk:
@@ -66,7 +62,7 @@ class Disk:
                 ) from None
 
     def write(self, path: Path, file: File) -> None:
-        """Write a file that has no readers yet, and sync its content."""
+        """Write and sync a file that has no readers yet."""
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, file.mode)
@@ -80,7 +76,6 @@ class Disk:
             os.close(descriptor)
 
     def sync(self, directory: Path) -> None:
-        """Sync the entries of `directory`."""
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -88,7 +83,6 @@ class Disk:
             os.close(descriptor)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename `source` to `target`, replacing an existing file."""
         source.rename(target)
 
     def exchange(self, first: Path, second: Path) -> None:
@@ -117,7 +111,7 @@ class Disk:
         path.symlink_to(target)
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a directory and its content, or what has its name; it may not exist."""
+        """Remove a directory and its content, or a file of that name; it may not exist."""
         with contextlib.suppress(FileNotFoundError):
             if stat.S_ISDIR(path.lstat().st_mode):
                 shutil.rmtree(path)
@@ -126,11 +120,10 @@ class Disk:
 
 
 def read(path: Path, *, follow: bool = True) -> bytes | None:
-    """The content of a regular file; None if it does not exist.
+    """Read a regular file; return None if it does not exist.
 
-    Args:
-        path: the file; a pipe or a device in its place is not opened for long and not read.
-        follow: whether a symbolic link may be in its place.
+    A pipe or a device in its place is closed at once and not read. Without `follow`, neither is a
+    symbolic link.
 
     Raises:
         FileTooLargeError: the file is larger than LARGEST_FILE.
@@ -155,20 +148,19 @@ def read(path: Path, *, follow: bool = True) -> bytes | None:
 
 
 def mounted(directory: Path) -> dict[str, dict[str, bytes]]:
-    """The ConfigMaps or Secrets that are mounted below `directory`, by name and key.
+    """Read the ConfigMaps or Secrets that are mounted below `directory`, by name and key.
 
-    In a mount, keys are links into a hidden directory, which is left out. The mount of an optional
-    object that does not exist is empty.
+    The mount of an optional object that does not exist is empty.
     """
     return {mount.name: mounted_keys(mount) for mount in sorted(directory.iterdir())}
 
 
 def mounted_keys(mount: Path) -> dict[str, bytes]:
-    """The keys of one mounted ConfigMap or Secret, and their content."""
+    """Read the keys of one mounted ConfigMap or Secret."""
     return {
         path.name: path.read_bytes()
         for path in sorted(mount.iterdir())
-        if not path.name.startswith("..")
+        if not path.name.startswith("..")  # the hidden directory to which the keys are links
     }
 
 
@@ -187,7 +179,7 @@ def replace_link(disk: Disk, path: Path, target: str, scratch: Path) -> None:
 
 
 def replace_directory(disk: Disk, target: Path, files: Mapping[str, File], staging: Path) -> bool:
-    """Make `target` contain exactly `files`, atomically; True if it changed.
+    """Make `target` contain exactly `files`, atomically; return whether it changed.
 
     Args:
         disk: performs the operations.
@@ -224,7 +216,7 @@ def replace_directory(disk: Disk, target: Path, files: Mapping[str, File], stagi
 
 
 def holds(target: Path, files: Mapping[str, File]) -> bool:
-    """Whether `target` contains exactly `files`, including their modes; no link counts."""
+    """Return whether `target` contains exactly `files`, with their modes and without links."""
     if target.is_symlink() or not target.is_dir() or set(_present(target)) != set(files):
         return False
     for name, file in files.items():
@@ -249,7 +241,7 @@ def _present(directory: Path) -> Iterator[str]:
 
 
 def _directories(files: Mapping[str, File]) -> list[str]:
-    """Every directory of `files`, parents first."""
+    """List the directories of `files`, parents first."""
     parents = {
         parent.as_posix() for name in files for parent in PurePosixPath(name).parents if parent.name
     }

@@ -12,7 +12,7 @@ from .foreign_text import foreign
 from .limits import MESSAGE_LENGTH
 
 Path = tuple[str | int, ...]
-"""A position in a JSON document: keys and list indices."""
+"""A place in a JSON document: keys and list indices."""
 
 Severity = Literal["error", "warning"]
 ERROR: Final = "error"
@@ -21,7 +21,7 @@ WARNING: Final = "warning"
 """kube-scheduler starts, but may not behave as intended."""
 
 NOT_ALLOWED: Final = "NotAllowed"
-"""The reason of what an object may not set: it would give its author more than a scheduler."""
+"""The reason for rejecting a setting that would give an object's author more than a scheduler."""
 
 _SIMPLE_KEY: Final = re.compile(r"[A-Za-z0-9_*-]+")
 
@@ -31,19 +31,18 @@ class Finding:
     """One result of validation, as users see it."""
 
     condition: str  # the condition type that reports it (names.py)
-    reason: str  # a CamelCase identifier, for programs
-    path: str  # the full path of the field: `spec.unsupportedConfigOverrides.parallelism`
+    reason: str  # in CamelCase, for programs
+    path: str  # of the field, in full: `spec.unsupportedConfigOverrides.parallelism`
     message: str  # one sentence: what is wrong and how to fix it
-    blocking: bool  # True if it prevents a new revision
+    blocking: bool  # whether it prevents a new revision
 
     def __post_init__(self) -> None:
-        """The path and the message quote what others wrote."""
+        # Both quote text that others wrote.
         object.__setattr__(self, "path", foreign(self.path, MESSAGE_LENGTH))
         object.__setattr__(self, "message", foreign(self.message, MESSAGE_LENGTH))
 
     @property
     def text(self) -> str:
-        """The message, prefixed with the path of the field."""
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
@@ -51,36 +50,36 @@ class Finding:
 class Problem:
     """One result of validation, relative to the validated document."""
 
-    reason: str  # a CamelCase identifier, for programs
-    path: Path  # the field in the document
+    reason: str  # in CamelCase, for programs
+    path: Path  # of the field in the document
     message: str  # what is wrong, without the path; includes the fix if `fix` is empty
-    fix: str = ""  # how to fix it
-    severity: Severity = ERROR  # an error keeps kube-scheduler from starting
+    fix: str = ""
+    severity: Severity = ERROR
 
     def __post_init__(self) -> None:
-        """The message and the fix quote what others wrote; the path keeps the keys as they are."""
+        # Both quote text that others wrote; the path keeps the keys as they are.
         object.__setattr__(self, "message", foreign(self.message, MESSAGE_LENGTH))
         object.__setattr__(self, "fix", foreign(self.fix, MESSAGE_LENGTH))
 
     @property
     def sentence(self) -> str:
-        """What is wrong and how to fix it."""
         return f"{self.message}; {self.fix}" if self.fix else self.message
 
     @property
     def parts(self) -> tuple[str, str]:
-        """(what is wrong, how to fix it); in a message with both, the last `;` separates them.
-
-        The second is empty if there is no fix.
-        """
+        """(what is wrong, the fix or an empty string); the last `;` of a message separates them."""
         if self.fix:
             return self.message, self.fix
-        wrong, semicolon, remedy = self.message.rpartition("; ")
-        return (wrong, remedy) if semicolon else (self.message, "")
+        wrong, semicolon, fix = self.message.rpartition("; ")
+        return (wrong, fix) if semicolon else (self.message, "")
+
+
+def warning(reason: str, path: Path, message: str, fix: str) -> Problem:
+    return Problem(reason, path, message, fix, WARNING)
 
 
 def format_path(path: Path) -> str:
-    """The path in Kubernetes' notation: `profiles[0].plugins.score`."""
+    """Format a path like Kubernetes: `profiles[0].plugins.score`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -93,13 +92,13 @@ def format_path(path: Path) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean "X"?` if a known name is similar, else the empty string."""
+    """Return `; did you mean "X"?` if a known name is similar, else the empty string."""
     by_lower = {candidate.lower(): candidate for candidate in sorted(known, reverse=True)}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
     return f'; did you mean "{by_lower[close[0]]}"?' if close else ""
 
 
 def listing(names: Iterable[str]) -> str:
-    """Names as an enumeration: `a, b or c`."""
+    """Enumerate names: `a, b or c`."""
     items = list(names)
     return f"{', '.join(items[:-1])} or {items[-1]}" if len(items) > 1 else "".join(items)

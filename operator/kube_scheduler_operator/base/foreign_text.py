@@ -1,16 +1,16 @@
-r"""Text that others wrote, as it may be shown: one line, without characters that do something.
+r"""Text that others wrote, made safe to show: one line, without invisible or control characters.
 
 Kubernetes validates few texts: neither `spec.schedulerName` of a Pod, nor most of an Event, nor the
-messages of statuses and webhooks. An escape sequence among them changes a terminal, a line break
+messages of statuses and webhooks. An escape sequence in one changes a terminal, a line break
 forges a line of this program, and a bidirectional control reorders what is read.
 
-Text passes here where it enters (`foreign`), and again where it leaves (`visible`). Comparisons use
+Text is escaped where it enters (`foreign`), and again where it leaves (`visible`). Comparisons use
 the text as it was read: two texts that look alike here remain different.
 
-A character is written out as `\n`, `\r`, `\t`, `\u001b` or `\U000e0041`: YAML reads all of them in
-double quotes, JSON those of four digits. A backslash stays as it is: paths, patterns and quoted
-texts have them, and doubled they could not be copied. So a text may have had the six characters
-`\u001b` itself; either way, what is shown is harmless. A second run changes nothing.
+A character is escaped as `\n`, `\r`, `\t`, `\u001b` or `\U000e0041`: YAML reads all of them in
+double quotes, JSON those of four digits. A backslash is not escaped: paths, patterns and quoted
+texts have them, and doubled they could not be copied. The original may therefore contain the six
+characters `\u001b`; either way, the result is harmless. A second run changes nothing.
 """
 
 from __future__ import annotations
@@ -36,76 +36,76 @@ _CHARACTERS: Final = (
     "\ue000-\uf8ff\U000f0000-\U0010ffff"  # private use: every font shows something else
     f"\ufdd0-\ufdef\ufffe\uffff{_PLANES}"  # never characters
 )
-"""What is written out.
+"""The characters that are escaped.
 
 The list is fixed, so that the result does not depend on the Unicode version of an interpreter.
-Unassigned characters stay otherwise: they are visible, as boxes, and may be new emoji. So do other
+Other unassigned characters stay: they are visible, as boxes, and may be new emoji. So do other
 spaces and combining marks, which languages need.
 """
 
 _SYMBOL: Final = "\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _LETTER: Final = "\u0620-\u064a\u066e-\u06d3\u0900-\u0dff\u1000-\u109f\u1780-\u17b3"
-"""Of scripts whose words have joiners: Arabic, those of India, Burmese, Khmer."""
+"""Letters of scripts whose words contain joiners: Arabic, those of India, Burmese, Khmer."""
 
 _NOT_NEEDED: Final = (
     f"(?<![{_SYMBOL}]\ufe0f)"  # the form of an emoji
-    f"(?!(?<=[{_SYMBOL}\ufe0f]\u200d)[{_SYMBOL}])"  # an emoji of several
+    f"(?!(?<=[{_SYMBOL}\ufe0f]\u200d)[{_SYMBOL}])"  # a sequence of emoji
     f"(?!(?<=[{_LETTER}][\u200c\u200d])[{_LETTER}])"
 )
-"""After a character: it does not belong to what is seen. Names of Kubernetes have none of these."""
+"""Follows a character that no emoji or word needs. Names in Kubernetes contain none of them."""
 
 _HIDDEN: Final = re.compile(f"[{_CHARACTERS}]{_NOT_NEEDED}")
 _HIDDEN_IN_LINES: Final = re.compile(f"(?!\n)[{_CHARACTERS}]{_NOT_NEEDED}")
 _SHORT: Final[Mapping[str, str]] = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_BEGUN: Final = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?\Z")
-"""The beginning of a character that is written out."""
+_CUT_OFF: Final = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?\Z")
+"""The beginning of an escaped character."""
 
 _ELLIPSIS: Final = "…"
 
 
 def foreign(text: str, limit: int) -> str:
-    """A text of others as one line of at most `limit` characters; `limits.py` has the limits."""
+    """Return a text as one line of at most `limit` characters; `limits.py` has the limits."""
     shown = one_line(text[: limit + 1])
     if len(shown) <= limit:
         return shown
-    return _BEGUN.sub("", shown[: limit - 1]) + _ELLIPSIS
+    return _CUT_OFF.sub("", shown[: limit - 1]) + _ELLIPSIS
 
 
 def one_line(text: str, escape: Callable[[str], str] | None = None) -> str:
-    """The text as one line, all characters that are not visible written out, or as by `escape`."""
+    """Escape line breaks and invisible characters, with `escape` if it is given."""
     if escape is None:
-        return _HIDDEN.sub(_written_out, text)
-    return _HIDDEN.sub(lambda found: escape(found[0]), text)
+        return _HIDDEN.sub(_escaped, text)
+    return _HIDDEN.sub(lambda match: escape(match[0]), text)
 
 
 def foreign_lines(lines: Iterable[str], limit: int) -> str:
-    """Several texts, each as one line of at most `limit` characters."""
+    """Return several texts, each as one line of at most `limit` characters."""
     return "\n".join(foreign(line, limit) for line in lines)
 
 
 def visible(text: str) -> str:
-    """Lines of our own: all but their line breaks written out."""
-    return _HIDDEN_IN_LINES.sub(_written_out, text)
+    """Escape invisible characters, but not the line breaks of our own text."""
+    return _HIDDEN_IN_LINES.sub(_escaped, text)
 
 
 def is_visible(text: str) -> bool:
-    """Whether the text has nothing but lines of visible characters."""
+    """Return whether the text consists of lines of visible characters."""
     return _HIDDEN_IN_LINES.search(text) is None
 
 
 def json_text(
     value: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None
 ) -> str:
-    """JSON in which other alphabets can be read and what is not visible is escaped."""
+    """Encode JSON, with invisible characters escaped and other alphabets readable."""
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=default)
     return _HIDDEN_IN_LINES.sub(_in_json, text)
 
 
-def _written_out(found: re.Match[str]) -> str:
-    character = found[0]
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
     code = ord(character)
     return _SHORT.get(character) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
 
 
-def _in_json(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1]
+def _in_json(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]

@@ -1,6 +1,6 @@
-"""Which images objects of the API may name.
+"""The images that objects of the API may name.
 
-A user who may write such an object chooses what runs under accounts of the operator, so only the
+The author of such an object chooses what runs under accounts of the operator, so only the
 operator's own settings extend the list.
 """
 
@@ -19,28 +19,25 @@ _EVERY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class AllowedImages:
-    """An allow-list."""
-
-    # repositories (all tags and digests of it), images with a tag or digest, prefixes that end with
+    # repositories (with all tags and digests), images with a tag or digest, prefixes that end with
     # `/*`, or `*` for every image
     entries: tuple[str, ...] = ()
-    is_complete: bool = True  # False if the operator may allow further images, as for files
+    is_complete: bool = True  # False for files: the operator may allow further images
 
     def extended_by(self, text: str) -> AllowedImages:
-        """The list, and the entries of a flag or an environment variable, with commas between."""
+        """Add the comma-separated entries of a flag or an environment variable."""
         entries = filter(None, map(str.strip, text.split(",")))
         return replace(self, entries=tuple(dict.fromkeys((*self.entries, *entries))))
 
     def allows(self, image: str) -> bool:
-        """Whether the list has an image."""
         return any(_matches(entry, image) for entry in self.entries)
 
     def with_repositories_of(self, *images: str) -> AllowedImages:
-        """The list, and all tags and digests of these images' repositories."""
+        """Add all tags and digests of these images' repositories."""
         return replace(self, entries=(*map(repository, filter(None, images)), *self.entries))
 
     def problems(self, path: Path, image: str) -> Iterator[Problem]:
-        """The error at `path` if the list does not have an image; a warning if others may be."""
+        """Yield an error if the list lacks the image; a warning if the list is incomplete."""
         if self.allows(image):
             return
         add = f'add "{repository(image)}" to {SETTING}'
@@ -61,7 +58,7 @@ ALLOWED_BY_DEFAULT: Final = AllowedImages(("registry.k8s.io/kube-scheduler",), i
 
 
 def repository(image: str) -> str:
-    """An image's name without its tag and digest."""
+    """Return an image's name without its tag and digest."""
     name = image.partition("@")[0]
     path, slash, last = name.rpartition("/")
     return f"{path}{slash}{last.partition(':')[0]}"

@@ -1,8 +1,8 @@
-"""Reading JSON from other programs, with any depth and any number, and within limits.
+"""Reading JSON of any depth and with any numbers from other programs, within limits.
 
 An API server serves objects with up to 10,000 nested levels. Python's decoder, like everything
-recursive, ends at about 1,000, and one such object would hide a whole list. Its result takes a
-hundred bytes for a value of two: so values are counted before they are decoded.
+recursive, supports about 1,000, and one such object would hide a whole list. A value of two bytes
+takes a hundred when it is decoded, so values are counted before.
 """
 
 from __future__ import annotations
@@ -17,35 +17,29 @@ from .limits import DOCUMENT, DOCUMENT_DEPTH, OBJECT_DEPTH, Size
 # Strings and brackets; everything between them does not affect the depth.
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
-
 _STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _BYTE_STRING: Final = re.compile(_STRING.pattern.encode(), re.DOTALL)
 
 
 class TooLargeError(ValueError):
-    """A document is larger than its reader accepts; it was not decoded.
-
-    Attributes:
-        excess: what it has too much of: "more than 100000 values".
-        size: its length in bytes, or the part of it that was read.
-    """
+    """A document is larger than its reader accepts; it was not decoded."""
 
     def __init__(self, excess: str, size: int) -> None:
-        self.excess = excess
-        self.size = size
+        self.excess = excess  # "more than 100000 values"
+        self.size = size  # bytes of the document, or of the part that was read
         super().__init__(f"the document has {excess}")
 
 
 def too_many_bytes(limit: Size, size: int) -> TooLargeError:
-    """The error for a document of which `size` bytes were read."""
+    """Return the error for a document of which `size` bytes were read."""
     return TooLargeError(f"more than {limit.bytes} bytes", size)
 
 
 def check_size(text: str | bytes, limit: Size = DOCUMENT) -> float:
-    """Refuse a document that is too large to be decoded.
+    """Reject a document that is too large to be decoded.
 
     Returns:
-        How much of `limit` it takes at most; 1.0 is all of it.
+        The largest share of `limit` that the document may take, up to 1.0.
 
     Raises:
         TooLargeError: it has more bytes or values than `limit`.
@@ -60,18 +54,19 @@ def check_size(text: str | bytes, limit: Size = DOCUMENT) -> float:
 
 
 def count_values(text: str | bytes, limit: int) -> int:
-    """The characters before values in JSON or the beginning of it, outside of strings.
+    """Count the characters before values in JSON, or in the beginning of it, outside of strings.
 
-    Strings have separators, too: a ConfigMap with a table is one value. It counts to `limit`, and
-    counts as that many what has more than twice as many strings: each value has a key at most.
+    Separators within strings do not count: a ConfigMap with a table is one value. Counting ends at
+    `limit`. Text with more than twice as many strings reaches it, because a value has at most one
+    key.
     """
-    found = at = 0
+    values = at = 0
     for number, (begin, end) in enumerate(_strings(text)):
-        found += separators(text[at:begin])
-        if found >= limit or number > 2 * limit:
+        values += separators(text[at:begin])
+        if values >= limit or number > 2 * limit:
             return limit
         at = end
-    return min(found + separators(text[at:]), limit)
+    return min(values + separators(text[at:]), limit)
 
 
 def _strings(text: str | bytes) -> Iterator[tuple[int, int]]:
@@ -81,12 +76,12 @@ def _strings(text: str | bytes) -> Iterator[tuple[int, int]]:
 
 
 def most_values(text: str | bytes) -> int:
-    """How many values JSON has at most: each one but the first follows one of `,`, `[`, `{`."""
+    """Return an upper bound of JSON's values: all but the first follow one of `,`, `[`, `{`."""
     return separators(text) + 1
 
 
 def separators(text: str | bytes) -> int:
-    """The characters before values in a part of JSON; those within strings count, too."""
+    """Count the characters before values in a part of JSON, also within strings."""
     if isinstance(text, str):
         return text.count(",") + text.count("[") + text.count("{")
     return text.count(b",") + text.count(b"[") + text.count(b"{")
@@ -97,14 +92,14 @@ def read_json(
     limit: Size | None = DOCUMENT,
     loads: Callable[[str | bytes], Any] = json.loads,
 ) -> Any:
-    """The document; what is nested deeper than DOCUMENT_DEPTH may be null instead.
+    """Decode a document, in which values nested deeper than DOCUMENT_DEPTH may become null.
 
-    `loads` decodes it: a program that reads a lot has a faster one. Without a `limit`, the caller
-    has called `check_size`.
+    `loads` is the decoder: a program that reads a lot has a faster one. Without a `limit`, the
+    caller has called `check_size`.
 
     Raises:
-        TooLargeError: it is larger than `limit`.
-        ValueError: this is not JSON.
+        TooLargeError: the document is larger than `limit`.
+        ValueError: the text is not JSON.
     """
     if limit is not None:
         check_size(text, limit)
@@ -114,8 +109,8 @@ def read_json(
         if isinstance(error, json.JSONDecodeError) and loads is json.loads:
             raise
         # Too deep, or more digits than Python converts; other decoders do not distinguish errors.
-        kept = shallow(text if isinstance(text, str) else text.decode())
-        return json.loads(kept, parse_int=_number)
+        shallow = _shallow(text if isinstance(text, str) else text.decode())
+        return json.loads(shallow, parse_int=_number)
 
 
 def parse_json(
@@ -123,11 +118,11 @@ def parse_json(
     limit: Size = DOCUMENT,
     loads: Callable[[str | bytes], Any] = json.loads,
 ) -> Any:
-    """The document.
+    """Decode a document.
 
     Raises:
-        TooLargeError: it is larger than `limit`.
-        ValueError: this is not JSON, or it is nested too deep.
+        TooLargeError: the document is larger than `limit`.
+        ValueError: the text is not JSON, or it is nested too deep.
     """
     check_size(text, limit)
     try:
@@ -143,8 +138,8 @@ def _number(digits: str) -> int | float:
         return float(digits)
 
 
-def shallow(text: str) -> str:
-    """JSON with null in place of all values that are nested deeper than DOCUMENT_DEPTH."""
+def _shallow(text: str) -> str:
+    """Replace values that are nested deeper than DOCUMENT_DEPTH with null."""
     kept: list[str] = []
     depth, begin = 0, 0
     for token in _TOKEN.finditer(text):
@@ -163,22 +158,22 @@ def shallow(text: str) -> str:
 
 
 def exceeds_depth(value: Any, levels: int) -> bool:
-    """Whether objects and lists are nested in more levels than that; `value` is the first."""
+    """Return whether objects and lists are nested in more `levels`; `value` is the first."""
     level = [value] if isinstance(value, (dict, list, Mapping)) else []
     for _ in range(levels):
         if not level:
             return False
         level = [
             child
-            for one in level
-            for child in (one if isinstance(one, list) else one.values())
+            for parent in level
+            for child in (parent if isinstance(parent, list) else parent.values())
             if isinstance(child, (dict, list))
         ]
     return bool(level)
 
 
 def bounded(obj: Any, levels: int = OBJECT_DEPTH) -> Any:
-    """`obj`, or a copy with null in place of the objects and lists below `levels`."""
+    """Return `obj`, or a copy with null in place of the objects and lists below `levels`."""
     return _cut(obj, levels) if exceeds_depth(obj, levels) else obj
 
 

@@ -2,13 +2,12 @@
 
 The text format is klog's: `I1121 01:20:17.128676    8293 file.py:569] "msg" key="v"`; the JSON
 format is that of `--logging-format=json`: one object per line with `ts`, `v`, `msg` and `caller`.
-Values go into `kv(...)` rather than into the message, which makes them searchable:
+Pass values in `kv(...)` instead of in the message, to make them searchable:
 
     log.info("Installed revision", extra=kv(node=node, revision=5))
 
-API objects in a log call are logged as kind/namespace/name, never with their content. kopf formats
-whole objects into its debug messages, where they cannot be summarized; its loggers are therefore
-limited to INFO.
+API objects are logged as kind/namespace/name, never with their content. kopf formats whole objects
+into its debug messages, where they cannot be summarized, so its loggers are limited to INFO.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ SEVERITIES: Final[Mapping[str, int]] = {
 REDACTED: Final = "REDACTED"
 
 _TRACEBACK: Final = "    "
-"""Precedes every line of a traceback, whose messages would otherwise forge lines of a log."""
+"""The indentation of a traceback, whose messages could otherwise forge lines of a log."""
 
 _KV_ATTRIBUTE: Final = "klog_kv"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -63,19 +62,15 @@ _LOWEST_LEVELS: Final[Mapping[str, int]] = {
 
 
 def kv(**values: object) -> dict[str, Any]:
-    """The values of a log line: `log.info("Did it", extra=kv(node="a"))`."""
     return {_KV_ATTRIBUTE: values}
 
 
 def configure(
     level: str = "Normal", *, json_format: bool = False, stream: TextIO | None = None
 ) -> None:
-    """Log to `stream` (standard error if None) in klog's text or JSON format.
+    """Log to `stream`, by default standard error, in klog's text or JSON format.
 
-    Args:
-        level: a key of LEVELS; anything else means Normal.
-        json_format: JSON instead of text.
-        stream: the output.
+    `level` is a key of LEVELS; any other value means Normal.
     """
     logging.addLevelName(TRACE, "TRACE")
     logging.addLevelName(TRACE_ALL, "TRACEALL")
@@ -88,13 +83,9 @@ def configure(
 
 
 def set_level(level: str) -> bool:
-    """Change the level at run time.
+    """Change the level at run time; return whether it is a key of LEVELS or empty.
 
-    Args:
-        level: a key of LEVELS; empty means Normal.
-
-    Returns:
-        Whether the level is known; an unknown one means Normal.
+    Empty and unknown levels mean Normal.
     """
     _, threshold = LEVELS.get(level or "Normal", LEVELS["Normal"])
     set_threshold(threshold)
@@ -102,14 +93,14 @@ def set_level(level: str) -> bool:
 
 
 def set_threshold(threshold: int) -> None:
-    """Log what has at least this level of Python's logging (see SEVERITIES)."""
+    """Set the minimum level to log, as in Python's logging."""
     logging.getLogger().setLevel(threshold)
     for name, lowest in _LOWEST_LEVELS.items():
         logging.getLogger(name).setLevel(max(lowest, threshold))
 
 
 def plain(record: logging.LogRecord) -> str:
-    """The message, its values and the error on one line, for another process to log."""
+    """Format the message, its values and the error on one line, for another process to log."""
     parts = [record.getMessage()]
     parts += [f"{key}={_quote(value)}" for key, value in _values(record).items()]
     if record.exc_info and record.exc_info[1]:
@@ -118,10 +109,12 @@ def plain(record: logging.LogRecord) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """klog's text format: severity, date, time, process id, file and line, message, values."""
+    """klog's text format: severity, date, time, process id, file and line, message, values.
+
+    The indented traceback of an exception follows.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, followed by the traceback of an exception, whose lines are indented."""
         time = datetime.fromtimestamp(record.created)
         parts = [
             f"{_severity(record.levelno)}{time:%m%d %H:%M:%S.%f} {record.process or 0:>7} "
@@ -138,7 +131,6 @@ class JSONFormatter(logging.Formatter):
     """JSON of Kubernetes components: `ts` (ms since 1970), `v`, `msg`, `caller`, values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
         line: dict[str, Any] = {
             "ts": round(record.created * 1000, 3),
             "caller": f"{record.filename}:{record.lineno}",
@@ -155,7 +147,7 @@ class JSONFormatter(logging.Formatter):
 
 
 def summarize_objects(record: logging.LogRecord) -> bool:
-    """Logging filter: replaces API objects in the arguments of a log call with their identity."""
+    """Replace API objects in the arguments of a log call with their identity; a logging filter."""
     if isinstance(record.args, Mapping):  # logging unpacks a single mapping, for %(name)s
         if "%(" in str(record.msg):
             record.args = {key: _summary(value) for key, value in record.args.items()}
@@ -170,34 +162,33 @@ def summarize_objects(record: logging.LogRecord) -> bool:
 
 
 def redact(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of an API object, or of a list of them, without the values of Secrets.
+    """Copy an API object, or a list of them, without the values of Secrets.
 
     The keys of a Secret remain; the annotation in which kubectl stores its values is redacted too.
     Secrets are recognized by `kind`; items of a SecretList need not have it.
     """
     kind = obj.get("kind")
-    shown = dict(obj)
+    redacted = dict(obj)
     if isinstance(items := obj.get("items"), list):
         of_kind = {"kind": "Secret"} if kind == "SecretList" else {}
-        shown["items"] = [
+        redacted["items"] = [
             redact({**of_kind, **item}) if isinstance(item, Mapping) else item for item in items
         ]
     if kind != "Secret":
-        return shown
+        return redacted
     for field in ("data", "stringData"):
         if isinstance(values := obj.get(field), Mapping):
-            shown[field] = dict.fromkeys(values, REDACTED)
-    metadata = dict(obj.get("metadata") or {})
+            redacted[field] = dict.fromkeys(values, REDACTED)
+    metadata = obj.get("metadata") or {}
     annotations = dict(metadata.get("annotations") or {})
     if _LAST_APPLIED in annotations:
         annotations[_LAST_APPLIED] = REDACTED
-        metadata["annotations"] = annotations
-        shown["metadata"] = metadata
-    return shown
+        redacted["metadata"] = {**metadata, "annotations": annotations}
+    return redacted
 
 
 def _summary(value: object) -> object:
-    """`value` if it is a scalar, otherwise a summary without its content."""
+    """Return a scalar as it is, and a summary of any other value."""
     if isinstance(value, Mapping):
         metadata = value.get("metadata")
         if isinstance(metadata, Mapping):
@@ -234,7 +225,6 @@ def _severity(level: int) -> str:
 
 
 def _verbosity(level: int) -> int:
-    """The klog verbosity of a line; 0 is always logged."""
     if level >= logging.INFO:
         return 0
     return min(v for v, threshold in LEVELS.values() if threshold <= level)

@@ -1,7 +1,7 @@
-"""Limits of what one object may contain; docs/limits.md and the descriptions in crds/ repeat them.
+"""Limits on the content of objects; docs/limits.md and the descriptions in crds/ repeat them.
 
-The API server enforces what a schema can express. These limits are for free-form fields, which it
-accepts as they are, and for sums over several objects.
+The API server enforces the limits that a schema can express. These are for free-form fields and for
+sums over several objects.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from typing import Final
 
 DEPTH: Final = 64
-"""Levels of nested objects and lists in a spec or in overrides, which are the first level.
+"""Levels of nested objects and lists in a spec or in overrides, including the outermost one.
 
-kube-scheduler's own configuration has 12. Everything that processes a spec recursively takes at
-most seven of Python's 1,000 stack frames for each level.
+kube-scheduler's own configuration has 12. Recursive functions take at most seven of Python's 1,000
+stack frames per level.
 """
 
 OBJECT_DEPTH: Final = DEPTH + 8
-"""Levels that remain of an object that is nested deeper.
+"""Levels that are kept of an object that is nested deeper.
 
-More than DEPTH, because a spec is also part of larger objects: `status.accepted`, and
-`spec.observedConfig` of KubeScheduler.
+More than DEPTH, because larger objects contain a spec: `status.accepted`, and `spec.observedConfig`
+of KubeScheduler.
 """
 
 DOCUMENT_DEPTH: Final = 256
-"""Levels that the reader of JSON keeps where Python's own decoder exceeds its stack."""
+"""Levels that are kept of JSON with which Python's own decoder exceeds its stack."""
 
 SPEC_BYTES: Final = 512 * 1024
 """Size of a spec, or of overrides, as JSON in UTF-8.
@@ -36,7 +36,7 @@ CONFIG_MAP_BYTES: Final = 1024 * 1024
 """Size of the data of a ConfigMap, keys included: MaxSecretSize of Kubernetes."""
 
 COMPOSED_BYTES: Final = CONFIG_MAP_BYTES - 32 * 1024
-"""Size of a composed configuration; the rest is for what the operator adds to its ConfigMap."""
+"""Size of a composed configuration; the operator adds other data to its ConfigMap."""
 
 EXTENDERS_BYTES: Final = 256 * 1024
 """Size of the extenders of one scheduler in its configuration."""
@@ -65,41 +65,42 @@ KubeScheduler has some 25 conditions, and its size is limited as well.
 class Size:
     """How large a document of another program may be before it is decoded."""
 
-    bytes: int  # its length
-    values: int  # objects, lists, strings, numbers and constants in it
+    bytes: int
+    values: int  # objects, lists, strings, numbers and constants
 
 
 DOCUMENT: Final = Size(8 * 1024 * 1024, 100_000)
 """An object of the API, a page of a list, a change of a watch.
 
-One decoding holds the interpreter, and with it the loop that renews the Lease. Python's decoder
-takes 0.02 to 0.5 µs for a value and 25 ms for 8 MiB of text, so one decoding takes at most 50 ms,
-and its result 20 MiB. etcd stores objects of 1.5 MiB; one MiB of control characters is 6 MiB of
-JSON. Of ordinary Pods, 500 have 80,000 values.
+Decoding holds the interpreter, and with it the loop that renews the Lease. Python's decoder takes
+0.02 to 0.5 µs per value and 25 ms for 8 MiB of text, so one decoding takes at most 50 ms, and its
+result 20 MiB. etcd stores objects of 1.5 MiB; one MiB of control characters is 6 MiB of JSON.
+500 ordinary Pods have 80,000 values.
 """
 
 METRICS: Final = Size(32 * 1024 * 1024, 500_000)
-"""A response of a source of metrics, which has all nodes: 5,000 nodes with 30 labels each have
-400,000 values. The operator does not read it."""
+"""A response with the metrics of all nodes: 5,000 nodes with 30 labels each have 400,000 values.
+
+The operator does not read it.
+"""
 
 ANNOTATION: Final = Size(256 * 1024, 1000)
 """An annotation with a few values; the API server accepts 256 KiB of annotations."""
 
 MESSAGE: Final = Size(64 * 1024, 1000)
-"""A termination message, or a line, of a program of this project; a kubelet keeps 4 KiB."""
+"""A termination message or a line from a program of this project; a kubelet keeps 4 KiB."""
 
 ANSWER: Final = Size(64 * 1024 * 1024, 1_000_000)
-"""The answer of a simulation, from a Pod with an image of its user: of 30,000 Pods."""
+"""The answer of a simulation of 30,000 Pods, from a Pod whose image the user chose."""
 
 REFUSAL: Final = Size(1024 * 1024, 10_000)
-"""A response that refuses a request."""
+"""A response that rejects a request."""
 
 TEXT: Final = Size(256 * 1024 * 1024, 0)
-"""Plain text that a command reads: the log of a Pod, of which a kubelet keeps 10 MiB by default."""
+"""Plain text that a command reads, such as a Pod's log; a kubelet keeps 10 MiB by default."""
 
 LIST_ITEM_BYTES: Final = 2 * 1024 * 1024
-"""An object in a list in protobuf, of which a few fields are read; etcd stores 1.5 MiB by default.
-"""
+"""An object in a list in protobuf; etcd stores 1.5 MiB by default."""
 
 THREAD_BYTES: Final = 64 * 1024
 """Documents from this size on are decoded in a thread; a smaller one takes less than 3 ms."""
@@ -107,18 +108,18 @@ THREAD_BYTES: Final = 64 * 1024
 # Texts that others wrote, in characters, where they enter: see foreign_text.py.
 
 FOREIGN_NAME: Final = 253
-"""A name, also those that Kubernetes does not limit (`spec.schedulerName`, `reportingController`):
-the longest DNS subdomain, which all names of objects are."""
+"""A name, even if Kubernetes does not limit it (`spec.schedulerName`, `reportingController`): the
+longest DNS subdomain, like the name of any object."""
 
 FOREIGN_REASON: Final = 1024
-"""A reason: that of metav1.Condition; one of an Event has at most 128."""
+"""A reason, as in metav1.Condition; the reason of an Event has at most 128."""
 
 FOREIGN_MESSAGE: Final = 4096
-"""A message of a status, an API server or a webhook: that of a container has as many bytes, and
-half of a condition's message is left for what the operator adds."""
+"""A message of a status, an API server or a webhook: as long as a termination message, and half as
+long as a condition's message, to which the operator adds text of its own."""
 
 EVENT_NOTE: Final = 1024
-"""The message of an Event: the API server refuses longer ones (NoteLengthLimit)."""
+"""The message of an Event: the API server rejects longer ones (NoteLengthLimit)."""
 
 FOREIGN_LINE: Final = 2000
 """A line of a program's log, as far as an error quotes it."""

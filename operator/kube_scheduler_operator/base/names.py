@@ -1,8 +1,7 @@
-"""All names of the public interface.
+"""The public interface: kinds, object names, label and annotation keys, conditions and reasons.
 
-Kinds, object names, label and annotation keys, condition types and reasons. Names of OpenShift's
-operator are used unchanged, so that its manuals, alerts and dashboards work here; the few that are
-corrected are listed in docs/openshift-differences.md.
+Names of OpenShift's operator are unchanged, so that its manuals, alerts and dashboards work here;
+docs/openshift-differences.md lists the few corrections.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ CA_BUNDLE: Final = "serviceaccount-ca"  # ConfigMap: the schedulers' CA bundle
 CA_BUNDLE_KEY: Final = "ca-bundle.crt"
 KUBECONFIG: Final = "scheduler-kubeconfig"  # ConfigMap: the schedulers' kubeconfig
 KUBECONFIG_KEY: Final = "kubeconfig"
-ADOPTED_KEY: Final = "adopted.json"  # in it: settings of the scheduler from before the operator
+ADOPTED_KEY: Final = "adopted.json"  # in it: settings of the scheduler that predates the operator
 PREFLIGHT_KUBECONFIG_KEY: Final = "preflight-kubeconfig"
 FORCE_REDEPLOYMENT_KEY: Final = "forceRedeploymentReason"
 REVISION_STATUS: Final = "revision-status"  # ConfigMap revision-status-N
@@ -139,7 +138,7 @@ INSTALLER_POD_WAITING_DEGRADED: Final = "InstallerPodContainerWaitingDegraded"
 NODES_DEGRADED: Final = "NodeControllerDegraded"
 OVERRIDES_UPGRADEABLE: Final = "UnsupportedConfigOverridesUpgradeable"
 NEXT_VERSION_UPGRADEABLE: Final = "NextVersionUpgradeable"  # added: accepted by the next minor
-# Of controllers that this operator does not have; on OpenShift they are always False.
+# Of controllers that this operator does not have: always False on OpenShift.
 RESOURCE_SYNC_DEGRADED: Final = "ResourceSyncControllerDegraded"
 BACKING_RESOURCE_DEGRADED: Final = "BackingResourceControllerDegraded"
 GUARD_DEGRADED: Final = "GuardControllerDegraded"
@@ -161,7 +160,7 @@ PODS_WITHOUT_SCHEDULER: Final = "PodsWithoutScheduler"
 INEFFECTIVE_SETTINGS: Final = "IneffectiveSettings"
 UNKNOWN_SCHEDULER: Final = "UnknownScheduler"  # an unmanaged one binds the same pods
 UNKNOWN_LEASE_HOLDER: Final = "UnknownLeaseHolder"  # an unmanaged one holds the Lease
-ADOPTED_SETTINGS: Final = "AdoptedSettings"  # kept from the scheduler before the operator
+ADOPTED_SETTINGS: Final = "AdoptedSettings"  # of the scheduler that predates the operator
 HAND_EDITS: Final = "HandEdits"  # files on a node or labels of mirror pods were edited by hand
 CONFIGURATION_WARNINGS: Final = "ConfigurationWarnings"  # accepted with warnings
 ETCD_RESTORED: Final = "EtcdRestored"  # from a backup, within the last hour

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """`value` if it is a mapping, otherwise an empty one: user input may have any type."""
+    """Return `value` if it is a mapping, otherwise an empty one: user input may have any type."""
     # Checking for dict first takes less than half the time of Mapping alone.
     return value if isinstance(value, (dict, Mapping)) else {}
 
@@ -15,38 +15,33 @@ def mapping(value: Any) -> Mapping[str, Any]:
 Object = Mapping[str, Any]
 """A Kubernetes object as the API returns it; never modified in place."""
 
-
 NamespacedName = tuple[str, str]
-"""(namespace, name) of an object."""
 
 
 def annotation(obj: Object, key: str) -> str:
-    """The annotation `key` of `obj`; empty if it is missing."""
     return str((obj["metadata"].get("annotations") or {}).get(key, ""))
 
 
 def age(obj: Object) -> tuple[str, str]:
-    """A sort key: creation time, then name."""
+    """Return a sort key: creation time, then name."""
     metadata = obj["metadata"]
     return str(metadata.get("creationTimestamp") or ""), metadata["name"]
 
 
 def label(obj: Object, key: str) -> str:
-    """The label `key` of `obj`; empty if it is missing."""
     return str((obj["metadata"].get("labels") or {}).get(key, ""))
 
 
 def controller_of(obj: Object) -> Mapping[str, Any] | None:
-    """The owner that controls an object, such as the ReplicaSet of a Pod; None: no owner does."""
+    """Return the owner that controls an object, such as the ReplicaSet of a Pod; None if none."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def is_controlled_by(obj: Object, uid: str) -> bool:
-    """Whether the object with this uid controls `obj`."""
     return bool(uid) and (controller_of(obj) or {}).get("uid") == uid
 
 
 def is_being_deleted(obj: Object) -> bool:
-    """Whether it was deleted, and exists until its finalizers or its containers have ended."""
+    """Return whether it is deleted, but finalizers or containers have not finished yet."""
     return "deletionTimestamp" in obj["metadata"]

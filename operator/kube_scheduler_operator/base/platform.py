@@ -1,7 +1,7 @@
 """The differences between kinds of clusters, as one immutable value.
 
-All other code reads the Platform and never checks for a kind of cluster. To support another kind,
-add a value here.
+Other code reads the Platform and never checks for a kind of cluster. To support another kind, add a
+value here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AUTHENTICATION_NAMESPACE: Final = "kube-system"
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimings:
-    """Leader election of the schedulers; durations as in KubeSchedulerConfiguration."""
+    """The timings of the schedulers' leader election, as in KubeSchedulerConfiguration."""
 
     lease_duration: str = "15s"
     renew_deadline: str = "10s"
@@ -35,15 +35,11 @@ class LeaseTimings:
 class SchedulerCredentials:
     """The scheduler's certificates, on platforms where the cluster issues and renews them."""
 
-    namespace: str  # the source of the client certificate and the CA bundles, which are copied
-    # the Secret (kubernetes.io/tls) with the schedulers' client certificate
-    client_certificate: str
-    # the ConfigMaps whose `ca-bundle.crt` make up the schedulers' CA bundle
-    ca_bundles: tuple[str, ...]
-    # the Secret in the target namespace with the serving certificate; it is optional
-    serving_certificate: str
-    # the certificates on a node; shared by all revisions, because a renewal does not require a new
-    # revision
+    namespace: str  # from which the client certificate and the CA bundles are copied
+    client_certificate: str  # a Secret (kubernetes.io/tls)
+    ca_bundles: tuple[str, ...]  # ConfigMaps whose `ca-bundle.crt` form the schedulers' CA bundle
+    serving_certificate: str  # a Secret in the target namespace; optional
+    # on a node; all revisions share it, because a renewal does not require a new revision
     directory: str
     mounted: str  # the same directory in the scheduler's container
 
@@ -53,9 +49,9 @@ class OperatorNames:
     """The names of the operator's own objects, all in the operator's namespace."""
 
     deployment: str = names.PROGRAM
-    account: str = names.PROGRAM  # its ServiceAccount
-    lease: str = names.LEASE  # the Lease of its leader election
-    config: str = ""  # the ConfigMap in which the cluster configures it; empty: none does
+    account: str = names.PROGRAM  # a ServiceAccount
+    lease: str = names.LEASE
+    config: str = ""  # the ConfigMap with which the cluster configures the operator, if any
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,67 +59,56 @@ class Platform:
     """A kind of cluster: where things are and what they are called there."""
 
     name: str  # the value of `--platform`
-    operator_namespace: str  # the namespace of the operator, its Lease and its events
-    target_namespace: str  # the namespace of configuration, revisions and installer pods
-    operand_namespace: str  # the namespace of the scheduler's static pods
-    operand_lease_namespace: str  # the namespace of kube-scheduler's leader election Lease
-    operand_lease_name: str  # the name of that Lease
-    operand_lease: LeaseTimings  # the timings of that Lease
+    operator_namespace: str  # of the operator, its Lease and its events
+    target_namespace: str  # of configuration, revisions and installer pods
+    operand_namespace: str  # of the scheduler's static pods
+    operand_lease_namespace: str  # of kube-scheduler's Lease
+    operand_lease_name: str
+    operand_lease: LeaseTimings
     static_pod_name: str  # `metadata.name` of the static pod; the mirror pod adds `-NODE`
-    # the labels by which this platform selects the scheduler
-    static_pod_labels: tuple[tuple[str, str], ...]
+    static_pod_labels: tuple[tuple[str, str], ...]  # by which the platform selects the scheduler
     manifest_dir: str  # the kubelet's static-pod directory
     manifest_file: str  # the scheduler's file in it
-    # the revisions on a node; NOT inside manifest_dir: the kubelet would run them
-    resource_dir: str
-    operand_command: tuple[str, ...]  # the command of the operand's container
-    # the scheduler's kubeconfig: a file on the node, or in the revision if `credentials` is set
-    scheduler_kubeconfig: str
-    # the platform's default flags, (name, value), before overrides
-    default_arguments: tuple[tuple[str, str], ...]
-    # labels of control-plane nodes; one of them, with any value, is enough
-    node_selectors: tuple[str, ...]
-    # whether the control plane's scheduler is a static pod that the operator owns. Where it is not,
-    # the provider runs that scheduler, and the fields about nodes and static pods are empty.
+    resource_dir: str  # of the revisions; NOT inside manifest_dir: the kubelet would run them
+    operand_command: tuple[str, ...]
+    scheduler_kubeconfig: str  # on the node, or in the revision if `credentials` is set
+    default_arguments: tuple[tuple[str, str], ...]  # flags before overrides: (name, value)
+    node_selectors: tuple[str, ...]  # labels of control-plane nodes; one, with any value, is enough
+    # whether the control plane's scheduler is a static pod that the operator owns. If not, the
+    # provider runs that scheduler, and the fields about nodes and static pods are empty.
     owns_static_pods: bool = True
-    operator: OperatorNames = OperatorNames()  # the names of the operator's own objects
-    # their names in earlier releases; an operator under them is replaced
+    operator: OperatorNames = OperatorNames()
+    # the names in earlier releases, whose operator is replaced
     former_operator: OperatorNames | None = None
-    # NetworkPolicies of bindata/static that the operator keeps in the target namespace; elsewhere
-    # the manifests have them
+    # NetworkPolicies of bindata/static that the operator keeps in the target namespace, if the
+    # manifests do not contain them
     network_policies: tuple[str, ...] = ()
-    # clients of the operator's port may identify themselves by a certificate of the cluster's CA,
-    # as the cluster's own Prometheus does
+    # whether clients of the operator's port, such as the cluster's own Prometheus, may identify
+    # themselves by a certificate of the cluster's CA
     client_certificates: bool = False
     pod_log_dir: str = "/var/log/pods"  # the kubelet's directory of container logs
     kubelet_pod_dir: str = "/var/lib/kubelet/pods"  # the kubelet's directory of pods
     probe_host: str = "127.0.0.1"  # the host of health probes unless `bind-address` is set
-    # whether hand edits of a node's manifest that keep its revision, and of the revision's files,
-    # stay until the next revision. They are reported everywhere.
+    # whether hand edits of a revision's files, or of a node's manifest except its revision, stay
+    # until the next revision. All platforms report them.
     keeps_hand_edits: bool = False
-    # APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and another operator
-    # handles those fields of the Scheduler that do not configure kube-scheduler
+    # whether APIServer, FeatureGate and Infrastructure of config.openshift.io exist, and another
+    # operator handles those fields of the Scheduler that do not configure kube-scheduler
     cluster_config: bool = False
-    # the namespace of users' ConfigMaps that Scheduler refers to; empty if the platform has none
-    config_namespace: str = ""
+    config_namespace: str = ""  # of users' ConfigMaps to which Scheduler refers, if any
     kubelet_mark: str = ""  # a substring of the kubelet version that identifies this platform
-    # the files that a kubeconfig on the node refers to; they are mounted one by one, because their
+    # files to which a kubeconfig on the node refers; each is mounted by itself, because their
     # directory may contain others that the scheduler must not read
     kubeconfig_files: tuple[str, ...] = ()
-    # flags of the adopted scheduler that are dropped because they name files that are not mounted
-    dropped_arguments: tuple[str, ...] = ()
-    # annotations that this platform requires on its own pods
-    static_pod_annotations: tuple[tuple[str, str], ...] = ()
-    # certificates that the cluster issues; None if the node's kubeconfig has them
-    credentials: SchedulerCredentials | None = None
-    # directories of the node from which the platform's own manifest mounts files; such mounts are
-    # not settings of users
-    stock_host_paths: tuple[str, ...] = ()
+    dropped_arguments: tuple[str, ...] = ()  # adopted flags that name files that are not mounted
+    static_pod_annotations: tuple[tuple[str, str], ...] = ()  # that the platform requires
+    credentials: SchedulerCredentials | None = None  # None if the node's kubeconfig has them
+    stock_host_paths: tuple[str, ...] = ()  # from which the platform's own manifest mounts files
     stock_environment: tuple[str, ...] = ()  # variables of the platform's own manifest
 
     @property
     def adopts_pods(self) -> bool:
-        """Whether static Pods from before the operator have settings of users."""
+        """Whether static Pods that predate the operator have settings of users."""
         return self.owns_static_pods and self.credentials is None
 
     @property
@@ -139,16 +124,14 @@ class Platform:
         return tuple(filter(None, (self.config_namespace, managed)))
 
     def mirror_pod_name(self, node: str) -> str:
-        """The name of the mirror pod of `node`."""
         return f"{self.static_pod_name}-{node}"
 
     def secondary_namespaces(self, configured: Sequence[str] | None) -> tuple[str, ...]:
-        """The namespaces in which secondary schedulers may run; None: the target namespace."""
+        """Return the namespaces as configured, or by default the target namespace."""
         return tuple(configured) if configured is not None else (self.target_namespace,)
 
     @property
     def manifest_path(self) -> str:
-        """The scheduler's static-pod manifest."""
         return f"{self.manifest_dir}/{self.manifest_file}"
 
 

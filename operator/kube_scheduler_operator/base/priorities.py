@@ -1,4 +1,4 @@
-"""Priorities of the classes that every API server has."""
+"""The priorities of the PriorityClasses that every cluster has."""
 
 from __future__ import annotations
 

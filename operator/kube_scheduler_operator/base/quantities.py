@@ -32,18 +32,12 @@ MEMORY: Final = "memory"
 PODS: Final = "pods"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 
-
 _LONGEST_CACHED: Final = 64
-"""Characters of a quantity that is cached; the API server writes none that is longer, and a request
-from elsewhere may have a megabyte."""
+"""Characters; the API server writes no longer quantity, and other input may have a megabyte."""
 
 
 def quantity(text: str, *, milli: bool = False) -> float:
-    """A quantity in its base unit, or in thousandths of it; rounded up to an integer, as in Go.
-
-    Args:
-        text: for example `250m` or `1Gi`.
-        milli: return thousandths of the unit.
+    """Parse a quantity in its base unit, or in thousandths of it; round up to an integer, as Go.
 
     Raises:
         ValueError: the text is not a quantity.
@@ -71,17 +65,17 @@ _cached: Final = lru_cache(maxsize=4096)(_quantity)
 
 
 def amounts(resources: Any) -> dict[str, float]:
-    """A resource list as numbers: CPU in millicores, everything else in base units.
+    """Parse a resource list: CPU in millicores, everything else in base units.
 
-    Invalid quantities are ignored: the API server rejects them, and a request from elsewhere must
-    not stop a scheduler.
+    Invalid quantities are ignored: the API server rejects them, and other input must not stop a
+    scheduler.
     """
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     if not isinstance(resources, Mapping):
-        return found
+        return numbers
     for name, value in resources.items():
         try:
-            found[name] = quantity(str(value), milli=name == CPU)
+            numbers[name] = quantity(str(value), milli=name == CPU)
         except ValueError:
             continue
-    return found
+    return numbers

@@ -1,9 +1,9 @@
-"""Which kind of cluster this is, from what its API shows; pure.
+"""Recognition of the kind of cluster from its API; pure.
 
-Four distributions run kube-scheduler on visible nodes, where no one but they can write its
-manifest; three providers show no control-plane node at all. A mark is what the distribution or
-provider itself sets on every node or in every version. The providerID of a cloud (`aws://`,
-`gce://`, `azure://`) is not one: clusters of kubeadm have it as well.
+Four distributions run kube-scheduler on visible nodes, but only they can write its manifest; three
+providers show no control-plane node. A mark is a property that the distribution or provider itself
+sets on every node or in every version. The providerID of a cloud (`aws://`, `gce://`, `azure://`)
+is not a mark: clusters of kubeadm have it as well.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from . import names
+from .objects import mapping
 from .platform import KUBEADM, MANAGED, PLATFORMS, Platform
 
 UNKNOWN_PROVIDER: Final = "the provider of this cluster"
 
 _EVIDENCE: Final = 300
-"""The longest evidence, in characters: nodes and the record may be written by others."""
+"""Characters of the longest evidence: others may write nodes and the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMarks:
-    """What a node shows of its distribution."""
+    """The properties of a node that may be marks."""
 
-    name: str  # the node's name
+    name: str
     control_plane: bool = False  # whether it has the role label of control-plane nodes
     kubelet: str = ""  # the kubelet's version
     os_image: str = ""  # the name of its operating system
@@ -33,7 +34,6 @@ class NodeMarks:
 
     @classmethod
     def of(cls, node: Mapping[str, Any]) -> NodeMarks:
-        """Read a Node."""
         metadata = node.get("metadata") or {}
         info = (node.get("status") or {}).get("nodeInfo") or {}
         labels = metadata.get("labels") or {}
@@ -50,17 +50,16 @@ class NodeMarks:
 class Provider:
     """A distribution or provider that runs kube-scheduler where no one else can change it."""
 
-    name: str  # its name in messages
-    # it shows no control-plane node. With one, the same mark belongs to a product for one's own
-    # machines that uses kubeadm: EKS Anywhere, GKE on bare metal, Cluster API.
+    name: str  # in messages
+    # whether it shows no control-plane node. With one, the same mark belongs to a product for one's
+    # own machines that uses kubeadm: EKS Anywhere, GKE on bare metal, Cluster API.
     hidden: bool = False
     version: str = ""  # a substring of the versions of its kubelets and API servers
-    # a label of its nodes: a key, KEY=VALUE, or a prefix of keys that ends with a slash
-    label: str = ""
-    os_image: str = ""  # how the name of its operating system begins
+    label: str = ""  # of its nodes: a key, KEY=VALUE, or a prefix of keys that ends with a slash
+    os_image: str = ""  # a prefix of the name of its operating system
 
     def mark_in(self, node: NodeMarks) -> str:
-        """Its mark on a node, for messages; empty without one."""
+        """Describe its mark on a node; empty without one."""
         if self.version and self.version in node.kubelet:
             return f'node "{node.name}" has kubelet {node.kubelet}'[:_EVIDENCE]
         if self.os_image and node.os_image.startswith(self.os_image):
@@ -97,38 +96,35 @@ class Recognition:
     """A recognized platform."""
 
     platform: Platform
-    # who runs the control plane's scheduler, where the operator does not own it; empty if that is
-    # unknown
-    provider: str = ""
+    provider: str = ""  # that runs the control plane's scheduler; empty: unknown, or the operator
     reason: str = ""  # the evidence
-    certain: bool = True  # whether something in the cluster shows this, rather than its absence
+    certain: bool = True  # False if only the absence of evidence for others shows this
 
     @property
     def summary(self) -> str:
-        """Who runs the control plane's scheduler, as a sentence."""
         return f"the control plane's scheduler is managed by {self.provider or UNKNOWN_PROVIDER}"
 
 
 def recognize(
     *, infrastructure: bool, nodes: Sequence[NodeMarks], server_version: str = ""
 ) -> Recognition:
-    """The platform of a cluster, and the evidence for it.
+    """Recognize the platform of a cluster.
 
     Args:
         infrastructure: whether the Infrastructure object of config.openshift.io exists.
-        nodes: control-plane nodes; without any, other nodes.
+        nodes: control-plane nodes; if none exist, other nodes.
         server_version: `gitVersion` of the API server.
     """
     if infrastructure:
         platform = next(known for known in PLATFORMS.values() if known.cluster_config)
         reason = f'Infrastructure "{names.CLUSTER}" of config.openshift.io exists'
         return Recognition(platform, reason=reason)
-    owners = [node for node in nodes if node.control_plane]
-    if owners:
-        return _with_control_plane(owners)
-    # A node may be another distribution's, or say so; the control plane's own version is not.
-    if found := _marked_version(server_version) or _marked(nodes, PROVIDERS):
-        return found
+    control_plane = [node for node in nodes if node.control_plane]
+    if control_plane:
+        return _with_control_plane(control_plane)
+    # The version comes first: a node may belong to another distribution, or imitate one.
+    if recognition := _marked_version(server_version) or _marked(nodes, PROVIDERS):
+        return recognition
     if nodes:
         return Recognition(MANAGED, reason="no node has a control-plane role label")
     reason = "OpenShift's Infrastructure does not exist and no control-plane node is visible"
@@ -141,16 +137,16 @@ def _with_control_plane(nodes: Sequence[NodeMarks]) -> Recognition:
             if platform.kubelet_mark and platform.kubelet_mark in node.kubelet:
                 reason = f"a control-plane node has kubelet {node.kubelet}"
                 return Recognition(platform, reason=reason)
-    if found := _marked(nodes, (provider for provider in PROVIDERS if not provider.hidden)):
-        return found
+    visible = tuple(provider for provider in PROVIDERS if not provider.hidden)
+    if recognition := _marked(nodes, visible):
+        return recognition
     reason = f"OpenShift's Infrastructure does not exist and the kubelet is {nodes[0].kubelet}"
     return Recognition(KUBEADM, reason=reason)
 
 
-def _marked(nodes: Iterable[NodeMarks], providers: Iterable[Provider]) -> Recognition | None:
-    candidates = tuple(providers)
+def _marked(nodes: Iterable[NodeMarks], providers: Sequence[Provider]) -> Recognition | None:
     for node in nodes:
-        for provider in candidates:
+        for provider in providers:
             if mark := provider.mark_in(node):
                 return Recognition(MANAGED, provider.name, mark)
     return None
@@ -165,38 +161,37 @@ def _marked_version(version: str) -> Recognition | None:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What an earlier process recorded in the API."""
+    """The record of an earlier process in the API."""
 
-    platform: str = ""  # the name of the platform
-    provider: str = ""  # who runs the control plane's scheduler; empty if that is unknown
+    platform: str = ""
+    provider: str = ""  # as in Recognition
     reason: str = ""  # the evidence at that time
-    version: str = ""  # the version of Kubernetes that schedulers followed last; empty if none did
+    version: str = ""  # of Kubernetes, which schedulers followed last; empty if none did
 
     @classmethod
     def of(cls, config_map: Mapping[str, Any] | None) -> Remembered:
-        """Read the ConfigMap; a platform that does not exist counts as none."""
-        data = (config_map or {}).get("data")
-        data = data if isinstance(data, Mapping) else {}
+        """Read the ConfigMap; an unknown platform counts as no record."""
+        data = mapping((config_map or {}).get("data"))
         texts = {key: value for key, value in data.items() if isinstance(value, str)}
         if texts.get("platform") not in PLATFORMS:
             return cls()
         provider = texts.get("provider", "")
         return cls(
             texts["platform"],
-            provider if provider in {one.name for one in PROVIDERS} else "",
+            provider if provider in {known.name for known in PROVIDERS} else "",
             texts.get("reason", "")[:_EVIDENCE],
             texts.get("kubernetesVersion", "")[:_EVIDENCE],
         )
 
     def data(self) -> dict[str, str]:
-        """The data of the ConfigMap."""
-        found = {
+        """Return the data of the ConfigMap."""
+        texts = {
             "platform": self.platform,
             "provider": self.provider,
             "reason": self.reason,
             "kubernetesVersion": self.version,
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: text for key, text in texts.items() if text}
 
 
 NOTHING_REMEMBERED: Final = Remembered()
@@ -206,58 +201,56 @@ NOTHING_REMEMBERED: Final = Remembered()
 class Decision:
     """The platform in use."""
 
-    used: Recognition  # the platform, its provider and the evidence
+    used: Recognition
     remember: bool = False  # whether to record it in the API
-    disagreement: str = ""  # why detection now finds another one; empty if it does not
+    disagreement: str = ""  # why detection now finds another platform; empty if it does not
     unanswered: str = ""  # why detection was not certain; empty if it was
-    open: bool = False  # whether nodes that appear later may still decide it, or name the provider
+    open: bool = False  # whether nodes that appear later may still decide it, or the provider
 
     @property
     def platform(self) -> Platform:
-        """The platform."""
         return self.used.platform
 
 
-def decide(chosen: Platform | None, found: Recognition, remembered: Remembered) -> Decision:
-    """The platform to use.
+def decide(chosen: Platform | None, detected: Recognition, remembered: Remembered) -> Decision:
+    """Choose the platform: `--platform`, else the recorded one, else the detected one.
 
-    `--platform` wins, then what was recorded, then what is detected: a cluster whose nodes or
-    versions change keeps its platform until a person changes it.
+    So a cluster whose nodes or versions change keeps its platform until a person changes it.
     """
     known = PLATFORMS.get(remembered.platform)
     if chosen is not None:
-        provider, reason = found.provider, found.reason
+        provider, reason = detected.provider, detected.reason
         if known == chosen and remembered.provider:
             provider, reason = remembered.provider, remembered.reason
         if chosen.owns_static_pods:
             provider = ""
         used = Recognition(chosen, provider, reason if provider else "--platform names it")
-        wrong = found.certain and found.platform != chosen
+        wrong = detected.certain and detected.platform != chosen
         text = (
-            f"--platform is {chosen.name}, and the cluster looks like {found.platform.name} "
-            f"({found.reason}); {chosen.name} is used"
+            f"--platform is {chosen.name}, and the cluster looks like {detected.platform.name} "
+            f"({detected.reason}); {chosen.name} is used"
         )
-        unnamed = not provider and not found.certain and not chosen.owns_static_pods
+        unnamed = not provider and not detected.certain and not chosen.owns_static_pods
         return Decision(used, not chosen.owns_static_pods, text if wrong else "", open=unnamed)
     if known is None:
-        return Decision(found, found.certain, open=not found.certain)
+        return Decision(detected, detected.certain, open=not detected.certain)
     used = Recognition(known, remembered.provider, remembered.reason)
-    same = (found.platform, found.provider) == (known, remembered.provider)
-    if same or not found.certain:
-        unnamed = not remembered.provider and not found.certain and not known.owns_static_pods
+    same = (detected.platform, detected.provider) == (known, remembered.provider)
+    if same or not detected.certain:
+        unnamed = not remembered.provider and not detected.certain and not known.owns_static_pods
         return Decision(used, remember=True, open=unnamed)
-    if known == found.platform and not remembered.provider:
-        # It was recorded before a node showed who the provider is.
-        return Decision(found, remember=True)
+    if known == detected.platform and not remembered.provider:
+        # It was recorded before a node identified the provider.
+        return Decision(detected, remember=True)
     text = (
         f"{_named(used)} is in use, as recorded earlier ({remembered.reason}), and the cluster now "
-        f"looks like {_named(found)} ({found.reason}); to change it, start the operator with "
-        f"--platform={found.platform.name}, or delete ConfigMap/{names.PLATFORM_RECORD} -n "
+        f"looks like {_named(detected)} ({detected.reason}); to change it, start the operator with "
+        f"--platform={detected.platform.name}, or delete ConfigMap/{names.PLATFORM_RECORD} -n "
         f"{known.target_namespace} and restart it"
     )
     return Decision(used, remember=True, disagreement=text)
 
 
-def _named(found: Recognition) -> str:
-    provider = f" of {found.provider}" if found.provider else ""
-    return f"platform {found.platform.name}{provider}"
+def _named(recognition: Recognition) -> str:
+    provider = f" of {recognition.provider}" if recognition.provider else ""
+    return f"platform {recognition.platform.name}{provider}"

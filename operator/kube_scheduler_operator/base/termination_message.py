@@ -1,8 +1,8 @@
-"""The error for which a scheduler ended: in its container log, or in its termination message.
+"""The error with which a scheduler ended, from its container log or its termination message.
 
-The kubelet writes the log files in the CRI format: a time, a stream, P (part of a line) or F (its
-end), and text. A termination message has the end of such a log, without these prefixes. The
-relevant part of the text is klog's `"command failed" err="…"`.
+The kubelet writes log files in the CRI format: a time, a stream, P (part of a line) or F (its end),
+and text. A termination message is the end of such a log, without these prefixes. The relevant part
+of the text is klog's `"command failed" err="…"`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from .json_text import parse_json
 from .objects import mapping
 
 LENGTH: Final = 1000
-"""Characters that are kept; the whole termination message of a container has 4096 bytes."""
+"""Characters of an error; a termination message has up to 4096 bytes."""
 
 _HARMLESS: Final = ("The manifest file is empty, ignoring.",)
 """Logged by kube-scheduler 1.36 as an error at every start."""
 
-_TAIL: Final = 64 * 1024
-"""Bytes that are read of a log."""
+_TAIL: Final = 64 * 1024  # bytes
 
 _CRI: Final = re.compile(r"^\S+ (?:stdout|stderr) ([PF])(?::\S+)? ?(.*)$")
 _KLOG: Final = re.compile(r"^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]+\] ?(.*)$")
@@ -35,7 +34,7 @@ _PLAIN: Final = re.compile(r"^(?:panic|fatal error|[Ee]rror): .*")
 _ESCAPED: Final = re.compile(r"\\(.)")
 _ESCAPES: Final = {"n": "; ", "t": " ", "r": " "}
 _FLAG: Final = re.compile(r'(?:\]|"msg":") ?FLAG: --')
-"""A flag and its value: kube-scheduler logs all of them first, and they are not about an error."""
+"""A flag and its value: kube-scheduler first logs all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,8 @@ class Log:
 
 
 def logs(pod_log_dir: Path, prefix: str, container: str) -> list[Log]:
-    """The logs of `container` in directories that start with `prefix`, oldest first."""
-    found = []
+    """Find the logs of `container` in directories that start with `prefix`, oldest first."""
+    files = []
     for directory in directories(pod_log_dir, prefix):
         try:
             entries = list(os.scandir(directory / container))
@@ -58,14 +57,15 @@ def logs(pod_log_dir: Path, prefix: str, container: str) -> list[Log]:
             if not entry.name.endswith(".log"):
                 continue
             try:
-                found.append(Log(Path(entry.path), _modified(Path(entry.path))))
+                # With cri-dockerd the entry is a symbolic link; its target is what changes.
+                files.append(Log(Path(entry.path), entry.stat().st_mtime))
             except FileNotFoundError:
                 continue
-    return sorted(found, key=lambda log: (log.modified, log.path.name))
+    return sorted(files, key=lambda log: (log.modified, log.path.name))
 
 
 def directories(pod_log_dir: Path, prefix: str) -> list[Path]:
-    """The log directories of pods, past and present, whose name starts with `prefix`."""
+    """Find the log directories of pods, past and present, whose name starts with `prefix`."""
     try:
         return [path for path in pod_log_dir.iterdir() if path.name.startswith(prefix)]
     except FileNotFoundError:
@@ -73,7 +73,7 @@ def directories(pod_log_dir: Path, prefix: str) -> list[Path]:
 
 
 def read_tail(path: Path) -> tuple[str, ...]:
-    """The lines at the end of the log file `path`; empty if it is empty or cannot be read."""
+    """Read the lines at the end of a log file; none if it cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -85,13 +85,12 @@ def read_tail(path: Path) -> tuple[str, ...]:
 
 
 def last_error(lines: Sequence[str]) -> str:
-    """The last error in the last lines of a log; empty if they have none.
+    """Find the last error in the last lines of a log; empty if they contain none.
 
-    klog's errors and fatal errors count, panics, and errors of flags; warnings do not.
+    Errors and fatal errors of klog, panics, and errors of flags count; warnings do not.
     """
     for line in reversed(lines):
-        message = _error(line.strip())
-        if message:
+        if message := _error(line.strip()):
             return foreign(message, LENGTH)
     # A termination message begins anywhere, so its first line may be the end of an error.
     first = lines[0].strip() if lines else ""
@@ -101,20 +100,19 @@ def last_error(lines: Sequence[str]) -> str:
 
 
 def last_line(lines: Sequence[str]) -> str:
-    """The last line of a log that is not about a flag; empty without one."""
+    """Find the last line of a log that does not show a flag; empty if every line does."""
     stripped = (line.strip() for line in reversed(lines))
-    found = next((line for line in stripped if line and not _FLAG.search(line)), "")
-    return foreign(found, LENGTH)
+    last = next((line for line in stripped if line and not _FLAG.search(line)), "")
+    return foreign(last, LENGTH)
 
 
 def message_error(message: str) -> str:
-    """The last error in a termination message; without one, its last line. It may be empty."""
+    """Find the last error in a termination message or else its last line; both may be empty."""
     lines = message.splitlines()
     return last_error(lines) or last_line(lines)
 
 
 def _error(line: str) -> str:
-    """The error in `line`; empty if it has none."""
     if _PLAIN.match(line):
         return line
     if line.startswith("{"):
@@ -127,7 +125,7 @@ def _error(line: str) -> str:
 
 
 def _json_error(line: str) -> str:
-    """The error in a line of klog's JSON format, in which only other lines have a verbosity `v`."""
+    """Read an error in klog's JSON format; only lines of other severities have a verbosity `v`."""
     try:
         document = mapping(parse_json(line))
     except ValueError:
@@ -138,15 +136,15 @@ def _json_error(line: str) -> str:
 
 
 def _err(text: str) -> str:
-    """The value of the key `err` in a structured message; empty without that key."""
-    found = _ERR.search(text)
-    if found is None:
+    """Read the value of the key `err` in a structured message; empty without that key."""
+    match = _ERR.search(text)
+    if match is None:
         return ""
-    return _unquoted(found[1]) if found[1] is not None else found[2]
+    return _unquoted(match[1]) if match[1] is not None else match[2]
 
 
 def _joined(text: str) -> Iterator[str]:
-    """Lines as the program wrote them: without CRI prefixes, parts joined."""
+    """Restore the lines that the program wrote: without CRI prefixes, parts joined."""
     part = ""
     for raw in text.splitlines():
         match = _CRI.match(raw)
@@ -161,11 +159,6 @@ def _joined(text: str) -> Iterator[str]:
 
 
 def _unquoted(text: str) -> str:
-    """`text` without Go's escapes, on one line."""
-    plain = _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text)
+    """Remove Go's escapes and line breaks."""
+    plain = _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
     return " ".join(plain.split())
-
-
-def _modified(path: Path) -> float:
-    # With cri-dockerd the entry is a symbolic link; its target is what changes.
-    return path.stat().st_mtime

@@ -10,7 +10,7 @@ ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def timestamp(text: str | None) -> datetime | None:
-    """The time in `text`, UTC if it names no zone; None if it is absent or malformed."""
+    """Parse a time, in UTC if it names no zone; None if it is absent or malformed."""
     try:
         time = datetime.fromisoformat(text) if text else None
     except ValueError:
@@ -19,20 +19,20 @@ def timestamp(text: str | None) -> datetime | None:
 
 
 def seconds_left(now: datetime, since: datetime, period: float) -> float:
-    """The seconds until `period` seconds after `since`; 0.0 once they have passed.
+    """Return the seconds until `period` seconds after `since`; 0.0 once they have passed.
 
-    A time further in the future than the period is long does not count, because another clock or a
-    restored API wrote it: so the wait is twice the period at most.
+    A time more than one period in the future does not count, because another clock or a restored
+    API wrote it: the wait is at most twice the period.
     """
     left = period - (now - since).total_seconds()
     return left if 0 < left <= 2 * period else 0.0
 
 
 def rfc3339(moment: datetime) -> str:
-    """`moment` as a Time of the API: `2026-11-21T01:20:17Z`, rounded down to the second."""
+    """Format a Time of the API: `2026-11-21T01:20:17Z`, rounded down to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def rfc3339_micro(moment: datetime) -> str:
-    """`moment` as a MicroTime of the API: `2026-11-21T01:20:17.000000Z`."""
+    """Format a MicroTime of the API: `2026-11-21T01:20:17.000000Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

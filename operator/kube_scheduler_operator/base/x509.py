@@ -1,8 +1,8 @@
 """The expiry of a certificate, with the standard library alone.
 
-Python's ssl decodes only certificates of connections and of certificate authorities. The DER that
-is needed here (X.690, RFC 5280 section 4.1) is small: `validity` is a pair of times in the first
-field of the certificate.
+Python's ssl only decodes certificates of connections and of certificate authorities. The expiry
+needs little DER (X.690, RFC 5280 section 4.1): `validity` is a pair of times in the first field of
+the certificate.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _VALIDITY: Final = 3  # after serial number, signature algorithm and issuer
 
 
 def expires(pem: bytes) -> datetime | None:
-    """The expiry of the first certificate in `pem`, UTC; None if it cannot be read."""
-    found = _PEM.search(pem)
-    if found is None:
+    """Return the expiry of the first certificate in `pem`, UTC; None if it cannot be read."""
+    match = _PEM.search(pem)
+    if match is None:
         return None
     try:
-        (certificate,) = _fields(base64.b64decode(found[1]))
+        (certificate,) = _fields(base64.b64decode(match[1]))
         to_be_signed = next(_fields(_content(certificate)))
-        fields = [one for one in _fields(_content(to_be_signed)) if one[0] != _VERSION]
+        fields = [field for field in _fields(_content(to_be_signed)) if field[0] != _VERSION]
         _, (tag, text) = _fields(_content(fields[_VALIDITY]))
         moment = datetime.strptime(text.decode("ascii"), _FORMATS[tag]).replace(tzinfo=UTC)
     except (ValueError, LookupError, StopIteration, binascii.Error):
@@ -47,17 +47,17 @@ def _content(field: tuple[int, bytes]) -> bytes:
     return content
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(tag, content) of every field in `data`."""
+def _fields(der: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield (tag, content) of every field."""
     position = 0
-    while position < len(data):
-        tag, size = data[position], data[position + 1]
+    while position < len(der):
+        tag, size = der[position], der[position + 1]
         position += 2
         if size & 0x80:
             more = size & 0x7F
-            size = int.from_bytes(data[position : position + more], "big")
+            size = int.from_bytes(der[position : position + more], "big")
             position += more
-        if position + size > len(data):
+        if position + size > len(der):
             raise ValueError("truncated data")
-        yield tag, data[position : position + size]
+        yield tag, der[position : position + size]
         position += size
