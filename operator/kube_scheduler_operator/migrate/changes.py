@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from ..base.findings import Path, Problem, format_path
+
+UNREADABLE: Final = "Unreadable"
 
 
 class Severity(Enum):
@@ -22,9 +25,9 @@ class Change:
     """One difference between the old document and the result."""
 
     path: Path  # of the field in the old document
-    what: str  # the change, without the path
+    what: str  # without the path
     why: str  # the reason, and what to do instead if the behaviour differs or is lost
-    severity: Severity  # effect on scheduling
+    severity: Severity
 
     @property
     def text(self) -> str:
@@ -34,11 +37,15 @@ class Change:
 
 
 class ConversionError(ValueError):
-    """The document cannot be converted; `problems` contain fields and fixes."""
+    """The document cannot be converted."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(problem_text(problem) for problem in self.problems))
+
+
+def unreadable(path: Path, message: str) -> ConversionError:
+    return ConversionError([Problem(UNREADABLE, path, message)])
 
 
 def refuse(problems: Iterable[Problem]) -> None:
@@ -47,38 +54,30 @@ def refuse(problems: Iterable[Problem]) -> None:
     Raises:
         ConversionError: there are some.
     """
-    refused = list(problems)
-    if refused:
-        raise ConversionError(refused)
+    if remaining := list(problems):
+        raise ConversionError(remaining)
 
 
 class ConversionLog:
-    """Collects the changes of one conversion, in order and without duplicates."""
+    """The changes of one conversion, in order and without duplicates."""
 
     def __init__(self) -> None:
         self._changes: dict[Change, None] = {}
 
     def same(self, path: Path, what: str, why: str) -> None:
-        """Add a change without effect on scheduling."""
-        self._add(Change(path, what, why, Severity.SAME))
+        self._changes.setdefault(Change(path, what, why, Severity.SAME))
 
     def differs(self, path: Path, what: str, why: str) -> None:
-        """Add a change after which the behaviour is similar."""
-        self._add(Change(path, what, why, Severity.DIFFERS))
+        self._changes.setdefault(Change(path, what, why, Severity.DIFFERS))
 
     def lost(self, path: Path, what: str, why: str) -> None:
-        """Add a change after which the behaviour is lost."""
-        self._add(Change(path, what, why, Severity.LOST))
+        self._changes.setdefault(Change(path, what, why, Severity.LOST))
 
     def changes(self) -> tuple[Change, ...]:
-        """All changes."""
         return tuple(self._changes)
-
-    def _add(self, change: Change) -> None:
-        self._changes.setdefault(change)
 
 
 def problem_text(problem: Problem) -> str:
-    """A problem's message with the field in front."""
+    """Put the path of the field before a problem's message."""
     where = format_path(problem.path)
     return f"{where}: {problem.message}" if where else problem.message

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ..base.findings import Path, Problem
+from ..base.findings import Path
 from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.schema import API_VERSION, KIND
 from . import extenders
-from .changes import ConversionError, ConversionLog
+from .changes import ConversionLog, unreadable
 from .old_defaults import SPREAD, SPREADING, PointPlugins, packing
 from .old_profile import ListedPlugin, OldProfile, PluginLists, expand, read_lists
-from .old_schema import POLICY, UNREADABLE, SourceVersion, read
+from .old_schema import POLICY, SourceVersion, read
 from .plugin_arguments import (
     Argument,
     convert_arguments,
@@ -26,14 +26,14 @@ from .policy import PolicyProfile, read_policy
 
 _LEASES: Final = "leases"
 _MIGRATING: Final = ("endpointsleases", "configmapsleases")
-"""Locks that use a Lease and the old object, for migration."""
+"""Locks that use both a Lease and the old object."""
 _PROVIDERS: Final = ("DefaultProvider", "ClusterAutoscalerProvider")
 _UNCHANGED: Final = (
     "parallelism", "leaderElection", "clientConnection", "enableProfiling",
     "enableContentionProfiling", "percentageOfNodesToScore", "podInitialBackoffSeconds",
     "podMaxBackoffSeconds", "delayCacheUntilActive",
 )  # fmt: skip
-"""Fields that v1 has unchanged; v1alpha1's leaderElection is renamed before."""
+"""Fields that v1 has as well; `_election` converts v1alpha1's leaderElection before."""
 _MOVED: Final = (
     ("hardPodAffinitySymmetricWeight", "InterPodAffinity", "hardPodAffinityWeight"),
     ("bindTimeoutSeconds", "VolumeBinding", "bindTimeoutSeconds"),
@@ -43,9 +43,9 @@ _MOVED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """State of one conversion; `old` has the document's top-level fields that affect a profile."""
+    """State of one conversion."""
 
-    old: Mapping[str, Any]
+    old: Mapping[str, Any]  # the document's top-level fields that affect a profile
     source: SourceVersion
     gates: Gates
     report: ConversionLog
@@ -66,13 +66,13 @@ def convert_policy(
         "other flags: set clientConnection.kubeconfig, profiles[0].schedulerName and so on",
     )
     policy = _read_policy(document, report)
-    result: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
+    config: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     profile = _of_policy(read_policy(policy, report), {}, _Context({}, POLICY, gates, report))
     if profile:
-        result["profiles"] = [profile]
+        config["profiles"] = [profile]
     if policy.get("extenders"):
-        result["extenders"] = extenders.from_policy(policy["extenders"], report)
-    return result
+        config["extenders"] = extenders.from_policy(policy["extenders"], report)
+    return config
 
 
 def convert_component(
@@ -84,7 +84,7 @@ def convert_component(
 ) -> dict[str, Any]:
     """Convert a KubeSchedulerConfiguration of an old version.
 
-    `policy` is the Policy that its algorithmSource names, if any.
+    `policy` is the Policy to which its algorithmSource refers, if any.
 
     Raises:
         ConversionError: it has a value that every kube-scheduler rejects.
@@ -96,25 +96,25 @@ def convert_component(
     why = f"kube-scheduler {gates.version.short} only reads v1"
     report.same(("apiVersion",), f"{source.name} converted to v1", why)
     _election(old, report)
-    result: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
-    result |= {name: old[name] for name in _UNCHANGED if name in old}
+    config: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
+    config |= {name: old[name] for name in _UNCHANGED if name in old}
     _report_flags(old, report)
     context = _Context(old, source, gates, report)
     if source.name == "v1alpha1":
         known = None if policy is None else _read_policy(policy, report)
         profiles = [_single(known, context)]
         if known and known.get("extenders"):
-            result["extenders"] = extenders.from_policy(known["extenders"], report)
+            config["extenders"] = extenders.from_policy(known["extenders"], report)
     else:
         profiles = [
             _profile(profile, ("profiles", index), source.defaults, context)
             for index, profile in enumerate(old.get("profiles") or [{}])
         ]
     if any(profiles) or old.get("profiles"):
-        result["profiles"] = profiles
+        config["profiles"] = profiles
     if old.get("extenders"):
-        result["extenders"] = old["extenders"]
-    return result
+        config["extenders"] = old["extenders"]
+    return config
 
 
 def _read_policy(document: Mapping[str, Any], report: ConversionLog) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _read_policy(document: Mapping[str, Any], report: ConversionLog) -> dict[str
 
 
 def _single(policy: Mapping[str, Any] | None, context: _Context) -> dict[str, Any]:
-    """The single profile of v1alpha1, whose fields are top-level."""
+    """Convert the single profile of v1alpha1, whose fields are top-level."""
     old, report = context.old, context.report
     fields = {
         name: old[name] for name in ("schedulerName", "plugins", "pluginConfig") if name in old
@@ -141,7 +141,7 @@ def _single(policy: Mapping[str, Any] | None, context: _Context) -> dict[str, An
     provider = old.get("algorithmSource", {}).get("provider")
     if provider and provider not in _PROVIDERS:
         message = f'unknown provider "{provider}"; use {" or ".join(_PROVIDERS)}'
-        raise ConversionError([Problem(UNREADABLE, ("algorithmSource", "provider"), message)])
+        raise unreadable(("algorithmSource", "provider"), message)
     if provider:
         why = "v1 has no algorithmSource; the provider's plugins are kept"
         report.same(("algorithmSource", "provider"), f"{provider} removed", why)
@@ -184,7 +184,7 @@ def _assembled(
     defaults: PointPlugins | None,
     context: _Context,
 ) -> dict[str, Any]:
-    """The v1 profile of an old profile's fields, lists and arguments."""
+    """Compose the v1 profile from an old profile's fields, lists and arguments."""
     profile = expand(context.source.name, path, written, defaults)
     converted = convert_arguments(arguments, profile.ran, context.gates, context.report)
     for name, plugin, argument in _MOVED:
@@ -199,12 +199,12 @@ def _assembled(
             context.report.same((name,), what, "v1 has it in the plugin's arguments")
     _only_own_constraints(profile, defaults, converted, context.report)
     lists = convert_lists(profile, context.gates, context.report)
-    result = {
+    kept = {
         name: fields[name]
         for name in ("schedulerName", "percentageOfNodesToScore")
         if name in fields
     }
-    return result | {
+    return kept | {
         name: value for name, value in (("plugins", lists), ("pluginConfig", converted)) if value
     }
 
@@ -238,7 +238,7 @@ def _without_preemption(written: dict[str, PluginLists], context: _Context) -> N
 
 
 def _with_unreserve(written: dict[str, PluginLists], report: ConversionLog) -> PluginLists:
-    """The reserve list with plugins that only unreserve listed; since 1.20 one plugin does both."""
+    """Add the plugins that only unreserve lists to reserve; since 1.20 one plugin does both."""
     reserve, unreserve = written.get("reserve", PluginLists()), written.pop("unreserve")
     listed = {item.name for item in reserve.enabled}
     more = tuple(item for item in unreserve.enabled if item.name not in (*listed, "VolumeBinding"))
@@ -253,7 +253,7 @@ def _with_unreserve(written: dict[str, PluginLists], report: ConversionLog) -> P
 
 
 def _election(old: dict[str, Any], report: ConversionLog) -> None:
-    """Name and type of the lock."""
+    """Convert the name and the type of the lock."""
     election = old.get("leaderElection")
     if election is None:
         return
@@ -267,7 +267,7 @@ def _election(old: dict[str, Any], report: ConversionLog) -> None:
         path: Path = ("leaderElection", before)
         if election.get(name, value) != value:
             message = f'"{value}" conflicts with {name} "{election[name]}"; remove one of them'
-            raise ConversionError([Problem(UNREADABLE, path, message)])
+            raise unreadable(path, message)
         election[name] = value
         report.same(path, f"renamed to {name} ({value})", "v1 renamed the field")
     lock = election.get("resourceLock")
@@ -288,7 +288,7 @@ def _election(old: dict[str, Any], report: ConversionLog) -> None:
 
 
 def _report_flags(old: Mapping[str, Any], report: ConversionLog) -> None:
-    """Top-level fields that v1 does not have."""
+    """Report top-level fields that v1 does not have."""
     for name, served in (("healthzBindAddress", "/healthz"), ("metricsBindAddress", "/metrics")):
         if name not in old:
             continue

@@ -20,7 +20,9 @@ from .replacements import LIMITS
 
 
 def convert_v1(document: Mapping[str, Any], gates: Gates, report: ConversionLog) -> dict[str, Any]:
-    """A copy without removed plugins; unchanged with unknown fields, which validation reports.
+    """Copy a configuration without removed plugins.
+
+    With unknown fields, which validation reports, the copy is unchanged.
 
     Raises:
         ConversionError: a value has the wrong type.

@@ -1,7 +1,7 @@
 """Conversion of any scheduler configuration to KubeSchedulerConfiguration v1.
 
-As far as possible, the target version behaves with the result as the old version did. Every change
-is reported with its reason, and the result is validated like every other configuration.
+As far as possible, the result makes the target version behave like the old one. Every change is
+reported with its reason, and the result is validated like any other configuration.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.in_tree_plugins import NEWEST
 from ..schedulerconfig.schema import KIND
 from ..schedulerconfig.validation import Target, validate_config
-from .changes import Change, ConversionError, ConversionLog, refuse
+from .changes import Change, ConversionLog, refuse, unreadable
 from .component_config import convert_component, convert_policy
 from .component_config_v1 import convert_v1
 from .extenders import spell
-from .old_schema import GROUP, POLICY, SOURCE_VERSIONS, UNREADABLE, V1, SourceVersion
+from .old_schema import GROUP, POLICY, SOURCE_VERSIONS, V1, SourceVersion
 
 _POLICY_FIELDS: Final = frozenset((
     "predicates", "priorities", "extenders", "hardPodAffinitySymmetricWeight",
@@ -43,8 +43,8 @@ class PolicyReference:
     """A v1alpha1 document's reference to its Policy."""
 
     path: Path  # of the reference in the document
-    file: str = ""  # path of a file on the node, or ""
-    config_map: tuple[str, str] | None = None  # namespace and name, or None
+    file: str = ""  # on the node; empty if the Policy is in a ConfigMap
+    config_map: tuple[str, str] | None = None  # (namespace, name)
 
     def __str__(self) -> str:
         if self.config_map:
@@ -70,10 +70,10 @@ def convert(
         reference = policy_reference(document)
         if reference and policy is None:
             message = f"the Policy is in {reference}; pass it as well"
-            raise _unreadable(reference.path, message)
+            raise unreadable(reference.path, message)
         if reference and not is_policy(policy):
             message = f"the document passed for {reference} is not a Policy; pass the Policy"
-            raise _unreadable(reference.path, message)
+            raise unreadable(reference.path, message)
         if source is V1:
             config = convert_v1(document, target.gates, report)
         else:
@@ -84,7 +84,7 @@ def convert(
 
 
 def check_types(document: Any) -> None:
-    """Check the document's type, version and the types of its fields, but not plugin arguments.
+    """Check the document's kind, version and the types of its fields, but not plugin arguments.
 
     Raises:
         ConversionError: one is wrong, so that the document cannot be converted.
@@ -99,7 +99,7 @@ def check_types(document: Any) -> None:
 
 
 def is_policy(document: Any) -> bool:
-    """Whether the document is a Policy, with or without apiVersion and kind."""
+    """Return whether the document is a Policy, with or without apiVersion and kind."""
     if not isinstance(document, Mapping):
         return False
     kind, version = document.get("kind"), document.get("apiVersion")
@@ -109,29 +109,29 @@ def is_policy(document: Any) -> bool:
 
 
 def source_of(document: Any) -> SourceVersion:
-    """The version of a KubeSchedulerConfiguration.
+    """Return the version of a KubeSchedulerConfiguration.
 
     Raises:
         ConversionError: it is another kind, or has an unknown version.
     """
     if not isinstance(document, Mapping):
-        raise _unreadable((), "must be an object; pass a KubeSchedulerConfiguration or a Policy")
+        raise unreadable((), "must be an object; pass a KubeSchedulerConfiguration or a Policy")
     version, kind = document.get("apiVersion"), document.get("kind")
     group, _slash, name = str(version or "").partition("/")
     if group == "componentconfig":
         name, group = name or "v1alpha1", GROUP
     if group != GROUP or kind != KIND:
-        actual = " ".join(str(each) for each in (version, kind) if each) or "no apiVersion and kind"
+        actual = " ".join(str(text) for text in (version, kind) if text) or "no apiVersion and kind"
         message = f"the document has {actual}; pass a {KIND} of {GROUP} or a Policy"
-        raise _unreadable(("kind",) if kind != KIND else ("apiVersion",), message)
+        raise unreadable(("kind",) if kind != KIND else ("apiVersion",), message)
     if name not in SOURCE_VERSIONS:
         hint = did_you_mean(name, SOURCE_VERSIONS) or f"; use one of {', '.join(SOURCE_VERSIONS)}"
-        raise _unreadable(("apiVersion",), f'{GROUP} has no version "{name}"{hint}')
+        raise unreadable(("apiVersion",), f'{GROUP} has no version "{name}"{hint}')
     return SOURCE_VERSIONS[name]
 
 
 def policy_reference(document: Mapping[str, Any]) -> PolicyReference | None:
-    """The Policy reference of a v1alpha1 document, if any.
+    """Read the Policy reference of a v1alpha1 document, if any.
 
     Raises:
         ConversionError: the reference is incomplete or ambiguous.
@@ -143,7 +143,7 @@ def policy_reference(document: Mapping[str, Any]) -> PolicyReference | None:
     path: Path = ("algorithmSource", "policy")
     if isinstance(source, Mapping) and source.get("provider"):
         message = "policy and provider are mutually exclusive; remove one of them"
-        raise _unreadable(("algorithmSource",), message)
+        raise unreadable(("algorithmSource",), message)
     file, config_map = policy.get("file"), policy.get("configMap")
     if isinstance(file, Mapping) and file.get("path") and not config_map:
         return PolicyReference((*path, "file", "path"), file=str(file["path"]))
@@ -152,8 +152,4 @@ def policy_reference(document: Mapping[str, Any]) -> PolicyReference | None:
         return PolicyReference(
             (*path, "configMap"), config_map=(namespace, str(config_map["name"]))
         )
-    raise _unreadable(path, "does not name a Policy; set either file.path or configMap.name")
-
-
-def _unreadable(path: Path, message: str) -> ConversionError:
-    return ConversionError([Problem(UNREADABLE, path, message)])
+    raise unreadable(path, "does not name a Policy; set either file.path or configMap.name")

@@ -24,10 +24,10 @@ class DynamicUse:
 
     path: Path  # of the profile
     name: str  # its schedulerName
-    filters: bool  # whether it filters
-    scores: bool  # whether it scores
+    filters: bool
+    scores: bool
     weight: int  # of its scores
-    policy_path: str  # path of its policy on the node
+    policy_path: str  # of its policy on the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class DynamicConfig:
     """A configuration without crane's plugins, and how it used them."""
 
     rest: Mapping[str, Any]  # the configuration without them, in its old version
-    uses: tuple[DynamicUse, ...]  # of Dynamic, by profile
+    uses: tuple[DynamicUse, ...]  # in the order of the profiles
     names: tuple[str, ...]  # the schedulerNames of all profiles
-    changes: tuple[Change, ...] = ()  # changes other than those for Dynamic
+    changes: tuple[Change, ...] = ()  # except the replacement of Dynamic
 
     @property
     def policy_path(self) -> str:
-        """Path of the policy on the node; the first one of several."""
+        """The path of the first policy on the node."""
         return self.uses[0].policy_path
 
 
@@ -54,7 +54,7 @@ class _Usage:
 
 
 def read_dynamic(document: Any) -> DynamicConfig | None:
-    """The configuration without crane's plugins; None if it does not enable Dynamic."""
+    """Read a configuration; return None if it does not enable Dynamic."""
     profiles = document.get("profiles") if isinstance(document, Mapping) else None
     if not isinstance(profiles, list):
         return None

@@ -1,19 +1,18 @@
 """Conversion of crane-scheduler's configuration to a LoadPolicy and a SchedulerExtender.
 
 crane's plugin Dynamic needs crane's scheduler image. An extender with the policy load-aware does
-the same for the stock kube-scheduler; the rest of the configuration is converted like any other.
-Every difference is reported.
+the same for the stock kube-scheduler. The rest of the configuration is converted like any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..base.findings import Path, Problem
 from ..kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
-from ..load.policy import LoadPolicy, LoadPolicyError, Rules
+from ..load.policy import LoadPolicy, LoadPolicyError
 from ..load.policy_files import CRANE_GROUP, CRANE_KIND, LoadedPolicy, from_document
 from ..schedulerconfig.go_values import duration_text
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
@@ -27,11 +26,10 @@ from .scheduler_objects import control_plane_objects, secondary_objects
 POLICY_NAME: Final = "default"
 EXTENDER_NAME: Final = "load-aware"
 SECOND_NAME: Final = "crane-scheduler"
-"""Name of a second scheduler in crane's charts and manuals."""
+"""The name of a second scheduler in crane's charts and manuals."""
 
 
 def is_dynamic_policy(document: Any) -> bool:
-    """Whether the document is crane's DynamicSchedulerPolicy."""
     return (
         isinstance(document, Mapping)
         and document.get("kind") == CRANE_KIND
@@ -40,7 +38,7 @@ def is_dynamic_policy(document: Any) -> bool:
 
 
 def convert_dynamic_policy(document: Any) -> tuple[LoadedPolicy, tuple[Change, ...]]:
-    """(policy of a DynamicSchedulerPolicy, its ignored or differently interpreted parts).
+    """Convert a DynamicSchedulerPolicy; the changes are its parts that are not kept.
 
     Raises:
         LoadPolicyError: it is another kind, or invalid.
@@ -63,7 +61,7 @@ def convert_dynamic_policy(document: Any) -> tuple[LoadedPolicy, tuple[Change, .
 
 
 def load_policy_object(policy: LoadPolicy, *, prometheus: str = "") -> dict[str, Any]:
-    """A LoadPolicy with the same rules.
+    """Create a LoadPolicy with the same rules.
 
     `prometheus` is the URL of the Prometheus with crane's recording rules; empty: node-metrics.
     """
@@ -71,9 +69,13 @@ def load_policy_object(policy: LoadPolicy, *, prometheus: str = "") -> dict[str,
     rules = policy.rules
     spec = {
         "source": source or {"type": "NodeMetrics"},
-        "sync": [{"name": s.name, "period": _duration(s.period)} for s in rules.sync],
-        "predicates": [{"name": p.name, "maxLimit": _limit(p.limit)} for p in rules.predicates],
-        "priorities": [{"name": p.name, "weight": _number(p.weight)} for p in rules.priorities],
+        "sync": [{"name": rule.name, "period": _duration(rule.period)} for rule in rules.sync],
+        "predicates": [
+            {"name": rule.name, "maxLimit": _limit(rule.limit)} for rule in rules.predicates
+        ],
+        "priorities": [
+            {"name": rule.name, "weight": _number(rule.weight)} for rule in rules.priorities
+        ],
         "hotValues": [
             {"timeRange": _duration(hot.seconds), "count": hot.count} for hot in rules.hot_values
         ],
@@ -99,11 +101,11 @@ def convert_dynamic(
     second: SecondScheduler | None = None,
     prometheus: str = "",
 ) -> ConvertedObjects:
-    """Convert to objects with which the stock kube-scheduler does the same.
+    """Convert to objects with which the stock kube-scheduler behaves the same.
 
     `changes` are those of the policy's conversion. Without `second`, the control plane's scheduler
-    gets the settings. `prometheus` is as in `load_policy_object`. `used` has the names of other
-    SchedulerExtenders, and receives the new ones.
+    gets the settings. `prometheus` is as in `load_policy_object`. `used` contains the names of
+    other SchedulerExtenders; the new ones are added.
 
     Raises:
         ConversionError: the rest of the configuration cannot be converted.
@@ -112,7 +114,10 @@ def convert_dynamic(
     conversion = convert(dynamic.rest, target)
     policy = _used_rules(dynamic, loaded.policy)
     name = second.name if second is not None else None
-    served = {each: _served(each, name) for each in dynamic.names}
+    # Only the control plane serves the default schedulerName.
+    served = {
+        old: name if name is not None and old == DEFAULT_SCHEDULER else old for old in dynamic.names
+    }
     objects = [load_policy_object(policy, prometheus=prometheus)]
     used.add(EXTENDER_NAME)
     if second is None:
@@ -131,19 +136,15 @@ def convert_dynamic(
 
 
 def _used_rules(dynamic: DynamicConfig, policy: LoadPolicy) -> LoadPolicy:
-    """The policy without rules that no profile uses."""
-    rules = policy.rules
+    """Remove the rules that no profile uses."""
     filters = any(use.filters for use in dynamic.uses)
     scores = any(use.scores for use in dynamic.uses)
-    return LoadPolicy(
-        Rules(
-            rules.sync,
-            rules.predicates if filters else (),
-            rules.priorities if scores else (),
-            rules.hot_values,
-            rules.grace,
-        )
+    rules = replace(
+        policy.rules,
+        predicates=policy.rules.predicates if filters else (),
+        priorities=policy.rules.priorities if scores else (),
     )
+    return LoadPolicy(rules)
 
 
 def _extender(
@@ -184,18 +185,13 @@ def _extender(
 def _for_control_plane(
     config: Mapping[str, Any], used: set[str], report: ConversionLog
 ) -> list[dict[str, Any]]:
-    """Objects for the other settings; no SchedulerProfile for a default profile."""
+    """Create the objects for the other settings; no SchedulerProfile for a default profile."""
     objects = control_plane_objects(config, used, report)
     return [
         obj
         for obj in objects
         if obj["metadata"]["name"] != DEFAULT_SCHEDULER or obj["spec"].keys() != {"base"}
     ]
-
-
-def _served(name: str, second: str | None) -> str:
-    """The new schedulerName of a profile; only the control plane serves the default one."""
-    return second if second is not None and name == DEFAULT_SCHEDULER else name
 
 
 def _report_replacement(dynamic: DynamicConfig, report: ConversionLog, *, prometheus: str) -> None:
@@ -234,7 +230,7 @@ def _report_replacement(dynamic: DynamicConfig, report: ConversionLog, *, promet
 
 
 def _duration(seconds: float) -> str:
-    """`3m` rather than Go's `3m0s`."""
+    """Format `3m` instead of Go's `3m0s`."""
     text = duration_text(round(seconds * 1e9))
     for tail in ("m0s", "h0m"):
         text = text[:-2] if text.endswith(tail) else text

@@ -1,7 +1,7 @@
 """Extenders of a configuration as SchedulerExtenders.
 
-A SchedulerExtender has other defaults than kube-scheduler, so its fields are written out. What it
-cannot express is reported, or kept in the configuration of a SecondaryScheduler.
+A SchedulerExtender has other defaults than kube-scheduler, so all fields are set. Settings that it
+does not support are reported, or kept in the configuration of a SecondaryScheduler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..schedulerconfig.crd_schema import validate_object
 from ..schedulerconfig.go_values import nanoseconds
 from .changes import ConversionLog
 from .extenders import duration
-from .objects import operator_object
+from .objects import free_name, operator_object
 
 KIND: Final = SCHEDULER_EXTENDERS.kind
 DEFAULT_TIMEOUT: Final = 5_000_000_000
@@ -40,8 +40,7 @@ class ExtenderObjects:
     """The extenders of one configuration."""
 
     objects: tuple[dict[str, Any], ...] = ()  # SchedulerExtenders
-    # entries that stay in the configuration of a SecondaryScheduler
-    kept: tuple[Mapping[str, Any], ...] = ()
+    kept: tuple[Mapping[str, Any], ...] = ()  # in the configuration of a SecondaryScheduler
 
 
 def extender_objects(
@@ -52,13 +51,13 @@ def extender_objects(
     *,
     replaced: Collection[int] = (),
 ) -> ExtenderObjects:
-    """The extenders of a configuration (v1) with valid types.
+    """Convert the extenders of a configuration (v1) with valid types.
 
     Args:
         config: KubeSchedulerConfiguration v1.
         scheduler: the SecondaryScheduler that calls them; None: the control plane's scheduler.
         used: names of other SchedulerExtenders; the new ones are added.
-        report: receives what changes.
+        report: receives the changes.
         replaced: indexes of extenders that other objects replace.
     """
     objects: list[dict[str, Any]] = []
@@ -78,7 +77,7 @@ def extender_objects(
             continue
         if scheduler is not None:
             spec = {"scheduler": scheduler, **spec}
-        candidate = operator_object(SCHEDULER_EXTENDERS, extender_name(entry, used), spec)
+        candidate = operator_object(SCHEDULER_EXTENDERS, _extender_name(entry, used), spec)
         problem = next(validate_object(candidate, _DEFINITION, SCHEDULER_EXTENDERS.version), None)
         if problem is not None:
             where = format_path(problem.path)
@@ -103,8 +102,8 @@ def extender_objects(
 _DEFINITION: Final = f"{names.SCHEDULEREXTENDERS}.yaml"
 
 
-def extender_name(entry: Mapping[str, Any], used: set[str]) -> str:
-    """A free name: the first label of the host in the URL, or `extender`; numbered if taken."""
+def _extender_name(entry: Mapping[str, Any], used: set[str]) -> str:
+    """Choose a free name: the first label of the host in the URL, or `extender`."""
     try:
         host = urlsplit(str(entry.get("urlPrefix") or "")).hostname or ""
     except ValueError:
@@ -113,15 +112,11 @@ def extender_name(entry: Mapping[str, Any], used: set[str]) -> str:
     base = re.sub("[^a-z0-9]+", "-", label)[:_LONGEST_NAME].strip("-")
     if label == "localhost" or not re.search("[a-z]", base) or ":" in host:
         base = "extender"
-    name, number = base, 1
-    while name in used:
-        number += 1
-        name = f"{base}-{number}"
-    return name
+    return free_name(base, used)
 
 
 def _obstacles(entry: Mapping[str, Any]) -> list[str]:
-    """The fields of an extender that SchedulerExtender does not have."""
+    """List the settings of an extender that SchedulerExtender does not support."""
     tls = entry.get("tlsConfig") or {}
     obstacles = [f"tlsConfig.{name}" for name in _PRIVATE if tls.get(name)]
     if not _VALID_URL.fullmatch(str(entry.get("urlPrefix") or "")):
@@ -137,7 +132,7 @@ _VALID_URL: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
 
 def _spec(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> dict[str, Any] | None:
-    """The spec of an extender; None if it cannot be expressed."""
+    """Convert an extender; None if SchedulerExtender does not support it."""
     url = str(entry.get("urlPrefix") or "")
     if not any(entry.get(f"{verb}Verb") for verb in _VERBS):
         _report_without_verbs(entry, path, report)
@@ -208,7 +203,6 @@ def _has_authority(tls: Mapping[str, Any]) -> bool:
 
 
 def _tls(entry: Mapping[str, Any], path: Path, report: ConversionLog) -> dict[str, Any]:
-    """The TLS settings; empty without TLS."""
     tls = entry.get("tlsConfig") or {}
     where = (*path, "tlsConfig")
     if not _is_https(entry):

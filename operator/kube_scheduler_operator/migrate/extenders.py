@@ -14,10 +14,10 @@ _UNITS: Final = ((3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000
 
 
 def spell(extenders: Any, report: ConversionLog) -> Any:
-    """The extenders with v1's spelling of field names.
+    """Spell the fields of extenders as in v1.
 
-    Old versions ignored the case of these fields: a Policy has `enableHttps`, the oldest ones have
-    `BindVerb` and TLS fields in capitals.
+    Old versions ignored the case of these fields: a Policy has `enableHttps`, and the oldest ones
+    have `BindVerb` and TLS fields in capitals.
     """
     if not isinstance(extenders, list):
         return extenders
@@ -28,7 +28,7 @@ def spell(extenders: Any, report: ConversionLog) -> Any:
 
 
 def duration(nanoseconds: int) -> str:
-    """A Go duration in the largest unit that divides it: 5000000000 is `5s`."""
+    """Format a Go duration in the largest unit that divides it: 5000000000 is `5s`."""
     for size, unit in _UNITS:
         if nanoseconds and nanoseconds % size == 0:
             return f"{nanoseconds // size}{unit}"

@@ -1,8 +1,8 @@
 """Conversion of kube-safe-scheduler to a SecondaryScheduler and SchedulerExtenders.
 
-Its manifests run an old kube-scheduler and its agents in one pod; the Policy refers to them by port
-and verb (`predicates/safe-overload`). A policy of the same name replaces each agent, in a container
-of the scheduler's pod. Every difference is reported.
+Its manifests run an old kube-scheduler and its agents in one pod. The Policy refers to the agents
+by port and verb (`predicates/safe-overload`). A policy of the same name, in a container of the
+scheduler's pod, replaces each agent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..kube.resource import SCHEDULER_EXTENDERS
 from ..policies.arguments import described
 from ..policies.policy import UnknownPolicyError, policy_class
 from .changes import Change, ConversionLog
-from .objects import ConvertedObjects, operator_object
+from .objects import ConvertedObjects, free_name, operator_object
 from .scheduler_objects import secondary_objects, served_names
 
 DEFAULT_PORT: Final = 80
@@ -31,7 +31,7 @@ _AGENTS: Final = {
     "safe-overload": "safe", "safe-balance": "safe", "pigeon-holing": "pigeon",
     "rl-priority": "rl",
 }  # fmt: skip
-"""Policy -> its agent in kube-safe-scheduler, if that has another name."""
+"""Policy -> its agent in kube-safe-scheduler, if their names differ."""
 _LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "ALERT")
 
 
@@ -39,10 +39,9 @@ _LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "ALERT")
 class AgentContainer:
     """The use of one container of agents."""
 
-    port: int  # on which it listens
-    env: Mapping[str, str]  # its environment variables
-    # filtering policy -> path of the field that uses it
-    filters: dict[str, Path] = field(default_factory=dict)
+    port: int
+    env: Mapping[str, str]
+    filters: dict[str, Path] = field(default_factory=dict)  # policy -> path of the filterVerb
     weights: dict[str, int] = field(default_factory=dict)  # scoring policy -> its weight
     paths: list[Path] = field(default_factory=list)  # of the configuration's entries that use it
 
@@ -62,12 +61,12 @@ def convert_agents(
     name: str = "",
     namespace: str = "",
 ) -> ConvertedObjects | None:
-    """The replacing objects; None if no workload runs agents that the configuration uses.
+    """Convert to objects; None if no workload runs agents that the configuration uses.
 
     `config` is a converted KubeSchedulerConfiguration v1, with the changes and the problems of that
     conversion. The Deployment in `documents` has the agents' environment variables. `name` and
-    `namespace` are of the SecondaryScheduler; an empty name means the schedulerName. `used` has the
-    names of other SchedulerExtenders, and receives the new ones.
+    `namespace` are those of the SecondaryScheduler; the default name is the schedulerName. `used`
+    contains the names of other SchedulerExtenders; the new ones are added.
     """
     running = dict(_containers(documents))
     containers: dict[int, AgentContainer] = {}
@@ -89,12 +88,12 @@ def convert_agents(
     )
     objects[1:1] = agents
     _report_removal(report)
-    every = tuple(dict.fromkeys((*changes, *report.changes())))
-    return ConvertedObjects(tuple(objects), every, tuple(problems))
+    all_changes = tuple(dict.fromkeys((*changes, *report.changes())))
+    return ConvertedObjects(tuple(objects), all_changes, tuple(problems))
 
 
 def _agent_port(extender: Any) -> int:
-    """The port of an extender whose verbs are all those of agents; -1 for another extender."""
+    """Return the port of an extender all of whose verbs belong to agents; -1 for any other."""
     entry = mapping(extender)
     try:
         url = urlsplit(str(entry.get("urlPrefix") or ""))
@@ -129,9 +128,9 @@ def _take(container: AgentContainer, extender: Any, path: Path) -> None:
 
 
 def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]]:
-    """(port, environment) of all containers that may be agents; HTTP_PORT is their port.
+    """Yield (HTTP_PORT, the other environment variables) of all containers that may be agents.
 
-    Without HTTP_PORT the port is 80, which the container or its image must confirm.
+    The default port is 80, if the container or its image confirms it.
     """
     for document in documents:
         spec = mapping(mapping(document).get("spec"))
@@ -150,7 +149,7 @@ def _containers(documents: Sequence[Any]) -> Iterator[tuple[int, dict[str, str]]
 
 
 def _objects(owner: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
-    """The objects in a list; no API server has checked its type."""
+    """Return the objects in a list, which no API server has validated."""
     value = owner.get(key)
     return (item for item in (value if isinstance(value, list) else ()) if isinstance(item, dict))
 
@@ -190,13 +189,9 @@ def _extender(
 
 
 def _name(container: AgentContainer, used: set[str]) -> str:
-    """The agent's old name, numbered if several agents have it."""
-    kinds = dict.fromkeys(_AGENTS.get(name, name) for name in container.policies)
-    base = "-".join(kinds)[:36].rstrip("-")
-    name, number = base, 1
-    while name in used:
-        number += 1
-        name = f"{base}-{number}"
+    """Return the agent's old name, numbered if several agents have it."""
+    agents = dict.fromkeys(_AGENTS.get(policy, policy) for policy in container.policies)
+    name = free_name("-".join(agents)[:36].rstrip("-"), used)
     used.add(name)
     return name
 

@@ -1,4 +1,4 @@
-"""Default plugins of old kube-scheduler versions, and the fate of removed plugins.
+"""Default plugins of old kube-scheduler versions, and plugins that were removed since.
 
 The tables restate those of Kubernetes, without plugins of feature gates that were off by default:
 `getDefaultConfig` of pkg/scheduler/algorithmprovider/registry.go (1.18 to 1.21), from 1.22 on
@@ -43,7 +43,7 @@ _COMMON: Final[PointPlugins] = {
     "preBind": _names("VolumeBinding"),
     "bind": _names("DefaultBinder"),
 }
-"""Common to all versions. Before 1.19 preemption and volume binding were built in."""
+"""The lists that all versions share. Before 1.19, preemption and volume binding were built in."""
 
 _FILTERS: Final = _names(
     "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit "
@@ -79,7 +79,7 @@ BETA1: Final[PointPlugins] = {
         "PodTopologySpread=2 TaintToleration=1"
     ),
 }
-"""Defaults of v1beta1, and of lists that a Policy does not set: Kubernetes 1.20 to 1.22."""
+"""Defaults of v1beta1, and of the lists that a Policy does not set: Kubernetes 1.20 to 1.22."""
 
 BETA2: Final[PointPlugins] = {
     **_COMMON,
@@ -98,7 +98,7 @@ BETA2: Final[PointPlugins] = {
 
 
 def packing(lists: PointPlugins) -> PointPlugins:
-    """The lists of ClusterAutoscalerProvider: most instead of least allocated."""
+    """Return the lists of ClusterAutoscalerProvider: most instead of least allocated."""
     scores = tuple(
         PluginEntry(MOST, entry.weight) if entry.name == LEAST else entry
         for entry in lists["score"]
@@ -107,7 +107,6 @@ def packing(lists: PointPlugins) -> PointPlugins:
 
 
 def points_of(lists: PointPlugins) -> dict[str, frozenset[str]]:
-    """The extension points of every plugin in the lists."""
     points_by_plugin: dict[str, set[str]] = {}
     for point, entries in lists.items():
         for entry in entries:

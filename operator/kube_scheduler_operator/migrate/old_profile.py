@@ -30,19 +30,18 @@ _LAST_BETA: Final = Version(1, 29)
 class ListedPlugin:
     """A plugin in a list of the old document."""
 
-    name: str  # of the plugin
+    name: str
     path: Path  # of its entry in the document
     weight: int = 0  # 0 means unset
-    label: str = ""  # name in the document, if it is not the plugin's
+    label: str = ""  # the name in the document, if it differs
 
     def __str__(self) -> str:
-        """The name in the document."""
         return self.label or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class PluginLists:
-    """An old profile's lists of one point, in order."""
+    """An old profile's lists for one extension point, in order."""
 
     enabled: tuple[ListedPlugin, ...] = ()
     disabled: tuple[ListedPlugin, ...] = ()
@@ -51,14 +50,6 @@ class PluginLists:
     def closed(self) -> bool:
         """Whether all default plugins are disabled."""
         return any(item.name == WILDCARD for item in self.disabled)
-
-    @property
-    def as_set(self) -> PluginSet:
-        """The lists as input of effective_plugins.py."""
-        return PluginSet(
-            tuple(PluginEntry(item.name, item.weight) for item in self.enabled),
-            frozenset(item.name for item in self.disabled),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +60,10 @@ class OldProfile:
     path: Path  # of the profile
     written: Mapping[str, PluginLists]  # point -> lists of the document
     ran: PointPlugins  # point -> plugins that the old scheduler ran, with their old names
-    # default plugin of the old version -> its extension points
-    points: Mapping[str, frozenset[str]]
+    points: Mapping[str, frozenset[str]]  # default plugin of the old version -> its points
 
     def disables(self, point: str, name: str) -> bool:
-        """Whether the document disables the plugin by name at the point or at multiPoint."""
+        """Return whether the document disables the plugin by name, also at multiPoint."""
         return any(
             item.name == name
             for where in (point, MULTI)
@@ -99,7 +89,7 @@ def _listed(sets: Mapping[str, Any], key: str, path: Path) -> tuple[ListedPlugin
 def expand(
     source: str, path: Path, written: Mapping[str, PluginLists], defaults: PointPlugins | None
 ) -> OldProfile:
-    """Determine the plugins that ran; without defaults the version is one with multiPoint."""
+    """Determine the plugins that ran; only versions with multiPoint pass no defaults."""
     if defaults is None:
         gates = Gates(_LAST_BETA)
         lists = {point: _document(item) for point, item in written.items()}
@@ -112,15 +102,22 @@ def expand(
         return OldProfile(source, path, written, ran, points)
     ran = {
         point: merge_with_defaults(
-            PluginSet(defaults.get(point, ())), written.get(point, PluginLists()).as_set
+            PluginSet(defaults.get(point, ())), _plugin_set(written.get(point, PluginLists()))
         ).enabled
         for point in POINTS
     }
     return OldProfile(source, path, written, ran, points_of(defaults))
 
 
-def _document(item: PluginLists) -> dict[str, Any]:
+def _plugin_set(lists: PluginLists) -> PluginSet:
+    return PluginSet(
+        tuple(PluginEntry(plugin.name, plugin.weight) for plugin in lists.enabled),
+        frozenset(plugin.name for plugin in lists.disabled),
+    )
+
+
+def _document(lists: PluginLists) -> dict[str, Any]:
     return {
-        "enabled": [{"name": entry.name, "weight": entry.weight} for entry in item.enabled],
-        "disabled": [{"name": entry.name} for entry in item.disabled],
+        "enabled": [{"name": plugin.name, "weight": plugin.weight} for plugin in lists.enabled],
+        "disabled": [{"name": plugin.name} for plugin in lists.disabled],
     }

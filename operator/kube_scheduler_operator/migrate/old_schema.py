@@ -1,7 +1,7 @@
 """The schemas of old versions, and strict decoding of documents against them.
 
 The tables restate the Go structs of k8s.io/kube-scheduler/config in the last release with each
-version. A type error is an error; an unknown field is removed and reported.
+version. A wrong type is an error; an unknown field is removed and reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from .changes import ConversionLog, refuse
 from .old_defaults import FORMER_PLUGINS
 
 GROUP: Final = "kubescheduler.config.k8s.io"
-UNREADABLE: Final = "Unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,9 @@ class SourceVersion:
     """A version of the configuration."""
 
     name: str  # as in its apiVersion; for display
-    last_minor: int  # last minor of 1.x that reads it
-    schema: Struct  # its fields
-    # its default plugins; None if they are those of v1
-    defaults: old_defaults.PointPlugins | None = None
+    last_minor: int  # of 1.x that reads it
+    schema: Struct
+    defaults: old_defaults.PointPlugins | None = None  # None: the default plugins of v1
     strict: bool = True  # False if kube-scheduler ignored unknown fields
 
 
@@ -141,7 +139,7 @@ _RATIO: Final = Struct({
 
 
 def _fields(kind: Type) -> Mapping[str, Type]:
-    """The fields of a struct, or of the structs in a list."""
+    """Return the fields of a struct, or of the structs in a list."""
     inner = kind.item if isinstance(kind, List) else kind
     return inner.fields if isinstance(inner, Struct) else {}
 
@@ -188,7 +186,6 @@ SOURCE_VERSIONS: Final[Mapping[str, SourceVersion]] = {
         V1,
     )
 }
-"""Version of the API group -> its schema and defaults."""
 
 
 def _args(**fields: Any) -> Struct:
@@ -213,14 +210,13 @@ _OLD_ARGS: Final[Mapping[str, Struct]] = {
 
 
 def is_in_tree(name: str) -> bool:
-    """Whether the plugin is or was in-tree."""
     return name in PLUGINS or name in FORMER_PLUGINS
 
 
 def read(
     document: Mapping[str, Any], source: SourceVersion, report: ConversionLog
 ) -> dict[str, Any]:
-    """A copy of the document with the version's fields; removed fields are reported.
+    """Copy the document with only the version's fields; removed fields are reported.
 
     Raises:
         ConversionError: a value has the wrong type.
@@ -258,7 +254,7 @@ def _plugin_configs(document: Mapping[str, Any]) -> Iterable[tuple[list[Any], Pa
 
 
 def _remove(document: Any, path: Path) -> None:
-    """Remove an unknown field; decoding removed those outside of arguments already."""
+    """Remove an unknown field; decoding has already removed those outside of arguments."""
     for part in path[:-1]:
         document = document[part]
     document.pop(path[-1], None)

@@ -57,10 +57,7 @@ def read_arguments(entries: list[dict[str, Any]], path: Path) -> list[Argument]:
 def convert_arguments(
     arguments: list[Argument], ran: PointPlugins, gates: Gates, report: ConversionLog
 ) -> list[dict[str, Any]]:
-    """`pluginConfig` for a profile of the new version.
-
-    `ran` maps each point to the plugins that the old scheduler ran, with their old names.
-    """
+    """Convert to `pluginConfig` of v1; `ran` is as in OldProfile."""
     converted: list[dict[str, Any]] = []
     former: dict[str, Argument] = {}
     known = listable_plugins(gates.version)
@@ -81,12 +78,10 @@ def convert_arguments(
 
 
 def set_argument(entries: list[dict[str, Any]], plugin: str, name: str, value: Any) -> None:
-    """Set one argument of a plugin in `pluginConfig`."""
     _of(entries, plugin)[name] = value
 
 
 def has_argument(entries: list[dict[str, Any]], plugin: str, name: str) -> bool:
-    """Whether an argument of a plugin is set in `pluginConfig`."""
     return any(entry["name"] == plugin and name in (entry.get("args") or {}) for entry in entries)
 
 
@@ -151,7 +146,7 @@ def _strategy(
     own = former.get(chosen or "")
     args = dict(own.args or {}) if own else {}
     if chosen is None or (chosen == LEAST and not args.get("resources")):
-        return  # which is the default
+        return  # the default
     strategy: dict[str, Any] = {"type": STRATEGIES[chosen]}
     if args.get("resources"):
         strategy["resources"] = args["resources"]
@@ -230,9 +225,9 @@ def _services(
     report: ConversionLog,
 ) -> None:
     """Convert the spreading of a Service's pods over labels to default constraints."""
-    args = (argument.args or {}) if argument else {}
     if argument is None:
         return
+    args = argument.args or {}
     if args.get("affinityLabels"):
         what = f"affinity by {', '.join(args['affinityLabels'])} removed"
         report.lost(argument.path, what, WITHOUT_REPLACEMENT[SERVICE_AFFINITY])
@@ -284,7 +279,7 @@ def _added_affinity(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _of(entries: list[dict[str, Any]], plugin: str) -> dict[str, Any]:
-    """The arguments of a plugin, created if missing."""
+    """Return the arguments of a plugin, created if missing."""
     for entry in entries:
         if entry["name"] == plugin:
             args: dict[str, Any] = entry.setdefault("args", {})

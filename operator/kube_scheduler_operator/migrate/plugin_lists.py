@@ -1,8 +1,9 @@
 """Plugin lists with which the target version runs the plugins that the old version ran.
 
-The desired plugins are those that ran, with their current names, also at points that they have
-implemented since. The result starts with the profile's own lists; where `effective_plugins.py`
-shows a missing plugin, an extra one or another weight, entries are added. So lists stay short.
+The desired plugins are those that ran, with their current names, including the points that they
+have implemented since. To keep lists short, the result starts with the profile's own lists, and
+entries are added where `effective_plugins.py` shows a missing plugin, an extra one or another
+weight.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _TOGETHER: Final = frozenset(("preFilter", "filter", "reserve", "preBind"))
 
 
 def convert_lists(old: OldProfile, gates: Gates, report: ConversionLog) -> dict[str, Any]:
-    """`plugins` for a profile of the target version; empty if the defaults suffice."""
+    """Convert `plugins` of a profile; empty if the defaults suffice."""
     known = listable_plugins(gates.version)
     desired, new = _desired_plugins(old, known, gates)
     translation = _Translation(old, desired, known, gates, report)
@@ -57,7 +58,7 @@ def convert_lists(old: OldProfile, gates: Gates, report: ConversionLog) -> dict[
 def _desired_plugins(
     old: OldProfile, known: Mapping[str, Plugin], gates: Gates
 ) -> tuple[dict[str, dict[str, PluginEntry]], list[str]]:
-    """(point -> plugins to run in the target version, newer plugins to disable everywhere)."""
+    """Return (point -> plugins to run in the target version, newer plugins to disable)."""
     desired: dict[str, dict[str, PluginEntry]] = {point: {} for point in POINTS}
     _add_successors(desired, old, known, gates)
     closed = {point for point, item in old.written.items() if item.closed}
@@ -130,14 +131,14 @@ def _add_new_points(
 
 
 def _superseded_limit(name: str, now: str, point: str, old: OldProfile) -> bool:
-    """Whether a default cloud limit would enable a NodeVolumeLimits that the document disables."""
+    """Return whether a default cloud limit would enable the NodeVolumeLimits that it disables."""
     if name not in CLOUD_LIMITS or name == now or not old.disables(point, now):
         return False
     return all(item.name != name for item in old.written.get(point, PluginLists()).enabled)
 
 
 def chosen_strategy(ran: PointPlugins) -> str | None:
-    """The resource score plugin with the largest weight, whose strategy NodeResourcesFit gets."""
+    """Return the resource score plugin with the largest weight, which determines the strategy."""
     candidates = [entry for entry in ran.get("score", ()) if entry.name in STRATEGIES]
     if not candidates:
         return None
@@ -146,17 +147,16 @@ def chosen_strategy(ran: PointPlugins) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Translation:
-    """What the translation of all points of a profile shares."""
+    """The translation of a profile's lists, point by point."""
 
-    old: OldProfile  # the old profile
-    # point -> plugins to run in the target version
-    desired: Mapping[str, Mapping[str, PluginEntry]]
-    known: Mapping[str, Plugin]  # the plugins of the target version
+    old: OldProfile
+    desired: Mapping[str, Mapping[str, PluginEntry]]  # point -> plugins to run in the target
+    known: Mapping[str, Plugin]  # of the target version
     gates: Gates  # of the target version
-    report: ConversionLog  # receives the changes
+    report: ConversionLog
 
     def lists(self, point: str, item: PluginLists) -> dict[str, Any]:
-        """One point's lists with current names, without plugins that no longer exist."""
+        """Translate one point's lists to current names, without removed plugins."""
         enabled, repeated = self._enabled(point, item)
         disabled = self._disabled(point, item, enabled)
         sets = {"enabled": [*enabled.values(), *repeated], "disabled": list(disabled.values())}
@@ -165,7 +165,7 @@ class _Translation:
     def _enabled(
         self, point: str, item: PluginLists
     ) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
-        """(name -> entry, entries that the document repeats)."""
+        """Return (name -> entry, entries that the document repeats)."""
         enabled: dict[str, dict[str, Any]] = {}
         repeated: list[dict[str, Any]] = []
         for listed in item.enabled:
@@ -192,7 +192,7 @@ class _Translation:
     def _disabled(
         self, point: str, item: PluginLists, enabled: Container[str]
     ) -> dict[str, dict[str, Any]]:
-        """Name -> entry."""
+        """Return name -> entry."""
         defaults = {name for name, _weight in default_plugins(self.gates)}
         minor, version = self.gates.version.minor, self.gates.version.short
         disabled: dict[str, dict[str, Any]] = {}
@@ -217,7 +217,7 @@ class _Translation:
     def _stays_disabled(
         self, listed: ListedPlugin, name: str, point: str, enabled: Container[str]
     ) -> bool:
-        """Whether nothing else enables the successor of a disabled plugin."""
+        """Return whether no other entry enables the successor of a disabled plugin."""
         moved = name == listed.name and (point == MULTI or name in enabled)
         return moved or point == MULTI or name not in self.desired[point]
 
@@ -227,7 +227,7 @@ class _Translation:
 
 
 def _report_defaults(old: OldProfile, report: ConversionLog) -> None:
-    """Report default plugins, which the document does not name, that no longer exist."""
+    """Report removed default plugins that the document does not name."""
     named = {item.name for written in old.written.values() for item in written.enabled}
     for entry in old.ran.get("score", ()):
         path = (*old.path, "plugins", "score")

@@ -1,8 +1,7 @@
 """Conversion of a Policy's predicates and priorities to plugin lists and arguments.
 
-The mapping is that of kube-scheduler 1.19 to 1.22
-(pkg/scheduler/framework/plugins/legacy_registry.go): an absent list means the defaults, and a
-present one exactly its entries, plus the two mandatory predicates.
+As in kube-scheduler 1.19 to 1.22 (pkg/scheduler/framework/plugins/legacy_registry.go), an absent
+list means the defaults, and any other list exactly its entries and the two mandatory predicates.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..base.findings import Path, Problem, did_you_mean
-from .changes import ConversionError, ConversionLog
+from ..base.findings import Path, did_you_mean
+from .changes import ConversionError, ConversionLog, unreadable
 from .old_defaults import (
     AVOID,
     FIT,
@@ -25,7 +24,6 @@ from .old_defaults import (
     SPREAD,
 )
 from .old_profile import ListedPlugin, PluginLists
-from .old_schema import UNREADABLE
 from .plugin_arguments import Argument
 
 _BOTH: Final = ("preFilter", "filter")
@@ -65,7 +63,7 @@ _OTHER_NAMES: Final = {
 _TAINTS_NOW: Final = frozenset(
     f"CheckNode{what}" for what in ("Condition", "MemoryPressure", "DiskPressure", "PIDPressure")
 )
-"""Predicates of Kubernetes before 1.18; taints on nodes in such a condition replace them."""
+"""Predicates that taints on nodes in such a condition have replaced since Kubernetes 1.18."""
 
 _PRIORITIES: Final[Mapping[str, tuple[str, bool]]] = {
     "BalancedResourceAllocation": ("NodeResourcesBalancedAllocation", False),
@@ -89,8 +87,8 @@ _EQUAL: Final = "EqualPriority"
 class PolicyProfile:
     """Plugin lists and arguments of a Policy."""
 
-    written: Mapping[str, PluginLists]  # point -> plugin lists
-    arguments: list[Argument]  # of plugins
+    written: Mapping[str, PluginLists]  # by extension point
+    arguments: list[Argument]
 
 
 def read_policy(policy: Mapping[str, Any], report: ConversionLog) -> PolicyProfile:
@@ -139,7 +137,7 @@ def _predicates(
     paths: dict[str, Path],
     report: ConversionLog,
 ) -> dict[str, Path]:
-    """Predicate, with its canonical name -> its path in the Policy."""
+    """Return canonical name of a predicate -> its path in the Policy."""
     path_of: dict[str, Path] = {}
     for index, predicate in enumerate(predicates):
         path: Path = ("predicates", index)
@@ -195,7 +193,7 @@ def _priorities(
     paths: dict[str, Path],
     report: ConversionLog,
 ) -> dict[str, tuple[int, Path]]:
-    """Priority, or the plugin of one with arguments -> (weight, path)."""
+    """Return priority, or the plugin of one with arguments -> (weight, path)."""
     weights: dict[str, tuple[int, Path]] = {}
     for index, priority in enumerate(priorities):
         path: Path = ("priorities", index)
@@ -204,7 +202,7 @@ def _priorities(
         weight = priority.get("weight", 0)
         if weight <= 0:
             message = f"{weight} is out of range; use 1 or more"
-            raise ConversionError([Problem(UNREADABLE, (*path, "weight"), message)])
+            raise unreadable((*path, "weight"), message)
         argument = _one_argument(priority, path)
         if name == _EQUAL:
             report.same(path, f"{name} removed", "it scored all nodes equally")
@@ -245,10 +243,10 @@ def _argued(argument: tuple[str, Mapping[str, Any]], arguments: dict[str, dict[s
 def _scores(
     scores: Mapping[str, tuple[int, Path]], arguments: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, PluginLists]:
-    """The score and preScore lists; a plugin of two priorities keeps the first weight.
+    """Return the score and preScore lists; a plugin of two priorities keeps the first weight.
 
-    kube-scheduler iterated over them by name: EvenPodsSpreadPriority before
-    SelectorSpreadPriority. Priorities with labels counted their weight once per label.
+    kube-scheduler iterated by name: EvenPodsSpreadPriority before SelectorSpreadPriority.
+    Priorities with labels counted their weight once per label.
     """
     listed: dict[str, ListedPlugin] = {}
     before: dict[str, ListedPlugin] = {}
@@ -258,7 +256,7 @@ def _scores(
         args = arguments.get(plugin, {})
         if plugin == NODE_LABEL:
             names = ("presentLabelsPreference", "absentLabelsPreference")
-            weight *= sum(len(args.get(each, ())) for each in names)
+            weight *= sum(len(args.get(field, ())) for field in names)
         elif plugin == SERVICE_AFFINITY:
             weight *= len(args.get("antiAffinityLabelsPreference", ()))
         listed.setdefault(plugin, ListedPlugin(plugin, path, weight, name))
@@ -281,7 +279,7 @@ def _one_argument(entry: Mapping[str, Any], path: Path) -> tuple[str, Mapping[st
         return None
     if len(arguments) != 1:
         message = f"{len(arguments)} arguments are set, and exactly one is required; keep one"
-        raise ConversionError([Problem(UNREADABLE, (*path, "argument"), message)])
+        raise unreadable((*path, "argument"), message)
     kind, values = next(iter(arguments.items()))
     return str(kind), values
 
@@ -289,4 +287,4 @@ def _one_argument(entry: Mapping[str, Any], path: Path) -> tuple[str, Mapping[st
 def _unknown(path: Path, kind: str, name: str, known: Any) -> ConversionError:
     hint = did_you_mean(name, known) or "; remove it, or set the argument that defines it"
     message = f'unknown {kind} "{name}"{hint}'
-    return ConversionError([Problem(UNREADABLE, (*path, "name"), message)])
+    return unreadable((*path, "name"), message)

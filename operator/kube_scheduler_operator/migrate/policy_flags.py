@@ -1,8 +1,8 @@
-"""The flags beside a Policy, which kube-scheduler ignores once --config names its configuration.
+"""The flags beside a Policy, which kube-scheduler ignores as soon as --config is set.
 
 Source: ApplyDeprecated and DeprecatedOptions in cmd/kube-scheduler/app/options of k8s.io/kubernetes
-v1.22.17; --scheduler-name and --hard-pod-affinity-symmetric-weight were removed before. Leader
-election's own flags (--leader-elect…) count beside --config as well.
+v1.22.17; --scheduler-name and --hard-pod-affinity-symmetric-weight were removed before. The flags
+of leader election (--leader-elect…) still apply with --config.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _HARD: Final = "hard-pod-affinity-symmetric-weight"
 
 
 def with_flags(conversion: Conversion, flags: Mapping[str, str], target: Target) -> Conversion:
-    """A converted Policy with what its scheduler's flags set.
+    """Add the settings of a scheduler's flags to its converted Policy.
 
     Args:
         conversion: of the Policy.
-        flags: name without dashes -> the value that counts.
+        flags: name without dashes -> effective value.
         target: the scheduler that will read the result.
     """
     config = dict(conversion.config)

@@ -30,14 +30,14 @@ FOLLOWS: Final[Mapping[str, str]] = {
     "placementScore": "score",
     "podGroupPostFilter": "postFilter",
 }
-"""Point that a plugin began to implement later -> the point that it belongs to.
+"""Point that a plugin began to implement later -> the point to which it belongs.
 
 A plugin that is disabled at the second must not run at the first.
 """
 
 
 def replacement(name: str, point: str, known: Mapping[str, Plugin]) -> str | None:
-    """The target's plugin that replaces `name` at `point`, if any; `known` are its own plugins."""
+    """Return the plugin that replaces `name`, if any; `known` are the target's plugins."""
     if name in STRATEGIES:
         return FIT if point == "score" else None
     if name in SPREADING:
@@ -52,8 +52,5 @@ def replacement(name: str, point: str, known: Mapping[str, Plugin]) -> str | Non
         return None  # up to 1.18; preBind covers it
     if name in known:
         return name
-    gone = name in PLUGINS or name in _WITHOUT
-    return None if gone else name
-
-
-_WITHOUT: Final = frozenset((AVOID, RESOURCE_LIMITS))
+    was_removed = name in PLUGINS or name in (AVOID, RESOURCE_LIMITS)
+    return None if was_removed else name

@@ -1,4 +1,4 @@
-"""A KubeSchedulerConfiguration as objects, for the control plane's scheduler or a secondary one."""
+"""KubeSchedulerConfiguration to objects, for the control plane's scheduler or a secondary one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _OPERATOR_FIELDS: Final = ("clientConnection", "leaderElection")
 def control_plane_objects(
     config: Mapping[str, Any], used: set[str], report: ConversionLog
 ) -> list[dict[str, Any]]:
-    """SchedulerProfiles and SchedulerExtenders of the control plane's scheduler.
+    """Create SchedulerProfiles and SchedulerExtenders for the control plane's scheduler.
 
-    The base of a profile is None, kube-scheduler's defaults, with which a file's lists are merged.
-    An object's name is the schedulerName of its profile. `used` has the names of other
-    SchedulerExtenders, and receives the new ones.
+    The base of a profile is None: kube-scheduler's defaults, with which a file's lists are merged.
+    An object's name is the schedulerName of its profile. `used` contains the names of other
+    SchedulerExtenders; the new ones are added.
     """
     objects = []
     for profile in config.get("profiles") or [{}]:
@@ -53,7 +53,7 @@ def control_plane_objects(
 
 
 def served_names(config: Mapping[str, Any], name: str) -> dict[str, str]:
-    """Old -> new schedulerName of a SecondaryScheduler's profiles.
+    """Map old to new schedulerNames of a SecondaryScheduler's profiles.
 
     Only the control plane's scheduler serves the default one, which becomes `name`.
     """
@@ -62,7 +62,7 @@ def served_names(config: Mapping[str, Any], name: str) -> dict[str, str]:
         for profile in config.get("profiles") or [{}]
     ]
     other = name or DEFAULT_NAME
-    return {each: other if each == DEFAULT_SCHEDULER else each for each in names}
+    return {old: other if old == DEFAULT_SCHEDULER else old for old in names}
 
 
 def secondary_objects(
@@ -75,10 +75,10 @@ def secondary_objects(
     *,
     replaced: Collection[int] = (),
 ) -> list[dict[str, Any]]:
-    """A SecondaryScheduler equivalent to a scheduler with this configuration, and its extenders.
+    """Create an equivalent SecondaryScheduler, and its extenders.
 
-    `served` maps old to new schedulerNames, for renamed profiles. `used` is as in
-    `control_plane_objects`. Other objects replace the extenders with the indexes `replaced`.
+    `served` maps old to new schedulerNames. `used` is as in `control_plane_objects`. Other objects
+    replace the extenders with the indexes `replaced`.
     """
     settings = {key: config[key] for key in _SECOND_FIELDS if key in config}
     extenders = extender_objects(config, name, used, report, replaced=replaced)
