@@ -1,4 +1,4 @@
-"""The canonical form of a configuration: without empty values, keys sorted."""
+"""The canonical form of a configuration: without empty values, and with sorted keys."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """The content of the configuration file: compact JSON, sorted keys, trailing newline."""
+    """Encode a configuration file: compact JSON, sorted keys, trailing newline."""
     return json.dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
 def without_empty_values(config: dict[str, Any]) -> dict[str, Any]:
-    """A copy without empty lists and maps, which are equivalent to absent fields."""
-    result = {key: value for key, value in config.items() if value not in ({}, [])}
-    if isinstance(result.get("profiles"), list):
-        result["profiles"] = [_tidy_profile(profile) for profile in result["profiles"]]
-    return result
+    """Copy a configuration without empty lists and maps, which are equivalent to absent fields."""
+    copy = {key: value for key, value in config.items() if value not in ({}, [])}
+    if isinstance(copy.get("profiles"), list):
+        copy["profiles"] = [_tidy_profile(profile) for profile in copy["profiles"]]
+    return copy
 
 
 def _tidy_profile(profile: Any) -> Any:

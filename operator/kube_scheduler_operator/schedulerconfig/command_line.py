@@ -11,7 +11,7 @@ from .flags import BOOLEANS
 from .go_values import integer
 
 CONFIG_PATH: Final = "/etc/kubernetes/static-pod-resources/configmaps/config/config.yaml"
-"""Path of the configuration in the static Pod and in the preflight, on every platform."""
+"""In the static Pod and in the preflight, on every platform."""
 
 DEFAULT_PORT: Final = 10259
 
@@ -19,10 +19,10 @@ BIND_ADDRESS: Final = "bind-address"
 LOG_LEVEL: Final = "v"
 
 FLAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-"""A flag's name without dashes, so that a value cannot be part of it."""
+"""A flag's name without dashes. A value cannot be part of it."""
 
 LOG_LEVELS: Final[Mapping[str, int]] = {"Normal": 2, "Debug": 4, "Trace": 6, "TraceAll": 10}
-"""TraceAll is 10 because the scheduler logs its plugins' scores per node at that level."""
+"""TraceAll is 10, at which the scheduler logs its plugins' scores per node."""
 
 Flags = Mapping[str, Sequence[str]]
 """Flag name without dashes -> its values, one per occurrence on the command line."""
@@ -41,7 +41,7 @@ def compose_arguments(
     serving: Flags,
     overrides: Flags,
 ) -> dict[str, list[str]]:
-    """All flags of the scheduler, in the order of its command line.
+    """Compose all flags of the scheduler, in the order of its command line.
 
     First the files, then the platform's defaults overridden by the observed flags and the bind
     address, feature gates, verbosity, TLS settings; last the overrides, by name. Each flag has one
@@ -74,7 +74,7 @@ def compose_arguments(
 
 
 def render(flags: Flags) -> tuple[str, ...]:
-    """The flags as arguments: `--name=value`, `-v=2`; a flag with several values is repeated."""
+    """Render flags as arguments: `--name=value`, `-v=2`; a flag is repeated for each value."""
     return tuple(
         f"{'-' if len(name) == 1 else '--'}{name}={value}"
         for name, values in flags.items()
@@ -106,12 +106,12 @@ def parse(arguments: Iterable[str]) -> dict[str, list[str]]:
 
 
 def normalized_name(name: str) -> str:
-    """A flag's name as kube-scheduler compares it: `_` is equal to `-`."""
+    """Return a flag's name as kube-scheduler compares it: `_` equals `-`."""
     return name.replace("_", "-")
 
 
 def flag_text(value: Any) -> str | None:
-    """A string, number or boolean of JSON as a flag's value; None for anything else."""
+    """Format a string, number or boolean of JSON as a flag's value; None for anything else."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
@@ -122,7 +122,7 @@ def flag_text(value: Any) -> str | None:
 
 
 def probe_target(arguments: Sequence[str], platform: Platform) -> tuple[str, int]:
-    """Host and port at which the kubelet can probe a scheduler started with `arguments`.
+    """Return the host and port at which the kubelet can probe a scheduler with these arguments.
 
     A scheduler that listens on all addresses is probed at the platform's probe host. An invalid
     port counts as the default; the validation of flags reports it.

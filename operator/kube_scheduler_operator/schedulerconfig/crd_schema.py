@@ -1,6 +1,6 @@
 """Validation of objects against the schema of their CustomResourceDefinition.
 
-Structural rules only: types, fields, enumerations, ranges. CEL rules are left to the API server.
+Only structural rules: types, fields, enumerations, ranges. The API server evaluates CEL rules.
 """
 
 from __future__ import annotations
@@ -45,10 +45,9 @@ _METADATA: Final[Mapping[str, Any]] = {
 
 
 def validate_object(value: Mapping[str, Any], definition: str, version: str) -> Iterator[Problem]:
-    """What an API server with this CustomResourceDefinition rejects or drops.
+    """Yield the problems for which an API server rejects an object or drops fields.
 
-    `definition` is its file in crds/. A field without a value counts as absent, unless the
-    definition does not have it.
+    `definition` is a file in crds/. A known field without a value counts as absent.
 
     Raises:
         KeyError: the definition has no such version.
@@ -57,19 +56,17 @@ def validate_object(value: Mapping[str, Any], definition: str, version: str) -> 
         yield from _check(value["metadata"], _METADATA, ("metadata",))
     schema = openapi_schema(definition, version)
     fields = {key: item for key, item in value.items() if key not in _META and key != "status"}
-    known = {**schema, "required": [k for k in schema.get("required", ()) if k not in _META]}
-    for problem in _check(fields, known, ()):
-        places = _places(definition, version) if problem.fix == _REMOVE else {}
-        key = str(problem.path[-1]) if problem.path else ""
-        place = places.get(key)
-        if problem.reason == UNKNOWN_FIELD and place:
-            problem = replace(problem, fix=f"move it to {place}")
+    required = [key for key in schema.get("required", ()) if key not in _META]
+    for problem in _check(fields, {**schema, "required": required}, ()):
+        if problem.reason == UNKNOWN_FIELD and problem.fix == _REMOVE:
+            place = _places(definition, version).get(str(problem.path[-1]))
+            problem = replace(problem, fix=f"move it to {place}") if place else problem
         yield problem
 
 
 @cache
 def _places(definition: str, version: str) -> Mapping[str, str]:
-    """Field -> the only path at which the schema has it."""
+    """Map the fields that the schema has at only one path to that path."""
     places_by_key: dict[str, list[str]] = {}
 
     def walk(schema: Mapping[str, Any], path: str) -> None:
@@ -87,7 +84,7 @@ def _places(definition: str, version: str) -> Mapping[str, str]:
 
 @cache
 def openapi_schema(definition: str, version: str) -> Mapping[str, Any]:
-    """The schema of a CustomResourceDefinition.
+    """Read the schema of a CustomResourceDefinition.
 
     Raises:
         KeyError: the definition has no such version.

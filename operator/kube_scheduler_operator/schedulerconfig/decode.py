@@ -1,7 +1,7 @@
 """Strict decoding like kube-scheduler's: unknown fields and type errors of a document.
 
-`null` is decoded as Go does it: an absent field, or the zero value in a list. A duration cannot be
-null unless its field is optional.
+As in Go, `null` is an absent field, or the zero value in a list. A duration cannot be null unless
+its field is optional.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from .source_culprit import first_culprit
 INVALID: Final = "InvalidConfiguration"
 
 _LARGEST_FLOAT: Final = (2 - 2**-24) * 2.0**127
-"""The limit from which Go rounds a float32 to infinity."""
+"""From this number on, Go rounds a float32 to infinity."""
 
 
 def decode_problems(
     value: Any, kind: Type, path: Path, minor: int, *, strict: bool = True
 ) -> Iterator[Problem]:
-    """The errors of decoding `value` as `kind` in kube-scheduler 1.`minor`.
+    """Return the errors of decoding `value` as `kind` in kube-scheduler 1.`minor`.
 
     `strict=False` allows unknown fields: a newer or custom scheduler may have them.
     """
@@ -53,15 +53,15 @@ def decode_problems(
 
 
 def decoded(value: Any, kind: Type, minor: int) -> Any:
-    """A copy of a valid document as Go decodes it: without nulls and unknown fields.
+    """Copy a valid document as Go decodes it: without nulls and unknown fields.
 
-    A null in a list is the item type's zero value: `{}`, `[]`, `""`, 0 or false.
+    A null in a list becomes the item type's zero value: `{}`, `[]`, `""`, 0 or false.
     """
     return _decoder(kind, minor)(value, (), _GoRun(minor, strict=False))
 
 
 def zero(kind: Type) -> Any:
-    """Go's zero value of a type."""
+    """Return Go's zero value of a type."""
     if isinstance(kind, Struct | Map):
         return {}
     if isinstance(kind, List):
@@ -72,14 +72,11 @@ def zero(kind: Type) -> Any:
 
 
 class _GoRun(DecodingRun):
-    """One run as kube-scheduler 1.`minor` decodes."""
-
     def __init__(self, minor: int, *, strict: bool) -> None:
         super().__init__()
         self._minor, self._is_strict = minor, strict
 
     def wrong_type(self, path: Path, value: Any, expected: str, fix: str = "") -> Absent:
-        """Name the actual type and the value to write."""
         names = {bool: "a boolean", str: "a string", dict: "an object", list: "a list"}
         actual = names.get(type(value), "a number")
         if isinstance(value, str) and (culprit := first_culprit(value)):
@@ -92,7 +89,6 @@ class _GoRun(DecodingRun):
     def unknown_field(
         self, path: Path, key: str, parent: Mapping[str, Any], record: Record
     ) -> None:
-        """Name the place of the field, if it has one."""
         if not (self._is_strict and isinstance(record, _GoStruct)):
             return
         problem = _unknown_field(key, parent[key], record.struct, path, self._minor)
@@ -103,7 +99,7 @@ class _GoRun(DecodingRun):
 
 
 class _GoStruct(Record):
-    """A struct: null is an absent field, but of a duration it is a value."""
+    """A struct, in which a null field is absent, but a null duration is a value."""
 
     def __init__(self, struct: Struct, minor: int) -> None:
         self.struct = struct
@@ -119,19 +115,17 @@ class _GoStruct(Record):
         )
 
     def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
-        """Report a value that is not an object."""
         return _refused(value, path, run, "an object", object_fix(value, self.struct))
 
 
 class _GoList(ListOf):
-    """A list: null is the zero value of its items."""
+    """A list, in which null is the zero value of its items."""
 
     def __init__(self, kind: List, minor: int) -> None:
         self._kind = kind
         super().__init__(_decoder(kind.item, minor), null=partial(zero, kind.item))
 
     def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
-        """Report a value that is not a list."""
         return _refused(value, path, run, "a list", list_fix(value, self._kind))
 
 
@@ -176,7 +170,7 @@ def _bytes_text(value: Any, path: Path, run: DecodingRun) -> Any:
 
 def _duration(value: Any, path: Path, run: DecodingRun) -> Any:
     if value is None:
-        # metav1.Duration decodes null itself, as the string "".
+        # metav1.Duration decodes null as the string "".
         message = "null is not a duration; set one such as 15s or remove the field"
         return run.invalid(path, message)
     if not isinstance(value, str):
@@ -197,13 +191,10 @@ def _float32(value: Any, path: Path, run: DecodingRun) -> Any:
 
 
 class _Integer:
-    """An integer of Go."""
-
     def __init__(self, kind: str, limit: int) -> None:
         self._kind, self._limit = kind, limit
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if isinstance(value, bool) or not isinstance(value, int):
             return run.wrong_type(path, value, "an integer")
         if not -self._limit <= value < self._limit:

@@ -12,7 +12,7 @@ _HIGHEST_SCORE: Final = 10  # MaxCustomPriorityScore
 
 
 def defaulted_args(plugin: str, args: Mapping[str, Any], gates: Gates) -> dict[str, Any]:
-    """Decoded arguments with all defaults; those of out-of-tree plugins are unchanged."""
+    """Add all defaults to decoded arguments; those of out-of-tree plugins are unchanged."""
     rule = _RULES.get(plugin)
     return rule(args, gates) if rule is not None else dict(args)
 
@@ -35,7 +35,7 @@ def _node_resources_fit(args: Mapping[str, Any], _: Gates) -> dict[str, Any]:
 
 
 def _resources(owner: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The scored resources; weight 0 means 1."""
+    """Return the scored resources; weight 0 means 1."""
     resources = owner.get("resources") or _CPU_AND_MEMORY
     return [{**resource, "weight": resource.get("weight") or 1} for resource in resources]
 

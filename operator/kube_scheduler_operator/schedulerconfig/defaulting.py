@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from .decode import zero
 from .default_args import defaulted_args
 from .effective_plugins import PluginEntry, PluginSet, merge_with_defaults
 from .go_values import duration_text, nanoseconds
@@ -37,13 +38,10 @@ _EXTENDER_TIMEOUT: Final = "5s"
 def defaulted_config(
     config: Mapping[str, Any], target: Target, election: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A valid configuration with all defaults, as kube-scheduler writes it.
+    """Add all defaults to a valid configuration, as kube-scheduler writes it.
 
-    A feature gate whose state is unknown counts as disabled. `election` is leaderElection merged
-    with the command line's flags.
-
-    Returns:
-        The document as JSON; durations as Go prints them, `qps` as a float32.
+    Durations are written as Go prints them, and `qps` as a float32. A feature gate whose state is
+    unknown counts as disabled. `election` is leaderElection merged with the command line's flags.
     """
     decoded = decoded_config(config, target.minor)
     profiles = decoded.get("profiles") or [{}]
@@ -86,7 +84,7 @@ def defaulted_config(
 
 
 def encode(value: Any, kind: Type, minor: int) -> Any:
-    """A decoded value as Go writes it: empty fields only where their struct has no omitempty."""
+    """Encode a decoded value as Go: empty fields only where their struct has no omitempty."""
     if isinstance(kind, Struct):
         fields = {}
         for name in kind.known(minor):
@@ -108,7 +106,7 @@ def encode(value: Any, kind: Type, minor: int) -> Any:
 
 
 def _absent(name: str, kind: Struct) -> tuple[bool, Any]:
-    """(whether an absent field is written, its value)."""
+    """Return (whether an absent field is written, its value)."""
     field = kind.fields[name]
     if name in kind.optional:
         return name in kind.always, None
@@ -116,8 +114,7 @@ def _absent(name: str, kind: Struct) -> tuple[bool, Any]:
         return True, {}
     if isinstance(field, ListType):
         return name in kind.always, None
-    zero = {"bool": False, "string": "", DURATION: "0s"}
-    return name in kind.always, zero.get(str(field), 0)
+    return name in kind.always, zero(field)
 
 
 def _leader_election(election: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,7 +128,7 @@ def _leader_election(election: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _duration(text: str | None, default: str) -> str:
-    """The duration, or the default if it is unset or zero."""
+    """Return the default instead of an unset duration or zero."""
     return text if text and nanoseconds(text) else default
 
 
@@ -159,7 +156,7 @@ def _profile(
 
 
 def _plugins(lists: Mapping[str, Any], target: Target) -> tuple[dict[str, Any], set[str]]:
-    """(plugin lists merged with the default ones, names of all plugins in them)."""
+    """Return (plugin lists merged with the default ones, names of all plugins in them)."""
     defaults = PluginSet(
         tuple(PluginEntry(name, weight) for name, weight in default_plugins(target.gates))
     )
@@ -174,20 +171,20 @@ def _plugins(lists: Mapping[str, Any], target: Target) -> tuple[dict[str, Any], 
             PluginEntry(item.get("name", ""), item.get("weight", 0))
             for item in here.get("enabled", ())
         )
-        result = merge_with_defaults(
+        plugins = merge_with_defaults(
             defaults if point == "multiPoint" else PluginSet(),
             PluginSet(enabled, frozenset(disabled)),
-        )
+        ).enabled
         merged[point] = {
-            "enabled": [{"name": item.name, "weight": item.weight} for item in result.enabled],
+            "enabled": [{"name": plugin.name, "weight": plugin.weight} for plugin in plugins],
             "disabled": [{"name": name, "weight": 0} for name in disabled],
         }
-        named.update(item.name for item in result.enabled)
+        named.update(plugin.name for plugin in plugins)
     return merged, named
 
 
 def _float32(number: float) -> float:
-    """The shortest decimal with the same float32 value, as Go writes it."""
+    """Return the shortest decimal with the same float32 value, as Go writes it."""
     packed = struct.pack("f", number)
     if not any(packed):
         return 0.0  # below the smallest float32

@@ -1,6 +1,6 @@
 """Effective plugins: kube-scheduler's two-stage expansion of a profile's plugin lists.
 
-First each list is merged with the default list of its point, which only multiPoint has; then
+First, each list is merged with the default list of its point, which only multiPoint has. Then
 multiPoint is expanded to the extension points that each plugin implements.
 """
 
@@ -45,16 +45,13 @@ _EMPTY: Final = PluginSet()
 class EffectivePlugins:
     """The effective plugins of one profile."""
 
-    # extension point -> the plugins that run there, in order, with their weights
-    points: Mapping[str, tuple[PluginEntry, ...]]
-    # (point, name) of plugins that kube-scheduler rejects as registered twice
-    duplicates: tuple[tuple[str, str], ...]
-    # extension point -> the weights in the order in which kube-scheduler adds them up, including
-    # those of disabled plugins
+    points: Mapping[str, tuple[PluginEntry, ...]]  # extension point -> plugins, in order
+    duplicates: tuple[tuple[str, str], ...]  # (point, name) that kube-scheduler rejects
+    # extension point -> weights, also of disabled plugins, in the order in which kube-scheduler
+    # adds them up
     weights: Mapping[str, tuple[int, ...]]
-    named: tuple[str, ...]  # every plugin that is enabled in a list
-    # named plugins that are not in-tree, whose extension points are unknown
-    unknown: tuple[str, ...]
+    named: tuple[str, ...]  # plugins that a list enables
+    unknown: tuple[str, ...]  # of these, out-of-tree plugins, whose extension points are unknown
 
 
 def effective_plugins(profile: Mapping[str, Any], gates: Gates) -> EffectivePlugins:
@@ -110,20 +107,19 @@ def _effective(
 
 @lru_cache(maxsize=16)
 def _defaults(version: Version, explicit: frozenset[tuple[str, bool]]) -> PluginSet:
-    """The default plugins, which are enabled at multiPoint."""
     enabled = default_plugins(Gates(version, dict(explicit)))
     return PluginSet(tuple(PluginEntry(name, weight) for name, weight in enabled))
 
 
 @cache
 def _points(version: Version) -> Mapping[str, frozenset[str]]:
-    """Plugin -> its extension points; cached for thousands of calls with hundreds of profiles."""
+    """Map plugins to their extension points; cached, because hundreds of profiles need it."""
     known = plugins(version)
     return {name: frozenset(plugin.points_at(version.minor)) for name, plugin in known.items()}
 
 
 def merge_with_defaults(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """First stage: one point's list of a profile merged with the default list of that point."""
+    """First stage: merge one point's list of a profile with the default list of that point."""
     disabled = custom.disabled | default.disabled
     listed = {entry.name: index for index, entry in enumerate(custom.enabled)}
     enabled: list[PluginEntry] = []
@@ -145,7 +141,7 @@ def merge_with_defaults(default: PluginSet, custom: PluginSet) -> PluginSet:
 def _expand(
     point: str, here: PluginSet, multi: PluginSet, known: Mapping[str, frozenset[str]]
 ) -> tuple[tuple[PluginEntry, ...], list[str]]:
-    """Second stage: (plugins at the point in order, duplicate names).
+    """Second stage: return (plugins at the point in order, duplicate names).
 
     The weight at the point takes precedence over the one at multiPoint.
     """

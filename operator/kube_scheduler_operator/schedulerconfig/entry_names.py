@@ -1,4 +1,4 @@
-"""What both merges of configurations share: their type, and the names by which entries merge."""
+"""Shared by both merges of configurations: their type, and the names by which entries merge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Merge = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 
 def unique_names(items: Any, key: str) -> list[str] | None:
-    """The unique names of a list's entries; None if a name is missing or a duplicate."""
+    """Return the names of a list's entries; None if a name is missing or a duplicate."""
     if not isinstance(items, list):
         return None
     names = [item.get(key) if isinstance(item, Mapping) else None for item in items]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..base.findings import WARNING, Path, Problem
+from ..base.findings import Path, Problem, warning
 from .go_values import seconds
 
 WHOLE_NODES: Final = "WholeNodesOnTheWire"
@@ -18,16 +18,16 @@ ALL_PROFILES: Final = "ExtenderOfAllProfiles"
 _VERBS: Final = ("filterVerb", "prioritizeVerb", "preemptVerb", "bindVerb")
 _DEFAULT_TIMEOUT: Final = "5s"  # of kube-scheduler, for unset and 0
 LONGEST_TIMEOUT: Final = 1.0
-"""Seconds above which a timeout gets a warning: pods are scheduled one by one."""
+"""Seconds; longer timeouts get a warning, because pods are scheduled one by one."""
 
 
 def extender_warnings(
     extender: Mapping[str, Any], path: Path, profiles: int = 1
 ) -> Iterator[Problem]:
-    """Warnings about one extender with valid types, in a configuration with `profiles` profiles."""
+    """Yield warnings about an extender with valid types, beside this number of profiles."""
     verbs = [verb for verb in _VERBS if extender.get(verb)]
     if not verbs:
-        yield _warning(
+        yield warning(
             NEVER_CALLED,
             path,
             "no verb is set, so kube-scheduler never calls this extender",
@@ -37,7 +37,7 @@ def extender_warnings(
     url = str(extender.get("urlPrefix") or "")
     if not url.lower().startswith(("http://", "https://")):
         # Go's http client: unsupported protocol scheme.
-        yield _warning(
+        yield warning(
             NEVER_CALLED,
             (*path, "urlPrefix"),
             f'every call fails, because "{url}" does not begin with http:// or https://',
@@ -47,7 +47,7 @@ def extender_warnings(
     yield from _outage(extender, verbs, path)
     yield from _timeout(extender, path)
     if profiles > 1 and not extender.get("managedResources"):
-        yield _warning(
+        yield warning(
             ALL_PROFILES,
             path,
             f"extenders apply to all profiles: kube-scheduler calls this one for the pods of all "
@@ -58,7 +58,7 @@ def extender_warnings(
     tls = extender.get("tlsConfig") or {}
     verified = tls.get("caFile") or tls.get("caData")
     if extender.get("enableHTTPS") and not verified and not tls.get("insecure"):
-        yield _warning(
+        yield warning(
             UNVERIFIED_TLS,
             (*path, "tlsConfig"),
             "without a CA kube-scheduler does not verify the extender's certificate, so a "
@@ -69,14 +69,14 @@ def extender_warnings(
 
 
 def _payload(extender: Mapping[str, Any], verbs: list[str], path: Path) -> Iterator[Problem]:
-    """A node name takes about 30 bytes, a Node object 5 to 20 kB, in both directions.
+    """Warn about Node objects in calls: 5 to 20 kB in both directions; a name takes 30 bytes.
 
     With Node objects, clusters of more than 1000 nodes scheduled fewer than 10 pods per second;
     kube-scheduler's performance test requires 680 (kubernetes/kubernetes 72634, 121527).
     """
     if extender.get("nodeCacheCapable") or verbs == ["bindVerb"]:
         return
-    yield _warning(
+    yield warning(
         WHOLE_NODES,
         (*path, "nodeCacheCapable"),
         "every call carries whole Node objects instead of node names; with 1000 nodes this leaves "
@@ -86,7 +86,7 @@ def _payload(extender: Mapping[str, Any], verbs: list[str], path: Path) -> Itera
 
 
 def _outage(extender: Mapping[str, Any], verbs: list[str], path: Path) -> Iterator[Problem]:
-    """An extender whose failure fails a scheduling cycle; a failed prioritize call does not.
+    """Warn about an extender whose failure fails a scheduling cycle, unlike a prioritize call.
 
     An extender with managedResources gets only pods that request them, and may be the only one
     that counts these resources: waiting for it is correct.
@@ -94,7 +94,7 @@ def _outage(extender: Mapping[str, Any], verbs: list[str], path: Path) -> Iterat
     required = [verb for verb in verbs if verb != "prioritizeVerb"]
     if not required or extender.get("ignorable") or extender.get("managedResources"):
         return
-    yield _warning(
+    yield warning(
         NOT_IGNORABLE,
         (*path, "ignorable"),
         f"while this extender does not answer {' or '.join(required)}, every pod stays Pending, "
@@ -120,13 +120,9 @@ def _timeout(extender: Mapping[str, Any], path: Path) -> Iterator[Problem]:
         )
     else:
         return
-    yield _warning(
+    yield warning(
         LONG_TIMEOUT,
         (*path, "httpTimeout"),
         message,
         "set 200ms to 1s, a few times the extender's usual response time",
     )
-
-
-def _warning(reason: str, path: Path, message: str, fix: str) -> Problem:
-    return Problem(reason, path, message, fix, WARNING)

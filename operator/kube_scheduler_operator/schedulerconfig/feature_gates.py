@@ -24,7 +24,7 @@ class Gates:
     explicit: Mapping[str, bool] = field(default_factory=dict)
 
     def enabled(self, name: str) -> bool | None:
-        """Whether the gate is enabled; None if unknown."""
+        """Return whether the gate is enabled; None if unknown."""
         if name in self.explicit:
             return self.explicit[name]
         # A newer version is assumed to be like the newest recorded one.
@@ -38,7 +38,7 @@ class Gates:
 
 
 def parse_gates(values: Iterable[str]) -> dict[str, bool]:
-    """The gates of `--feature-gates` flags: `A=true,B=false`, each also as `kube:A=true`.
+    """Parse `--feature-gates` flags: `A=true,B=false`, each also as `kube:A=true`.
 
     Raises:
         ValueError: an entry is not `name=true` or `name=false`.
@@ -56,7 +56,7 @@ def parse_gates(values: Iterable[str]) -> dict[str, bool]:
 
 @cache
 def known_gates(minor: int) -> Mapping[str, bool | None] | None:
-    """The gates of kube-scheduler 1.`minor`; None if that version is not recorded.
+    """Return the gates of kube-scheduler 1.`minor`; None if that version is not recorded.
 
     The value is None for a gate that can be set, and the locked value otherwise.
     """
@@ -69,7 +69,7 @@ def known_gates(minor: int) -> Mapping[str, bool | None] | None:
 
 
 def has_gate(version: Version, name: str) -> bool | None:
-    """Whether a version has a gate; None if unknown.
+    """Return whether a version has a gate; None if unknown.
 
     A patch release newer than the recorded one may add a gate, as some mitigations do. A gate that
     an earlier minor had was removed and does not return.
@@ -85,10 +85,8 @@ def has_gate(version: Version, name: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A gate's default, and whether it is locked to it."""
-
     default: bool
-    locked: bool
+    locked: bool  # to the default
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +118,4 @@ def _record() -> _Record:
 
 @cache
 def _states(minor: int) -> Mapping[str, _State]:
-    """The gates of a minor version."""
-    found = _record().minors.items()
-    return {name: states[minor] for name, states in found if minor in states}
+    return {name: states[minor] for name, states in _record().minors.items() if minor in states}

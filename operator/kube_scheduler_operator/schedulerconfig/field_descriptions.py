@@ -1,4 +1,4 @@
-"""What the fields of KubeSchedulerConfiguration mean, for editors."""
+"""Descriptions of the fields of KubeSchedulerConfiguration, for editors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "With a configuration file, kube-scheduler ignores the flag --kubeconfig.",
     "clientConnection.acceptContentTypes": "Accept header of requests.",
     "clientConnection.contentType": "Content type of requests.",
-    "clientConnection.qps": "Requests a second.",
+    "clientConnection.qps": "Requests per second.",
     "clientConnection.burst": "Requests that may exceed qps for a moment.",
     "enableProfiling": "Whether /debug/pprof is served.",
     "enableContentionProfiling": "Whether profiles include lock contention.",
-    "percentageOfNodesToScore": "Share of nodes, in percent, after which kube-scheduler stops to "
-    "look for more feasible ones. 0: adaptive, 50 to 5 by the size of the cluster.",
+    "percentageOfNodesToScore": "Share of nodes, in percent, after which kube-scheduler stops "
+    "looking for more feasible ones. 0: adaptive, 50 to 5 by the size of the cluster.",
     "podInitialBackoffSeconds": "Seconds before the first retry of an unschedulable Pod.",
-    "podMaxBackoffSeconds": "Most seconds between two retries of an unschedulable Pod.",
+    "podMaxBackoffSeconds": "Maximum seconds between two retries of an unschedulable Pod.",
     "profiles": "Profiles of this scheduler. A Pod chooses one with spec.schedulerName.",
     "extenders": "HTTP servers that kube-scheduler calls for the Pods of all profiles.",
     "delayCacheUntilActive": "Whether only the leader watches objects. Saves memory of the other "
@@ -64,7 +64,7 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "placementGenerate": "Plugins that propose sets of nodes for a group of Pods.",
     "placementScore": "Plugins that rank sets of nodes for a group of Pods.",
     "podGroupPostFilter": "Plugins that run if a group of Pods does not fit.",
-    "extenders[].urlPrefix": "Address of the extender; a verb is appended to it.",
+    "extenders[].urlPrefix": "URL of the extender, to which a verb is appended.",
     "extenders[].filterVerb": "Path of the call that rejects nodes. Empty: not called.",
     "extenders[].prioritizeVerb": "Path of the call that scores nodes. Empty: not called.",
     "extenders[].preemptVerb": "Path of the call that limits preemption. Empty: not called.",
@@ -80,7 +80,7 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "extenders[].tlsConfig.certData": "Client certificate, PEM in base64.",
     "extenders[].tlsConfig.keyData": "Key of the client certificate, PEM in base64.",
     "extenders[].tlsConfig.caData": "CA of the extender's certificate, PEM in base64.",
-    "extenders[].httpTimeout": "Longest duration of a call. All Pods wait for it.",
+    "extenders[].httpTimeout": "Maximum duration of a call. All Pods wait for it.",
     "extenders[].nodeCacheCapable": "Whether the extender knows nodes, so that calls carry only "
     "their names.",
     "extenders[].managedResources": "Resources that the extender manages. If set, it is called "
@@ -88,12 +88,12 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "extenders[].managedResources[].name": "Name of the resource.",
     "extenders[].managedResources[].ignoredByScheduler": "Whether NodeResourcesFit ignores it.",
     "extenders[].ignorable": "Whether scheduling continues if the extender does not answer.",
-    "DefaultPreemption.minCandidateNodesPercentage": "Least share of nodes, in percent, that "
+    "DefaultPreemption.minCandidateNodesPercentage": "Minimum share of nodes, in percent, that "
     "preemption examines.",
-    "DefaultPreemption.minCandidateNodesAbsolute": "Least number of nodes that preemption "
+    "DefaultPreemption.minCandidateNodesAbsolute": "Minimum number of nodes that preemption "
     "examines.",
-    "DynamicResources.filterTimeout": "Longest time of filtering one node.",
-    "DynamicResources.bindingTimeout": "Longest time of waiting for the binding conditions of "
+    "DynamicResources.filterTimeout": "Maximum time to filter one node.",
+    "DynamicResources.bindingTimeout": "Maximum time to wait for the binding conditions of "
     "devices.",
     "InterPodAffinity.hardPodAffinityWeight": "Score of nodes for Pods whose required affinity "
     "selects this Pod.",
@@ -114,7 +114,7 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "defaultingType List.",
     "PodTopologySpread.defaultingType": "System: spread over hosts and zones as a preference. "
     "List: defaultConstraints, also if that is empty.",
-    "VolumeBinding.bindTimeoutSeconds": "Most seconds to wait for volumes to be bound.",
+    "VolumeBinding.bindTimeoutSeconds": "Maximum seconds to wait for volumes to be bound.",
     "VolumeBinding.shape": "Scores of nodes by the use of their storage; needs a feature gate.",
     "shape[].utilization": "Use of the resource in percent.",
     "shape[].score": "Score at this use, 0 to 10.",

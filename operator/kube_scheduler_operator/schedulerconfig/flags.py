@@ -23,7 +23,7 @@ UNKNOWN_FEATURE_GATE: Final = "UnknownFeatureGate"
 VOID_ARGUMENT: Final = "VoidArgument"
 
 POLICY_KEY: Final = "policy.cfg"
-"""The key of a ConfigMap from which kube-scheduler read a Policy (--policy-configmap)."""
+"""The key of the ConfigMap from which kube-scheduler read a Policy (--policy-configmap)."""
 VOID_WITH_CONFIG: Final[Mapping[str, str]] = {
     "contention-profiling": "enableContentionProfiling",
     "kube-api-burst": "clientConnection.burst",
@@ -99,7 +99,7 @@ _TIMINGS: Final[Mapping[str, str]] = {
 """The flags of leader election's timings and their defaults."""
 
 ON_RECORD: Final = (34, 35, 36, 37)
-"""The minors whose flags are fully recorded; others may have a few more or fewer."""
+"""The minors all of whose flags are recorded; others may have a few more or fewer."""
 _SINCE: Final[Mapping[str, int]] = {"min-compatibility-version": 35, "tls-curve-preferences": 36}
 """The minor that added a flag, unless all recorded minors have it."""
 
@@ -126,7 +126,7 @@ def _absolute(text: str) -> None:
 def _file_pattern(text: str) -> None:
     for part in text.split(",") if text else ():
         pattern, _, level = part.partition("=")
-        # Other characters than printable ones are reported as unsafe.
+        # Unprintable characters are reported as unsafe.
         if part.isprintable() and part and not (pattern and level.isascii() and level.isdigit()):
             raise ValueError(f'"{part}" is not PATTERN=LEVEL; write one such as scheduler*=5')
 
@@ -248,7 +248,7 @@ _ALL_REMOVED_IN: Final = 26
 
 
 def flag_names(minor: int) -> frozenset[str]:
-    """The flags of kube-scheduler 1.`minor`, without dashes."""
+    """Return the flags of kube-scheduler 1.`minor`, without dashes."""
     return frozenset(name for name in _TYPES if _SINCE.get(name, 0) <= minor)
 
 
@@ -259,10 +259,10 @@ def validate_flags(
     stock: bool = True,
     unknown: frozenset[str] = frozenset(),
 ) -> Iterator[Problem]:
-    """Problems of flags (name without dashes -> values); a path is the flag's name.
+    """Yield problems of flags (name without dashes -> values); a path is the flag's name.
 
-    For `feature-gates` the path may continue with the gate. Flags in `unknown` are set as well, to
-    values that are not known.
+    For `feature-gates` the path may continue with the gate. Flags in `unknown` are also set, to
+    unknown values.
     """
     recorded = stock and version.major == 1 and version.minor in ON_RECORD
     known = flag_names(version.minor)
@@ -299,7 +299,7 @@ def validate_flags(
 
 
 def has_type(name: str, value: str) -> bool:
-    """Whether a value has the type of a flag; unknown flags take any text."""
+    """Return whether a value has the type of a flag; unknown flags accept any text."""
     try:
         _TYPES.get(name, _anything)(value)
     except ValueError:
@@ -308,14 +308,14 @@ def has_type(name: str, value: str) -> bool:
 
 
 def _value_fix(name: str, value: str) -> str:
-    """How to correct a value whose error does not say it."""
+    """Suggest a correction for a value whose error does not include one."""
     unquoted = value.strip("\"' ")
     kind = "true or false" if name in BOOLEANS else "an integer"
     return duration_fix(unquoted) if name in _DURATIONS else type_fix(unquoted, kind)
 
 
 def _election(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    """Timings with which leader election does not start; a file of --config may have others."""
+    """Check the timings with which leader election starts, unless --config sets others."""
     if flags.get("config"):
         return
     try:
@@ -344,7 +344,7 @@ def _election(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
 
 
 def _hidden_metrics(flags: Mapping[str, Sequence[str]], version: Version) -> Iterator[Problem]:
-    """Only the metrics that the last minor hid can be shown (component-base/metrics)."""
+    """Only metrics that the previous minor hid can be shown (component-base/metrics)."""
     name = "show-hidden-metrics-for-version"
     value, previous = _last(flags, name), f"{version.major}.{version.minor - 1}"
     if value not in ("", previous) and not flags.get("emulated-version"):
@@ -354,7 +354,7 @@ def _hidden_metrics(flags: Mapping[str, Sequence[str]], version: Version) -> Ite
 
 
 def _certificates(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    """A certificate without its key, or the other way round; they are read to serve a port."""
+    """Report a certificate without its key, or a key alone; they are read to serve a port."""
     names = ("tls-cert-file", "tls-private-key-file")
     given = [name for name in names if _last(flags, name)]
     serves = _last(flags, "secure-port") != "0"
@@ -367,7 +367,7 @@ def _certificates(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
 
 
 def _unknown_flag(name: str, known: Iterable[str]) -> str:
-    """The fix for a flag that this kube-scheduler does not have."""
+    """Suggest a fix for a flag that this kube-scheduler does not have."""
     if len(words := name.split(maxsplit=1)) > 1:
         return f"write {words[0]}={words[1]}"
     if name in _SINCE:
@@ -378,7 +378,7 @@ def _unknown_flag(name: str, known: Iterable[str]) -> str:
 
 
 def void_flags(names: Iterable[str], where: str) -> Iterator[Problem]:
-    """Warnings about users' flags without effect, because the operator always sets --config.
+    """Warn about users' flags without effect, because the operator always sets --config.
 
     `where` is the path of the configuration whose fields replace them; a problem's path is the
     flag.
@@ -391,7 +391,7 @@ def void_flags(names: Iterable[str], where: str) -> Iterator[Problem]:
 
 
 def _http2(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    """Cipher suites with which golang.org/x/net/http2 (ConfigureServer) refuses to start."""
+    """Report cipher suites with which golang.org/x/net/http2 (ConfigureServer) does not start."""
     suites = {name for value in flags.get("tls-cipher-suites", ()) for name in value.split(",")}
     suites.discard("")
     if not suites or suites & HTTP2_SUITES or not suites <= CIPHER_SUITES:
@@ -413,7 +413,7 @@ def _http2(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
 
 
 def _last(flags: Mapping[str, Sequence[str]], name: str) -> str:
-    """The effective value of a flag that is not a list."""
+    """Return the effective value of a flag that is not a list."""
     return (flags.get(name) or ("",))[-1]
 
 

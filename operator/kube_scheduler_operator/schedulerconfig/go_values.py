@@ -21,8 +21,7 @@ _DURATION: Final = re.compile(rf"[+-]?(?:0|(?:{_TERM})+)", re.ASCII)
 _ONE_TERM: Final = re.compile(r"(\d*)\.?(\d*)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _LONGEST: Final = 2**63
 """Nanoseconds: Go's longest duration, about 292 years."""
-_MOST_DIGITS: Final = 19
-"""Those of a 64-bit integer."""
+_MOST_DIGITS: Final = 19  # of a 64-bit integer
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -33,7 +32,7 @@ _DNS: Final = re.compile(
 
 
 def nanoseconds(text: str) -> int:
-    """A Go duration in nanoseconds, rounded as Go's time.ParseDuration rounds.
+    """Parse a Go duration in nanoseconds, with the rounding of Go's time.ParseDuration.
 
     Raises:
         ValueError: not a duration, or longer than Go's maximum.
@@ -59,16 +58,16 @@ def nanoseconds(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A Go duration in seconds: `1h30m`, `1.5s`, `300ms`, `0`.
+    """Parse a Go duration in seconds: `1h30m`, `1.5s`, `300ms`, `0`.
 
     Raises:
-        ValueError: not a valid value.
+        ValueError: not a duration, or longer than Go's maximum.
     """
     return nanoseconds(text) / 1e9
 
 
 def duration_text(duration: int) -> str:
-    """Nanoseconds as Go prints a duration: `10m0s`, `1.5s`, `300ms`, `0s`."""
+    """Format nanoseconds as Go prints a duration: `10m0s`, `1.5s`, `300ms`, `0s`."""
     rest, sign = abs(duration), "-" if duration < 0 else ""
     if rest == 0:
         return "0s"
@@ -88,10 +87,10 @@ def _decimal(value: int, unit: int) -> str:
 
 
 def boolean(text: str) -> bool:
-    """A boolean flag's value.
+    """Parse a boolean flag's value.
 
     Raises:
-        ValueError: not a valid value.
+        ValueError: neither true nor false.
     """
     if text in _TRUE:
         return True
@@ -101,7 +100,7 @@ def boolean(text: str) -> bool:
 
 
 def integer(text: str) -> int:
-    """A decimal integer.
+    """Parse a decimal integer.
 
     Raises:
         ValueError: not an integer, or longer than one of 64 bits.
@@ -115,12 +114,11 @@ def integer(text: str) -> int:
 
 
 def is_label_value(text: str) -> bool:
-    """Whether the text is a valid label value."""
     return text == "" or (len(text) <= 63 and _LABEL.fullmatch(text) is not None)
 
 
 def is_qualified_name(text: str) -> bool:
-    """Whether the text is a valid label key or resource name: `[dns.prefix/]name`."""
+    """Return whether the text is a valid label key or resource name: `[dns.prefix/]name`."""
     prefix, slash, name = text.rpartition("/")
     if slash and not (len(prefix) <= 253 and _DNS.fullmatch(prefix)):
         return False
@@ -128,7 +126,7 @@ def is_qualified_name(text: str) -> bool:
 
 
 def is_extended_resource(text: str) -> bool:
-    """Whether the text names an extended resource, such as `example.com/gpu`."""
+    """Return whether the text names an extended resource, such as `example.com/gpu`."""
     native = "/" not in text or "kubernetes.io/" in text
     if native or text.startswith("requests."):
         return False
@@ -147,9 +145,9 @@ OBJECT_LISTS: Final = frozenset(
 
 
 def without_nulls(value: Any, key: str = "") -> Any:
-    """A copy without nulls at any depth, as Go and merges ignore them.
+    """Copy a value without nulls at any depth, because Go and merges ignore them.
 
-    A null in a list of objects, as the field `key` has them, becomes an empty object, as in Go.
+    `key` is the field of the value. As in Go, a null in a list of objects becomes an empty object.
     """
     if isinstance(value, Mapping):
         return {name: without_nulls(item, name) for name, item in value.items() if item is not None}

@@ -25,21 +25,16 @@ class Plugin:
     points: tuple[str, ...]  # extension points that it implements
     since: int = 0  # minor of 1.x that added it; 0: before the oldest recorded version
     until: int | None = None  # last minor that includes it; None: not removed
-    # extension point -> minor in which the plugin began to implement it
-    points_since: Mapping[str, int] = field(default_factory=dict)
-    # extension point -> last minor in which the plugin implements it
-    points_until: Mapping[str, int] = field(default_factory=dict)
+    points_since: Mapping[str, int] = field(default_factory=dict)  # point -> first minor with it
+    points_until: Mapping[str, int] = field(default_factory=dict)  # point -> last minor with it
 
     def exists(self, minor: int) -> bool:
-        """Whether kube-scheduler 1.`minor` includes the plugin."""
         return self.since <= minor and (self.until is None or minor <= self.until)
 
     def implements(self, point: str, minor: int) -> bool:
-        """Whether the plugin can be listed at `point` in 1.`minor`."""
         return point in self.points_at(minor)
 
     def points_at(self, minor: int) -> tuple[str, ...]:
-        """The extension points that the plugin implements in 1.`minor`."""
         return _points_at(self, minor)
 
 
@@ -141,29 +136,22 @@ _NODE_NAME_FIRST_SINCE: Final = 37
 
 
 def on_record(version: Version) -> bool:
-    """Whether the tables of this module cover the version."""
-    return (
-        (OLDEST.major, OLDEST.minor)
-        <= (version.major, version.minor)
-        <= (
-            NEWEST.major,
-            NEWEST.minor,
-        )
-    )
+    """Return whether the tables of this module cover the version."""
+    return version >= OLDEST and not newer_than_recorded(version)
 
 
 def newer_than_recorded(version: Version) -> bool:
-    """Whether the version is newer than every one in these tables; the newest one's rules apply."""
+    """Return whether the version is newer than these tables; then the rules of NEWEST apply."""
     return (version.major, version.minor) > (NEWEST.major, NEWEST.minor)
 
 
 def plugins(version: Version) -> Mapping[str, Plugin]:
-    """The plugins of the stock kube-scheduler of this version."""
+    """Return the plugins of the stock kube-scheduler of this version."""
     return _plugins(version.minor)
 
 
 def listable_plugins(version: Version) -> Mapping[str, Plugin]:
-    """The plugins that can be listed at every extension point that they implement."""
+    """Return the plugins that can be listed at every extension point that they implement."""
     known = plugins(version)
     refused = INVALID_PLUGINS if version.minor >= INVALID_PLUGINS_SINCE else ()
     return {name: plugin for name, plugin in known.items() if name not in refused}
@@ -175,14 +163,14 @@ def _plugins(minor: int) -> Mapping[str, Plugin]:
 
 
 def plugin_gate(name: str, minor: int) -> str:
-    """The feature gate without which a plugin is not enabled by default; empty: it has none."""
+    """Return the feature gate that enables a plugin by default; empty: always enabled."""
     if name == "GangScheduling" and minor >= _GANGS_SINCE:
         return "GenericWorkload"
     return _GATED.get(name, "")
 
 
 def default_plugins(gates: Gates) -> list[tuple[str, int]]:
-    """(name, weight) of the plugins that are enabled by default at multiPoint, in order.
+    """Return (name, weight) of the plugins that are enabled by default at multiPoint, in order.
 
     Weight 0 means unset; kube-scheduler then uses 1.
     """

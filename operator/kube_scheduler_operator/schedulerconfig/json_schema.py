@@ -1,8 +1,8 @@
 """The JSON Schema of KubeSchedulerConfiguration, for editors: completion and early diagnostics.
 
-It is generated from the tables of the validation, for one version of Kubernetes. It refuses less
-than kube-scheduler and never more: rules that depend on other fields, on feature gates or on the
-image are left to the check, and names of plugins are suggestions. Draft 7 is what editors support.
+It is generated from the tables of the validation, for one version of Kubernetes. It never rejects
+more than kube-scheduler: the check evaluates rules that depend on other fields, on feature gates or
+on the image, and names of plugins are suggestions. Editors support draft 7.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     "clientConnection.burst": {"minimum": 0},
     "profiles[].percentageOfNodesToScore": {"minimum": 0, "maximum": 100},
 }  # fmt: skip
-"""Path -> what validation.py requires whatever other fields have."""
+"""Path -> what validation.py requires regardless of other fields."""
 
 _ARGUMENT_RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     "DefaultPreemption.minCandidateNodesPercentage": {"minimum": 0, "maximum": 100},
@@ -69,7 +69,7 @@ _ARGUMENT_RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "VolumeBinding.bindTimeoutSeconds": {"minimum": 0},
 }  # fmt: skip
-"""Path -> what validate_plugin_args.py requires; kube-scheduler does so of plugins that run."""
+"""Path -> what validate_plugin_args.py requires of the plugins that run."""
 
 _SUGGESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "leaderElection.resourceLock": ("leases",),
@@ -89,25 +89,18 @@ _SUGGESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "topology.kubernetes.io/zone", "kubernetes.io/hostname",
     ),
 }  # fmt: skip
-"""Path -> usual values, which editors offer; others are valid as well."""
+"""Path -> usual values that editors suggest; others are also valid."""
 
 
 def configuration_schema(version: Version) -> dict[str, Any]:
-    """The schema for the kube-scheduler of one version."""
+    """Generate the schema for the kube-scheduler of one version."""
     return _Builder(version).configuration()
 
 
 class _Builder:
-    """Builds the schema of one version.
-
-    Attributes:
-        minor: of the version.
-        defaults: path -> default value.
-    """
-
     def __init__(self, version: Version) -> None:
         self.minor = version.minor
-        self.defaults = _defaults(version)
+        self.defaults = _defaults(version)  # path -> default value
         self._listable = listable_plugins(version)
         self._plugins = plugins(version)
 
@@ -121,7 +114,7 @@ class _Builder:
         return schema
 
     def of(self, kind: Type, path: str) -> dict[str, Any]:
-        """The schema of the value at a path; null means that it is unset, as in Go."""
+        """Generate the schema of the value at a path; as in Go, null means unset."""
         if kind is PLUGIN_SET:
             schema = self._plugin_set(path)
         elif isinstance(kind, Struct):
@@ -199,7 +192,7 @@ def _scalar(kind: Scalar) -> dict[str, Any]:
 
 
 def _suggesting(schema: Mapping[str, Any], values: Iterable[str]) -> dict[str, Any]:
-    """The schema with values that an editor offers without refusing others."""
+    """Add values that an editor suggests without rejecting others."""
     offered = list(dict.fromkeys(values))
     if not offered:  # no plugin works at this extension point
         return dict(schema)
@@ -216,7 +209,7 @@ def _if_named(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rules_of_running_plugins() -> dict[str, Any]:
-    """The rules for arguments, in a profile that disables none of these default plugins.
+    """Generate the rules for arguments in a profile that disables none of these default plugins.
 
     kube-scheduler does not validate the arguments of a plugin that it does not build.
     """
@@ -234,7 +227,7 @@ def _rules_of_running_plugins() -> dict[str, Any]:
 
 
 def _at(path: str, rule: Mapping[str, Any]) -> dict[str, Any]:
-    """The rule for the field at a path such as `resources[].weight`."""
+    """Wrap a rule for the field at a path such as `resources[].weight`."""
     for part in reversed(path.split(".")):
         inner = {"items": rule} if part.endswith("[]") else rule
         rule = {"properties": {part.removesuffix("[]"): inner}}
@@ -242,7 +235,7 @@ def _at(path: str, rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _described(path: str) -> str:
-    """The description of a field, of a list of plugins or of an entry that several lists share."""
+    """Describe a field, a list of plugins, or an entry that several lists share."""
     if path in DESCRIPTIONS:
         return DESCRIPTIONS[path]
     last = path.rpartition(".")[2]
@@ -254,7 +247,7 @@ def _described(path: str) -> str:
 
 
 def _defaults(version: Version) -> dict[str, Any]:
-    """Path -> default, from a configuration that sets nothing."""
+    """Map paths to defaults, from a configuration that sets no other field."""
     least = {"apiVersion": API_VERSION, "kind": KIND, "extenders": [{"urlPrefix": "x"}]}
     whole = defaulted_config(least, Target(Gates(version)))
     defaults: dict[str, Any] = {}

@@ -24,10 +24,8 @@ _OWN_FLAGS: Final = {"koordinator": frozenset({"address", "port"})}
 
 @dataclass(frozen=True, slots=True)
 class KnownPlugin:
-    """A plugin of a third-party scheduler."""
-
     points: tuple[str, ...]  # extension points that it implements
-    args: Struct | None  # the type of its arguments; None: it takes any, or none
+    args: Struct | None  # None: it has no arguments, or accepts any
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +33,15 @@ class KnownScheduler:
     """A version of a third-party scheduler, which also has the plugins of kube-scheduler."""
 
     name: str  # as in `--for`
-    version: str  # its own, `v0.34.7`
-    kubernetes: Version  # the kube-scheduler that it is made of
-    source: str  # the address of its sources
-    images: tuple[str, ...]  # endings of the names of its images
-    plugins: Mapping[str, KnownPlugin]  # its own plugins
+    version: str  # its own: `v0.34.7`
+    kubernetes: Version  # of the kube-scheduler that it is based on
+    source: str  # URL of its sources
+    images: tuple[str, ...]  # suffixes of the names of its images
+    plugins: Mapping[str, KnownPlugin]  # its own
 
     @property
     def rules(self) -> Version:
-        """The version whose rules are closest: that, or the oldest on record."""
+        """The recorded version of Kubernetes whose rules apply."""
         return max(self.kubernetes, OLDEST)
 
     @property
@@ -54,21 +52,21 @@ class KnownScheduler:
 
 @cache
 def recorded() -> tuple[KnownScheduler, ...]:
-    """All versions on record, the oldest of each scheduler first."""
+    """Read all versions on record, the oldest of each scheduler first."""
     return tuple(_read(entry) for entry in json.loads(text("bindata", _RECORD)))
 
 
 @cache
 def newest() -> Mapping[str, KnownScheduler]:
-    """The newest version of each scheduler, by name."""
+    """Return the newest version of each scheduler, by name."""
     return {scheduler.name: scheduler for scheduler in recorded()}
 
 
 @cache
 def known_scheduler(name: str, version: str = "") -> KnownScheduler | None:
-    """A scheduler, in the recorded version that is closest to one; None if it is not known.
+    """Find the newest recorded version of a scheduler that is not newer than `version`.
 
-    The closest version is the newest that is not newer; without a version, the newest one.
+    If all are newer, the oldest one applies; by default, the newest one. None if none is recorded.
     """
     own = [scheduler for scheduler in recorded() if scheduler.name == name]
     if not own:
@@ -82,7 +80,7 @@ def known_scheduler(name: str, version: str = "") -> KnownScheduler | None:
 
 
 def scheduler_of_image(image: str) -> KnownScheduler | None:
-    """The scheduler in an image; None if its name shows none that is known."""
+    """Recognize the scheduler in an image by its name; None if it is unknown."""
     name, _, tag = image.partition("@")[0].partition("/")[2].rpartition(":")
     name = name or image.partition("@")[0]
     for scheduler in newest().values():
@@ -92,11 +90,11 @@ def scheduler_of_image(image: str) -> KnownScheduler | None:
 
 
 _SAMPLES: Final = {"CrossNodePreemption": ("scheduler-plugins",)}
-"""Plugins in the sources of a scheduler that its image does not have."""
+"""Plugins in the sources of a scheduler that its image does not contain."""
 
 
 def owners_of(plugin: str) -> tuple[str, ...]:
-    """The third-party schedulers that have a plugin."""
+    """Return the third-party schedulers that have a plugin."""
     owners = tuple(
         scheduler.name
         for scheduler in reversed([*newest().values()])
@@ -106,7 +104,7 @@ def owners_of(plugin: str) -> tuple[str, ...]:
 
 
 def owner_fix(plugin: str) -> str:
-    """What makes a third-party scheduler's plugin available; empty: none is known to have it."""
+    """Suggest the image that has a third-party plugin; empty if none is known to have it."""
     owners = owners_of(plugin)
     if not owners:
         return ""
@@ -118,33 +116,33 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
-def _read(data: Mapping[str, Any]) -> KnownScheduler:
+def _read(record: Mapping[str, Any]) -> KnownScheduler:
     plugins = {
         name: KnownPlugin(tuple(plugin["points"]), _arguments(plugin.get("args")))
-        for name, plugin in data["plugins"].items()
+        for name, plugin in record["plugins"].items()
     }
     return KnownScheduler(
-        data["name"],
-        data["version"],
-        Version.parse(data["kubernetes"]),
-        data["source"],
-        tuple(data["images"]),
+        record["name"],
+        record["version"],
+        Version.parse(record["kubernetes"]),
+        record["source"],
+        tuple(record["images"]),
         plugins,
     )
 
 
-def _arguments(data: Any) -> Struct | None:
-    if data is None:
+def _arguments(struct: Any) -> Struct | None:
+    if struct is None:
         return None
-    fields = {key: _type(field) for key, field in data["fields"].items()}
+    fields = {key: _type(field) for key, field in struct["fields"].items()}
     return Struct({"apiVersion": STRING, "kind": STRING, **fields})
 
 
-def _type(data: Any) -> Type:
-    if isinstance(data, str):
-        return data  # type: ignore[return-value]  # a Scalar; the record is ours
-    if "list" in data:
-        return List(_type(data["list"]))
-    if "map" in data:
-        return Map(_type(data["map"]))
-    return Struct({key: _type(field) for key, field in data["fields"].items()})
+def _type(kind: Any) -> Type:
+    if isinstance(kind, str):
+        return kind  # type: ignore[return-value]  # a Scalar; the record is ours
+    if "list" in kind:
+        return List(_type(kind["list"]))
+    if "map" in kind:
+        return Map(_type(kind["map"]))
+    return Struct({key: _type(field) for key, field in kind["fields"].items()})

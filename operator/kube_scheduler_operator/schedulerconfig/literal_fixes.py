@@ -1,4 +1,4 @@
-"""The value to write instead of one of another type or form, where that is evident."""
+"""Fixes for values of a wrong type or form, where the intended value is evident."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .yaml_text import flow
 _TRUE: Final = ("true", "yes", "on", "1", "y")
 _FALSE: Final = ("false", "no", "off", "0", "n")
 _FIELD: Final = re.compile(r"\s*(\w+):(?:(\s)|(\S+))")
-"""A field in a text: with the white space that follows its colon, or with its value."""
+"""A field in a text: with the white space after its colon, or with its value."""
 _NUMBER: Final = re.compile(r"\W*?([+-]?[0-9]+)(\.0*)?[^0-9]*")
 _UNITS: Final[Mapping[str, tuple[int, str]]] = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), (1, "s")),
@@ -25,16 +25,13 @@ _UNITS: Final[Mapping[str, tuple[int, str]]] = {
 }
 """Unit as people write it -> (factor, unit of Go)."""
 _PART: Final = re.compile(r"([0-9]+)([a-z]*)")
-_MOST_DIGITS: Final = 19
-"""Those of the longest duration in nanoseconds, 2^63 - 1."""
+_MOST_DIGITS: Final = 19  # of the longest duration in nanoseconds, 2^63 - 1
 
 
 def type_fix(value: Any, expected: str) -> str:
-    """How to correct a value of another type.
+    """Suggest how to correct a value of another type.
 
-    Args:
-        value: plain data.
-        expected: `an object`, `a list`, `an integer`, `a number`, `true or false`, or another text.
+    `expected` is `an object`, `a list`, `an integer`, `a number`, `true or false`, or another text.
     """
     if expected == "an object" and isinstance(value, list):
         return "remove the hyphens before its fields"
@@ -59,7 +56,7 @@ def type_fix(value: Any, expected: str) -> str:
 
 
 def object_fix(value: Any, kind: Struct) -> str:
-    """How to write an object instead of another value; empty if it is not evident."""
+    """Suggest how to write an object instead of another value; empty if it is not evident."""
     names = [name for name in ("name", "schedulerName", "type") if name in kind.fields]
     if isinstance(value, str) and (match := _FIELD.match(value)) and match[1] in kind.fields:
         if match[2]:
@@ -73,7 +70,7 @@ def object_fix(value: Any, kind: Struct) -> str:
 
 
 def list_fix(value: Any, kind: List) -> str:
-    """How to write a list instead of another value; empty if it is not evident."""
+    """Suggest how to write a list instead of another value; empty if it is not evident."""
     item = kind.item
     if not isinstance(item, Struct):
         return f"write [{flow(value)}]" if isinstance(value, str) else ""
@@ -86,7 +83,7 @@ def list_fix(value: Any, kind: List) -> str:
 
 
 def duration_fix(text: str) -> str:
-    """How to correct a text that is not a duration."""
+    """Suggest how to correct a text that is not a duration."""
     if culprit := first_culprit(text):
         return f"it has {culprit.replace('; ', ', ')}"
     parts = _PART.findall(text.replace(" ", "").lower())

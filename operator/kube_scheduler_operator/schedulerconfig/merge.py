@@ -1,8 +1,8 @@
 """Merging of configurations: the process merge of OpenShift's operators, and a semantic merge.
 
-The process merge replaces lists, so setting one plugin's arguments would replace all profiles.
-The semantic merge combines profiles by schedulerName and arguments by plugin, and appends
-extenders. Neither modifies its inputs or shares lists or maps with them.
+The process merge replaces lists: setting one plugin's arguments replaces all profiles. The semantic
+merge combines profiles by schedulerName and arguments by plugin, and appends extenders. Neither
+modifies its inputs or shares lists or maps with them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Final
 
 from ..base.installation import InstallationError
@@ -22,7 +21,7 @@ _JSONMERGE: Final = "jsonmerge"
 
 
 class TypeMetaError(ValueError):
-    """Documents of different kinds cannot be merged."""
+    """Documents have different kinds and cannot be merged."""
 
 
 def merge_process(documents: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
@@ -47,15 +46,11 @@ def merge_semantically(documents: Iterable[Mapping[str, Any] | None]) -> dict[st
     Raises:
         TypeMetaError: a document has another apiVersion or kind than an earlier one.
     """
-    return _merge(
-        engine(semantic=True),
-        documents,
-        lambda document: _with_scheduler_name(normalized_json(document)),
-    )
+    return _merge(engine(semantic=True), documents, _with_scheduler_name)
 
 
 def engine(*, semantic: bool) -> Merge:
-    """The merge of two documents: by jsonmerge, or without it where only files are checked.
+    """Choose the merge of two documents: jsonmerge, unless it is not installed to check files.
 
     Raises:
         InstallationError: jsonmerge is installed and cannot be imported.
@@ -72,7 +67,7 @@ def engine(*, semantic: bool) -> Merge:
 
 
 def require_jsonmerge() -> None:
-    """Import jsonmerge, by which all later merges of this process are made.
+    """Import jsonmerge, which all later merges of this process use.
 
     Raises:
         ModuleNotFoundError: jsonmerge is not installed.
@@ -81,7 +76,7 @@ def require_jsonmerge() -> None:
     try:
         from . import merge_with_jsonmerge  # noqa: F401
     except ImportError as error:
-        # A dependency or a part of jsonmerge may be missing: only its own absence is a choice.
+        # The package may be absent by choice; a part or a dependency that is missing is an error.
         if isinstance(error, ModuleNotFoundError) and error.name == _JSONMERGE:
             raise
         raise InstallationError(
@@ -96,13 +91,13 @@ def _merge(
     prepare: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
     """Merge the prepared documents, in order; empty ones are skipped."""
-    result: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for document in documents:
         if not document:
             continue
-        validate_type_meta(result, document)
-        result = merge(result, prepare(document))
-    return result
+        validate_type_meta(merged, document)
+        merged = merge(merged, prepare(document))
+    return merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +109,12 @@ class Layers:
 
     @classmethod
     def of(cls, *documents: Mapping[str, Any]) -> Layers:
-        """Layers of documents, the later ones over the earlier ones."""
         return cls(json.dumps(documents, default=str), documents)
 
     def merged(self) -> dict[str, Any]:
-        """The semantic merge without nulls; it shares data with the documents.
+        """Merge semantically and without nulls; the result shares data with the documents.
 
-        Profiles that only the first document has are excluded from the merge and then put back:
-        there may be hundreds of them.
+        Profiles that only the first document has skip the merge: there may be hundreds of them.
         """
         first, *others = self.documents
         unmerged = _unmerged_profiles(first, others)
@@ -143,13 +136,18 @@ class Layers:
 def _unmerged_profiles(
     first: Mapping[str, Any], others: Iterable[Mapping[str, Any]]
 ) -> dict[str | None, Any]:
-    """The first document's profiles that no other document names, by name."""
+    """Return the first document's profiles that no other document names, by name."""
     profiles = first.get("profiles") or []
     known = unique_names(profiles, "schedulerName")
     if known is None:
         return {}
     lists = (document.get("profiles") for document in others)
-    named = {_name_of(each) for each in chain(*(one for one in lists if isinstance(one, list)))}
+    named = {
+        _name_of(profile)
+        for other_profiles in lists
+        if isinstance(other_profiles, list)
+        for profile in other_profiles
+    }
     return {
         name: profile if _is_normalized(profile) else without_nulls(normalized_json(profile))
         for name, profile in zip(known, profiles, strict=True)
@@ -158,7 +156,7 @@ def _unmerged_profiles(
 
 
 def _name_of(profile: Any) -> str | None:
-    """A profile's schedulerName, or the default one; None if it is invalid."""
+    """Return a profile's schedulerName, or the default one; None if it is invalid."""
     if not isinstance(profile, Mapping):
         return None
     name = profile.get("schedulerName")
@@ -167,7 +165,7 @@ def _name_of(profile: Any) -> str | None:
 
 
 def _is_normalized(value: Any) -> bool:
-    """Whether `normalized_json` and `without_nulls` leave the value unchanged."""
+    """Return whether `normalized_json` and `without_nulls` leave the value unchanged."""
     if isinstance(value, dict):
         return all(
             item is not None and isinstance(key, str) and _is_normalized(item)
@@ -193,7 +191,7 @@ def validate_type_meta(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> N
 
 
 def normalized_json(value: Any) -> Any:
-    """A deep copy of JSON data, with integral floats as integers.
+    """Copy JSON data deeply, with integral floats as integers.
 
     The API server stores `5.0` as `5`, and kube-scheduler rejects `5.0` for an integer field.
     """
@@ -206,9 +204,10 @@ def normalized_json(value: Any) -> Any:
     return value
 
 
-def _with_scheduler_name(document: dict[str, Any]) -> dict[str, Any]:
-    profiles = document.get("profiles")
+def _with_scheduler_name(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy a document, with kube-scheduler's default for a single profile without a name."""
+    copy: dict[str, Any] = normalized_json(document)
+    profiles = copy.get("profiles")
     if isinstance(profiles, list) and len(profiles) == 1 and isinstance(profiles[0], dict):
-        # kube-scheduler's default for a single profile without a name.
-        profiles[0]["schedulerName"] = profiles[0].get("schedulerName", DEFAULT_SCHEDULER)
-    return document
+        profiles[0].setdefault("schedulerName", DEFAULT_SCHEDULER)
+    return copy

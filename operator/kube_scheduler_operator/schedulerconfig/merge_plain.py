@@ -1,7 +1,7 @@
-"""Merges configurations as `merge_with_jsonmerge` does, for installations without jsonmerge.
+"""The merges of `merge_with_jsonmerge`, for installations without jsonmerge.
 
-An installation that only checks files has PyYAML alone: jsonmerge brings jsonschema and five more
-packages. Tests run on both and compare them.
+An installation that only checks files has only PyYAML: jsonmerge requires jsonschema and five more
+packages. Tests compare both implementations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ _Strategy = Callable[[Any, Any], Any]
 
 
 def engine(*, semantic: bool) -> Merge:
-    """The process merge, or the semantic merge, of two documents."""
     return partial(_merge_maps, strategies=_SEMANTIC if semantic else {})
 
 
@@ -31,21 +30,21 @@ def _merge_maps(
     base: Any, overlay: Mapping[str, Any], strategies: Mapping[str, _Strategy]
 ) -> dict[str, Any]:
     """Merge the fields of two maps, each by its strategy; a map replaces a base of another type."""
-    result = dict(base) if isinstance(base, Mapping) else {}
+    merged = dict(base) if isinstance(base, Mapping) else {}
     for key, value in overlay.items():
-        result[key] = strategies.get(key, _merge_values)(result.get(key), value)
-    return result
+        merged[key] = strategies.get(key, _merge_values)(merged.get(key), value)
+    return merged
 
 
 @dataclass(frozen=True, slots=True)
 class _ByName:
-    """Merges entries by name if all names are unique; otherwise the list replaces the earlier."""
+    """Merges entries by name if all names are unique; otherwise replaces the list."""
 
     key: str  # the field with the name of an entry
-    strategies: Mapping[str, _Strategy] = field(default_factory=dict)  # those of an entry's fields
+    strategies: Mapping[str, _Strategy] = field(default_factory=dict)  # of an entry's fields
 
     def __call__(self, base: Any, overlay: Any) -> Any:
-        if isinstance(overlay, Mapping):  # in place of a list: the validation reports it
+        if isinstance(overlay, Mapping):  # the validation reports a map in place of a list
             return _merge_values(base, overlay)
         known = [] if base is None else base
         names, others = unique_names(known, self.key), unique_names(overlay, self.key)

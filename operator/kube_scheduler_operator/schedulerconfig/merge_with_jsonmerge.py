@@ -112,7 +112,6 @@ class _Merger(Merger):  # type: ignore[misc]  # jsonmerge ships no types
 
 @cache
 def engine(*, semantic: bool) -> Merge:
-    """The process merge, or the semantic merge, of two documents."""
     strategies = {
         "objectMerge": _Lenient(),
         "byName": _ByName(),

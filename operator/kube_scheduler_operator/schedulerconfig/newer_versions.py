@@ -1,7 +1,7 @@
 """Versions of Kubernetes that are newer than the tables of this package.
 
-The rules of the newest recorded version apply to them. Only names that this version does not have
-are not errors, because a newer kube-scheduler may have them: they are warnings.
+The rules of the newest recorded version apply to them, but names that it does not have are only
+warnings, because a newer kube-scheduler may have them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAY_BE_NEW: Final = frozenset((UNKNOWN_FIELD, UNKNOWN_PLUGIN, WRONG_POINT))
 
 
 def newer_version_note(version: Version) -> str:
-    """What it means that a version is newer than the tables; empty if it is not."""
+    """Explain the effect of a version that is newer than the tables; empty if it is not."""
     if not newer_than_recorded(version):
         return ""
     return (
@@ -37,7 +37,7 @@ def newer_version_note(version: Version) -> str:
 
 
 def newer_version_findings(version: Version, condition: str) -> tuple[Finding, ...]:
-    """The note as a warning for the status of an object; empty if the version is not newer."""
+    """Return the note as a warning for the status of an object; empty if it is not newer."""
     note = newer_version_note(version)
     if not note:
         return ()
@@ -46,7 +46,7 @@ def newer_version_findings(version: Version, condition: str) -> tuple[Finding, .
 
 
 def new_names(config: Mapping[str, Any], target: Target) -> Iterator[Problem]:
-    """Warnings about fields outside of profiles that the newest recorded version does not have."""
+    """Warn about fields outside of profiles that the newest recorded version does not have."""
     if newer_than_recorded(target.gates.version):
         others = {key: value for key, value in config.items() if key != "profiles"}
         problems = decode_problems(others, CONFIGURATION, (), NEWEST.minor)
@@ -54,11 +54,10 @@ def new_names(config: Mapping[str, Any], target: Target) -> Iterator[Problem]:
 
 
 def new_names_in_profile(profile: Mapping[str, Any], target: Target) -> Iterator[Problem]:
-    """Warnings about fields, plugins and extension points of a profile, likewise."""
+    """Warn about fields, plugins and extension points of a profile, likewise."""
     if newer_than_recorded(target.gates.version):
         newest = replace(target, gates=replace(target.gates, version=NEWEST))
-        judged = validate_profile(profile, newest)
-        yield from _warnings((*judged.types, *judged.arguments, *judged.rules), target)
+        yield from _warnings(validate_profile(profile, newest).problems, target)
 
 
 def _warnings(problems: Iterable[Problem], target: Target) -> Iterator[Problem]:

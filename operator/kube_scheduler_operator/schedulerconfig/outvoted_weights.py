@@ -27,32 +27,29 @@ class Scorer:
     name: str  # of the plugin, or a label for the extender
     point: int  # weighted value of one point, at least 1
     most: int  # weighted value of the maximum score
-    optional: bool = False  # whether it scores some pods only, and so cannot outvote others
+    optional: bool = False  # whether it only scores some pods, and so cannot outvote others
 
     @classmethod
     def plugin(cls, name: str, weight: int) -> Scorer:
-        """A plugin with its weight; 0 means 1, and a negative weight has the same effect."""
+        """Create a plugin; weight 0 means 1, and a negative weight counts like a positive one."""
         point = abs(weight) or 1
         return cls(name, point, MAX_NODE_SCORE * point)
 
     @classmethod
     def extender(cls, name: str, weight: int, *, optional: bool) -> Scorer:
-        """An extender with its weight."""
         return cls(name, EXTENDER_POINTS * weight, MAX_NODE_SCORE * weight, optional)
 
 
 @dataclass(frozen=True, slots=True)
 class Outvoted:
-    """Scorers that decide alone, and those that they outvote."""
-
-    deciding: tuple[str, ...]  # scorers that decide, heaviest first
+    deciding: tuple[str, ...]  # scorers that decide alone, heaviest first
     outvoted: tuple[str, ...]  # scorers that only break ties
     unit: int  # smallest difference of two nodes in the sum of the deciding scorers
     reach: int  # maximum sum of the outvoted scorers, less than `unit`
 
 
 def outvoted(scorers: Iterable[Scorer]) -> Outvoted | None:
-    """The smallest set of scorers that outvotes all others; None if there is no such set."""
+    """Find the smallest set of scorers that outvotes all others; None if no set does."""
     ordered = sorted(scorers, key=lambda scorer: -scorer.point)
     for count in range(1, len(ordered)):
         deciding, others = ordered[:count], ordered[count:]

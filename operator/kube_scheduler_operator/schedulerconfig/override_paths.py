@@ -1,4 +1,4 @@
-"""From a path of the effective configuration to the path of the override that set it."""
+"""Paths of the effective configuration to paths of the overrides that set them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .schema import DEFAULT_SCHEDULER
 
 
 def override_path(path: Path, config: Any, overrides: Any) -> Path | None:
-    """The path in the overrides that set a path of the effective configuration; None if none did.
+    """Find the path in the overrides that set a path of the effective configuration, if any.
 
     Entries that merge by name are found by name; appended entries count from the end.
     """

@@ -38,7 +38,7 @@ class Layer:
 class PluginRow:
     """A plugin at an extension point."""
 
-    name: str  # of the plugin
+    name: str
     weight: int  # of its score; 0 at points without scores
     origin: Origin  # of its entry and weight
 
@@ -47,22 +47,20 @@ class PluginRow:
 class ProfileTable:
     """The effective plugins of one profile."""
 
-    scheduler_name: str  # of the profile
-    # extension point of this version -> the plugins that run there, in order
-    points: Mapping[str, tuple[PluginRow, ...]]
-    # extension point -> the default plugins that do not run there, with their default weight and
-    # the origin of the entry that disables them
+    scheduler_name: str
+    points: Mapping[str, tuple[PluginRow, ...]]  # extension point -> plugins, in order
+    # extension point -> default plugins that do not run there, with their default weight and the
+    # origin of the entry that disables them
     off: Mapping[str, tuple[PluginRow, ...]]
-    # out-of-tree plugins, whose extension points are unknown; weight 0
-    unknown: tuple[PluginRow, ...]
+    unknown: tuple[PluginRow, ...]  # out-of-tree plugins, whose points are unknown; weight 0
 
 
 def profile_tables(
     config: Mapping[str, Any], layers: Sequence[Layer], gates: Gates
 ) -> tuple[ProfileTable, ...]:
-    """The tables of all profiles, in the order of the configuration.
+    """Return the tables of all profiles, in the order of the configuration.
 
-    The merged configuration and the layers, in order, have valid types (decode.py) and no nulls.
+    The merged configuration and its layers, in order, have valid types (decode.py) and no nulls.
     """
     return tuple(_table(profile, layers, gates) for profile in config.get("profiles") or [{}])
 
@@ -99,7 +97,7 @@ def _table(profile: Mapping[str, Any], layers: Sequence[Layer], gates: Gates) ->
         )
         if missing:
             off[point] = missing
-    unknown = tuple(PluginRow(each, 0, lists.enabled("", each)) for each in effective.unknown)
+    unknown = tuple(PluginRow(plugin, 0, lists.enabled("", plugin)) for plugin in effective.unknown)
     return ProfileTable(name, points, off, unknown)
 
 
@@ -111,17 +109,17 @@ class _Lists:
     layers: Sequence[tuple[Origin, Mapping[str, Any]]]
 
     def enabled(self, point: str, name: str) -> Origin:
-        """The origin of a plugin's entry at a point; without a point, in any list."""
-        for each in (point, "multiPoint") if point else self.merged:
-            if name in self._names(each, "enabled"):
-                return self._origin(each, "enabled")
+        """Return the origin of a plugin's entry at a point; without a point, in any list."""
+        for listed in (point, "multiPoint") if point else self.merged:
+            if name in self._names(listed, "enabled"):
+                return self._origin(listed, "enabled")
         return DEFAULT
 
     def disabled(self, point: str, name: str) -> Origin:
-        """The origin of the entry that disables a plugin at a point."""
-        for each in (point, "multiPoint"):
-            if {name, WILDCARD} & self._names(each, "disabled"):
-                return self._origin(each, "disabled")
+        """Return the origin of the entry that disables a plugin at a point."""
+        for listed in (point, "multiPoint"):
+            if {name, WILDCARD} & self._names(listed, "disabled"):
+                return self._origin(listed, "disabled")
         return DEFAULT
 
     def _names(self, point: str, key: str) -> set[str]:
@@ -138,7 +136,7 @@ class _Lists:
 
 
 def _plugins_of(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A layer's plugin lists for a schedulerName; a layer may have any types."""
+    """Return a layer's plugin lists for a schedulerName; a layer may have any types."""
     profiles = config.get("profiles")
     for profile in profiles if isinstance(profiles, list) else ():
         if isinstance(profile, Mapping):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..base.findings import WARNING, Path, Problem, did_you_mean, listing
+from ..base.findings import Path, Problem, did_you_mean, listing, warning
 from .effective_plugins import WEIGHTED, WILDCARD, EffectivePlugins, effective_plugins
 from .in_tree_plugins import (
     INVALID_PLUGINS,
@@ -52,7 +52,7 @@ SAFETY_FILTERS: Final[Mapping[str, str]] = {
     "VolumeBinding": "claims with WaitForFirstConsumer are never bound, and pods are bound to "
     "nodes that cannot reach their volumes: they stay in ContainerCreating",
 }
-"""Filters that every profile should run, and what happens without them."""
+"""Filter that every profile should run -> the consequence of disabling it."""
 
 NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "filter": (
@@ -80,14 +80,13 @@ class ExpandedProfile:
 
     document: Mapping[str, Any]  # as written
     path: Path  # of the profile in the configuration
-    effective: EffectivePlugins  # its effective plugins
+    effective: EffectivePlugins
     target: Target  # the scheduler that reads it
-    known: Mapping[str, Plugin]  # all in-tree plugins of this scheduler, by name
-    defaults: Mapping[str, int]  # its default plugins, with their weights
+    known: Mapping[str, Plugin]  # the scheduler's in-tree plugins, by name
+    defaults: Mapping[str, int]  # the scheduler's default plugins, with their weights
 
     @classmethod
     def read(cls, document: Mapping[str, Any], path: Path, target: Target) -> ExpandedProfile:
-        """Expand the plugin lists of a profile."""
         gates = target.gates
         effective = effective_plugins(document, gates)
         known, defaults = plugins(gates.version), dict(default_plugins(gates))
@@ -95,15 +94,13 @@ class ExpandedProfile:
 
     @property
     def lists(self) -> Mapping[str, Any]:
-        """The plugin lists, by extension point."""
         return {point: value or {} for point, value in (self.document.get("plugins") or {}).items()}
 
     def running(self, point: str) -> list[str]:
-        """The plugins that run at an extension point."""
         return [entry.name for entry in self.effective.points.get(point, ())]
 
     def find(self, name: str, points: Sequence[str], key: str) -> Path:
-        """Path of the entry with the name or `*` in a list of these points; else of the lists."""
+        """Return the path of the entry with the name or `*` at these points; else of the lists."""
         for point in points:
             for index, entry in enumerate(self.lists.get(point, {}).get(key) or ()):
                 if entry.get("name") in (name, WILDCARD):
@@ -114,7 +111,7 @@ class ExpandedProfile:
 def plugin_warnings(
     profile: ExpandedProfile, extenders: Sequence[Mapping[str, Any]] = ()
 ) -> Iterator[Problem]:
-    """Warnings about one profile; the extenders of the same configuration also score."""
+    """Yield warnings about a profile; the extenders of the same configuration also score."""
     yield from _safety_filters(profile)
     yield from _unprepared(profile)
     yield from _weights(profile)
@@ -134,7 +131,7 @@ def _safety_filters(profile: ExpandedProfile) -> Iterator[Problem]:
             fix = f"enable {name} at filter"
             if at[-1] != "plugins":
                 fix = f"remove this entry, or also enable {name} here"
-            yield _warning(
+            yield warning(
                 SAFETY_FILTER_OFF, at, f"{name} does not run at filter: {consequence}", fix
             )
 
@@ -144,7 +141,7 @@ def _unprepared(profile: ExpandedProfile) -> Iterator[Problem]:
         prepared = profile.running(before)
         for name in profile.running(point):
             if name in names and name not in prepared:
-                yield _warning(
+                yield warning(
                     NOT_PREPARED,
                     profile.find(name, (before, "multiPoint"), "disabled"),
                     f"{name} runs at {point} but not at {before}, so every pod that "
@@ -161,25 +158,25 @@ def _weights(profile: ExpandedProfile) -> Iterator[Problem]:
             path = (*profile.path, "plugins", point, "enabled", index)
             plugin = known.get(name)
             points = plugin.points_at(minor) if plugin else WEIGHTED
-            scores = point in _WEIGHTED_LISTS and any(each in points for each in WEIGHTED)
+            can_score = any(weighted in points for weighted in WEIGHTED)
+            scores = point in _WEIGHTED_LISTS and can_score
             if weight and not scores:
-                elsewhere = any(each in points for each in WEIGHTED)
-                where, fix = (f" at {point}", ", or set it at score") if elsewhere else ("", "")
-                yield _warning(
+                where, fix = (f" at {point}", ", or set it at score") if can_score else ("", "")
+                yield warning(
                     USELESS_WEIGHT,
                     (*path, "weight"),
                     f"{name} does not score{where}, so its weight has no effect",
                     f"remove the weight{fix}",
                 )
             elif weight < 0:
-                yield _warning(
+                yield warning(
                     NEGATIVE_WEIGHT,
                     (*path, "weight"),
                     f"weight {weight} makes {name} prefer the nodes that it scores lowest",
                     "set 1 or more, or disable the plugin at score",
                 )
             elif not weight and scores and point != "placementScore" and defaults.get(name, 0) > 1:
-                yield _warning(
+                yield warning(
                     WEIGHT_RESET,
                     path,
                     f"{name} is listed without a weight, which means 1 instead of its default "
@@ -206,7 +203,7 @@ def _outvoted(
         if extender.get("prioritizeVerb")
     ]
     if [scorer.name for scorer in scorers] == [_IMAGES]:
-        yield _warning(
+        yield warning(
             IMAGES_ALONE,
             profile.find(_IMAGES, ("score", "multiPoint"), "enabled"),
             f"only {_IMAGES} scores, and it distinguishes nodes only by images of more than 23 "
@@ -214,30 +211,30 @@ def _outvoted(
             "among all other nodes the choice is random, or with 1.35 mostly by their order",
             "enable a second plugin at score, unless all images are of that size",
         )
-    found = outvoted(scorers)
-    if found is None:
+    vote = outvoted(scorers)
+    if vote is None:
         return
-    deciding, others = ", ".join(found.deciding), ", ".join(found.outvoted)
-    name = found.deciding[0]
+    deciding, others = ", ".join(vote.deciding), ", ".join(vote.outvoted)
+    name = vote.deciding[0]
     at: Path = (*profile.path, "plugins")
     if not name.startswith("extenders["):
         at = profile.find(name, ("score", "multiPoint"), "enabled")
-    verb = "decides" if len(found.deciding) == 1 else "decide"
-    yield _warning(
+    verb = "decides" if len(vote.deciding) == 1 else "decide"
+    yield warning(
         OUTVOTED,
         at,
-        f"{deciding} {verb} alone: the smallest difference of two nodes counts {found.unit}, and "
-        f"all other scores together at most {found.reach}, so {others} can only break ties",
+        f"{deciding} {verb} alone: the smallest difference of two nodes counts {vote.unit}, and "
+        f"all other scores together at most {vote.reach}, so {others} can only break ties",
         f"set weights that are closer together, or disable {others} at score if this is intended",
     )
 
 
 def _strategy(profile: ExpandedProfile) -> Iterator[Problem]:
-    """Bin packing that PodTopologySpread outvotes.
+    """Warn about bin packing that PodTopologySpread outvotes.
 
-    Of a workload's Pods, PodTopologySpread scores the emptiest node 100 and the fullest 0, and by
-    default it spreads the Pods of every Service, ReplicaSet and StatefulSet. A Pod that requests an
-    eighth of a node's CPU changes the score of MostAllocated by seven points.
+    PodTopologySpread scores the node with the fewest Pods of a workload 100 and the one with the
+    most 0, and by default it spreads the Pods of every Service, ReplicaSet and StatefulSet. A Pod
+    that requests an eighth of a node's CPU changes the score of MostAllocated by seven points.
     """
     weights = {entry.name: entry.weight or 1 for entry in profile.effective.points["score"]}
     fit, spread = weights.get("NodeResourcesFit"), weights.get("PodTopologySpread")
@@ -254,7 +251,7 @@ def _strategy(profile: ExpandedProfile) -> Iterator[Problem]:
         spreading.get("defaultingType") == "List" and not spreading.get("defaultConstraints")
     ):
         return
-    yield _warning(
+    yield warning(
         OUTVOTED_STRATEGY,
         (*profile.path, "pluginConfig", index, "args", "scoringStrategy", "type"),
         f"MostAllocated hardly packs Pods: PodTopologySpread, with weight {spread} against {fit} "
@@ -265,10 +262,7 @@ def _strategy(profile: ExpandedProfile) -> Iterator[Problem]:
 
 
 def _disabled(profile: ExpandedProfile) -> Iterator[Problem]:
-    """Entries of `disabled` without effect.
-
-    An entry that repeats another list's entry is correct and gets no warning.
-    """
+    """Warn about entries of `disabled` without effect, except repetitions of another list."""
     target = profile.target
     known, defaults = profile.known, profile.defaults
     added = {
@@ -298,7 +292,7 @@ def _disabled(profile: ExpandedProfile) -> Iterator[Problem]:
 
 
 def _missing(name: str, target: Target) -> tuple[str, str]:
-    """(why the target has no such plugin, the fix)."""
+    """Return (why the target has no such plugin, the fix)."""
     minor = target.minor
     if name in OLD_PLUGINS:
         return f"API version v1 has no plugin {name}", f"remove this entry and {OLD_PLUGINS[name]}"
@@ -314,7 +308,7 @@ def _missing(name: str, target: Target) -> tuple[str, str]:
 
 
 def _useless(path: Path, why: str, fix: str) -> Problem:
-    return _warning(USELESS_DISABLED, path, f"this entry has no effect: {why}", fix)
+    return warning(USELESS_DISABLED, path, f"this entry has no effect: {why}", fix)
 
 
 def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
@@ -330,7 +324,7 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
             continue
         if name in running and entry.get("args") and _takes_none(name, target):
             why, fix = f"{name} has no arguments", "remove this entry"
-            yield _warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+            yield warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
             continue
         if name in running or (name in INVALID_PLUGINS and target.minor >= INVALID_PLUGINS_SINCE):
             continue  # the last case is an error
@@ -341,11 +335,11 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
             fix = fix.replace("this entry", "its arguments")
         elif name in known and not known[name].points_at(target.minor):
             continue
-        yield _warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+        yield warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
 
 
 def _added_affinity(profile: ExpandedProfile) -> Iterator[Problem]:
-    """Required terms that match no node: without a term, or with empty ones only."""
+    """Warn about required terms that match no node: without a term, or with only empty ones."""
     if "NodeAffinity" not in profile.running("filter"):
         return
     for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
@@ -358,7 +352,7 @@ def _added_affinity(profile: ExpandedProfile) -> Iterator[Problem]:
             term.get("matchExpressions") or term.get("matchFields") for term in terms
         ):
             continue
-        yield _warning(
+        yield warning(
             NO_NODE_MATCHES,
             (*profile.path, "pluginConfig", index, "args", "addedAffinity", _REQUIRED),
             "no term selects a node, so every Pod of this profile stays Pending",
@@ -367,7 +361,7 @@ def _added_affinity(profile: ExpandedProfile) -> Iterator[Problem]:
 
 
 def _takes_none(name: str, target: Target) -> bool:
-    """Whether a plugin is one of Kubernetes that reads no arguments."""
+    """Return whether a plugin is an in-tree one without arguments."""
     return target.plugins_on_record and name in PLUGINS and args_struct(name, target.minor) is None
 
 
@@ -380,11 +374,11 @@ def _unnamed(entry: Mapping[str, Any], path: Path) -> Problem:
     else:
         why, fix = "the entry has no name", "add the name of the plugin: {name: PLUGIN, args: …}"
     message = f"kube-scheduler ignores these arguments: {why}"
-    return _warning(UNNAMED_ARGUMENTS, path, message, fix)
+    return warning(UNNAMED_ARGUMENTS, path, message, fix)
 
 
 def _removed_later(profile: ExpandedProfile) -> Iterator[Problem]:
-    """Entries with which a later kube-scheduler does not start."""
+    """Warn about entries with which a later kube-scheduler does not start."""
     minor = profile.target.minor
     for point, lists in profile.lists.items():
         for index, entry in enumerate(lists.get("enabled") or ()):
@@ -405,13 +399,9 @@ def _removed_later(profile: ExpandedProfile) -> Iterator[Problem]:
 
 
 def _later(path: Path, what: str, until: int) -> Problem:
-    return _warning(
+    return warning(
         REMOVED_LATER,
         path,
         f"Kubernetes 1.{until + 1} removes {what}, and its kube-scheduler rejects this entry",
         "remove it before the upgrade",
     )
-
-
-def _warning(reason: str, path: Path, message: str, fix: str) -> Problem:
-    return Problem(reason, path, message, fix, WARNING)

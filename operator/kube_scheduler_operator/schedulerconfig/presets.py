@@ -16,7 +16,7 @@ PROFILES: Final = (DEFAULT_PROFILE, "HighNodeUtilization", "NoScoring")
 
 
 def profile_fragment(name: str) -> dict[str, Any]:
-    """The configuration of a named profile; the empty name means the default one.
+    """Return the configuration of a named profile; the empty name means the default one.
 
     Raises:
         KeyError: the profile does not exist.
@@ -28,7 +28,7 @@ def profile_fragment(name: str) -> dict[str, Any]:
 
 
 def default_config(platform: Platform) -> dict[str, Any]:
-    """The configuration that is merged over every profile, with the platform's values."""
+    """Return the configuration that is merged over every profile, with the platform's values."""
     lease = platform.operand_lease
     values = {
         "KUBECONFIG": platform.scheduler_kubeconfig,

@@ -1,10 +1,10 @@
-r"""Arguments of plugins that kube-scheduler does not decode, as it prints them when it starts.
+r"""Arguments that kube-scheduler does not decode and cannot print when it starts.
 
 With -v=2 or more, kube-scheduler encodes the completed configuration as JSON, reads that as YAML,
-and exits if it cannot (cmd/kube-scheduler/app/options, LogOrWriteConfig). What it has decoded is
-YAML, apart from control characters. Arguments of plugins that have no type of arguments are printed
-as they were written, and not all JSON is YAML: `\/`, `\ud83d`, bytes that are not UTF-8, and keys
-of 1,023 characters are not.
+and exits if it cannot (cmd/kube-scheduler/app/options, LogOrWriteConfig). Decoded values are valid
+YAML, apart from control characters. Arguments of plugins without a type are printed as they were
+written, and not all JSON is YAML: `\/`, `\ud83d`, bytes that are not UTF-8, and keys of 1,023
+characters are not.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _ESCAPED: Final = {
     b"<": rb"\u003c", b">": rb"\u003e", b"&": rb"\u0026",
     "\u2028".encode(): rb"\u2028", "\u2029".encode(): rb"\u2029",
 }  # fmt: skip
-"""Characters that Go's encoder of JSON escapes."""
+"""Characters that Go's JSON encoder escapes."""
 
 
 def unprintable_arguments(document: Document, minor: int) -> list[tuple[Path, str]]:
-    """(path, error) of each value that kube-scheduler 1.`minor` cannot print."""
+    """Return (path, error) of each value that kube-scheduler 1.`minor` cannot print."""
     problems: list[tuple[Path, str]] = []
     for number, profile in _items(mapping(document.root.data).get("profiles")):
         for index, entry in _items(mapping(profile).get("pluginConfig")):
@@ -51,7 +51,7 @@ def _items(value: Any) -> list[tuple[int, Any]]:
 
 
 def _compact(text: bytes) -> bytes:
-    """JSON as Go's encoder writes a json.RawMessage."""
+    """Format JSON as Go's encoder writes a json.RawMessage."""
     text = _TEXT_OR_SPACE.sub(lambda part: part[0] if part[0].startswith(b'"') else b"", text)
     for character, escaped in _ESCAPED.items():
         text = text.replace(character, escaped)

@@ -22,8 +22,7 @@ from .yaml_text import flow
 Place = tuple[str, ...]
 """A field of the configuration; `[]` stands for an entry of a list."""
 
-_LONGEST: Final = 100
-"""Characters of a value that is shown."""
+_LONGEST: Final = 100  # characters of a value that is shown
 
 PLUGIN: Final = "PLUGIN"
 """Stands for the name of a plugin in a fix."""
@@ -75,14 +74,9 @@ _FLAGS: Final = dict.fromkeys(("log-level", "loglevel", "verbosity"), "v")
 
 
 def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str:
-    """The fix for an unknown field that belongs elsewhere; empty if no place is known.
+    """Suggest a fix for an unknown field that belongs elsewhere; empty if no place is known.
 
-    Args:
-        key: the field.
-        value: its value.
-        kind: the type of the object that has it.
-        path: of this object.
-        minor: of kube-scheduler.
+    `kind` and `path` are those of the object that contains the field.
     """
     here = _here(kind, path)
     if here is None:
@@ -99,7 +93,7 @@ def field_fix(key: str, value: Any, kind: Struct, path: Path, minor: int) -> str
 
 
 def _renamed(key: str, value: Any, here: Place) -> str:
-    """The fix for a field whose name has another meaning or had one; empty: it has none."""
+    """Suggest a fix for a field whose name has or had another meaning; empty if it has none."""
     if key.startswith("-") and key[1:].isalnum():
         return f"write a space after the hyphen of a list: - {key[1:]}"
     if key in _REMOVED:
@@ -114,7 +108,7 @@ def _renamed(key: str, value: Any, here: Place) -> str:
 
 
 def _plugin_field(key: str, value: Any, here: Place) -> str:
-    """The fix for a field of profiles and plugins at another level; empty: it is none."""
+    """Suggest a fix for a field of profiles and plugins at a wrong level; empty for others."""
     if key in ("enabled", "disabled") and here[:2] == _PROFILE:
         point = lines((*_PROFILE, "plugins", "multiPoint", key), value)
         return f"list it at an extension point: {point}"
@@ -129,7 +123,7 @@ def _plugin_field(key: str, value: Any, here: Place) -> str:
 
 
 def _as_flag(key: str, value: Any, minor: int) -> str:
-    """The flag that sets the value; empty: no flag does."""
+    """Suggest the flag that sets the value; empty if no flag does."""
     flag = _kebab(key)
     flag = _FLAGS.get(flag, flag)
     if flag in flag_names(minor) and not isinstance(value, list):
@@ -138,7 +132,7 @@ def _as_flag(key: str, value: Any, minor: int) -> str:
 
 
 def _needless_level(key: str, value: Any, kind: Struct, here: Place, minor: int) -> str:
-    """That the fields of a value belong where the value is; empty: they do not."""
+    """Suggest to move the fields of a value up one level; empty if they do not belong there."""
     if not isinstance(value, Mapping) or not value or not set(value) <= set(kind.known(minor)):
         return ""
     is_repeated = key in here[-1:] or (key == "args" and key in here)
@@ -149,14 +143,14 @@ def _needless_level(key: str, value: Any, kind: Struct, here: Place, minor: int)
 
 
 def _object_text(place: Place) -> str:
-    """An object of the configuration: `leaderElection`, `the entry of profiles`."""
+    """Name an object of the configuration: `leaderElection`, `the entry of profiles`."""
     if place[-1] == _ENTRY:
         return f"the entry of {place[-2]}"
     return f"the args of {place[-1]}" if place[:-1] == _ARGS else place[-1]
 
 
 def _entry_of_plugin(key: str, value: Any, kind: Struct, here: Place) -> str:
-    """The entry of a list of plugins that names the plugin as a field; empty: it does not."""
+    """Write the entry of a list of plugins whose key is the plugin; empty for other keys."""
     if here[-1:] != (_ENTRY,) or "name" not in kind.fields or not key[:1].isupper():
         return ""
     if key.lower() in map(str.lower, kind.fields):
@@ -170,7 +164,7 @@ def _entry_of_plugin(key: str, value: Any, kind: Struct, here: Place) -> str:
 
 
 def _spelt(key: str, kind: Struct, minor: int) -> str:
-    """A field of another object that differs in case and hyphens only; otherwise `key`."""
+    """Return a field of another object that only differs in case and hyphens, else `key`."""
     plain = _plain(key)
     if key in _places(minor) or any(_plain(name) == plain for name in kind.known(minor)):
         return key
@@ -182,10 +176,10 @@ def _plain(key: str) -> str:
 
 
 def _here(kind: Struct, path: Path) -> Place | None:
-    """The place of an object of the configuration; None for other documents.
+    """Return the place of an object of the configuration; None for other documents.
 
-    The path may be relative to a profile, so the type decides, and the end of the path only between
-    places of one type.
+    The path may be relative to a profile, so the type decides; the end of the path distinguishes
+    places of the same type.
     """
     places = [place for struct, place in _structs() if struct is kind]
     names = [part for part in path if isinstance(part, str)]
@@ -199,7 +193,7 @@ _ARGS: Final = (*_PROFILE, "pluginConfig", _ENTRY, "args")
 
 @cache
 def _structs() -> tuple[tuple[Struct, Place], ...]:
-    """All objects of the configuration with their places."""
+    """List all objects of the configuration with their places."""
     roots: list[tuple[Type, Place]] = [(CONFIGURATION, ())]
     roots += [(struct, (*_ARGS, plugin)) for plugin, struct in ARGS.items()]
     structs: list[tuple[Struct, Place]] = []
@@ -214,7 +208,7 @@ def _structs() -> tuple[tuple[Struct, Place], ...]:
 
 
 def _related(key: str, here: Place, minor: int) -> Place | None:
-    """The nearest place of a field with this name: in an object that contains `here`, or is in it.
+    """Return the nearest place of a field with this name, in an object around or within `here`.
 
     Otherwise the only place of that name.
     """
@@ -228,14 +222,14 @@ def _related(key: str, here: Place, minor: int) -> Place | None:
     return places[0] if len(places) == 1 else None
 
 
-def _nested(one: Place, other: Place) -> bool:
-    shorter = min(len(one), len(other))
-    return one[:shorter] == other[:shorter]
+def _nested(first: Place, second: Place) -> bool:
+    depth = min(len(first), len(second))
+    return first[:depth] == second[:depth]
 
 
 @cache
 def _places(minor: int) -> Mapping[str, tuple[Place, ...]]:
-    """All places of each field name in 1.`minor`."""
+    """Map each field name in 1.`minor` to all its places."""
     places_by_key: dict[str, list[Place]] = {}
     for struct, place in _structs():
         for key in struct.known(minor):
@@ -253,15 +247,15 @@ def _expanded(target: str) -> Place:
 
 def _moved(place: Place, value: Any, here: Place) -> str:
     if value is None:
-        return f"remove it, or set {place_text(place)}"
+        return f"remove it, or set {_place_text(place)}"
     if place[:-1] == here:
         return f"rename it to {place[-1]}: {lines(place, value)}"
-    where = place_text(place) if len(place) > 1 else "the top level"
+    where = _place_text(place) if len(place) > 1 else "the top level"
     return f"move it to {where}: {lines(place, value)}"
 
 
-def place_text(place: Place) -> str:
-    """A place as text: `profiles[].plugins`, or `scoringStrategy in the args of …`."""
+def _place_text(place: Place) -> str:
+    """Format a place: `profiles[].plugins`, or `scoringStrategy in the args of …`."""
     if "args" in place and place[-1] != "args":
         at = place.index("args") + 1
         return f"{_joined(place[at + 1 :])} in the args of {place[at]}"
@@ -273,7 +267,7 @@ def _joined(place: Place) -> str:
 
 
 def lines(place: Place, value: Any) -> str:
-    """The field at a place as YAML in one line: `leaderElection: {leaderElect: true}`."""
+    """Write the field at a place as YAML in one line: `leaderElection: {leaderElect: true}`."""
     if "args" in place:
         at = place.index("args")
         plugin = place[at + 1] if at + 1 < len(place) else PLUGIN
@@ -284,7 +278,7 @@ def lines(place: Place, value: Any) -> str:
 
 
 def _within(place: Place, text: str) -> str:
-    """A field of nested objects; the outermost one without braces."""
+    """Nest a value in its objects; the outermost one has no braces."""
     for position, part in reversed(list(enumerate(place))):
         if part == _ENTRY:
             text = f"[{text}]"
@@ -303,7 +297,7 @@ def _flow(value: Any) -> str:
 
 
 def _kebab(key: str) -> str:
-    """A flag's name that is written as a field: leaderElect, leader_elect, --leader-elect."""
+    """Return the flag for a field: leaderElect, leader_elect, --leader-elect."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key.lstrip("-"))
     return words.replace("_", "-").lower()
 

@@ -25,14 +25,14 @@ CACHE_SIZE: Final = 1024
 class CacheKey:
     """A part of a configuration and the scheduler that reads it; equal if their content is."""
 
-    content: str  # the part as JSON, in the order of its keys
-    reader: tuple[object, ...]  # identity of the scheduler
-    value: Any = field(compare=False)  # the part, which must not be modified
-    target: Target = field(compare=False)  # the scheduler that reads it
+    content: str  # the value as JSON, in the order of its keys
+    reader: tuple[object, ...]  # identity of the target
+    value: Any = field(compare=False)  # must not be modified
+    target: Target = field(compare=False)
 
     @classmethod
     def of(cls, value: Any, target: Target) -> CacheKey | None:
-        """The key of a JSON value; None for any other value that a YAML file may contain."""
+        """Create the key of a JSON value; None for other values that a YAML file may contain."""
         try:
             content = json.dumps(value)
         except (TypeError, ValueError, RecursionError):
@@ -41,18 +41,18 @@ class CacheKey:
 
 
 def prefixed(problems: Iterable[Problem], path: Path) -> Iterator[Problem]:
-    """Problems of a part of a document, with their paths in the whole document."""
+    """Prepend the path of a part of a document to its problems."""
     return (replace(problem, path=(*path, *problem.path)) for problem in problems)
 
 
 def cached_by_identity(
     most: int,
 ) -> Callable[[Callable[[Argument], Result]], Callable[[Argument], Result]]:
-    """Cache the results of a function of one argument by the identity of that argument.
+    """Cache up to `most` results of a function by the identity of its argument.
 
     For immutable objects, such as those of the store, for which comparing content costs more than
-    it saves. The cache keeps a reference to each object, so an identity cannot be reused, and
-    evicts the oldest of more than `most` results.
+    it saves. The cache keeps a reference to each object, so an identity cannot be reused. The
+    oldest result is evicted first.
     """
 
     def decorate(function: Callable[[Argument], Result]) -> Callable[[Argument], Result]:

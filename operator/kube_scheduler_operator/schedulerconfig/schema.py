@@ -27,31 +27,24 @@ DURATION: Final = "duration"
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """A list of values of one type."""
-
     item: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A map from strings to values of one type."""
-
-    item: Type
+    item: Type  # of the values; keys are strings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Struct:
-    """Named fields."""
-
-    fields: Mapping[str, Type]  # their types, in any order
+    fields: Mapping[str, Type]
     since: Mapping[str, int] | None = None  # field -> minor of 1.x that added it
-    # fields that are written even if unset (no `omitempty` in Go)
-    always: frozenset[str] = frozenset()
-    # fields that distinguish unset from zero (pointers in Go): zero is written, null means unset
+    always: frozenset[str] = frozenset()  # written even if unset (no `omitempty` in Go)
+    # that distinguish unset from zero (pointers in Go): zero is written, null means unset
     optional: frozenset[str] = frozenset()
 
     def known(self, minor: int) -> tuple[str, ...]:
-        """The fields of 1.`minor`."""
+        """Return the fields of 1.`minor`."""
         return _known(self, minor)
 
 
@@ -199,10 +192,10 @@ ARGS: Final[Mapping[str, Struct]] = {
         {"bindTimeoutSeconds": INT64, "shape": _SHAPE}, optional="bindTimeoutSeconds"
     ),
 }  # fmt: skip
-"""The arguments that kube-scheduler decodes; it passes those of other plugins on as they are."""
+"""The arguments that kube-scheduler decodes; it passes on those of other plugins unchanged."""
 ARGS_SINCE: Final = {"DynamicResources": 34}
 
 
 def args_struct(plugin: str, minor: int) -> Struct | None:
-    """The type of a plugin's arguments in 1.`minor`; None if kube-scheduler decodes none."""
+    """Return the type of a plugin's arguments in 1.`minor`; None if it does not decode them."""
     return ARGS.get(plugin) if minor >= ARGS_SINCE.get(plugin, 0) else None

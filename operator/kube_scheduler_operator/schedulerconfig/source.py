@@ -2,7 +2,7 @@
 
 Unlike in other YAML libraries, `y` is true, `010` is 8, `1e1` is 10, `1:30` is a string, a
 duplicate key is an error, and a file that begins with `{` must be JSON. These are the rules of
-sigs.k8s.io/yaml and encoding/json; tests/integration compares with kube-scheduler.
+sigs.k8s.io/yaml and encoding/json; tests/integration compares the results with kube-scheduler.
 
 Every command that opens a file uses `read`.
 """
@@ -28,20 +28,18 @@ __all__ = ["Document", "Flaw", "ParseError", "Position", "read"]
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-"""What Go considers white space before the `{` of a JSON document."""
+"""White space that Go accepts before the `{` of a JSON document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """One document of a file."""
 
-    root: SourceNode  # its values with their positions
-    flaws: tuple[Flaw, ...] = ()  # errors after which the document could still be parsed
-    # its number in the file, from 0; empty documents count. kube-scheduler reads 0 only.
-    index: int = 0
+    root: SourceNode  # the values with their positions
+    flaws: tuple[Flaw, ...] = ()
+    index: int = 0  # in the file, including empty documents; kube-scheduler only reads 0
     is_listed: bool = False  # whether it is an item of a List
-    # of JSON: the bytes of each value called `args`, by its path
-    texts: Mapping[Path, bytes] = field(default_factory=dict)
+    texts: Mapping[Path, bytes] = field(default_factory=dict)  # of JSON: each `args` by its path
 
     @property
     def value(self) -> Any:
@@ -49,7 +47,7 @@ class Document:
         return without_nulls(self.root.data)
 
     def objects(self) -> list[Document]:
-        """The document, or the items of a `v1` List, as kubectl writes several objects.
+        """Return the document, or the items of a `v1` List, kubectl's form of several objects.
 
         The flaws of a List are not repeated.
         """
@@ -60,20 +58,19 @@ class Document:
         if (data.get("apiVersion"), data.get("kind")) != ("v1", "List"):
             return [self]
         documents = (Document(node, (), self.index, True) for node in items[1].items)
-        return [each for document in documents for each in document.objects()]
+        return [nested for document in documents for nested in document.objects()]
 
     def position(self, path: Path) -> Position:
-        """Position of a path's key or list entry, or of its deepest existing parent.
+        """Return the position of a path's key or list entry, or of its deepest existing parent.
 
-        What a position of the document, or of a list entry that is only a parent, marks is not
-        known.
+        The length is unknown for the whole document, and for a list entry that is only a parent.
         """
-        found, depth = self.root.walk(path)
+        position, depth = self.root.walk(path)
         is_whole = not depth or (depth < len(path) and isinstance(path[depth - 1], int))
-        return Position(found.line, found.column) if is_whole else found
+        return Position(position.line, position.column) if is_whole else position
 
     def data(self, path: Path) -> Any:
-        """The value at a path; None if the document does not contain it."""
+        """Return the value at a path; None if the document does not contain it."""
         node = self.root
         for part in path:
             step = node.child(part)
@@ -83,12 +80,12 @@ class Document:
         return node.data
 
     def depth(self, path: Path) -> int:
-        """Number of leading parts of a path that the document contains."""
+        """Return how many leading parts of a path the document contains."""
         return self.root.walk(path)[1]
 
 
 def read(source: str | bytes) -> tuple[list[Document], ParseError | None]:
-    """The nonempty documents of a file, and the error that ended parsing, if any.
+    """Return the nonempty documents of a file, and the error that ended parsing, if any.
 
     Documents before the error are returned. Bytes are UTF-8, or UTF-16 with a byte order mark.
     """
@@ -103,7 +100,7 @@ def read(source: str | bytes) -> tuple[list[Document], ParseError | None]:
 
 
 def read_yaml(data: bytes) -> tuple[list[Document], ParseError | None]:
-    """`read` for a program that also reads a file as YAML if it begins with `{`."""
+    """Like `read`, for a program that reads a file as YAML even if it begins with `{`."""
     text = characters(data)
     documents, failure = _read_yaml(text)
     if failure is not None and failure is not text.error:
@@ -112,13 +109,13 @@ def read_yaml(data: bytes) -> tuple[list[Document], ParseError | None]:
 
 
 class _Texts(Mapping[Path, bytes]):
-    """Parts of a file, by path; they are cut out when they are read."""
+    """Parts of a file by path, extracted on access."""
 
     def __init__(self, data: bytes, parts: Mapping[Path, slice]) -> None:
         self._data, self._parts = data, parts
 
     def __getitem__(self, path: Path) -> bytes:
-        # One character for each byte that is not UTF-8, as in the text that was parsed.
+        # As in the parsed text, one character for each byte that is not UTF-8.
         text = self._data.decode("utf-8", "surrogateescape")[self._parts[path]]
         return text.encode("utf-8", "surrogateescape")
 
@@ -130,7 +127,7 @@ class _Texts(Mapping[Path, bytes]):
 
 
 def is_json(data: bytes) -> bool:
-    """Whether kube-scheduler reads a file as JSON."""
+    """Return whether kube-scheduler reads a file as JSON."""
     return data.decode("utf-8", _REPLACE).lstrip(_SPACE).startswith("{")
 
 
@@ -149,7 +146,7 @@ def _read_yaml(text: Characters) -> tuple[list[Document], ParseError | None]:
 
 
 def _replacement(error: UnicodeError) -> tuple[str, int]:
-    """One replacement character for each invalid byte, as in Go."""
+    """Replace each invalid byte, as in Go."""
     assert isinstance(error, UnicodeDecodeError)  # noqa: S101  # it is registered for decoding
     return "\ufffd", error.start + 1
 

@@ -1,6 +1,6 @@
-"""What breaks a YAML file: a character that looks like another one, or a frequent slip.
+"""Causes of YAML errors: a character that looks like another one, or a frequent mistake.
 
-A cause is only named if the file is readable further without it.
+A cause is only named if the file can be read further without it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _QUOTES: Final = dict.fromkeys("\u201c\u201d\u201e\u201f\xab\xbb", '"') | dict.f
 )
 _OTHERS: Final = {"\uff1a": ": ", "\u2013": "-", "\u2014": "-", "\u2212": "-", "\t": "  "}
 _MEANT: Final = _SPACES | _INVISIBLE | _QUOTES | _OTHERS
-"""Character -> what YAML has for it."""
+"""Character -> its replacement in YAML."""
 _NAMES: Final = {
     "\xa0": "a no-break space", "\t": "a tab", "\ufeff": "a byte order mark",
     "\uff1a": "a full-width colon",
@@ -48,18 +48,18 @@ _SLIPS: Final = tuple(
         (f"{_KEY}:(?=[^\\s/:])", r"\g<key>: ", "a colon without a space after it; add the space"),
     )
 )  # fmt: skip
-"""(pattern, its correction, the name of the slip and how to correct it)."""
+"""(pattern, its correction, the name of the mistake and how to correct it)."""
 
 _STRUCTURAL: Final = (
     "a second colon", "a line without a colon", "expected ", "a value cannot begin with",
 )  # fmt: skip
-"""Beginnings of the messages that such a slip causes; others name the cause themselves."""
+"""Prefixes of the messages that such a mistake causes; others name the cause themselves."""
 
 _Parse = Callable[[str], ParseError | None]
 
 
 def named(character: str) -> str:
-    """The name of a character that looks like another one, and how to correct it."""
+    """Name a character that looks like another one, and its correction."""
     code = f"U+{ord(character):04X}"
     if character in _NAMES:
         name = _NAMES[character]
@@ -72,13 +72,13 @@ def named(character: str) -> str:
 
 
 def first_culprit(text: str) -> str:
-    """The name of the first character in a text that looks like another one; empty: none."""
+    """Name the first character in a text that looks like another one; empty if none does."""
     match = _ANY.search(text)
     return named(match[0]) if match else ""
 
 
 def explained(error: ParseError, text: str, parse: _Parse) -> ParseError:
-    """The error, or the one of what causes it.
+    """Return the error of the cause, or the error itself.
 
     `parse` returns the error of a text; None if it can be read.
     """
@@ -89,7 +89,7 @@ def explained(error: ParseError, text: str, parse: _Parse) -> ParseError:
 
 
 def _of_a_character(error: ParseError, text: str, parse: _Parse) -> ParseError | None:
-    """A character is the cause if the file, without it and others like it, is parsed further."""
+    """Find a character without which, and without others like it, the file is parsed further."""
     matches = list(_ANY.finditer(text))
     for meant in dict.fromkeys(_MEANT[match[0]] for match in matches):
         alike = [match for match in matches if _MEANT[match[0]] == meant]
@@ -109,7 +109,7 @@ def _of_a_slip(error: ParseError, text: str, parse: _Parse) -> ParseError | None
 
 
 def _of_indentation(error: ParseError, text: str, parse: _Parse) -> ParseError | None:
-    """A line that fits if it is indented like the one above it."""
+    """Find a line that fits if it is indented like the one above it."""
     lines = text.splitlines(keepends=True)
     number = min(error.position.line, len(lines)) - 1
     above = next((at for at in range(number - 1, -1, -1) if lines[at].strip()), None)
@@ -131,12 +131,12 @@ def _of_indentation(error: ParseError, text: str, parse: _Parse) -> ParseError |
 
 
 def _is_further(corrected: ParseError | None, error: ParseError) -> bool:
-    """Whether a corrected text is read beyond the line of the error."""
+    """Return whether a corrected text is read beyond the line of the error."""
     return corrected is None or corrected.position.line > error.position.line
 
 
 def _nearest(matches: Sequence[re.Match[str]], text: str, error: ParseError) -> re.Match[str]:
-    """The last match before the error, or the first one."""
+    """Return the last match before the error, or the first one."""
     lines = [0, *(match.end() for match in LINE_BREAK.finditer(text))]
     line = min(error.position.line, len(lines))
     at = lines[line - 1] + error.position.column - 1

@@ -23,10 +23,7 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 class Cursor:
-    """The current place in a text.
-
-    Reading on behind an incomplete text raises IndexError.
-    """
+    """The current place in a text; reading beyond an incomplete text raises IndexError."""
 
     __slots__ = ("_source", "_twice_marked", "at", "line", "line_start", "text")
 
@@ -44,16 +41,15 @@ class Cursor:
 
     @property
     def error(self) -> ParseError:
-        """The error behind an incomplete text."""
+        """The error that follows an incomplete text."""
         assert self._source.error  # noqa: S101  # complete texts are padded
         return self._source.error
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
-        """Raise the error for an offset, by default the current one."""
+        """Raise an error at an offset, by default the current one."""
         raise ParseError(self.position(self.at if at is None else at), message)
 
     def position(self, at: int) -> Position:
-        """Line and column of an offset."""
         return position_of(self._source.text, at)
 
     def need(self, length: int) -> None:
@@ -61,19 +57,18 @@ class Cursor:
         self.text[self.at + length - 1]
 
     def match(self, pattern: re.Pattern[str]) -> str:
-        """Consume what a pattern matches here, maybe nothing."""
-        found = pattern.match(self.text, self.at)
-        assert found  # noqa: S101  # the patterns also match an empty string
-        self.at = found.end()
+        """Consume a match of the pattern, which may be empty."""
+        match = pattern.match(self.text, self.at)
+        assert match  # noqa: S101  # the patterns also match an empty string
+        self.at = match.end()
         self.text[self.at]
-        return found[0]
+        return match[0]
 
     def blanks(self) -> str:
         """Consume spaces and tabs."""
         return self.match(_BLANKS)
 
     def spaces(self) -> str:
-        """Consume spaces."""
         return self.match(_SPACES)
 
     def comment(self) -> None:
@@ -86,7 +81,7 @@ class Cursor:
         return self.match(_LINE)
 
     def line_break(self) -> str:
-        """Consume a line break, if one is here; its value."""
+        """Consume a line break, if one is here, and return its value."""
         character = self.text[self.at]
         if character not in BREAKS:
             return ""
@@ -103,7 +98,7 @@ class Cursor:
             self.line_start = self.at
 
     def byte_order_mark(self) -> None:
-        """Skip what the decoder takes for a byte order mark at the beginning of a line."""
+        """Skip the character that the decoder mistakes for a byte order mark in a line."""
         if self._twice_marked and not self.column and self.at < self._source.first_block:
             self.at += 1
 

@@ -1,8 +1,8 @@
 """Bytes of a file as the characters that kube-scheduler's YAML decoder reads.
 
 It recognizes UTF-16 and UTF-8 by their byte order marks, and decodes 512 bytes at a time: a
-character that YAML does not allow is an error only if a document needs its block. A character of
-which the file lacks bytes is an error only if a document needs more than what precedes it.
+character that YAML does not allow is an error only if a document needs its block. An incomplete
+character at the end is an error only if a document needs more than the text before it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
     (codecs.BOM_UTF8, "utf-8"),
 )
-_BLOCK: Final = 512
-"""Bytes that the decoder reads at a time."""
+_BLOCK: Final = 512  # bytes that the decoder reads at a time
 _WIDTHS: Final = ((0x80, 0x00, 1), (0xE0, 0xC0, 2), (0xF0, 0xE0, 3), (0xF8, 0xF0, 4))
 """(mask, value, bytes): the length of a UTF-8 character by its first byte, as in go-yaml."""
 _FORBIDDEN: Final = re.compile(
@@ -34,15 +33,14 @@ LINE_BREAK: Final = re.compile(f"\r\n|[{BREAKS}]")
 class Characters:
     """The characters of a file."""
 
-    text: str  # the characters that can be read without the error
+    text: str  # up to the error
     error: ParseError | None = None  # of what follows the text; None: the text is complete
-    # number of characters of the first block that the decoder reads, if others follow; else a
-    # larger one
-    first_block: int = 2 * _BLOCK
+    first_block: int = (
+        2 * _BLOCK
+    )  # characters in the decoder's first block; larger for a single one
 
 
 def position_of(text: str, at: int) -> Position:
-    """Line and column of an offset."""
     line, start = 1, 0
     for match in LINE_BREAK.finditer(text, 0, at):
         line, start = line + 1, match.end()
@@ -50,7 +48,7 @@ def position_of(text: str, at: int) -> Position:
 
 
 def characters(data: bytes) -> Characters:
-    """The characters of a file, and where they end because of a forbidden one."""
+    """Decode the characters of a file, up to the first forbidden one."""
     encoding, marker = "utf-8", 0
     for mark, name in _MARKS:
         if data.startswith(mark):
@@ -87,7 +85,7 @@ def characters(data: bytes) -> Characters:
 
 
 def _width(data: bytes, encoding: str) -> int:
-    """The bytes of the character that begins here, by its first unit; 0 if none begins so."""
+    """Return the length of the character that begins here, by its first unit; 0 if invalid."""
     first = data[0]
     if encoding == "utf-8":
         return next((width for mask, lead, width in _WIDTHS if first & mask == lead), 0)

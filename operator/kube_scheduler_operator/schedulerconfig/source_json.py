@@ -23,7 +23,7 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
 def parse(text: str) -> tuple[SourceNode, list[Flaw]]:
-    """(the single value of the text, duplicate keys).
+    """Return (the single value of the text, duplicate keys).
 
     Raises:
         ParseError: not JSON, or followed by other text.
@@ -33,7 +33,7 @@ def parse(text: str) -> tuple[SourceNode, list[Flaw]]:
 
 
 def parse_with_texts(text: str) -> tuple[SourceNode, list[Flaw], dict[Path, slice]]:
-    """Like `parse`, with the place in the text of each value called `args`, by its path.
+    """Like `parse`, but also return the place in the text of each value `args`, by its path.
 
     Raises:
         ParseError: not JSON, or followed by other text.
@@ -166,7 +166,7 @@ class _Parser:
         self.skip()
 
     def _separator(self, end: str) -> None:
-        """A comma, or the end; a trailing comma is an error."""
+        """Consume a comma before another entry; a trailing comma is an error."""
         self.skip()
         character = self.peek()
         if character == end:

@@ -23,7 +23,7 @@ _TAB: Final = "a tab (U+0009) in the indentation; YAML indents with spaces"
 
 
 class _Folded:
-    """A scalar over several lines, whose line breaks are folded."""
+    """A scalar of several lines, whose line breaks are folded."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -32,7 +32,7 @@ class _Folded:
         self._further: list[str] = []
 
     def space(self, cursor: Cursor, indent: int = 0) -> None:
-        """Consume blanks and line breaks; without tabs before the column `indent`."""
+        """Consume blanks and line breaks; tabs before the column `indent` are an error."""
         while (character := cursor.text[cursor.at]) in BLANK_OR_BREAK:
             if character in BLANK:
                 if self.is_broken and character == "\t" and cursor.column < indent:
@@ -47,7 +47,7 @@ class _Folded:
                 self.is_broken = True
 
     def join(self) -> None:
-        """Add the consumed blanks, or the line breaks as YAML folds them."""
+        """Add the consumed blanks or the folded line breaks."""
         if not self.is_broken:
             self.parts.append(self._blanks)
         elif self._first == "\n":
@@ -60,9 +60,9 @@ class _Folded:
 
 
 def plain(cursor: Cursor, indent: int, *, flow: bool) -> tuple[str, bool, int]:
-    """Consume a plain scalar: (its text, whether it ends with its line, the offset of its end).
+    """Consume a plain scalar; return (its text, whether it ends with its line, its end).
 
-    The offset is 0 if it has several lines.
+    The end is an offset, or 0 if the scalar has several lines.
     """
     folded, pattern = _Folded(), _FLOW_PLAIN if flow else _PLAIN
     line, end = cursor.line, 0
@@ -70,9 +70,9 @@ def plain(cursor: Cursor, indent: int, *, flow: bool) -> tuple[str, bool, int]:
         cursor.need(4)
         if cursor.is_at_document_mark() or cursor.text[cursor.at] == "#":
             break
-        if found := cursor.match(pattern):
+        if part := cursor.match(pattern):
             folded.join()
-            folded.parts.append(found)
+            folded.parts.append(part)
             end = cursor.at if cursor.line == line else 0
         if cursor.text[cursor.at] not in BLANK_OR_BREAK:
             break
@@ -83,7 +83,7 @@ def plain(cursor: Cursor, indent: int, *, flow: bool) -> tuple[str, bool, int]:
 
 
 def quoted(cursor: Cursor, quote: str) -> str:
-    """Consume a scalar in single or double quotes; its text."""
+    """Consume a scalar in single or double quotes; return its text."""
     start, folded = cursor.at, _Folded()
     cursor.at += 1
     while True:
@@ -120,7 +120,7 @@ def quoted(cursor: Cursor, quote: str) -> str:
 
 
 def _escaped(cursor: Cursor, character: str) -> str:
-    """Consume a backslash and what follows it."""
+    """Consume an escape sequence."""
     start = cursor.at
     cursor.at += 2
     if character in _ESCAPES:
@@ -142,7 +142,7 @@ def _escaped(cursor: Cursor, character: str) -> str:
 
 
 def block(cursor: Cursor, parent: int, *, literal: bool) -> str:
-    """Consume a scalar after | or >, in a block that is indented by `parent`; its text."""
+    """Consume a scalar after | or > in a block with the indentation `parent`; return its text."""
     chomping, increment = _header(cursor)
     cursor.blanks()
     cursor.comment()
@@ -173,7 +173,7 @@ def block(cursor: Cursor, parent: int, *, literal: bool) -> str:
 
 
 def _header(cursor: Cursor) -> tuple[str, int]:
-    """Consume the indicators: (+, - or nothing; columns of indentation, or 0)."""
+    """Consume the indicators; return (+, - or nothing; columns of indentation, or 0)."""
     cursor.at += 1
     chomping, increment = "", 0
     for _ in range(2):
@@ -191,7 +191,7 @@ def _header(cursor: Cursor) -> tuple[str, int]:
 
 
 def _breaks(cursor: Cursor, indent: int, parent: int) -> tuple[int, list[str]]:
-    """Consume empty lines and the indentation: (the indentation, the line breaks)."""
+    """Consume empty lines and the indentation; return (the indentation, the line breaks)."""
     deepest = 0
     breaks: list[str] = []
     while True:

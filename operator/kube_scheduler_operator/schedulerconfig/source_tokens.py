@@ -1,7 +1,7 @@
 """Characters to YAML tokens, with the rules of kube-scheduler's decoder (go.yaml.in/yaml/v2).
 
-YAML libraries differ in what is an error: `{a:}`, `[a?b]`, tabs, keys over several lines. Reading a
-file as kube-scheduler does requires a scanner with the same rules, including its surprising ones.
+YAML libraries report different errors: `{a:}`, `[a?b]`, tabs, keys of several lines. Reading a file
+like kube-scheduler requires a scanner with the same rules, including the surprising ones.
 """
 
 from __future__ import annotations
@@ -49,22 +49,19 @@ _LONGEST_KEY: Final = 1024
 
 @dataclass(slots=True)
 class Token:
-    """A token."""
-
     kind: str  # one of the constants of this module
     start: int  # offset of its first character
-    # text of a scalar, name of an anchor or an alias, handle of a tag, or a version
-    value: str = ""
+    value: str = ""  # text of a scalar, name of an anchor or an alias, handle of a tag, or version
     is_plain: bool = False  # of a scalar: without quotes, and not a block
-    suffix: str = ""  # of a tag; of a %TAG directive, the prefix that the handle stands for
+    suffix: str = ""  # of a tag; of a %TAG directive: the prefix that the handle abbreviates
     end: int = 0  # of a scalar or an alias in one line: the offset of its end; else 0
 
 
 @dataclass(slots=True)
 class _Key:
-    """A place where a key may have begun; `token` is the number of its first token."""
+    """A place where a key may have begun."""
 
-    token: int
+    token: int  # the number of its first token
     is_possible: bool = False
     is_required: bool = False
     start: int = 0
@@ -72,10 +69,7 @@ class _Key:
 
 
 class Scanner:
-    """The tokens of a text.
-
-    `peek` and `next` raise ParseError if the next token is an error.
-    """
+    """The tokens of a text; `peek` and `next` raise the ParseError of the next token."""
 
     def __init__(self, source: Characters) -> None:
         self.cursor = Cursor(source)
@@ -90,7 +84,6 @@ class Scanner:
         self._key_allowed = True
 
     def peek(self) -> Token:
-        """The next token."""
         if not self._is_filled:
             try:
                 self._fill()
@@ -100,7 +93,7 @@ class Scanner:
         return self._tokens[0]
 
     def next(self) -> Token:
-        """The next token, which is consumed."""
+        """Consume the next token."""
         token = self.peek()
         self._tokens.popleft()
         self._taken += 1
@@ -117,7 +110,7 @@ class Scanner:
             self._fetch()
 
     def _is_key(self, key: _Key) -> bool:
-        """Whether a colon here makes it a key."""
+        """Return whether a colon here makes it a key."""
         cursor = self.cursor
         if key.is_possible and (key.line < cursor.line or key.start + _LONGEST_KEY < cursor.at):
             self._forget(key)
@@ -203,7 +196,7 @@ class Scanner:
             self._content(first)
 
     def _content(self, first: str) -> None:
-        """A scalar, an alias, or a property, which may begin a key and which no key follows."""
+        """Take a scalar, an alias, or a property: each may begin a key, and no key follows it."""
         cursor, start = self.cursor, self.cursor.at
         self._key_allowed = False
         if first in "*&":
@@ -257,7 +250,7 @@ class Scanner:
         self._take(kind)
 
     def _block_indicator(self, kind: str, block_kind: str, *, allows_key: bool) -> None:
-        """A hyphen or a question mark."""
+        """Take a hyphen or a question mark."""
         cursor = self.cursor
         if not self._flow:
             if not self._key_allowed:
@@ -368,9 +361,9 @@ class Scanner:
         return handle
 
     def _uri(self, start: int) -> str:
-        cursor, found = self.cursor, bytearray()
+        cursor, uri = self.cursor, bytearray()
         while True:
-            found += cursor.match(_URI).encode()
+            uri += cursor.match(_URI).encode()
             if cursor.text[cursor.at] != "%":
                 break
             cursor.need(3)
@@ -378,9 +371,9 @@ class Scanner:
             if octet is None:
                 cursor.fail("% in a tag needs two hexadecimal digits; quote the value", start)
             cursor.at = octet.end()
-            found.append(int(octet[1], 16))
+            uri.append(int(octet[1], 16))
         try:
-            return found.decode()
+            return uri.decode()
         except UnicodeDecodeError:
             cursor.fail("% in a tag encodes something else than UTF-8; quote the value", start)
 

@@ -9,24 +9,23 @@ from typing import Any, Final
 from ..base.findings import Path
 
 DEEPEST: Final = 100
-"""Maximum nesting: twice as deep as any configuration, and far below Python's limit."""
+"""Levels: twice as many as any configuration has, and far below Python's limit."""
 TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep; remove levels"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place in a file."""
+    """A place in a file, and the length of the text there."""
 
-    line: int  # from 1; columns in characters
-    column: int
-    # characters of what stands there in this line: a scalar, a list or map in brackets, or a key
-    # and, if that is a scalar, its value; of another map its first field. 0: it is not known, or
-    # several lines. Ignored by comparisons.
+    line: int  # from 1
+    column: int  # in characters, from 1
+    # characters of a scalar, of a list or map in brackets, of the first field of another map, or of
+    # a key with a scalar as its value; 0 if it is unknown or has several lines
     length: int = field(default=0, compare=False)
 
     @property
     def end_column(self) -> int | None:
-        """The column behind what stands there; None if it is not known."""
+        """The column after the text; None if its length is unknown."""
         return self.column + self.length if self.length else None
 
 
@@ -34,7 +33,7 @@ class Position:
 class Flaw:
     """An error in a document that could still be parsed."""
 
-    position: Position  # of the error
+    position: Position
     path: Path  # of the field, if known
     message: str  # the error, and the fix after a semicolon
 
@@ -43,14 +42,14 @@ class Flaw:
 class SourceNode:
     """A value of a document."""
 
-    position: Position  # of its first character
+    position: Position
     data: Any  # the value as plain data
     # of a map: key -> (position of the key, value)
     fields: dict[str, tuple[Position, SourceNode]] = field(default_factory=dict)
     items: Sequence[SourceNode] = ()  # of a list
 
     def child(self, part: str | int) -> tuple[Position, SourceNode] | None:
-        """(position, value) of a key or a list index; None if absent."""
+        """Return (position, value) of a key or a list index; None if absent."""
         if isinstance(part, str):
             return self.fields.get(part)
         if 0 <= part < len(self.items):
@@ -58,7 +57,7 @@ class SourceNode:
         return None
 
     def walk(self, path: Path) -> tuple[Position, int]:
-        """(position of a path's key or entry or its deepest parent, the parts that it has)."""
+        """Return (position of a path or of its deepest existing parent, number of parts found)."""
         node, position = self, self.position
         for depth, part in enumerate(path):
             step = node.child(part)
@@ -69,12 +68,7 @@ class SourceNode:
 
 
 class ParseError(Exception):
-    """A file that cannot be parsed.
-
-    Attributes:
-        position: of the error.
-        message: the error.
-    """
+    """A file that cannot be parsed."""
 
     def __init__(self, position: Position, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""YAML nodes as the JSON that kube-scheduler makes of them (sigs.k8s.io/yaml), with positions."""
+"""YAML nodes to JSON like kube-scheduler's (sigs.k8s.io/yaml), with positions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WORDS: Final[dict[str, Any]] = {
 _MOST_DIGITS: Final = 20
 """Of an integer; the decoder reads a larger number as a float."""
 _ALWAYS_ALLOWED: Final = (1000, 100)
-"""Nodes, and nodes that aliases repeat, that a document may always have."""
+"""(nodes, nodes that aliases repeat) that every document may have."""
 _ALIAS_RANGE: Final = (400_000, 4_000_000)
 """Nodes of a document from which and up to which the share of aliases shrinks to a tenth."""
 
@@ -50,10 +50,9 @@ _ALIAS_RANGE: Final = (400_000, 4_000_000)
 class Builder:
     """Converts the nodes of one document."""
 
-    text: str  # the text of the file
+    text: str  # of the file
     # offsets of the lines; filled when needed, and shared by the documents of a file
     lines: list[int] = field(default_factory=list)
-    # errors after which the document could still be converted
     flaws: list[Flaw] = field(default_factory=list)
     _depth: int = 0
     _open: set[int] = field(default_factory=set)
@@ -61,7 +60,7 @@ class Builder:
     _repeated: int = 0
 
     def node(self, node: Node) -> SourceNode:
-        """The value of a node.
+        """Convert a node.
 
         Raises:
             ParseError: it cannot be converted.
@@ -103,7 +102,7 @@ class Builder:
         return value
 
     def _counted(self, where: Position) -> None:
-        """Count a node, with the decoder's limit of what aliases may repeat."""
+        """Count a node, and enforce the decoder's limit for aliases."""
         self._count += 1
         self._repeated += bool(self._open)
         nodes, repeated = _ALWAYS_ALLOWED
@@ -147,7 +146,7 @@ class Builder:
         if value is None or (isinstance(value, int) and value >= 2**63):
             what = "null" if value is None else key.text
             self.flaws.append(Flaw(at, (), f"{what} cannot be a key; write it in quotes"))
-        name = key_text(value)
+        name = _key_text(value)
         if name in fields:
             line = fields[name][0].line
             message = f'duplicate key "{name}", first in line {line}; remove one'
@@ -155,7 +154,7 @@ class Builder:
         fields[name] = (at, self.node(child))
 
     def _pairs(self, node: Mapping) -> Iterator[tuple[Node, Node]]:
-        """The keys and values, including those of `<<`, which must not be duplicates either."""
+        """Yield the keys and values, including those of `<<`, whose keys must also be unique."""
         for key, child in node.pairs:
             if not _is_merge(key):
                 yield key, child
@@ -183,7 +182,7 @@ class Builder:
         self._open.discard(id(node))
 
     def _position(self, node: Node, value: Node | None = None) -> Position:
-        """The position of a node; that of a key has its value's length as well, see Position."""
+        """Return the position of a node; the length of a key includes that of a scalar value."""
         if not self.lines:
             self.lines += [0, *(match.end() for match in LINE_BREAK.finditer(self.text))]
         line = bisect_right(self.lines, node.start)
@@ -203,13 +202,13 @@ def _is_merge(key: Node) -> bool:
 
 
 def scalar(node: Scalar) -> Any:
-    """A scalar as kube-scheduler reads it; a number without a fraction is an integer.
+    """Convert a scalar like kube-scheduler; a number without a fraction is an integer.
 
     Raises:
         ValueError: its text does not fit its tag.
     """
     value = _typed(node)
-    # JSON has no difference between 5.0 and 5; from 1e21 on it has an exponent.
+    # JSON does not distinguish 5.0 and 5; from 1e21 on it has an exponent.
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e21
     return int(value) if is_whole else value
 
@@ -225,16 +224,16 @@ def _typed(node: Scalar) -> Any:
     if tag not in _RESOLVED or tag == f"{_TAG}str" or (not tag and not node.is_implicit):
         return text
     kind, value = _resolve(text, tag)
-    desired = tag.removeprefix(_TAG)
-    if desired == "float" and kind == "int" and value < 2**63:
+    tagged = tag.removeprefix(_TAG)
+    if tagged == "float" and kind == "int" and value < 2**63:
         return float(value)
-    if desired not in ("", kind):
-        raise ValueError(f"{text} does not have the type of its tag !!{desired}; remove the tag")
+    if tagged not in ("", kind):
+        raise ValueError(f"{text} does not have the type of its tag !!{tagged}; remove the tag")
     return value
 
 
 def _resolve(text: str, tag: str) -> tuple[str, Any]:
-    """(the type that a text has in YAML, its value)."""
+    """Return (the type of a text in YAML, its value)."""
     if text in _WORDS:
         value = _WORDS[text]
         return "null" if value is None else type(value).__name__, value
@@ -276,8 +275,7 @@ def _is_date(text: str) -> bool:
     return match[4] is None or (match[7] is None) == (" " in text)
 
 
-def key_text(value: Any) -> str:
-    """The text of a key of another type than string."""
+def _key_text(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float):
@@ -286,7 +284,7 @@ def key_text(value: Any) -> str:
 
 
 def _float_text(value: float) -> str:
-    """A float as Go formats it with 32 bits: `.inf`, `1.5`, `1e+06`."""
+    """Format a float like Go with 32 bits: `.inf`, `1.5`, `1e+06`."""
     if not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     packed = struct.pack("f", value)

@@ -22,39 +22,31 @@ _PREFIXES: Final = {"!": "!", "!!": "tag:yaml.org,2002:"}
 
 @dataclass(slots=True)
 class Scalar:
-    """A scalar."""
-
     start: int  # offset of its first character
-    text: str  # its text, without quotes
-    tag: str = ""  # its tag in full; empty if it has none
-    is_implicit: bool = True  # whether its text decides its type
-    end: int = 0  # offset behind its last character; 0 if it has several lines, or is not written
+    text: str  # without quotes
+    tag: str = ""  # in full; empty if it has none
+    is_implicit: bool = True  # whether its text determines its type
+    end: int = 0  # offset after its last character; 0 if it has several lines, or is not written
 
 
 @dataclass(slots=True)
 class Sequence:
-    """A list; `end` is that of one in brackets."""
-
     start: int
     items: list[Node] = field(default_factory=list)
-    end: int = 0
+    end: int = 0  # only of a list in brackets
 
 
 @dataclass(slots=True)
 class Mapping:
-    """A map; with its keys as they are written; `end` is that of one in braces."""
-
     start: int
-    pairs: list[tuple[Node, Node]] = field(default_factory=list)
-    end: int = 0
+    pairs: list[tuple[Node, Node]] = field(default_factory=list)  # also of duplicate keys
+    end: int = 0  # only of a map in braces
 
 
 @dataclass(slots=True)
 class Alias:
-    """A reference to a node with an anchor; `end` as of a scalar."""
-
     start: int
-    node: Node
+    node: Node  # the node with the anchor
     end: int = 0
 
 
@@ -71,7 +63,7 @@ class Parser:
         self._depth = 0
 
     def documents(self) -> Iterator[Node]:
-        """Every document, also empty ones; each is read when it is requested.
+        """Read the documents one by one, including empty ones.
 
         Raises:
             ParseError: the next document is not YAML.
@@ -94,7 +86,7 @@ class Parser:
                 yield Scalar(start.start, "")
             else:
                 node = self._node(block=True)
-                self._kind()  # the end of a document is known from the token that follows
+                self._kind()  # only the next token shows the end of a document
                 yield node
             if self._kind() == tokens.DOCUMENT_END:
                 self.scanner.next()
@@ -218,7 +210,7 @@ class Parser:
         self.scanner.next()
 
     def _after(self, empty_before: tuple[str, ...]) -> Node:
-        """The key or value of a block map after its indicator."""
+        """Read the key or value of a block map after its indicator."""
         indicator = self.scanner.next()
         if self._kind() in empty_before:
             return Scalar(indicator.start + 1, "")
@@ -280,18 +272,16 @@ class Parser:
     def _kind(self) -> str:
         return self.scanner.peek().kind
 
-    def _expected(self, what: str, found: Token, parent: Node | None = None) -> NoReturn:
+    def _expected(self, what: str, token: Token, parent: Node | None = None) -> NoReturn:
         """Raise the error for a token that cannot be here."""
-        if found.kind == tokens.SCALAR:
-            shown = f'"{found.value[:40]}"'
+        if token.kind == tokens.SCALAR:
+            shown = f'"{token.value[:40]}"'
         else:
-            shown = found.kind if len(found.kind) > 3 else f'"{found.kind}"'
-        line = "" if parent is None else self._line(parent.start)
-        self._fail(f"expected {what}{line}, found {shown}; check quotes and indentation", found)
-
-    def _line(self, start: int) -> str:
-        position = self.scanner.cursor.position(start)
-        return f" in what begins in line {position.line}"
+            shown = token.kind if len(token.kind) > 3 else f'"{token.kind}"'
+        where = ""
+        if parent is not None:
+            where = f" in what begins in line {self.scanner.cursor.position(parent.start).line}"
+        self._fail(f"expected {what}{where}, found {shown}; check quotes and indentation", token)
 
     def _fail(self, message: str, token: Token) -> NoReturn:
         self.scanner.cursor.fail(message, token.start)

@@ -16,18 +16,16 @@ class Target:
 
     gates: Gates  # its version and feature gates
     stock: bool = True  # False for an image that may contain out-of-tree plugins
-    # the known third-party scheduler in the image (known_schedulers.py) and, after a colon, its
-    # version; empty: none is known
+    # the known third-party scheduler in the image, if any, with its version: `volcano:v1.12.0`
     scheduler: str = ""
 
     @property
     def minor(self) -> int:
-        """The minor version."""
         return self.gates.version.minor
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Its content as a hashable value."""
+        """A hashable value that is equal for equal targets."""
         return (
             self.gates.version,
             frozenset(self.gates.explicit.items()),
@@ -37,12 +35,11 @@ class Target:
 
     @property
     def known(self) -> KnownScheduler | None:
-        """The known third-party scheduler that it is."""
         name, _, version = self.scheduler.partition(":")
         return known_scheduler(name, version) if name else None
 
     def args_struct(self, plugin: str) -> Struct | None:
-        """The type of a plugin's arguments; None if the scheduler takes any, or none."""
+        """Return the type of a plugin's arguments; None if it has none, or accepts any."""
         known = self.known
         if known is not None and plugin in known.plugins:
             return known.plugins[plugin].args

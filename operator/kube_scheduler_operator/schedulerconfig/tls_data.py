@@ -18,8 +18,8 @@ _NO_CERTIFICATE: Final = "contains no certificate; encode a PEM file that contai
 
 @lru_cache(maxsize=16)
 def unusable_authority(pem: bytes) -> str:
-    """Why a CA bundle cannot be used; empty if it contains at least one valid certificate."""
-    import ssl  # slower than all validation, and rarely needed
+    """Explain why a CA bundle cannot be used; empty if it contains a valid certificate."""
+    import ssl  # rarely needed, and slower to import than all validation
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for kind, der in _blocks(pem):
@@ -35,21 +35,21 @@ def unusable_authority(pem: bytes) -> str:
 
 @lru_cache(maxsize=16)
 def unusable_pair(certificate: bytes, key: bytes) -> str:
-    """Why a client certificate and its key cannot be used together; empty if they can."""
+    """Explain why a client certificate and its key cannot be used together; empty if they can."""
     chain = [der for kind, der in _blocks(certificate) if kind == "CERTIFICATE"]
     keys = [der for kind, der in _blocks(key) if kind.endswith("PRIVATE KEY")]
     if not chain:
         return _NO_CERTIFICATE
     if not keys:
         return "keyData contains no private key; encode a PEM file that contains one"
-    # OpenSSL trusts the block's type of the key, Go tries all three.
+    # OpenSSL trusts the type in the key's PEM block, Go tries all three.
     if hasattr(os, "memfd_create") and not any(_match(chain, kind, keys[0]) for kind in _KEYS):
         return "certData and keyData do not match or are damaged; encode a matching pair"
     return ""
 
 
 def _match(chain: list[bytes], kind: str, key: bytes) -> bool:
-    """Whether OpenSSL accepts the pair; it reads files only, so the file is in memory (Linux)."""
+    """Return whether OpenSSL accepts the pair, from a file in memory (Linux)."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -70,7 +70,7 @@ def _match(chain: list[bytes], kind: str, key: bytes) -> bool:
 
 
 def _blocks(pem: bytes) -> list[tuple[str, bytes]]:
-    """(type, content) of the PEM blocks that are valid base64."""
+    """Return (type, content) of the PEM blocks that are valid base64."""
     blocks = []
     for kind, text in _BLOCK.findall(pem):
         try:

@@ -1,7 +1,7 @@
-"""Flags with which a scheduler would trust, or show its state to, more than the cluster decides.
+"""Flags that decide, instead of the cluster, whom a scheduler trusts and who sees its state.
 
-kube-scheduler accepts them on its command line. In an object of the API they would give its
-author the credentials or the endpoints of a scheduler, so they are refused there.
+kube-scheduler accepts them on its command line. In an object of the API they would give its author
+the credentials or the endpoints of a scheduler, so they are rejected there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .go_values import boolean
 UNSAFE_ARGUMENT: Final = "UnsafeArgument"
 
 PUBLIC_PATHS: Final = ("/healthz", "/livez", "/metrics", "/metrics/resources", "/readyz")
-"""Paths that may be served without authorization; others show configuration, memory and code."""
+"""Paths that may be served without authorization; others expose configuration, memory and code."""
 
 ALWAYS_ALLOWED: Final = "authorization-always-allow-paths"
 
@@ -30,7 +30,7 @@ TRUSTING: Final[Mapping[str, str]] = {
     "requestheader-uid-headers": "the cluster decides whom the scheduler trusts",
     "requestheader-username-headers": "the cluster decides whom the scheduler trusts",
 }
-"""Flags that are never set here, and why."""
+"""Flag that objects must not set -> the reason."""
 
 KUBECONFIGS: Final = ("authentication-kubeconfig", "authorization-kubeconfig")
 
@@ -42,10 +42,10 @@ _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 
 
 def unsafe_flags(flags: Mapping[str, Sequence[str]], kubeconfig: str = "") -> Iterator[Problem]:
-    """The unsafe ones among users' flags (name without dashes -> values); a path is the name.
+    """Yield the problems of users' flags (name without dashes -> values); a path is the name.
 
-    `kubeconfig` is the only file that the flags in KUBECONFIGS may name; empty: they are reported
-    elsewhere.
+    `kubeconfig` is the only file that the flags in KUBECONFIGS may name; if it is empty, they are
+    reported elsewhere.
     """
     for name, values in flags.items():
         if name in TRUSTING and any(not _is_off(name, value) for value in values):

@@ -15,7 +15,7 @@ DUPLICATE: Final = "Duplicate"
 
 
 def validate_extenders(extenders: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
-    """Problems of all extenders; files that they name are not read."""
+    """Yield problems of all extenders; files that they name are not read."""
     binder: int | None = None
     managed: set[str] = set()
     for index, extender in enumerate(extenders):
@@ -43,7 +43,7 @@ def validate_extenders(extenders: Sequence[Mapping[str, Any]]) -> Iterator[Probl
 
 
 def _tls(extender: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """What client-go rejects when it creates the extender's client, even without TLS."""
+    """Yield errors of client-go when it creates the extender's client, even without TLS."""
     tls = extender.get("tlsConfig") or {}
     authority = bool(tls.get("caFile") or tls.get("caData"))
     if tls.get("insecure") and authority:

@@ -18,13 +18,13 @@ WRONG_POINT: Final = "WrongExtensionPoint"
 def validate_known_plugin(
     name: str, point: str, where: Path, known: KnownScheduler
 ) -> Iterator[Problem]:
-    """Problems of a plugin that kube-scheduler does not have, in a known scheduler."""
+    """Yield problems of a plugin that kube-scheduler does not have, in a known scheduler."""
     own = known.plugins.get(name)
     label = f"{known.name} {known.version}"
     if own is None:
         if PLUGINS.get(name) is not None:
             return  # its kube-scheduler may be older than the record
-        # Without known.name: a later version has the plugin, or it was removed.
+        # If known.name owns it, only another version of this scheduler has the plugin.
         fix = "" if known.name in owners_of(name) else owner_fix(name)
         fix = fix or did_you_mean(name, known.plugins).removeprefix("; ") or "remove it"
         yield Problem(UNKNOWN_PLUGIN, where, f'{label} has no plugin "{name}"; {fix}')
@@ -34,7 +34,7 @@ def validate_known_plugin(
 
 
 def of_known_scheduler(problem: Problem, name: str, target: Target) -> Problem:
-    """A problem of arguments, with the scheduler whose plugin it is."""
+    """Name the known scheduler, instead of kube-scheduler, in a problem of a plugin's arguments."""
     known = target.known
     if known is None or name not in known.plugins:
         return problem

@@ -22,7 +22,7 @@ _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 def validate_args(
     plugin: str, args: Mapping[str, Any], path: Path, gates: Gates
 ) -> Iterator[Problem]:
-    """Problems of one plugin's arguments; out-of-tree plugins have no rules."""
+    """Yield problems of one plugin's arguments; out-of-tree plugins have no rules."""
     rule = _RULES.get(plugin)
     if rule is not None:
         yield from rule(args, path, gates)
@@ -231,7 +231,7 @@ def _requirement(requirement: Mapping[str, Any], path: Path) -> Iterator[Problem
 
 
 def _compared_number(operator: str, values: Sequence[Any], path: Path) -> Iterator[Problem]:
-    """The errors of the number with which the label is compared."""
+    """Yield errors of the number with which the label is compared."""
     if len(values) != 1:
         yield _problem(path, f"{operator} requires exactly one value; set one")
     for index, value in enumerate(values):

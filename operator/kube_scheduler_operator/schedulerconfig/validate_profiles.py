@@ -1,7 +1,7 @@
 """Rules for profiles: names, plugin lists, plugin arguments, the shared queue.
 
 Each profile is first validated by itself, and the result is cached by its content, because a
-cluster can have hundreds. Only names and the shared queue need all profiles.
+cluster can have hundreds. Only names and the shared queue require all profiles.
 """
 
 from __future__ import annotations
@@ -45,13 +45,12 @@ INVALID_PROFILE: Final = "InvalidProfile"
 
 FIT: Final = "NodeResourcesFit"
 _NEVER_MATCHING: Final = f"{FIT}Args"
-"""A key of kube-scheduler's map of validations (validatePluginConfig), which should be the plugin's
-name: it compares the type of the arguments with one that they never have.
-"""
+"""kube-scheduler's validatePluginConfig has this key instead of the plugin's name, and compares the
+type of the arguments with one that they never have."""
 
 
 def validate_percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """The rule for percentageOfNodesToScore, at the top and in a profile."""
+    """Check percentageOfNodesToScore, at the top level or in a profile."""
     value = owner.get("percentageOfNodesToScore", 0)
     if not 0 <= value <= 100:
         yield Problem(
@@ -66,7 +65,7 @@ class QueueSort:
     enabled: tuple[tuple[str, int], ...]  # names and weights, as listed
     disabled: tuple[str, ...]  # names, as listed
     sorter: str | None = None  # the effective plugin, if any
-    arguments: str = ""  # its arguments as JSON, where 1 and true differ, unlike in Python
+    arguments: str = ""  # of the plugin, as JSON: 1 and true differ, unlike in Python
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +74,12 @@ class ValidatedProfile:
 
     types: tuple[Problem, ...]  # unknown fields and type errors
     arguments: tuple[Problem, ...]  # unknown fields and type errors in plugin arguments
-    rules: tuple[Problem, ...] = ()  # violated rules; not evaluated if there is a type error
+    rules: tuple[Problem, ...] = ()  # violated rules; not evaluated after a type error
     name: str | None = None  # its schedulerName, if any
-    queue: QueueSort | None = None  # its queueSort settings; None if there is a type error
+    queue: QueueSort | None = None  # None after a type error
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """All problems."""
         return (*self.types, *self.arguments, *self.rules)
 
 
@@ -118,7 +116,7 @@ def _validate(profile: Any, target: Target, *, ignores: bool) -> ValidatedProfil
 
 
 def decoded_profile(profile: Mapping[str, Any], minor: int) -> dict[str, Any]:
-    """A copy of a profile with valid types, as kube-scheduler 1.`minor` decodes it."""
+    """Copy a profile with valid types as kube-scheduler 1.`minor` decodes it."""
     copied: dict[str, Any] = decoded(profile, PROFILE, minor)
     for entry in copied.get("pluginConfig", ()):
         struct = args_struct(entry.get("name", ""), minor)
@@ -152,7 +150,7 @@ def _decode_args(profile: Mapping[str, Any], target: Target, *, strict: bool) ->
 
 
 def ignores_resources(extenders: Any) -> bool:
-    """Whether extenders determine what NodeResourcesFit ignores."""
+    """Return whether extenders determine what NodeResourcesFit ignores."""
     return any(
         mapping(resource).get("ignoredByScheduler")
         for extender in _entries(extenders)
@@ -165,7 +163,7 @@ def _entries(items: Any) -> list[Any]:
 
 
 def validate_profiles(profiles: Sequence[ValidatedProfile]) -> Iterator[Problem]:
-    """Problems of all profiles of a configuration with valid types."""
+    """Yield problems of all profiles of a configuration with valid types."""
     seen: dict[str, int] = {}
     for index, profile in enumerate(profiles):
         path: Path = ("profiles", index)
@@ -231,7 +229,7 @@ def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Proble
 
 
 def _unknown_plugin(name: str, target: Target) -> str:
-    """Why the target has no such plugin, and the fix."""
+    """Explain why the target has no such plugin, with the fix."""
     minor = target.minor
     if not name:
         return "this entry has no name; write that of a plugin, or remove the entry"
@@ -276,7 +274,7 @@ def _framework(effective: EffectivePlugins, target: Target) -> Iterator[Problem]
 def _plugin_config(
     profile: Mapping[str, Any], effective: EffectivePlugins, target: Target, *, ignores: bool
 ) -> Iterator[Problem]:
-    """Problems of pluginConfig; `ignores`: extenders determine what NodeResourcesFit ignores."""
+    """Yield problems of pluginConfig; `ignores` is as in `validate_profile`."""
     seen: set[str] = set()
     for index, entry in enumerate(profile.get("pluginConfig", ())):
         name, where = entry.get("name", ""), ("pluginConfig", index)

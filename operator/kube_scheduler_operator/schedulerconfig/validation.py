@@ -1,8 +1,7 @@
-"""Validation of a KubeSchedulerConfiguration with the result of kube-scheduler's own at startup.
+"""Validation of a KubeSchedulerConfiguration with the same result as kube-scheduler's at startup.
 
-First the types (decode.py), then the rules. The configuration is accepted or rejected as
-kube-scheduler does it; messages add the field and the fix. The preflight with the real program
-decides.
+Types (decode.py) are checked first, then the rules. Messages add the field and the fix. The
+preflight with the real program decides.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _JITTER: Final = 1.2  # client-go requires renewDeadline > 1.2 * retryPeriod
 def validate_config(
     config: Mapping[str, Any], target: Target, election: Mapping[str, Any] | None = None
 ) -> list[Problem]:
-    """All problems; rules are evaluated only if all types are right.
+    """Return all problems; rules are evaluated only if all types are right.
 
     `election` is leaderElection merged with the command line's flags.
     """
@@ -82,7 +81,7 @@ def validate_config(
 def _types(
     config: Mapping[str, Any], profiles: Sequence[ValidatedProfile], target: Target
 ) -> Iterator[Problem]:
-    """Type errors of a configuration whose profiles are validated already."""
+    """Yield type errors of a configuration whose profiles are already validated."""
     strict = on_record(target.gates.version)
     for key, value in config.items():
         if key == "profiles" and isinstance(value, list):
@@ -93,9 +92,9 @@ def _types(
 
 
 def decoded_config(config: Mapping[str, Any], minor: int) -> dict[str, Any]:
-    """A copy of a configuration with valid types, as kube-scheduler 1.`minor` decodes it.
+    """Copy a configuration with valid types as kube-scheduler 1.`minor` decodes it.
 
-    Without nulls and unknown fields, including those in the arguments of in-tree plugins.
+    The copy, including the arguments of in-tree plugins, has no nulls or unknown fields.
     """
     copied: dict[str, Any] = decoded(config, CONFIGURATION, minor)
     if "profiles" in copied:
@@ -106,7 +105,7 @@ def decoded_config(config: Mapping[str, Any], minor: int) -> dict[str, Any]:
 
 
 def _leader_election(election: Mapping[str, Any]) -> Iterator[Problem]:
-    """The rules for the lock and the three timings, with kube-scheduler's defaults."""
+    """Check the lock and the three timings, with kube-scheduler's defaults."""
     if election.get("leaderElect") is False:
         return
     path: Path = ("leaderElection",)
@@ -140,15 +139,15 @@ def _leader_election(election: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def unprintable(config: Mapping[str, Any]) -> Iterator[Problem]:
-    """Characters with which kube-scheduler cannot log or write its configuration: it exits."""
-    # Nearly every configuration has printable characters only. To know that takes a fifth of the
-    # time of finding the others with their paths.
+    """Yield characters with which kube-scheduler cannot log its configuration, and exits."""
+    # Nearly every configuration only has printable characters, which takes a fifth of the time to
+    # check that finding others with their paths takes.
     if not _texts(config).isprintable():
         yield from _unprintable(config, ())
 
 
 def _texts(value: Any) -> str:
-    """All keys and strings in a value."""
+    """Join all keys and strings in a value."""
     texts: list[str] = []
     left = [value]
     while left:

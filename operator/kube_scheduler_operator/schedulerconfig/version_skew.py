@@ -1,7 +1,6 @@
-"""Which versions of kube-scheduler Kubernetes supports with which API servers.
+"""The version skew policy of Kubernetes (https://kubernetes.io/releases/version-skew-policy/).
 
-https://kubernetes.io/releases/version-skew-policy/: kube-scheduler must not be newer than the API
-server, and may be one minor version older.
+kube-scheduler must not be newer than the API server, and may be one minor version older.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ MINORS_BEHIND: Final = 1
 
 
 def version_skew(scheduler: Version, api_server: Version) -> str:
-    """Why Kubernetes does not support the pair; empty if it does."""
-    ahead = (scheduler.major, scheduler.minor) > (api_server.major, api_server.minor)
-    if ahead:
+    """Explain why Kubernetes does not support the pair; empty if it does."""
+    if (scheduler.major, scheduler.minor) > (api_server.major, api_server.minor):
         return (
             f"kube-scheduler {scheduler} is newer than the API server ({api_server}), which "
             f"Kubernetes does not support; use {api_server.short}"

@@ -14,7 +14,7 @@ _VERSION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
-    """A Kubernetes release; ordered, for comparisons such as `Version(1, 34) <= version`."""
+    """A Kubernetes release, ordered: `Version(1, 34) <= version`."""
 
     major: int
     minor: int
@@ -55,7 +55,7 @@ _RELEASE: Final = re.compile(r"v\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+(?![0-9A-
 
 
 def upstream_tag(git_version: str) -> str:
-    """The tag of Kubernetes' own images for a version with a vendor's suffix; empty without one.
+    """Return the tag of Kubernetes' own images for a vendor's version; empty if it has none.
 
     `v1.35.4-eks-113cf36`, `v1.35.4-gke.1080000` and `v1.35.4+k3s1` are all `v1.35.4`.
     """

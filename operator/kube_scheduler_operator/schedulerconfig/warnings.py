@@ -1,6 +1,6 @@
 """Warnings about configurations that kube-scheduler accepts.
 
-A warning never rejects a configuration. It states the consequence and the fix.
+A warning never rejects a configuration; it states the consequence and the fix.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from ..base.findings import WARNING, Path, Problem
+from ..base.findings import Path, Problem, warning
 from ..base.platform import PLATFORMS
 from .effective_plugins import effective_plugins
 from .extender_warnings import extender_warnings
@@ -36,7 +36,7 @@ _LABEL: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 SUBDOMAIN: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 )
-"""RFC 1123, as k8s.io/apimachinery/pkg/util/validation checks names of namespaces and Leases."""
+"""RFC 1123, as in k8s.io/apimachinery/pkg/util/validation, for names of namespaces and Leases."""
 
 _LEASE: Final = ("kube-system", "kube-scheduler")  # kube-scheduler's defaults
 CONTROL_PLANE_LEASES: Final = frozenset(
@@ -54,28 +54,28 @@ _MANY: Final = 5000  # nodes of the largest cluster that Kubernetes supports
 def config_warnings(
     config: Mapping[str, Any], target: Target, election: Mapping[str, Any] | None = None
 ) -> list[Problem]:
-    """Warnings about a valid configuration without nulls; `election` as for `validate_config`."""
+    """Warn about a valid configuration without nulls; `election` is as for `validate_config`."""
     problems = [*_leader_election(config, election or config.get("leaderElection") or {})]
     return problems + standalone_warnings(config, target)
 
 
 def file_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
-    """`config_warnings` of a file that a user writes for --config."""
+    """Like `config_warnings`, for a file that a user writes for --config."""
     return [*config_warnings(config, target), *_connection(config)]
 
 
 def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
-    """Only for the default scheduler: others usually run in Pods with a ServiceAccount."""
+    """Only warn about the default scheduler: others usually run in Pods with a ServiceAccount."""
     connection = config.get("clientConnection") or {}
     if str(connection.get("kubeconfig") or "").startswith("~"):
-        yield _warning(
+        yield warning(
             NO_KUBECONFIG,
             ("clientConnection", "kubeconfig"),
             "kube-scheduler does not start: ~ is a directory of that name to it, not a home",
             "write the whole path, for example /etc/kubernetes/scheduler.conf",
         )
     if not connection.get("kubeconfig") and DEFAULT_SCHEDULER in scheduler_names(config):
-        yield _warning(
+        yield warning(
             NO_KUBECONFIG,
             ("clientConnection", "kubeconfig"),
             "without clientConnection.kubeconfig kube-scheduler starts only in a Pod with a "
@@ -87,7 +87,7 @@ def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def standalone_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
-    """Warnings about a configuration that do not depend on its role in the cluster."""
+    """Return the warnings that do not depend on the scheduler's role in the cluster."""
     problems = [*_percentage(config, ()), *new_names(config, target)]
     extenders: Sequence[Mapping[str, Any]] = config.get("extenders") or ()
     profiles: Sequence[Mapping[str, Any]] = config.get("profiles") or [{}]
@@ -104,9 +104,9 @@ def profile_warnings(
     target: Target,
     extenders: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Problem]:
-    """Warnings about one profile, cached by its content.
+    """Warn about one profile, at `path`; results are cached by content.
 
-    `path` is that of the profile; the extenders of the same configuration also score.
+    The extenders of the same configuration also score.
     """
     profile, others = CacheKey.of(document, target), CacheKey.of(extenders, target)
     if profile is None or others is None:
@@ -122,27 +122,25 @@ def _cached_warnings(profile: CacheKey, extenders: CacheKey) -> tuple[Problem, .
 def _warnings_of(
     document: Mapping[str, Any], target: Target, extenders: Sequence[Mapping[str, Any]]
 ) -> tuple[Problem, ...]:
-    profile = ExpandedProfile.read(document, (), target)
-    name = _scheduler_name(document)
     return (
-        *name,
+        *_scheduler_name(document),
         *_percentage(document, ()),
         *new_names_in_profile(document, target),
-        *plugin_warnings(profile, extenders),
+        *plugin_warnings(ExpandedProfile.read(document, (), target), extenders),
     )
 
 
 def _scheduler_name(profile: Mapping[str, Any]) -> Iterator[Problem]:
-    """A name that looks like another one; Pods name the other one."""
+    """Warn about a name that looks like another one, which Pods use."""
     name = str(profile.get("schedulerName") or "")
     if culprit := first_culprit(name):
         what, _, fix = culprit.partition("; ")
         message = f'"{name}" contains {what}: Pods without it in spec.schedulerName stay Pending'
-        yield _warning(ODD_SCHEDULER_NAME, ("schedulerName",), message, fix)
+        yield warning(ODD_SCHEDULER_NAME, ("schedulerName",), message, fix)
 
 
 def control_plane_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
-    """Warnings about the configuration of the control plane's scheduler."""
+    """Warn about the configuration of the control plane's scheduler."""
     problems = standalone_warnings(config, target)
     if DEFAULT_SCHEDULER not in scheduler_names(config):
         message = (
@@ -150,7 +148,7 @@ def control_plane_warnings(config: Mapping[str, Any], target: Target) -> list[Pr
             "their own stay Pending, without an event"
         )
         fix = f"name a profile {DEFAULT_SCHEDULER}, or add one with that name"
-        problems.append(_warning(NO_DEFAULT_SCHEDULER, ("profiles",), message, fix))
+        problems.append(warning(NO_DEFAULT_SCHEDULER, ("profiles",), message, fix))
     return problems
 
 
@@ -161,7 +159,7 @@ def _leader_election(config: Mapping[str, Any], election: Mapping[str, Any]) -> 
     if lease is not None:
         yield from _lease_names(lease)
     if lease in CONTROL_PLANE_LEASES and DEFAULT_SCHEDULER not in names:
-        yield _warning(
+        yield warning(
             SHARED_LEASE,
             path,
             f"no profile is named {DEFAULT_SCHEDULER}, but the Lease {'/'.join(lease)} is that of "
@@ -171,7 +169,7 @@ def _leader_election(config: Mapping[str, Any], election: Mapping[str, Any]) -> 
         )
     elif lease not in CONTROL_PLANE_LEASES and DEFAULT_SCHEDULER in names:
         how = f"with the Lease {'/'.join(lease)}" if lease else "without leader election"
-        yield _warning(
+        yield warning(
             SECOND_DEFAULT_SCHEDULER,
             path,
             f"this scheduler serves {DEFAULT_SCHEDULER} {how}, so it and the control plane's "
@@ -190,7 +188,7 @@ def _lease_names(lease: tuple[str, str]) -> Iterator[Problem]:
             what, example = "Lease", object_name(value)
             if key == "resourceNamespace":
                 what, example = "namespace", example.replace(".", "-")[:63].rstrip("-")
-            yield _warning(
+            yield warning(
                 INVALID_LEASE,
                 ("leaderElection", key),
                 f'the API server rejects "{value}" as the name of a {what}: the scheduler never '
@@ -200,13 +198,13 @@ def _lease_names(lease: tuple[str, str]) -> Iterator[Problem]:
 
 
 def object_name(text: str) -> str:
-    """A text as the name of an object: a lowercase RFC 1123 subdomain (My_Name -> my-name)."""
+    """Convert a text to the name of an object, a lowercase RFC 1123 subdomain: my-name."""
     name = re.sub(r"[^a-z0-9.-]+", "-", text.lower())
     return re.sub(r"(^|\.)[.-]+|[.-]+(\.|$)", r"\1\2", name)[:253].strip("-.") or "my-scheduler"
 
 
 def lease_of(election: Mapping[str, Any]) -> tuple[str, str] | None:
-    """(namespace, name) of the Lease, with defaults; None without leader election."""
+    """Return (namespace, name) of the Lease, with defaults; None without leader election."""
     if election.get("leaderElect") is False:
         return None
     return (
@@ -216,7 +214,6 @@ def lease_of(election: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def scheduler_names(config: Mapping[str, Any]) -> list[str]:
-    """The schedulerNames of a configuration."""
     profiles = config.get("profiles") or [{}]
     return [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
 
@@ -227,7 +224,7 @@ def _percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     if not 0 < percentage < LEAST_PERCENTAGE:
         return
     scored = max(_LEAST_NODES, _MANY * percentage // 100)
-    yield _warning(
+    yield warning(
         SAMPLED_TOO_FEW,
         (*path, "percentageOfNodesToScore"),
         f"with {percentage} % kube-scheduler scores only the first {scored} nodes of {_MANY} that "
@@ -245,13 +242,13 @@ class ConfiguredScheduler:
 
     name: str  # for messages: a file, an object
     config: Mapping[str, Any]  # as for `config_warnings`
-    target: Target  # the scheduler that reads it
+    target: Target
 
 
 def warnings_between(
     processes: Sequence[ConfiguredScheduler],
 ) -> list[tuple[ConfiguredScheduler, Problem]]:
-    """Warnings about schedulers in one cluster: (process, warning).
+    """Return warnings about schedulers in one cluster, as (process, warning).
 
     The profiles of one process share a view of the nodes; processes do not.
     """
@@ -266,7 +263,7 @@ def _between(earlier: ConfiguredScheduler, later: ConfiguredScheduler) -> Iterat
     elections = [scheduler.config.get("leaderElection") or {} for scheduler in (earlier, later)]
     lease, other = map(lease_of, elections)
     if lease is not None and lease == other:
-        yield _warning(
+        yield warning(
             SHARED_LEASE,
             ("leaderElection",),
             f"{earlier.name} uses the same Lease {'/'.join(lease)}: only one of the two is ever "
@@ -277,7 +274,7 @@ def _between(earlier: ConfiguredScheduler, later: ConfiguredScheduler) -> Iterat
     names = scheduler_names(earlier.config)
     both = [name for name in scheduler_names(later.config) if name in names]
     if both:
-        yield _warning(
+        yield warning(
             SAME_SCHEDULER_NAME,
             ("profiles", scheduler_names(later.config).index(both[0]), "schedulerName"),
             f"{earlier.name} also serves schedulerName {', '.join(both)}: both place the same "
@@ -285,17 +282,21 @@ def _between(earlier: ConfiguredScheduler, later: ConfiguredScheduler) -> Iterat
             "give each scheduler its own schedulerName",
         )
         return
-    one, two = (filters_of_all_profiles(each.config, each.target) for each in (earlier, later))
-    yield shared_nodes_warning(earlier.name, filter_difference(earlier.name, one, later.name, two))
+    filters, later_filters = (
+        filters_of_all_profiles(scheduler.config, scheduler.target)
+        for scheduler in (earlier, later)
+    )
+    difference = filter_difference(earlier.name, filters, later.name, later_filters)
+    yield shared_nodes_warning(earlier.name, difference)
 
 
 def shared_nodes_warning(other: str, difference: str) -> Problem:
-    """The warning that another process places pods on the same nodes.
+    """Warn that another process places pods on the same nodes.
 
-    `difference` is the result of `filter_difference`; empty if the filters are equal.
+    `difference` is the result of `filter_difference`.
     """
     why = f", and {difference}" if difference else ""
-    return _warning(
+    return warning(
         SAME_NODES,
         ("profiles",),
         f"{other} places pods on the same nodes without knowing this scheduler's decisions"
@@ -306,9 +307,10 @@ def shared_nodes_warning(other: str, difference: str) -> Problem:
 
 
 def filter_difference(one: str, ones: frozenset[str], two: str, twos: frozenset[str]) -> str:
-    """The difference of two processes' filters as text; empty if they are equal.
+    """Describe the difference of the filters that all profiles of two processes have.
 
-    `ones` and `twos` are the filters that all profiles of the first and the second process have.
+    It is empty if they are equal. `ones` and `twos` are the filters of the processes `one` and
+    `two`.
     """
     only = [
         f"only {name} filters by {', '.join(sorted(names))}"
@@ -319,11 +321,7 @@ def filter_difference(one: str, ones: frozenset[str], two: str, twos: frozenset[
 
 
 def filters_of_all_profiles(config: Mapping[str, Any], target: Target) -> frozenset[str]:
-    """The filter plugins that every profile of a configuration runs."""
+    """Return the filter plugins that every profile of a configuration runs."""
     profiles = config.get("profiles") or [{}]
     filters = (effective_plugins(profile, target.gates).points["filter"] for profile in profiles)
     return frozenset.intersection(*(frozenset(row.name for row in rows) for rows in filters))
-
-
-def _warning(reason: str, path: Path, message: str, fix: str) -> Problem:
-    return Problem(reason, path, message, fix, WARNING)

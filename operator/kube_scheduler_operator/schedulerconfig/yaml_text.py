@@ -10,7 +10,7 @@ from ..base.foreign_text import is_visible, json_text, visible
 
 _PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
 _ONE_LINE: Final = 2**31
-"""Columns of the output: PyYAML breaks longer lines at spaces, kubectl breaks none."""
+"""Columns of the output: PyYAML breaks longer lines at spaces; kubectl does not."""
 _KEYWORDS: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 
@@ -21,12 +21,11 @@ class BlockText(str):
 
 
 def yaml_text(documents: Iterable[Any]) -> str:
-    """YAML that kube-scheduler and kubectl read as these values, without anchors.
+    """Write YAML that kube-scheduler and kubectl read as these values, without anchors.
 
-    What is not visible is escaped, so that nothing is lost. A text is one line, so that none of
-    others forges a line.
-
-    PyYAML leaves strings unquoted that are booleans or numbers to them, such as `y` and `1e1`.
+    Invisible characters are escaped, so that they are not lost. A text is written in one line, so
+    that it cannot forge lines. Strings such as `y` and `1e1`, which are booleans or numbers to
+    kube-scheduler, are quoted; PyYAML leaves them plain.
     """
     import yaml
 
@@ -50,16 +49,17 @@ def yaml_text(documents: Iterable[Any]) -> str:
 
     Dumper.add_representer(str, represent)
     Dumper.add_representer(BlockText, represent_block)
-    # PyYAML escapes in double quotes what is not printable to it, and other texts are visible.
+    # PyYAML only escapes in double quotes, and only what it considers unprintable.
     return visible(
         yaml.dump_all(documents, None, Dumper, sort_keys=False, allow_unicode=True, width=_ONE_LINE)
     )
 
 
 def flow(value: Any) -> str:
-    """A value as YAML in one line."""
+    """Write a value as YAML in one line."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{flow(str(k))}: {flow(v)}' for k, v in value.items())}}}"
+        fields = (f"{flow(str(key))}: {flow(item)}" for key, item in value.items())
+        return f"{{{', '.join(fields)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(flow, value))}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _KEYWORDS:
