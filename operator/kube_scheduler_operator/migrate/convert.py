@@ -15,13 +15,13 @@ from ..base.findings import Path, Problem, did_you_mean
 from ..schedulerconfig.decode import decode_problems
 from ..schedulerconfig.go_values import without_nulls
 from ..schedulerconfig.in_tree_plugins import NEWEST
-from ..schedulerconfig.schema import KIND
+from ..schedulerconfig.schema import GROUP, KIND
 from ..schedulerconfig.validation import Target, validate_config
 from .changes import Change, ConversionLog, refuse, unreadable
 from .component_config import convert_component, convert_policy
 from .component_config_v1 import convert_v1
 from .extenders import spell
-from .old_schema import GROUP, POLICY, SOURCE_VERSIONS, V1, SourceVersion
+from .old_schema import POLICY, SOURCE_VERSIONS, V1, SourceVersion
 
 _POLICY_FIELDS: Final = frozenset((
     "predicates", "priorities", "extenders", "hardPodAffinitySymmetricWeight",

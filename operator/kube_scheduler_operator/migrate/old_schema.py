@@ -31,8 +31,6 @@ from . import old_defaults
 from .changes import ConversionLog, refuse
 from .old_defaults import FORMER_PLUGINS
 
-GROUP: Final = "kubescheduler.config.k8s.io"
-
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:

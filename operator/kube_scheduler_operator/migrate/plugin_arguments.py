@@ -9,6 +9,7 @@ from typing import Any, Final
 from ..base.findings import Path
 from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.in_tree_plugins import listable_plugins
+from ..schedulerconfig.schema import GROUP
 from .changes import ConversionLog
 from .old_defaults import (
     CLOUD_LIMITS,
@@ -21,7 +22,7 @@ from .old_defaults import (
     WITHOUT_REPLACEMENT,
     PointPlugins,
 )
-from .old_schema import GROUP, is_in_tree
+from .old_schema import is_in_tree
 from .plugin_lists import chosen_strategy
 
 _ALL_OF_A_TERM: Final = 100

@@ -51,7 +51,7 @@ def convert_lists(old: OldProfile, gates: Gates, report: ConversionLog) -> dict[
         why = f'a list that disables "*" gets no plugins that were added after {old.source}'
         report.same((*old.path, "plugins"), f"{', '.join(disabled)} disabled at multiPoint", why)
     _report_defaults(old, report)
-    _correct(lists, old, desired, gates, report)
+    translation.correct(lists)
     return {point: sets for point, sets in lists.items() if sets}
 
 
@@ -171,7 +171,7 @@ class _Translation:
         for listed in item.enabled:
             name = replacement(listed.name, point, self.known)
             if name != listed.name:
-                _report_entry(listed, name, point, self.old, self.gates, self.report)
+                self._report_entry(listed, name, point)
             if name is None or (
                 point != MULTI and name in PLUGINS and name not in self.desired[point]
             ):
@@ -225,6 +225,102 @@ class _Translation:
         what = f"{listed.name} removed from the disabled plugins"
         self.report.same(listed.path, what, why)
 
+    def _report_entry(self, listed: ListedPlugin, name: str | None, point: str) -> None:
+        """Report the change of a plugin that the document lists."""
+        if listed.name in STRATEGIES:
+            chosen = chosen_strategy(self.old.ran)
+            if name is None:
+                self.report.lost(listed.path, f"{listed} removed", f"it never implemented {point}")
+            elif listed.name == chosen:
+                why = f"its scoringStrategy {STRATEGIES[listed.name]} is equivalent"
+                self.report.same(listed.path, f"{listed} replaced by {name}", why)
+            else:
+                self.report.lost(
+                    listed.path,
+                    f"{listed} removed",
+                    f"{name} has one scoringStrategy per profile, and {chosen} has the larger "
+                    "weight; use a second profile",
+                )
+        elif name is not None:
+            why, differs = _SUCCESSION.get((listed.name, point), _LIMITS_NOW)
+            add = self.report.differs if differs else self.report.same
+            add(listed.path, f"{listed} replaced by {name}", why)
+        elif listed.name == "VolumeBinding":
+            self.report.same(
+                listed.path, f"VolumeBinding removed from {point}", "it does this at preBind"
+            )
+        elif listed.name == NODE_LABEL or listed.name not in WITHOUT_REPLACEMENT:
+            why = f"kube-scheduler {self.gates.version.short} has no such plugin at {point}"
+            self.report.lost(listed.path, f"{listed} removed", why)
+        elif listed.name == SERVICE_AFFINITY and point == "preFilter":
+            self.report.same(listed.path, f"{listed} removed", "it only prepared its filter")
+        else:
+            self.report.lost(listed.path, f"{listed} removed", WITHOUT_REPLACEMENT[listed.name])
+
+    def correct(self, lists: dict[str, dict[str, Any]]) -> None:
+        """Add entries to the lists until they run the desired plugins."""
+        runs = effective_plugins({"plugins": lists}, self.gates)
+        anywhere = _of_all(self.desired)
+        weights: list[str] = []
+        added: dict[str, list[str]] = {}
+        removed: dict[str, list[str]] = {}
+        for point, entries in runs.points.items():
+            here = {entry.name: entry for entry in entries if entry.name in PLUGINS}
+            for name in here.keys() - self.desired[point].keys():
+                where = point if name in anywhere else MULTI
+                if _add_disabled(lists, where, name):
+                    removed.setdefault(where, []).append(name)
+            for name, entry in self.desired[point].items():
+                if name not in PLUGINS:
+                    continue
+                if name not in here:
+                    _set_enabled(lists, point, entry)
+                    added.setdefault(point, []).append(name)
+                elif point == "score" and (here[name].weight or 1) != (entry.weight or 1):
+                    _set_enabled(lists, point, PluginEntry(name, entry.weight or 1))
+                    weights.append(f"{name} {entry.weight or 1}")
+        self._keep_order(lists)
+        self._report_corrections(sorted(weights), added, removed)
+
+    def _report_corrections(
+        self,
+        weights: Sequence[str],
+        added: Mapping[str, Sequence[str]],
+        removed: Mapping[str, Sequence[str]],
+    ) -> None:
+        path, source = (*self.old.path, "plugins"), self.old.source
+        version = self.gates.version.short
+        if weights:
+            why = f"kube-scheduler {version} has other default weights than {source}"
+            self.report.same((*path, "score"), f"weights set: {', '.join(weights)}", why)
+        for point, names in added.items():
+            why = f"{source} ran it, and kube-scheduler {version} only does with this entry"
+            self.report.same((*path, point), f"{', '.join(sorted(names))} enabled at {point}", why)
+        for point, names in removed.items():
+            why = f"{source} did not run it there, and kube-scheduler {version} does by default"
+            self.report.same((*path, point), f"{', '.join(sorted(names))} disabled at {point}", why)
+
+    def _keep_order(self, lists: dict[str, dict[str, Any]]) -> None:
+        """List all plugins of a point in order if their order matters and would change."""
+        runs = effective_plugins({"plugins": lists}, self.gates).points
+        for point in _ORDERED:
+            before = {entry.name for entry in self.old.ran.get(point, ())}
+            now = [entry.name for entry in runs[point] if entry.name in before]
+            expected = [name for name in self.desired[point] if name in before]
+            if now == expected or sorted(now) != sorted(expected):
+                continue
+            lists[point] = {
+                "enabled": [{"name": name} for name in self.desired[point]],
+                "disabled": [{"name": WILDCARD}],
+            }
+            why = f"kube-scheduler {self.gates.version.short} would run them in another order"
+            where = (*self.old.path, "plugins", point)
+            self.report.same(where, f"all plugins of {point} listed in order", why)
+            for item in self.old.written.get(point, PluginLists()).disabled:
+                self.report.same(
+                    item.path, f'{item} replaced by "*"', "all plugins are listed in order"
+                )
+
 
 def _report_defaults(old: OldProfile, report: ConversionLog) -> None:
     """Report removed default plugins that the document does not name."""
@@ -241,43 +337,6 @@ def _report_defaults(old: OldProfile, report: ConversionLog) -> None:
             report.differs(path, what, _SPREADS[0])
 
 
-def _report_entry(
-    listed: ListedPlugin,
-    name: str | None,
-    point: str,
-    old: OldProfile,
-    gates: Gates,
-    report: ConversionLog,
-) -> None:
-    """Report the change of a plugin that the document lists."""
-    if listed.name in STRATEGIES:
-        if name is None:
-            report.lost(listed.path, f"{listed} removed", f"it never implemented {point}")
-        elif listed.name == chosen_strategy(old.ran):
-            why = f"its scoringStrategy {STRATEGIES[listed.name]} is equivalent"
-            report.same(listed.path, f"{listed} replaced by {name}", why)
-        else:
-            report.lost(
-                listed.path,
-                f"{listed} removed",
-                f"{name} has one scoringStrategy per profile, and {chosen_strategy(old.ran)} has "
-                "the larger weight; use a second profile",
-            )
-    elif name is not None:
-        why, differs = _SUCCESSION.get((listed.name, point), _LIMITS_NOW)
-        add = report.differs if differs else report.same
-        add(listed.path, f"{listed} replaced by {name}", why)
-    elif listed.name == "VolumeBinding":
-        report.same(listed.path, f"VolumeBinding removed from {point}", "it does this at preBind")
-    elif listed.name == NODE_LABEL or listed.name not in WITHOUT_REPLACEMENT:
-        why = f"kube-scheduler {gates.version.short} has no such plugin at {point}"
-        report.lost(listed.path, f"{listed} removed", why)
-    elif listed.name == SERVICE_AFFINITY and point == "preFilter":
-        report.same(listed.path, f"{listed} removed", "it only prepared its filter")
-    else:
-        report.lost(listed.path, f"{listed} removed", WITHOUT_REPLACEMENT[listed.name])
-
-
 _SPREADS: Final = (
     "its System constraints spread pods of a Service or ReplicaSet without their own constraints",
     True,
@@ -290,84 +349,6 @@ _SUCCESSION: Final = {
 }
 """(plugin, point) -> (reason for its replacement, whether the behaviour differs)."""
 _LIMITS_NOW: Final = ("it counts volumes of CSI drivers, which attach these volumes today", False)
-
-
-def _correct(
-    lists: dict[str, dict[str, Any]],
-    old: OldProfile,
-    desired: Mapping[str, Mapping[str, PluginEntry]],
-    gates: Gates,
-    report: ConversionLog,
-) -> None:
-    """Add entries to the lists until they run the desired plugins."""
-    runs = effective_plugins({"plugins": lists}, gates)
-    anywhere = _of_all(desired)
-    weights: list[str] = []
-    added: dict[str, list[str]] = {}
-    removed: dict[str, list[str]] = {}
-    for point, entries in runs.points.items():
-        here = {entry.name: entry for entry in entries if entry.name in PLUGINS}
-        for name in here.keys() - desired[point].keys():
-            where = point if name in anywhere else MULTI
-            if _add_disabled(lists, where, name):
-                removed.setdefault(where, []).append(name)
-        for name, entry in desired[point].items():
-            if name not in PLUGINS:
-                continue
-            if name not in here:
-                _set_enabled(lists, point, entry)
-                added.setdefault(point, []).append(name)
-            elif point == "score" and (here[name].weight or 1) != (entry.weight or 1):
-                _set_enabled(lists, point, PluginEntry(name, entry.weight or 1))
-                weights.append(f"{name} {entry.weight or 1}")
-    _keep_order(lists, old, desired, gates, report)
-    _report_corrections(old, gates, sorted(weights), added, removed, report)
-
-
-def _report_corrections(
-    old: OldProfile,
-    gates: Gates,
-    weights: Sequence[str],
-    added: Mapping[str, Sequence[str]],
-    removed: Mapping[str, Sequence[str]],
-    report: ConversionLog,
-) -> None:
-    path, version = (*old.path, "plugins"), gates.version.short
-    if weights:
-        why = f"kube-scheduler {version} has other default weights than {old.source}"
-        report.same((*path, "score"), f"weights set: {', '.join(weights)}", why)
-    for point, names in added.items():
-        why = f"{old.source} ran it, and kube-scheduler {version} only does with this entry"
-        report.same((*path, point), f"{', '.join(sorted(names))} enabled at {point}", why)
-    for point, names in removed.items():
-        why = f"{old.source} did not run it there, and kube-scheduler {version} does by default"
-        report.same((*path, point), f"{', '.join(sorted(names))} disabled at {point}", why)
-
-
-def _keep_order(
-    lists: dict[str, dict[str, Any]],
-    old: OldProfile,
-    desired: Mapping[str, Mapping[str, PluginEntry]],
-    gates: Gates,
-    report: ConversionLog,
-) -> None:
-    """List all plugins of a point in order if their order matters and would change."""
-    runs = effective_plugins({"plugins": lists}, gates).points
-    for point in _ORDERED:
-        before = {entry.name for entry in old.ran.get(point, ())}
-        now = [entry.name for entry in runs[point] if entry.name in before]
-        expected = [name for name in desired[point] if name in before]
-        if now == expected or sorted(now) != sorted(expected):
-            continue
-        lists[point] = {
-            "enabled": [{"name": name} for name in desired[point]],
-            "disabled": [{"name": WILDCARD}],
-        }
-        why = f"kube-scheduler {gates.version.short} would run them in another order"
-        where = (*old.path, "plugins", point)
-        report.same(where, f"all plugins of {point} listed in order", why)
-        for item in old.written.get(point, PluginLists()).disabled:
-            report.same(item.path, f'{item} replaced by "*"', "all plugins are listed in order")
 
 
 def _put_in_default_order(here: dict[str, PluginEntry], entry: PluginEntry) -> None:

@@ -14,10 +14,8 @@ from typing import Any, Final
 import yaml
 
 from ..base import assets
-from ..base.decoding import INVALID_TYPE, INVALID_VALUE, UNKNOWN_FIELD
+from ..base.decoding import INVALID_TYPE, INVALID_VALUE, MISSING_FIELD, UNKNOWN_FIELD
 from ..base.findings import Path, Problem, did_you_mean, listing
-
-MISSING_FIELD: Final = "MissingField"
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from .decode import zero
 from .default_args import defaulted_args
-from .effective_plugins import PluginEntry, PluginSet, merge_with_defaults
+from .effective_plugins import PluginSet, default_set, merge_with_defaults, read_set
 from .go_values import duration_text, nanoseconds
-from .in_tree_plugins import default_plugins
 from .schema import (
     API_VERSION,
     CONFIGURATION,
+    DEFAULT_SCHEDULER,
     DURATION,
     KIND,
     POINTS,
@@ -151,30 +151,22 @@ def _profile(
             args = encode({**args, **typed}, kind, target.minor)
         if args is not None:
             entries.append({"name": name, "args": args})
-    default = {"schedulerName": "default-scheduler"} if alone else {}
+    default = {"schedulerName": DEFAULT_SCHEDULER} if alone else {}
     return {**default, **profile, "plugins": plugins, "pluginConfig": entries}
 
 
 def _plugins(lists: Mapping[str, Any], target: Target) -> tuple[dict[str, Any], set[str]]:
     """Return (plugin lists merged with the default ones, names of all plugins in them)."""
-    defaults = PluginSet(
-        tuple(PluginEntry(name, weight) for name, weight in default_plugins(target.gates))
-    )
+    defaults = default_set(target.gates)
     merged: dict[str, Any] = {}
     named: set[str] = set()
     for point in (*POINTS, "multiPoint"):
         if POINTS_SINCE.get(point, 0) > target.minor:
             continue
         here = lists.get(point, {})
-        disabled = [item.get("name", "") for item in here.get("disabled", ())]
-        enabled = tuple(
-            PluginEntry(item.get("name", ""), item.get("weight", 0))
-            for item in here.get("enabled", ())
-        )
-        plugins = merge_with_defaults(
-            defaults if point == "multiPoint" else PluginSet(),
-            PluginSet(enabled, frozenset(disabled)),
-        ).enabled
+        disabled = [entry.get("name", "") for entry in here.get("disabled", ())]
+        default = defaults if point == "multiPoint" else PluginSet()
+        plugins = merge_with_defaults(default, read_set(here)).enabled
         merged[point] = {
             "enabled": [{"name": plugin.name, "weight": plugin.weight} for plugin in plugins],
             "disabled": [{"name": name, "weight": 0} for name in disabled],

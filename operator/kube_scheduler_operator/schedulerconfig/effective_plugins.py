@@ -82,10 +82,10 @@ def _effective(
     defaults = _defaults(version, explicit)
     sets = {
         # Most profiles have no lists at most points.
-        point: merge_with_defaults(_EMPTY, _read(lists[point])) if lists.get(point) else _EMPTY
+        point: merge_with_defaults(_EMPTY, read_set(lists[point])) if lists.get(point) else _EMPTY
         for point in POINTS
     }
-    multi = merge_with_defaults(defaults, _read(lists.get("multiPoint")))
+    multi = merge_with_defaults(defaults, read_set(lists.get("multiPoint")))
 
     points: dict[str, tuple[PluginEntry, ...]] = {}
     duplicates: list[tuple[str, str]] = []
@@ -107,8 +107,12 @@ def _effective(
 
 @lru_cache(maxsize=16)
 def _defaults(version: Version, explicit: frozenset[tuple[str, bool]]) -> PluginSet:
-    enabled = default_plugins(Gates(version, dict(explicit)))
-    return PluginSet(tuple(PluginEntry(name, weight) for name, weight in enabled))
+    return default_set(Gates(version, dict(explicit)))
+
+
+def default_set(gates: Gates) -> PluginSet:
+    """Return the default plugins, which are enabled at multiPoint."""
+    return PluginSet(tuple(PluginEntry(*plugin) for plugin in default_plugins(gates)))
 
 
 @cache
@@ -168,8 +172,9 @@ def _expand(
     return tuple(ordered), duplicates
 
 
-def _read(value: Any) -> PluginSet:
-    lists = value or {}
+def read_set(lists: Mapping[str, Any] | None) -> PluginSet:
+    """Read the lists of one extension point with valid types."""
+    lists = lists or {}
     enabled = tuple(
         PluginEntry(item.get("name") or "", item.get("weight") or 0)
         for item in lists.get("enabled") or ()

@@ -9,9 +9,9 @@ from typing import Any, Final
 from ..base.findings import Path, Problem
 from .go_values import is_extended_resource
 from .tls_data import unusable_authority, unusable_pair
+from .validate_profiles import DUPLICATE
 
 INVALID_EXTENDER: Final = "InvalidExtender"
-DUPLICATE: Final = "Duplicate"
 
 
 def validate_extenders(extenders: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:

@@ -18,10 +18,12 @@ from .in_tree_plugins import on_record
 from .result_cache import prefixed
 from .schema import API_VERSION, ARGS, CONFIGURATION, KIND
 from .target_scheduler import Target
-from .validate_extenders import DUPLICATE, INVALID_EXTENDER, validate_extenders
-from .validate_known_plugins import UNKNOWN_PLUGIN, WRONG_POINT
+from .validate_extenders import INVALID_EXTENDER, validate_extenders
 from .validate_profiles import (
+    DUPLICATE,
     INVALID_PROFILE,
+    UNKNOWN_PLUGIN,
+    WRONG_POINT,
     ValidatedProfile,
     decoded_profile,
     ignores_resources,
