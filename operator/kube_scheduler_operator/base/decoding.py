@@ -51,7 +51,7 @@ class DecodeError(ValueError):
 
 
 def sentence(problem: Problem) -> str:
-    """The path, what is wrong, and how to fix it."""
+    """Format the path, the message and the fix."""
     return f"{format_path(problem.path)}: {problem.sentence}" if problem.path else problem.sentence
 
 

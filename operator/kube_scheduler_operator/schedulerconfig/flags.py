@@ -143,7 +143,7 @@ def _certificate_and_key(text: str) -> None:
 
 def _log_format(text: str) -> None:
     if text not in ("json", "text"):
-        raise ValueError(f'"{text}" is not a format of logs; use text or json')
+        raise ValueError(f'"{text}" is not a log format; use text or json')
 
 
 def _tls_version(text: str) -> None:
@@ -344,7 +344,7 @@ def _election(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
 
 
 def _hidden_metrics(flags: Mapping[str, Sequence[str]], version: Version) -> Iterator[Problem]:
-    """Only metrics that the previous minor hid can be shown (component-base/metrics)."""
+    """Check that the metrics are those that the previous minor hid (component-base/metrics)."""
     name = "show-hidden-metrics-for-version"
     value, previous = _last(flags, name), f"{version.major}.{version.minor - 1}"
     if value not in ("", previous) and not flags.get("emulated-version"):
@@ -361,7 +361,7 @@ def _certificates(flags: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
     if serves and len(given) == 1 and _last(flags, given[0]).startswith("/"):
         other = next(name for name in names if name not in given)
         message = (
-            f"--{given[0]}: kube-scheduler does not start without --{other}; set both, or none"
+            f"--{given[0]}: kube-scheduler does not start without --{other}; set both or neither"
         )
         yield Problem(INVALID_ARGUMENT, (given[0],), message)
 

@@ -22,7 +22,7 @@ def engine(*, semantic: bool) -> Merge:
 
 
 def _merge_values(base: Any, overlay: Any) -> Any:
-    """Maps merge recursively; any other value replaces the earlier one."""
+    """Merge maps recursively; any other value replaces the earlier one."""
     return _merge_maps(base, overlay, {}) if isinstance(overlay, Mapping) else overlay
 
 

@@ -40,10 +40,10 @@ _SLIPS: Final = tuple(
          "a conflict marker; keep one of the versions and remove the markers"),
         (r"^[ ]*\{\{.*\}\}[ ]*$", "", TEMPLATE),
         (r"\{\{.*?\}\}", "0", TEMPLATE),
-        (r"^[ ]*```.*$", "", "a fence of Markdown; remove this line"),
+        (r"^[ ]*```.*$", "", "a Markdown code fence; remove this line"),
         (r"^(?!-?$|---$)[ ]*[-\u2013\u2014\u2212]+[ ]*$", "---",
-         "dashes that separate no documents; write --- at the beginning of the line"),
-        (r"^---[ ]+(?=\w+:)", "---\n", "text follows --- in its line; begin a new line"),
+         "dashes that do not separate documents; write --- at the beginning of the line"),
+        (r"^---[ ]+(?=\w+:)", "---\n", "text follows --- on the same line; begin a new line"),
         (f"{_KEY}[ ]*=[ ]*", r"\g<key>: ", "an equals sign after a key; write a colon and a space"),
         (f"{_KEY}:(?=[^\\s/:])", r"\g<key>: ", "a colon without a space after it; add the space"),
     )
@@ -125,7 +125,7 @@ def _of_indentation(error: ParseError, text: str, parse: _Parse) -> ParseError |
         return None
     message = (
         f"this line is indented by {depths[0]} and line {above + 1} by {depths[1]}; indent both "
-        "alike"
+        "equally"
     )
     return ParseError(Position(number + 1, depths[0] + 1), message)
 

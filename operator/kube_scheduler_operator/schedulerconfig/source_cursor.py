@@ -103,7 +103,7 @@ class Cursor:
             self.at += 1
 
     def is_at_document_mark(self) -> bool:
-        """Whether the line begins with `---` or `...`."""
+        """Return whether the line begins with `---` or `...`."""
         return (
             self.at == self.line_start
             and self.text.startswith(MARKS, self.at)

@@ -147,7 +147,7 @@ def block(cursor: Cursor, parent: int, *, literal: bool) -> str:
     cursor.blanks()
     cursor.comment()
     if cursor.text[cursor.at] not in BREAK_OR_END:
-        cursor.fail("text follows | or > in its line; begin the text in the next line")
+        cursor.fail("text follows | or > on the same line; begin the text on the next line")
     cursor.line_break()
     indent = max(parent, 0) + increment if increment else 0
     indent, breaks = _breaks(cursor, indent, parent)

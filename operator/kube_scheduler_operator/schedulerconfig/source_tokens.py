@@ -321,7 +321,7 @@ class Scanner:
         if not name or cursor.text[cursor.at] not in _AFTER_ANCHOR:
             what = f"the name of an {'alias' if kind == ALIAS else 'anchor'}"
             fix = f"quote a value that begins with {kind}"
-            cursor.fail(f"{what} after {kind} has letters and digits; {fix}", start)
+            cursor.fail(f"{what} after {kind} must have letters and digits; {fix}", start)
         return Token(kind, start, name, end=cursor.at)
 
     def _tag(self) -> Token:
@@ -331,7 +331,7 @@ class Scanner:
             cursor.at += 2
             suffix = self._uri(start)
             if not suffix or cursor.text[cursor.at] != ">":
-                cursor.fail("a tag after !< ends with >; add it", start)
+                cursor.fail("a tag after !< must end with >; add it", start)
             cursor.at += 1
         else:
             handle = self._handle(start)
@@ -375,7 +375,7 @@ class Scanner:
         try:
             return uri.decode()
         except UnicodeDecodeError:
-            cursor.fail("% in a tag encodes something else than UTF-8; quote the value", start)
+            cursor.fail("% in a tag encodes something other than UTF-8; quote the value", start)
 
 
 def _unexpected(character: str) -> str:

@@ -266,7 +266,8 @@ class Parser:
 
     def _separator(self, node: Node, end: str) -> None:
         if self._kind() != tokens.FLOW_ENTRY:
-            self._expected(f'"," or "{end}"', self.scanner.peek(), node)
+            what = "list" if isinstance(node, Sequence) else "map"
+            self._expected(f'"," or "{end}" in the {what}', self.scanner.peek(), node)
         self.scanner.next()
 
     def _kind(self) -> str:
@@ -280,7 +281,7 @@ class Parser:
             shown = token.kind if len(token.kind) > 3 else f'"{token.kind}"'
         where = ""
         if parent is not None:
-            where = f" in what begins in line {self.scanner.cursor.position(parent.start).line}"
+            where = f" that begins on line {self.scanner.cursor.position(parent.start).line}"
         self._fail(f"expected {what}{where}, found {shown}; check quotes and indentation", token)
 
     def _fail(self, message: str, token: Token) -> NoReturn:

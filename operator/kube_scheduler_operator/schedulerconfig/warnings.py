@@ -306,16 +306,17 @@ def shared_nodes_warning(other: str, difference: str) -> Problem:
     )
 
 
-def filter_difference(one: str, ones: frozenset[str], two: str, twos: frozenset[str]) -> str:
-    """Describe the difference of the filters that all profiles of two processes have.
-
-    It is empty if they are equal. `ones` and `twos` are the filters of the processes `one` and
-    `two`.
-    """
+def filter_difference(
+    first: str, first_filters: frozenset[str], second: str, second_filters: frozenset[str]
+) -> str:
+    """Describe the difference of the filters that all profiles of two processes have, if any."""
     only = [
-        f"only {name} filters by {', '.join(sorted(names))}"
-        for name, names in ((one, ones - twos), (two, twos - ones))
-        if names
+        f"only {name} filters by {', '.join(sorted(filters))}"
+        for name, filters in (
+            (first, first_filters - second_filters),
+            (second, second_filters - first_filters),
+        )
+        if filters
     ]
     return " and ".join(only)
 

@@ -71,7 +71,7 @@ def test_good_values_pass(name: str, value: str) -> None:
         ("vmodule", "scheduler", "write one such as scheduler*=5"),
         ("allow-metric-labels", "x", "write one with an equals sign"),
         ("tls-sni-cert-key", "/tls.crt", "write CERT,KEY"),
-        ("tls-cert-file", "/tls.crt", "set both, or none"),
+        ("tls-cert-file", "/tls.crt", "set both or neither"),
         ("show-hidden-metrics-for-version", "1.30", "write 1.34, or remove it"),
         ("feature-gates", "A", "write A=true or A=false"),
         ("feature-gates", "AllAlpha=on", "write NAME=true or NAME=false"),
