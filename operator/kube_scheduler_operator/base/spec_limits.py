@@ -1,4 +1,4 @@
-"""Whether a spec is within the limits of limits.py: its depth, its size and its values."""
+"""The check of a spec against limits.py: its depth, its size and its values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from .limits import DEPTH, SPEC_BYTES
 TOO_DEEP: Final = "TooDeep"
 TOO_LARGE: Final = "TooLarge"
 NOT_JSON: Final = "InvalidValue"
-_SHOWN: Final = 6
-"""Parts of the path of a value that is nested too deep."""
+_SHOWN: Final = 6  # parts of the path of a value that is nested too deep
 
-# Results for the specs of the last snapshot, by identity: they rarely change, and a cache with a
+# Results for the specs of the last snapshot, by identity: specs rarely change, and a cache with a
 # fixed number of entries would keep earlier versions of large ones.
 _checked: dict[int, tuple[Any, tuple[Problem, ...]]] = {}
 
@@ -34,7 +33,7 @@ def check_specs(specs: Iterable[Any]) -> None:
 
 
 def limit_problems(spec: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Why a spec cannot be processed, with paths in it; empty for almost all."""
+    """Return why a spec cannot be processed, with paths in it; usually empty."""
     known = _checked.get(id(spec))
     return known[1] if known is not None else _find_problems(spec)
 
@@ -44,9 +43,9 @@ def _find_problems(spec: Any) -> tuple[Problem, ...]:
         path = _deepest(spec)[:_SHOWN]
         message = f"this is nested in more than {DEPTH} levels; use fewer levels, or remove it"
         return (Problem(TOO_DEEP, path, message),)
-    found = next(_not_json(spec, ()), None)
-    if found is not None:
-        return (found,)
+    problem = next(_not_json(spec, ()), None)
+    if problem is not None:
+        return (problem,)
     size = json_bytes(spec)
     if size > SPEC_BYTES:
         message = (
@@ -58,18 +57,18 @@ def _find_problems(spec: Any) -> tuple[Problem, ...]:
 
 
 def json_bytes(value: Any) -> int:
-    """The size of a JSON value in compact form."""
+    """Return the size of a JSON value in compact form."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 def data_bytes(data: Mapping[str, str]) -> int:
-    """The size of the data of a ConfigMap."""
+    """Return the size of the data of a ConfigMap."""
     return sum(len(key.encode()) + len(text.encode()) for key, text in data.items())
 
 
 def _deepest(spec: Mapping[str, Any]) -> Path:
-    """The path of a value below DEPTH levels."""
+    """Find the path of a value below DEPTH levels."""
     stack: list[tuple[Any, Path]] = [(spec, ())]
     while stack:
         value, path = stack.pop()
@@ -85,7 +84,7 @@ def _deepest(spec: Mapping[str, Any]) -> Path:
 
 
 def _not_json(value: Any, path: Path) -> Iterator[Problem]:
-    """Values that cannot be written as JSON in UTF-8, which no API server returns."""
+    """Yield values that cannot be encoded as JSON in UTF-8, which no API server returns."""
     if isinstance(value, str):
         if not value.isascii() and not _encodable(value):
             message = "this has half of a UTF-16 surrogate pair, not a character; remove it"
