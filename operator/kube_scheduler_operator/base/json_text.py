@@ -158,7 +158,7 @@ def _shallow(text: str) -> str:
 
 
 def exceeds_depth(value: Any, levels: int) -> bool:
-    """Return whether objects and lists are nested in more `levels`; `value` is the first."""
+    """Return whether objects and lists, including `value`, are nested in more than `levels`."""
     level = [value] if isinstance(value, (dict, list, Mapping)) else []
     for _ in range(levels):
         if not level:

@@ -33,7 +33,7 @@ def label(obj: Object, key: str) -> str:
 
 
 def controller_of(obj: Object) -> Mapping[str, Any] | None:
-    """Return the owner that controls an object, such as the ReplicaSet of a Pod; None if none."""
+    """Return the owner that controls an object, such as the ReplicaSet of a Pod, if any."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), None)
 
@@ -43,5 +43,5 @@ def is_controlled_by(obj: Object, uid: str) -> bool:
 
 
 def is_being_deleted(obj: Object) -> bool:
-    """Return whether it is deleted, but finalizers or containers have not finished yet."""
+    """Return whether it was deleted, but still exists until finalizers or containers end."""
     return "deletionTimestamp" in obj["metadata"]

@@ -93,8 +93,6 @@ PROVIDERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """A recognized platform."""
-
     platform: Platform
     provider: str = ""  # that runs the control plane's scheduler; empty: unknown, or the operator
     reason: str = ""  # the evidence

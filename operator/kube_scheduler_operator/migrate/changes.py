@@ -37,8 +37,6 @@ class Change:
 
 
 class ConversionError(ValueError):
-    """The document cannot be converted."""
-
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(problem_text(problem) for problem in self.problems))

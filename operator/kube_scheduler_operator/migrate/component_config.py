@@ -43,8 +43,6 @@ _MOVED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """State of one conversion."""
-
     old: Mapping[str, Any]  # the document's top-level fields that affect a profile
     source: SourceVersion
     gates: Gates
@@ -238,7 +236,7 @@ def _without_preemption(written: dict[str, PluginLists], context: _Context) -> N
 
 
 def _with_unreserve(written: dict[str, PluginLists], report: ConversionLog) -> PluginLists:
-    """Add the plugins that only unreserve lists to reserve; since 1.20 one plugin does both."""
+    """Add plugins that are only listed at unreserve to reserve; since 1.20 one plugin does both."""
     reserve, unreserve = written.get("reserve", PluginLists()), written.pop("unreserve")
     listed = {item.name for item in reserve.enabled}
     more = tuple(item for item in unreserve.enabled if item.name not in (*listed, "VolumeBinding"))

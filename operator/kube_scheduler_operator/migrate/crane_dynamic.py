@@ -20,8 +20,6 @@ DEFAULT_PATH: Final = "/etc/kubernetes/dynamic-scheduler-policy.yaml"
 
 @dataclass(frozen=True, slots=True)
 class DynamicUse:
-    """How a profile uses Dynamic."""
-
     path: Path  # of the profile
     name: str  # its schedulerName
     filters: bool
@@ -47,8 +45,6 @@ class DynamicConfig:
 
 @dataclass(slots=True)
 class _Usage:
-    """The use of Dynamic in one profile."""
-
     points: dict[str, int] = field(default_factory=dict)
     policy_path: str = DEFAULT_PATH
 

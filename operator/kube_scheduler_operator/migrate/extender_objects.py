@@ -37,8 +37,6 @@ _LONGEST_NAME: Final = 36  # of 40, so that a number fits
 
 @dataclass(frozen=True, slots=True)
 class ExtenderObjects:
-    """The extenders of one configuration."""
-
     objects: tuple[dict[str, Any], ...] = ()  # SchedulerExtenders
     kept: tuple[Mapping[str, Any], ...] = ()  # in the configuration of a SecondaryScheduler
 

@@ -131,7 +131,7 @@ def _add_new_points(
 
 
 def _superseded_limit(name: str, now: str, point: str, old: OldProfile) -> bool:
-    """Return whether a default cloud limit would enable the NodeVolumeLimits that it disables."""
+    """Return whether a default cloud limit would enable a NodeVolumeLimits that is disabled."""
     if name not in CLOUD_LIMITS or name == now or not old.disables(point, now):
         return False
     return all(item.name != name for item in old.written.get(point, PluginLists()).enabled)

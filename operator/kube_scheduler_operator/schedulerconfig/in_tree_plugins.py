@@ -163,7 +163,7 @@ def _plugins(minor: int) -> Mapping[str, Plugin]:
 
 
 def plugin_gate(name: str, minor: int) -> str:
-    """Return the feature gate that enables a plugin by default; empty: always enabled."""
+    """Return the feature gate on which a plugin's default depends; empty if it has none."""
     if name == "GangScheduling" and minor >= _GANGS_SINCE:
         return "GenericWorkload"
     return _GATED.get(name, "")

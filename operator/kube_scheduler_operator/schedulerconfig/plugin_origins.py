@@ -36,8 +36,6 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class PluginRow:
-    """A plugin at an extension point."""
-
     name: str
     weight: int  # of its score; 0 at points without scores
     origin: Origin  # of its entry and weight

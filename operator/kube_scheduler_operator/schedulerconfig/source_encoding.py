@@ -31,8 +31,6 @@ LINE_BREAK: Final = re.compile(f"\r\n|[{BREAKS}]")
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """The characters of a file."""
-
     text: str  # up to the error
     error: ParseError | None = None  # of what follows the text; None: the text is complete
     first_block: int = (

@@ -40,8 +40,6 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class SourceNode:
-    """A value of a document."""
-
     position: Position
     data: Any  # the value as plain data
     # of a map: key -> (position of the key, value)
