@@ -18,12 +18,9 @@ from .in_tree_plugins import on_record
 from .result_cache import prefixed
 from .schema import API_VERSION, ARGS, CONFIGURATION, KIND
 from .target_scheduler import Target
-from .validate_extenders import INVALID_EXTENDER, validate_extenders
+from .validate_extenders import validate_extenders
 from .validate_profiles import (
-    DUPLICATE,
-    INVALID_PROFILE,
     UNKNOWN_PLUGIN,
-    WRONG_POINT,
     ValidatedProfile,
     decoded_profile,
     ignores_resources,
@@ -32,18 +29,7 @@ from .validate_profiles import (
     validate_profiles,
 )
 
-__all__ = [
-    "DUPLICATE",
-    "INVALID",
-    "INVALID_EXTENDER",
-    "INVALID_LEADER_ELECTION",
-    "INVALID_PROFILE",
-    "UNKNOWN_PLUGIN",
-    "WRONG_POINT",
-    "Target",
-    "decoded_config",
-    "validate_config",
-]  # fmt: skip
+__all__ = ["UNKNOWN_PLUGIN", "Target", "decoded_config", "validate_config"]
 
 INVALID_LEADER_ELECTION: Final = "InvalidLeaderElection"
 
