@@ -16,7 +16,8 @@ from .decode import decode_problems
 from .in_tree_plugins import NEWEST, OLDEST, newer_than_recorded
 from .schema import CONFIGURATION
 from .target_scheduler import Target
-from .validate_profiles import UNKNOWN_PLUGIN, WRONG_POINT, validate_profile
+from .validate_known_plugins import UNKNOWN_PLUGIN, WRONG_POINT
+from .validate_profiles import validate_profile
 from .versions import Version
 
 UNKNOWN_VERSION: Final = "UnknownVersion"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
@@ -27,17 +27,21 @@ from .in_tree_plugins import (
     on_record,
     plugins,
 )
-from .known_schedulers import KnownScheduler, owner_fix, owners_of
+from .known_schedulers import owner_fix
 from .result_cache import CACHE_SIZE, CacheKey, prefixed
 from .schema import API_VERSION, DEFAULT_SCHEDULER, GROUP, PROFILE, args_struct
 from .target_scheduler import Target
+from .validate_known_plugins import (
+    UNKNOWN_PLUGIN,
+    WRONG_POINT,
+    of_known_scheduler,
+    validate_known_plugin,
+)
 from .validate_plugin_args import REASON as INVALID_ARGS
 from .validate_plugin_args import validate_args
 
 DUPLICATE: Final = "Duplicate"
 INVALID_PROFILE: Final = "InvalidProfile"
-UNKNOWN_PLUGIN: Final = "UnknownPlugin"
-WRONG_POINT: Final = "WrongExtensionPoint"
 
 FIT: Final = "NodeResourcesFit"
 _NEVER_MATCHING: Final = f"{FIT}Args"
@@ -132,7 +136,7 @@ def _decode_args(profile: Mapping[str, Any], target: Target, *, strict: bool) ->
         where = ("pluginConfig", index, "args")
         exact = strict or args_struct(name, target.minor) is None
         for problem in decode_problems(args, struct, where, target.minor, strict=exact):
-            yield _of_known_scheduler(problem, name, target)
+            yield of_known_scheduler(problem, name, target)
         # kube-scheduler fills in a missing group, version or kind.
         known = {
             "apiVersion": (None, "", "/", f"{GROUP}/", API_VERSION),
@@ -213,7 +217,7 @@ def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Proble
                 if target.plugins_on_record:
                     yield Problem(UNKNOWN_PLUGIN, where, _unknown_plugin(name, target))
                 elif target.known is not None:
-                    yield from _known_plugin(name, point, where, target.known)
+                    yield from validate_known_plugin(name, point, where, target.known)
             elif (
                 target.plugins_on_record
                 and point != "multiPoint"
@@ -222,33 +226,6 @@ def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Proble
                 points = listing(plugin.points_at(target.minor))
                 message = f'plugin "{name}" does not implement {point}; list it at {points}'
                 yield Problem(WRONG_POINT, where, message)
-
-
-def _known_plugin(name: str, point: str, where: Path, known: KnownScheduler) -> Iterator[Problem]:
-    """Yield problems of a plugin that kube-scheduler does not have, in a known scheduler."""
-    own = known.plugins.get(name)
-    label = f"{known.name} {known.version}"
-    if own is None:
-        if PLUGINS.get(name) is not None:
-            return  # its kube-scheduler may be older than the record
-        # If known.name owns it, only another version of this scheduler has the plugin.
-        fix = "" if known.name in owners_of(name) else owner_fix(name)
-        fix = fix or did_you_mean(name, known.plugins).removeprefix("; ") or "remove it"
-        yield Problem(UNKNOWN_PLUGIN, where, f'{label} has no plugin "{name}"; {fix}')
-    elif point != "multiPoint" and point not in own.points:
-        message = f'plugin "{name}" of {label} does not implement {point}'
-        yield Problem(WRONG_POINT, where, f"{message}; list it at {listing(own.points)}")
-
-
-def _of_known_scheduler(problem: Problem, name: str, target: Target) -> Problem:
-    """Name the known scheduler, instead of kube-scheduler, in a problem of a plugin's arguments."""
-    known = target.known
-    if known is None or name not in known.plugins:
-        return problem
-    ours = f"kube-scheduler 1.{target.minor}"
-    return replace(
-        problem, message=problem.message.replace(ours, f"{name} of {known.name} {known.version}", 1)
-    )
 
 
 def _unknown_plugin(name: str, target: Target) -> str:

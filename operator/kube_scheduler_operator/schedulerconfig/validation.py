@@ -19,8 +19,8 @@ from .result_cache import prefixed
 from .schema import API_VERSION, ARGS, CONFIGURATION, KIND
 from .target_scheduler import Target
 from .validate_extenders import validate_extenders
+from .validate_known_plugins import UNKNOWN_PLUGIN
 from .validate_profiles import (
-    UNKNOWN_PLUGIN,
     ValidatedProfile,
     decoded_profile,
     ignores_resources,
