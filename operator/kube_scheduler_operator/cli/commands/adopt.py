@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "adopt",
         description="Shows what adoption does with the schedulers that a cluster has: every "
@@ -58,7 +57,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the preview or the objects; returns 1 if something blocks, 2 for invalid usage."""
     from ...base.findings import listing
     from ...base.platform import KUBEADM, PLATFORMS
     from ..lib.adoption_input import from_files, read_node_files

@@ -27,7 +27,6 @@ _NOT_RUN: Final = 2
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "check",
         description="Checks an installed operator, or with --pre whether it can be installed: one "
@@ -73,7 +72,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the checks; 0: none failed, 1: one failed, 2: they could not be run."""
     from ...kube.server_clock import ServerClock
 
     if args.filename and not args.pre:
@@ -96,7 +94,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _unreachable(error: KubeError) -> CheckResult:
-    """Why nothing can be checked."""
     from ...diagnostics.checks.result import CheckResult, CheckState
     from ...kube.errors import CredentialsError, Unauthorized
 
@@ -185,7 +182,7 @@ def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
 
 
 def lines(results: Sequence[CheckResult]) -> Iterator[str]:
-    """The text output: a line for each result, and below each problem what to do."""
+    """Yield a line for each result, and below each problem what to do."""
     from ...diagnostics.checks.result import CheckState
 
     width = max(len(one.check) for one in results)
@@ -206,6 +203,6 @@ def lines(results: Sequence[CheckResult]) -> Iterator[str]:
 
 
 def counted_state(results: Sequence[CheckResult], state: Any) -> str:
-    """How many results have a state; empty for none."""
+    """Count the results in a state; empty for none."""
     number = sum(one.state is state for one in results)
     return f"{number} {state.value}" if number else ""

@@ -10,7 +10,6 @@ SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "completion",
         description="Prints the script with which a shell completes kubectl-scheduler: commands, "
@@ -22,7 +21,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script."""
     from ...base import assets
 
     sys.stdout.write(assets.text("bindata", f"completion/{args.shell}"))

@@ -81,7 +81,6 @@ _INSTEAD: Final = {
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command and its options."""
     parser = subparsers.add_parser(
         "compose",
         description="Shows the configuration, flags and conditions that result from a Scheduler, a "
@@ -119,7 +118,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compose and print; returns 0 if it would be rolled out, 1 if not, 2 for invalid input."""
     try:
         provider, release = _provider(args)
         name = args.platform or KUBEADM.name
@@ -194,7 +192,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _provider(args: argparse.Namespace) -> tuple[ProviderFormat | None, Version | None]:
-    """The provider of `--for` and its release.
+    """Return the provider of `--for` and its release.
 
     Raises:
         UsageError: the flags are invalid or exclude each other.
@@ -211,7 +209,7 @@ def _provider(args: argparse.Namespace) -> tuple[ProviderFormat | None, Version 
 def _operand_version(
     text: str | None, provider: ProviderFormat | None, release: Version | None
 ) -> Version:
-    """The version of kube-scheduler.
+    """Return the version of kube-scheduler.
 
     Raises:
         UsageError: it differs from the release of the provider.
@@ -229,7 +227,7 @@ def _operand_version(
 
 
 def scheduler_of(obj: dict[str, Any]) -> str:
-    """The scheduler of a profile or an extender; empty: the control plane's."""
+    """Return the scheduler of a profile or an extender; empty: the control plane's."""
     return str(obj["spec"].get("scheduler") or "")
 
 
@@ -260,7 +258,7 @@ def _secondary_document(made: EffectiveSecondary) -> dict[str, Any]:
 
 
 def _load_policy(obj: dict[str, Any], platform: Platform) -> dict[str, Any]:
-    """The policy file of a LoadPolicy.
+    """Return the policy file of a LoadPolicy.
 
     Raises:
         UsageError: the operator would not accept it.
@@ -277,12 +275,10 @@ def _load_policy(obj: dict[str, Any], platform: Platform) -> dict[str, Any]:
 
 
 def _profile(result: ProfileResult) -> dict[str, Any]:
-    """The state and the plugins of a SchedulerProfile."""
     return _with_warnings(result, {"plugins": plugin_table(result)})
 
 
 def _extender(result: ExtenderResult) -> dict[str, Any]:
-    """The state and the endpoint of a SchedulerExtender."""
     endpoint = {} if result.entry is None else {"endpoint": result.entry["urlPrefix"]}
     return _with_warnings(result, endpoint)
 
@@ -297,7 +293,7 @@ def _with_warnings(result: ValidationResult, details: dict[str, Any]) -> dict[st
 def _read(
     files: Sequence[str], platform: Platform
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, dict[str, Any]]]]:
-    """(single objects by kind, objects of the other kinds by kind and name).
+    """Return (single objects by kind, objects of the other kinds by kind and name).
 
     Raises:
         UsageError: a file cannot be read or has other objects.
@@ -332,7 +328,7 @@ def _read(
 
 
 def _kind(document: Any, platform: Platform) -> str:
-    """The kind of a document.
+    """Return the kind of a document.
 
     Raises:
         UsageError: the document is not supported.
@@ -363,7 +359,7 @@ def _kind(document: Any, platform: Platform) -> str:
 
 
 def _conditions(findings: tuple[Finding, ...]) -> list[dict[str, str]]:
-    """The conditions that the operator would set, without those that have no message."""
+    """Return the conditions that the operator would set, without those that have no message."""
     return [
         {
             "type": condition.type,

@@ -44,7 +44,6 @@ _POLICY_KIND: Final = re.compile(r"""kind"?\s*:\s*"?Policy\b""")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command and its options."""
     parser = subparsers.add_parser(
         "convert",
         description="Converts a Policy, or a KubeSchedulerConfiguration of v1alpha1 to v1beta3, to "
@@ -84,7 +83,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert and print; returns 0 if everything was converted, 1 if not, 2 for invalid usage."""
     try:
         version = Version.parse(args.kubernetes_version)
         note = newer_version_note(version)
@@ -189,7 +187,6 @@ def _convert_one(
 
 
 def _print_error(error: object, prefix: str = "") -> None:
-    """Print an error, one line for each problem."""
     if isinstance(error, ConversionError):
         for problem in error.problems:
             hint = "; use --policy" if "algorithmSource" in problem.path[:1] else ""
@@ -201,7 +198,7 @@ def _print_error(error: object, prefix: str = "") -> None:
 
 
 def _duplicates(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Errors of objects with the same kind and name, of which kubectl would apply the last."""
+    """Yield errors of objects with the same kind and name: kubectl would apply the last one."""
     found: set[tuple[str, str]] = set()
     for each in results:
         metadata = mapping(each.get("metadata"))
@@ -219,7 +216,6 @@ def _note_unused_flags(
     results: Sequence[Mapping[str, Any]],
     args: argparse.Namespace,
 ) -> None:
-    """Report flags without an effect."""
     kinds = {each["kind"] for each in results}
     if args.name and "SecondaryScheduler" not in kinds:
         _note("--name", "the result contains no SecondaryScheduler; use --to second")
@@ -243,7 +239,7 @@ def _has_reference(document: Any) -> bool:
 
 
 def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bool) -> bool:
-    """Print the changes by severity; True if the scheduler would not start."""
+    """Print the changes by severity; return True if the scheduler would not start."""
     for severity in (Severity.LOST, Severity.DIFFERS, Severity.SAME):
         if quiet and severity is Severity.SAME:
             continue
@@ -259,8 +255,6 @@ def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bo
 
 @dataclass(slots=True)
 class _Convertible:
-    """What can be converted."""
-
     # display name and document of each, with those in ConfigMaps
     documents: list[tuple[str, Any]] = field(default_factory=list)
     failed: bool = False  # whether one cannot be read
@@ -273,7 +267,6 @@ class _Convertible:
         number: int,
         readers: convert_forms.ConfigMapReaders | None,
     ) -> None:
-        """Add what the values of a ConfigMap contain."""
         name = _object(document, "metadata").get("name", number)
         for key, text in _object(document, "data").items():
             inner = embedded_document(text)
@@ -298,7 +291,6 @@ class _Convertible:
 def _convertible(
     documents: Sequence[Any], readers: convert_forms.ConfigMapReaders | None
 ) -> _Convertible:
-    """What can be converted of the documents of a file."""
     found = _Convertible()
     for number, document in enumerate(documents, start=1):
         kind = document.get("kind") if isinstance(document, dict) else None
@@ -316,7 +308,7 @@ def _convertible(
 
 
 def _is_converted(document: Any) -> bool:
-    """Whether a document is converted itself, or is a ConfigMap, of which each value may be."""
+    """Return whether it is converted itself, or is a ConfigMap, of which each value may be."""
     kind = document.get("kind") if isinstance(document, dict) else None
     return kind == _CONFIG_MAP or _is_scheduler(document) or convert_crane.is_load_policy(document)
 
@@ -326,19 +318,19 @@ def _is_scheduler(document: Any) -> bool:
 
 
 def _may_be_scheduler(document: Any, text: Any) -> bool:
-    """Whether a value of a ConfigMap is one of the scheduler's documents, even if it is broken."""
+    """Return whether a value of a ConfigMap is one of the scheduler's documents, even if broken."""
     named = isinstance(text, str) and (KIND in text or _POLICY_KIND.search(text) is not None)
     return _is_scheduler(document) or (document is None and named)
 
 
 def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object in a field; empty if the field is not an object."""
+    """Return the object in a field; empty if the field is not an object."""
     value = document.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def _policy_for(document: Any, documents: Sequence[Any]) -> Mapping[str, Any] | None:
-    """The Policy to which a v1alpha1 document refers, from a ConfigMap of the same file."""
+    """Return the Policy to which a v1alpha1 document refers, from a ConfigMap of the same file."""
     try:
         reference = policy_reference(document) if isinstance(document, dict) else None
     except ConversionError:
@@ -357,13 +349,13 @@ def _policy_for(document: Any, documents: Sequence[Any]) -> Mapping[str, Any] | 
 
 
 def _referenced(found: Sequence[Any], documents: Sequence[Any]) -> list[Any]:
-    """The documents that are the Policy of another document."""
+    """Return the documents that are the Policy of another document."""
     named = [policy for document in found if (policy := _policy_for(document, documents))]
     return [document for document in found if document in named]
 
 
 def _policy_from_flag(name: str | None) -> Mapping[str, Any] | None:
-    """The Policy of `--policy`.
+    """Return the Policy of `--policy`.
 
     Raises:
         CommandError: the file has none.
@@ -380,7 +372,7 @@ def _policy_from_flag(name: str | None) -> Mapping[str, Any] | None:
 
 
 def _print(results: list[dict[str, Any]], output: str) -> None:
-    """Print one document as it is, several as YAML documents or as a List in JSON."""
+    """Print one document unchanged, several as YAML documents or as a List in JSON."""
     if not results:
         return
     if output == "yaml":

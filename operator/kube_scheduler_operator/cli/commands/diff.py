@@ -46,7 +46,6 @@ LINES: Final = "lines"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "diff",
         description="Compares revision N with M, or with -f the revision N with the result of the "
@@ -89,7 +88,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the difference."""
     if args.files and args.new is not None:
         print_remark("error: -f FILE replaces M; omit M")
         return FAILED
@@ -178,7 +176,6 @@ async def _print_edit(
     after: ParsedRevision,
     labels: tuple[str, str],
 ) -> int:
-    """Print the difference and, with `--placements`, its effect on pods."""
     if not args.placements:
         return _print(before, after, labels, args.output)
     from ..lib.placements import placement_sentences
@@ -199,12 +196,11 @@ def _pair(old: Revision, new: Revision) -> tuple[ParsedRevision, ParsedRevision,
 def _print(
     before: ParsedRevision, after: ParsedRevision, labels: tuple[str, str], output: str
 ) -> int:
-    """1 if there is a difference, else 0."""
     return _output(changes(before, after), unified(before, after, labels), output)
 
 
 def _output(words: Sequence[str], lines: Sequence[str], output: str) -> int:
-    """1 if there is a difference, else 0."""
+    """Print both; return 1 if there is a difference, else 0."""
     if output == WORDS:
         _write(words)
     elif output == LINES:
@@ -222,7 +218,7 @@ def _write(lines: Iterable[str]) -> None:
 
 
 def find(revisions: Sequence[Revision], number: int) -> Revision:
-    """The revision with that number.
+    """Return the revision with that number.
 
     Raises:
         CommandError: it does not exist, or its ConfigMaps do not.
@@ -239,7 +235,7 @@ def choose(
     old: int | None,
     new: int | None,
 ) -> tuple[Revision, Revision]:
-    """The two revisions to compare.
+    """Choose the two revisions to compare.
 
     Raises:
         CommandError: one of them does not exist, or its ConfigMaps do not.
@@ -252,7 +248,7 @@ def choose(
 def choose_contents(
     contents: Sequence[Content], old: str | None, new: str | None
 ) -> tuple[ParsedRevision, ParsedRevision, tuple[str, str]]:
-    """The two contents of a SecondaryScheduler to compare, and their names.
+    """Choose the two contents of a SecondaryScheduler to compare, and their labels.
 
     Raises:
         CommandError: one of them does not exist, or its ConfigMap does not.
@@ -284,7 +280,7 @@ def _newest(revisions: Sequence[Revision]) -> Revision:
 def _predecessor(
     revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]], after: Revision
 ) -> Revision:
-    """The older revision that nodes still run, else the last installed one, else the one before."""
+    """Return the older revision that nodes run, else the last installed, else the previous."""
     older = [revision for revision in revisions if revision.number < after.number]
     running = [revision for revision in older if revision.number in nodes]
     installed = [revision for revision in older if revision.outcome == names.OUTCOME_INSTALLED]
@@ -300,7 +296,7 @@ def _predecessor(
 async def differences(
     api: Api, platform: Platform, obj: Mapping[str, Any], label: str
 ) -> tuple[list[str], list[str]]:
-    """(the changes of an edit in words; the changes of the policy file as a patch).
+    """Return (the changes of an edit in words, the changes of the policy file as a patch).
 
     `label` is the name of the new file in the patch.
 
@@ -340,7 +336,7 @@ def _words(before: LoadPolicy, after: LoadPolicy) -> Iterator[str]:
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of every leaf; list entries are identified by name or seconds."""
+    """Yield (path, value) of every leaf; list entries are identified by name or seconds."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _flat(item, f"{path}.{key}" if path else key)
@@ -354,7 +350,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 async def _changed(api: Api, platform: Platform, obj: Mapping[str, Any]) -> AsyncIterator[str]:
-    """The workloads that would be created or updated."""
+    """Yield the workloads that would be created or updated."""
     cluster = await _annotator(api, platform, str(obj["metadata"]["name"]))
     if cluster is None:
         return
@@ -375,7 +371,6 @@ async def _annotator(api: Api, platform: Platform, name: str) -> Object | None:
 
 
 def _place(deployment: Object, platform: Platform) -> Any:
-    """What the operator made it of."""
     pod = deployment["spec"]["template"]["spec"]
     secrets = tuple(str(one["name"]) for one in pod.get("imagePullSecrets") or ())
     return WorkloadSettings(platform.name, str(pod["containers"][0]["image"]), secrets)

@@ -52,7 +52,6 @@ _HASH: Final = "kubernetes.io/config.hash"  # on mirror pods: the UID of the sta
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "dump-cache",
         description="Makes a scheduler write its cache and queue to its log (SIGUSR2, sent by a "
@@ -69,8 +68,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Dump, compare, print."""
-
     async def work(api: ApiClient, platform: Platform) -> int:
         if not platform.owns_static_pods:
             raise CommandError(_no_static_pods(platform))
@@ -106,7 +103,7 @@ def _no_static_pods(platform: Platform) -> str:
 
 
 def signal_pod(platform: Platform, scheduler: Object, image: str) -> Object:
-    """The pod that signals a scheduler, with the least privileges.
+    """Return the pod that signals a scheduler, with the least privileges.
 
     Raises:
         CommandError: the UID of the static pod is not known.
@@ -168,7 +165,7 @@ def signal_pod(platform: Platform, scheduler: Object, image: str) -> Object:
 
 
 async def _image(api: ApiClient, platform: Platform, node: str) -> str:
-    """The operator's image, preferably one that the node already has."""
+    """Return the operator's image, preferably one that the node already has."""
     guards = await api.list(PODS, platform.target_namespace, label_selector=f"app={names.GUARD}")
     images = {
         pod["spec"].get("nodeName", ""): str(pod["spec"]["containers"][0]["image"])
@@ -182,7 +179,6 @@ async def _image(api: ApiClient, platform: Platform, node: str) -> str:
 
 
 async def _dump(api: ApiClient, scheduler: Object, pod: Object) -> CacheDump:
-    """Signal the scheduler and read the dump from its log."""
     ref = PODS.ref(pod)
     await api.create(PODS, pod)
     try:
@@ -206,7 +202,7 @@ async def _dump(api: ApiClient, scheduler: Object, pod: Object) -> CacheDump:
 
 
 async def _signalled(api: ApiClient, pod: Object) -> str:
-    """Wait for the signal pod; the time of its start, by the clock of its node."""
+    """Wait for the signal pod; return the time of its start, by the clock of its node."""
     end = asyncio.get_running_loop().time() + POD_TIMEOUT
     while True:
         found = await api.get(PODS.ref(pod))
@@ -232,7 +228,7 @@ async def _signalled(api: ApiClient, pod: Object) -> str:
 
 
 async def _profiles(api: ApiClient, platform: Platform, scheduler: Object) -> list[str]:
-    """The schedulerNames that this scheduler serves."""
+    """Return the schedulerNames that this scheduler serves."""
     number = operand_pods.read(scheduler).revision
     for revision in await list_revisions(api, platform):
         if revision.number == number:

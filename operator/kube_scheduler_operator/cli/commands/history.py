@@ -22,7 +22,6 @@ from ..lib.scheduler_contents import Content, find_scheduler, read_contents
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "history",
         description="Lists the existing revisions, latest first, with their time, reason, outcome, "
@@ -36,8 +35,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list."""
-
     async def work(api: Api, platform: Platform) -> int:
         scheduler = await find_scheduler(api, platform, args.scheduler)
         if scheduler is not None:
@@ -56,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 def summarize(
     revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]]
 ) -> list[dict[str, Any]]:
-    """The list as data, latest first, which `-o json` prints; `nodes` has the nodes by revision."""
+    """List the revisions as `-o json` prints them, latest first."""
     report = []
     before: Revision | None = None
     for revision in revisions:
@@ -89,7 +86,6 @@ def summarize(
 
 
 def render(report: Sequence[Mapping[str, Any]]) -> str:
-    """The list as text."""
     if not report:
         return "No revision exists yet; see `kubectl scheduler status`."
     lines = []
@@ -117,7 +113,7 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
 
 
 def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
-    """The contents of a SecondaryScheduler as data, newest first, which `-o json` prints."""
+    """List the contents of a SecondaryScheduler as `-o json` prints them, newest first."""
     report = []
     older: Content | None = None
     for content in reversed(contents):
@@ -141,7 +137,6 @@ def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
 
 
 def render_contents(scheduler: Object, report: Sequence[Mapping[str, Any]]) -> str:
-    """The same as text, headed by the SecondaryScheduler."""
     name = scheduler["metadata"]["name"]
     if not report:
         return f"SecondaryScheduler {name} has run no configuration yet."

@@ -38,7 +38,6 @@ LINES: Final = "100000"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "must-gather",
         description="Writes the operator's objects, nodes, pods with their logs, events and "
@@ -53,8 +52,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect; returns 1 if something cannot be read."""
-
     async def work(api: ApiClient, platform: Platform) -> int:
         now = datetime.now(UTC)
         destination = args.dest or Path(f"must-gather.local.{now:%Y%m%dT%H%M%SZ}")
@@ -80,7 +77,7 @@ def _new_directory(path: Path) -> Path:
 
 
 class _Gatherer:
-    """Reads all kinds and writes their objects; collects errors in `missing`."""
+    """Reads all kinds and writes their objects; `missing` has the errors."""
 
     def __init__(self, api: ApiClient, platform: Platform, directory: Path) -> None:
         self.api = api
@@ -238,7 +235,7 @@ _BEARER: Final = re.compile(r"\b(Bearer )[A-Za-z0-9._~+/=-]{8,}")
 
 
 def files(resource: Resource, objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The objects of one kind as YAML by path.
+    """Return the objects of one kind as YAML by path.
 
     A cluster-scoped object has its own file, namespaced objects one list per namespace, Pods both.
     """
@@ -263,13 +260,12 @@ def files(resource: Resource, objects: Iterable[Mapping[str, Any]]) -> dict[str,
 
 
 def log_path(namespace: str, pod: str, container: str, *, previous: bool) -> str:
-    """The path of a container's log."""
     name = "previous" if previous else "current"
     return f"namespaces/{namespace}/pods/{pod}/{container}/{container}/logs/{name}.log"
 
 
 def logs_of(pod: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    """The available logs of a pod: (container, previous)."""
+    """Return the available logs of a pod: (container, previous)."""
     status = pod.get("status") or {}
     found = []
     for key in ("initContainerStatuses", "containerStatuses"):
@@ -283,7 +279,7 @@ def logs_of(pod: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 
 def is_healthy_exporter(pod: Mapping[str, Any]) -> bool:
-    """Whether it is a Ready node-metrics pod, whose log is not worth collecting from every node."""
+    """Return whether it is a Ready node-metrics pod; every node has one, so its log is left out."""
     labels = pod["metadata"].get("labels") or {}
     conditions = (pod.get("status") or {}).get("conditions") or ()
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
@@ -291,7 +287,7 @@ def is_healthy_exporter(pod: Mapping[str, Any]) -> bool:
 
 
 def without_exporters_spec(pod: Object) -> Object:
-    """The pod; of a Ready node-metrics pod, of which every node has one, name, node and state."""
+    """Reduce a Ready node-metrics pod, of which every node has one, to name, node and state."""
     if not is_healthy_exporter(pod):
         return pod
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod["status"]
@@ -306,7 +302,6 @@ def without_exporters_spec(pod: Object) -> Object:
 
 
 def secret_summary(secret: Mapping[str, Any]) -> dict[str, Any]:
-    """A Secret without its values."""
     metadata = secret["metadata"]
     return {
         "apiVersion": "v1",
@@ -322,7 +317,7 @@ def secret_summary(secret: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def redacted(value: Any) -> Any:
-    """A copy without credentials, including those in JSON strings of ConfigMaps."""
+    """Copy a value without credentials, including those in JSON strings of ConfigMaps."""
     if isinstance(value, Mapping):
         return {
             key: REDACTED if _is_confidential(key, item) else redacted(item)
@@ -336,7 +331,7 @@ def redacted(value: Any) -> Any:
 
 
 def redacted_text(text: str) -> str:
-    """A text, e.g. a log, without private keys and bearer tokens."""
+    """Remove private keys and bearer tokens from a text, e.g. a log."""
     return _BEARER.sub(rf"\1{REDACTED}", _PRIVATE_KEY.sub(REDACTED, text))
 
 

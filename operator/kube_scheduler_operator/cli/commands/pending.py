@@ -19,7 +19,6 @@ _NAMED: Final = 3
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "pending",
         description="Shows all pods without a node by cause: how many, since when, and whose they "
@@ -47,7 +46,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the groups; returns 2 for invalid usage, 1 for other errors."""
+    """Return 2 for invalid usage, 1 for other errors."""
     return run_simulating(
         args,
         lambda simulation: _show(simulation, args),
@@ -75,7 +74,6 @@ async def _show(simulation: Simulation, args: argparse.Namespace) -> int:
 
 
 def to_document(group: WaitingGroup) -> dict[str, Any]:
-    """A group as JSON."""
     return {
         "kind": group.kind,
         "cause": group.cause,
@@ -88,7 +86,6 @@ def to_document(group: WaitingGroup) -> dict[str, Any]:
 
 
 def lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
-    """The text output."""
     total = sum(len(group.pods) for group in groups)
     if not total:
         yield "No pod waits for a node."

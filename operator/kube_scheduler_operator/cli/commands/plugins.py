@@ -78,7 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table; returns 2 for invalid usage, 1 for other errors."""
+    """Return 2 for invalid usage, 1 for other errors."""
     try:
         if args.paths or args.files:
             config, layers, gates = _from_file(args)
@@ -171,7 +171,7 @@ async def _from_cluster(api: Api, platform: Platform, args: argparse.Namespace) 
 
 
 def layers_of(revision: Revision, platform: Platform) -> list[Layer]:
-    """The layers from which a revision's configuration was merged, from its recorded inputs.
+    """Return the layers from which a revision's configuration was merged, from its recorded inputs.
 
     Revisions of older operators have no recorded inputs; their configuration is one layer.
     """
@@ -234,7 +234,7 @@ def _row(row: Any) -> dict[str, Any]:
 
 
 def render(table: ProfileTable, *, wide: bool) -> str:
-    """A table as text, without extension points that have no plugins."""
+    """Render a table as text, without extension points that have no plugins."""
     rows = [("POINT", "PLUGIN", "WEIGHT", "FROM")]
     for point, running in table.points.items():
         shown_as = point

@@ -58,7 +58,6 @@ DelegatingAuthorizationOptions), and new roles take a moment to become effective
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "pprof",
         description="Enables profiling (a rollout, which restarts the schedulers), fetches a "
@@ -88,8 +87,6 @@ def _seconds(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetch one profile."""
-
     async def work(api: ApiClient, platform: Platform) -> int:
         directory = args.output_file.parent
         if not directory.is_dir():
@@ -113,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is created atomically."""
+    """Create a file atomically."""
     import tempfile
 
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
@@ -134,7 +131,6 @@ def _print(line: str) -> None:
 
 @asynccontextmanager
 async def _profiling(api: ApiClient) -> AsyncIterator[None]:
-    """Enable profiling in the context, and restore the previous setting afterwards."""
     kubescheduler = await get_kubescheduler(api)
     management = (kubescheduler.get("spec") or {}).get("managementState") or "Managed"
     if management not in ("Managed", "Force"):
@@ -155,7 +151,6 @@ async def _profiling(api: ApiClient) -> AsyncIterator[None]:
 
 
 async def _restore(api: ApiClient, before: bool | None) -> None:
-    """Restore the previous setting in the current object."""
     try:
         for attempt in range(5):
             changed = switched(await get_kubescheduler(api), value=before)
@@ -181,7 +176,7 @@ async def _restore(api: ApiClient, before: bool | None) -> None:
 
 @asynccontextmanager
 async def _reader(api: ApiClient, platform: Platform, seconds: int) -> AsyncIterator[str]:
-    """A token of a temporary ServiceAccount that may only read profiles."""
+    """Yield a token of a temporary ServiceAccount that may only read profiles."""
     namespace = platform.target_namespace
     objects = (
         (SERVICE_ACCOUNTS, service_account(namespace)),
@@ -212,7 +207,7 @@ async def _reader(api: ApiClient, platform: Platform, seconds: int) -> AsyncIter
 async def _ready(
     api: ApiClient, platform: Platform, node: str | None, seconds: float
 ) -> tuple[str, Object]:
-    """Wait for the end of the rollout; the node and the scheduler pod to profile."""
+    """Wait for the end of the rollout; return the node and the scheduler pod to profile."""
     end = asyncio.get_running_loop().time() + seconds
     while True:
         left = end - asyncio.get_running_loop().time()
@@ -232,7 +227,7 @@ async def _ready(
 async def _ready_pod(
     api: ApiClient, platform: Platform, node: str | None, seconds: float
 ) -> tuple[str, Object]:
-    """The same for the SecondaryScheduler in the place of the provider's scheduler."""
+    """Do the same for the SecondaryScheduler that replaces the provider's scheduler."""
     end = asyncio.get_running_loop().time() + seconds
     found = await find_scheduler(api, platform)
     name = str((found or {}).get("metadata", {}).get("name", ""))
@@ -259,7 +254,7 @@ async def _ready_pod(
 async def _pod_of(
     api: ApiClient, scheduler: Object, content_hash: str, node: str | None
 ) -> Object | None:
-    """The Pod that schedules, or the one on `node`, if it runs that content."""
+    """Return the Pod that schedules, or the one on `node`, if it runs that content."""
     name, namespace = str(scheduler["metadata"]["name"]), str(scheduler["spec"]["namespace"])
     pods = [
         pod
@@ -326,7 +321,7 @@ _OVERRIDES: Final = "unsupportedConfigOverrides"
 
 
 def url(profile: str, seconds: int) -> str:
-    """Path and query of a profile (k8s.io/apiserver/pkg/server/routes/profiling.go).
+    """Return path and query of a profile (k8s.io/apiserver/pkg/server/routes/profiling.go).
 
     `profile` is heap, goroutine, profile or trace; with `seconds`, Go returns the difference for
     the first two.
@@ -335,7 +330,7 @@ def url(profile: str, seconds: int) -> str:
 
 
 def switched(kubescheduler: Mapping[str, Any], value: bool | None) -> Object | None:
-    """The KubeScheduler with this override of profiling (None: no override); None if unchanged."""
+    """Return a KubeScheduler with this override (None: no override); None if nothing changes."""
     changed: Object = copy.deepcopy(dict(kubescheduler))
     spec = changed.setdefault("spec", {})
     overrides = dict(spec.get(_OVERRIDES) or {})
@@ -353,14 +348,13 @@ def switched(kubescheduler: Mapping[str, Any], value: bool | None) -> Object | N
 
 
 def override(kubescheduler: Mapping[str, Any]) -> bool | None:
-    """The override of profiling; None if it is not set."""
     overrides = (kubescheduler.get("spec") or {}).get(_OVERRIDES) or {}
     value: bool | None = overrides.get(_FIELD)
     return value
 
 
 def profiled(kubescheduler: Mapping[str, Any], revisions: Sequence[Revision]) -> dict[str, int]:
-    """The nodes that run a revision with profiling enabled, with its number."""
+    """Return the nodes that run a revision with profiling enabled, with its number."""
     on = {r.number for r in revisions if parse_revision(r.content).config.get(_FIELD) is True}
     return {
         entry["nodeName"]: entry["currentRevision"]
@@ -370,7 +364,6 @@ def profiled(kubescheduler: Mapping[str, Any], revisions: Sequence[Revision]) ->
 
 
 def service_account(namespace: str) -> Object:
-    """The identity that reads profiles."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -380,7 +373,6 @@ def service_account(namespace: str) -> Object:
 
 
 def cluster_role() -> Object:
-    """Its only permission."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -390,7 +382,6 @@ def cluster_role() -> Object:
 
 
 def cluster_role_binding(namespace: str) -> Object:
-    """Grants the permission to the ServiceAccount."""
     group = "rbac.authorization.k8s.io"
     return {
         "apiVersion": f"{group}/v1",
@@ -402,7 +393,7 @@ def cluster_role_binding(namespace: str) -> Object:
 
 
 def token_request(seconds: int) -> Object:
-    """A token that expires even if its ServiceAccount is not deleted; at least ten minutes."""
+    """Request a token that expires even if its ServiceAccount stays; at least ten minutes."""
     return {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",

@@ -31,7 +31,6 @@ _FILE_MODE: Final = 0o644
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command and its options."""
     parser = subparsers.add_parser(
         "render",
         description="Writes bootstrap-manifests/, manifests/ and the configuration for the "
@@ -120,7 +119,6 @@ def _listed(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Render and write; returns 0 for success, 1 if writing fails, 2 for invalid inputs."""
     from ...controlplane.bootstrap import BootstrapError
 
     try:
@@ -142,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _render(args: argparse.Namespace) -> dict[Path, str]:
-    """The files to write, by path.
+    """Return the files to write, by path.
 
     Raises:
         UsageError: a flag or a file is missing or invalid.
@@ -235,7 +233,7 @@ def _manifest_files(given: list[str]) -> Iterator[Path]:
 
 
 def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
-    """The objects in a file, including the items of Lists.
+    """Return the objects in a file, including the items of Lists.
 
     Raises:
         UsageError: it cannot be read, or contains something else.
@@ -280,7 +278,7 @@ def _templates(given: str | None) -> Traversable:
 
 
 def _config_template(templates: Traversable) -> Template:
-    """The template of the configuration.
+    """Return the template of the configuration.
 
     Raises:
         UsageError: it is missing.
@@ -303,7 +301,7 @@ def _manifest_templates(templates: Traversable, folder: str) -> list[Template]:
 
 
 def _folder(templates: Traversable, folder: str) -> list[Template]:
-    """The files of a directory, by name.
+    """Return the files of a directory, by name.
 
     Raises:
         UsageError: the directory does not exist.

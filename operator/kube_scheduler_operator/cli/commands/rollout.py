@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the commands."""
     group = subparsers.add_parser(
         "rollout",
         description="Manages rollouts of revisions.",
@@ -107,8 +106,6 @@ def _add_approve(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run_watch(args: argparse.Namespace) -> int:
-    """Report changes until the rollout ends."""
-
     async def work(api: Api, platform: Platform) -> int:
         scheduler = await find_scheduler(api, platform, args.scheduler)
         if scheduler is not None:
@@ -130,7 +127,7 @@ def run_watch(args: argparse.Namespace) -> int:
 
 
 async def _scheduler(api: Api) -> Object | None:
-    """The Scheduler "cluster"; None if it does not exist, or the user may not read it."""
+    """Return the Scheduler "cluster"; None if it does not exist, or the user may not read it."""
     try:
         return await find_object(api, ObjectRef(SCHEDULERS, None, names.CLUSTER))
     except Forbidden:
@@ -141,8 +138,6 @@ async def _scheduler(api: Api) -> Object | None:
 
 
 def run_undo(args: argparse.Namespace) -> int:
-    """Write the settings of an older revision."""
-
     async def work(api: Api, platform: Platform) -> int:
         undo = await _planned(api, platform, args.to_revision)
         _show(undo)
@@ -181,8 +176,6 @@ async def _planned(api: Api, platform: Platform, chosen: str | None) -> Undo:
 
 
 async def _snapshot(api: Api, platform: Platform) -> Snapshot:
-    """The current inputs of a composition."""
-
     async def cluster(kind: Resource) -> Object | None:
         return await find_object(api, kinds.ObjectRef(kind, None, names.CLUSTER))
 
@@ -244,8 +237,6 @@ def _confirmed(question: str = "Write these changes?") -> bool:
 
 
 def run_approve(args: argparse.Namespace) -> int:
-    """Approve the edit that is held."""
-
     async def work(api: ApiClient, platform: Platform) -> int:
         from ..lib.approval import plan_approval
 

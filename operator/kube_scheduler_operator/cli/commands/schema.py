@@ -16,7 +16,6 @@ WRONG_USAGE: Final = 2
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "schema",
         description="Prints the JSON Schema of a kind, for yaml-language-server and other editors. "
@@ -45,7 +44,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a schema, or write all."""
     try:
         if args.write:
             _write(Path(args.write))

@@ -66,7 +66,6 @@ the simulation could not be run
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "simulate",
         description=_DESCRIPTION,
@@ -152,7 +151,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Simulate; 0 if all pods fit in every run, 1 if not, 2 for errors."""
     try:
         question = _question(args)
     except UsageError as error:
@@ -185,7 +183,7 @@ def _question(args: argparse.Namespace) -> Question:
 
 
 def _added_nodes(text: str) -> tuple[int, str]:
-    """How many nodes `--add-nodes` adds, and the node that they are like."""
+    """Return how many nodes `--add-nodes` adds, and the node that they are like."""
     match = _ADD.fullmatch(text)
     if match is None or int(match[1]) < 1:
         raise UsageError(
@@ -195,7 +193,6 @@ def _added_nodes(text: str) -> tuple[int, str]:
 
 
 def _read_workloads(question: Question, files: Sequence[str]) -> None:
-    """Add the workloads and other objects of files to the question."""
     from ...simulate.workloads import WorkloadError, read_workloads
 
     for name in files:
@@ -211,7 +208,6 @@ def _read_workloads(question: Question, files: Sequence[str]) -> None:
 
 
 def _check_workload_flags(question: Question, args: argparse.Namespace) -> None:
-    """Check the flags that are about one workload."""
     from ...simulate.workloads import DAEMON_SET
 
     for flag, given in (("--replicas", args.replicas is not None), ("--max", args.max)):
@@ -236,7 +232,7 @@ async def _from_cluster(
 async def _admitted(
     api: ApiClient, world: World, workload: SimulatedWorkload, question: Question
 ) -> SimulatedWorkload:
-    """The workload with a pod as the API server would complete it: nothing is created."""
+    """Return the workload with a pod as the API server would complete it: nothing is created."""
     from ...kube.client import DRY_RUN
     from ...kube.client import ApiClient as Client
     from ...kube.resource import PODS
@@ -336,7 +332,6 @@ async def _columns(
     largest: SimulatedWorkload | None,
     args: argparse.Namespace,
 ) -> list[ConfigurationResult]:
-    """Run the simulation with each configuration."""
     from ...simulate.placements import placements
     from ..lib.simulation_answer import ConfigurationResult
 
@@ -385,7 +380,7 @@ def _refuse_nothing(prepared: Prepared, question: Question, args: argparse.Names
 def _configurations(
     simulation: Simulation, args: argparse.Namespace
 ) -> list[tuple[str, RunOptions]]:
-    """(title, options) of each column; the last ones are those that the question is about."""
+    """Return (title, options) of each column; the question is about the last ones."""
     from ...simulate.configuration import with_profile
     from ..lib.simulation_answer import TODAY
 

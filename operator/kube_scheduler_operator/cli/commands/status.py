@@ -59,7 +59,6 @@ _WARNINGS_SHOWN: Final = 10
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "status",
         description="Shows the state of the cluster's scheduler on one screen, problems first. The "
@@ -107,8 +106,6 @@ class ClusterState:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the status; returns 1 if the scheduler is Degraded or not Available."""
-
     async def work(api: Api, platform: Platform) -> int:
         shown: dict[str, Any] = {}
         while True:
@@ -150,7 +147,7 @@ async def _read(api: Api, platform: Platform) -> ClusterState:
 async def _allowed(
     what: str, request: Awaitable[Mapping[str, Object] | None]
 ) -> Mapping[str, Object] | None:
-    """The result of a request; None, and a note on stderr, without permission for it."""
+    """Await a request; None, and a note on stderr, without permission for it."""
     try:
         return await request
     except Forbidden as error:
@@ -159,7 +156,7 @@ async def _allowed(
 
 
 async def _kubeadm(api: Api, platform: Platform) -> Object | None:
-    """The ConfigMap of kubeadm; None without permission or without kubeadm."""
+    """Return the ConfigMap of kubeadm; None without permission or without kubeadm."""
     if not platform.owns_static_pods or platform.cluster_config:
         return None
     try:
@@ -169,7 +166,7 @@ async def _kubeadm(api: Api, platform: Platform) -> Object | None:
 
 
 async def _load_policies(api: Api) -> Sequence[Object]:
-    """The LoadPolicies; none without permission or without the kind."""
+    """List the LoadPolicies; none without permission or without the kind."""
     try:
         return (await api.list(LOAD_POLICIES)).items
     except (Forbidden, NotFound):
@@ -177,7 +174,7 @@ async def _load_policies(api: Api) -> Sequence[Object]:
 
 
 def _profiling_since(revisions: Sequence[Revision]) -> int:
-    """The oldest of the latest good revisions with profiling on; 0 if it is off."""
+    """Return the oldest of the latest good revisions with profiling on; 0 if it is off."""
     since = 0
     for revision in reversed([revision for revision in revisions if not revision.bad]):
         if not parse_revision(revision.content).config.get("enableProfiling"):
@@ -187,7 +184,7 @@ def _profiling_since(revisions: Sequence[Revision]) -> int:
 
 
 def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]:
-    """The status as data, which `-o json` prints."""
+    """Return the status as `-o json` prints it."""
     status = (cluster.kubescheduler or {}).get("status") or {}
     spec = (cluster.kubescheduler or {}).get("spec") or {}
     overall = {
@@ -276,7 +273,7 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
 
 
 def _assignments(secondaries: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Whether Pods are assigned, for each SecondaryScheduler with `spec.assign`."""
+    """Yield whether Pods are assigned, for each SecondaryScheduler with `spec.assign`."""
     for name, obj in sorted(secondaries.items()):
         condition = condition_in(obj.get("status") or {}, names.ASSIGNED)
         if condition or (obj.get("spec") or {}).get("assign") is not None:
@@ -288,7 +285,7 @@ def _assignments(secondaries: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[
 def _managed(
     status: Mapping[str, Any], secondaries: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The platform and its schedulers, where the provider runs the control plane's scheduler."""
+    """Return the platform and its schedulers where the provider runs the control plane's."""
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     platform = conditions.get(names.PLATFORM_CHANGED, {})
     return {
@@ -311,7 +308,7 @@ def _secondary(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _warnings(owner: str, obj: Mapping[str, Any] | None, *types: str) -> Iterator[dict[str, str]]:
-    """The warnings in conditions of these types, one entry per line."""
+    """Yield the warnings in conditions of these types, one entry per line."""
     for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
         if condition["type"] in types and condition["status"] == "True":
             for line in str(condition.get("message", "")).splitlines():
@@ -319,7 +316,7 @@ def _warnings(owner: str, obj: Mapping[str, Any] | None, *types: str) -> Iterato
 
 
 def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of a SchedulerProfile; `state` is empty until the operator has observed it."""
+    """Summarize a SchedulerProfile; `state` is empty until the operator has observed it."""
     status = obj.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     accepted = conditions.get(names.ACCEPTED, {})
@@ -337,7 +334,7 @@ def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of OperatorSettings; `state` is empty until the operator has observed it."""
+    """Summarize OperatorSettings; `state` is empty until the operator has observed them."""
     status = obj.get("status") or {}
     accepted = condition_in(status, names.ACCEPTED)
     observed = status.get("observedGeneration") == obj["metadata"].get("generation")
@@ -353,7 +350,6 @@ def _settings(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _load_policy(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of a LoadPolicy."""
     status = obj.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     return {
@@ -367,7 +363,7 @@ def _load_policy(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def extender_state(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of a SchedulerExtender; `state` is empty until the operator has observed it."""
+    """Summarize a SchedulerExtender; `state` is empty until the operator has observed it."""
     status = obj.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     observed = status.get("observedGeneration") == obj["metadata"].get("generation")
@@ -384,7 +380,6 @@ def extender_state(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def render_extenders(extenders: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A table with one line for each."""
     rows = [("EXTENDER", "SCHEDULER", "STATE", "AVAILABLE", "AGENTS", "ENDPOINT")]
     for each in extenders:
         agents = f"{each['ready']}/{each['desired']}" if each["desired"] else "-"
@@ -402,7 +397,6 @@ def render_extenders(extenders: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def render(report: Mapping[str, Any]) -> str:
-    """The status as text."""
     managed = "secondarySchedulers" in report
     lines = [
         *_render_problems(report["problems"]),
@@ -433,7 +427,7 @@ def _render_problems(problems: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
-    """The control plane's scheduler; it is `managed` by a provider if it has no nodes here."""
+    """Render the control plane's scheduler; a `managed` one has no nodes here."""
     states = "  ".join(
         f"{type_}={report['conditions'].get(type_, 'Unknown')}"
         for type_ in ("Available", "Progressing", "Degraded", "Upgradeable")
@@ -453,7 +447,7 @@ def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
 
 
 def _render_settings(report: Mapping[str, Any]) -> list[str]:
-    """One line for each thing that is set or in progress."""
+    """Render one line for each thing that is set or in progress."""
     lines = []
     if report["profilingSince"]:
         lines.append(
@@ -505,7 +499,7 @@ def _render_secondaries(report: Mapping[str, Any]) -> list[str]:
 
 
 def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The number of accepted profiles, and a table of the others."""
+    """Render the number of accepted profiles, and a table of the others."""
     accepted = [p for p in profiles if p["state"] == "Accepted"]
     others = [p for p in profiles if p["state"] != "Accepted"]
     lines = [f"SchedulerProfiles  {len(accepted)} of {len(profiles)} accepted"]
@@ -537,7 +531,6 @@ def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _is_user_error(problem: Mapping[str, Any]) -> bool:
-    """Whether a user must correct a setting."""
     return (
         problem["condition"]
         in (

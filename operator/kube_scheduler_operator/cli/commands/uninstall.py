@@ -46,7 +46,6 @@ TIMEOUT: Final = 600.0
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "uninstall",
         description="Deletes SecondarySchedulers and LoadPolicies with everything that the "
@@ -74,8 +73,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Uninstall; 0 if everything is removed."""
-
     async def work(api: Api, platform: Platform) -> int:
         uninstall = Uninstall(api, platform, print_now, keep_crds=args.keep_crds)
         try:
@@ -219,7 +216,7 @@ class Uninstall:
         )
 
     async def _restoring(self) -> str:
-        """What the operator has not done yet; empty: nothing."""
+        """Return what the operator has not done yet; empty: nothing."""
         found = await find_object(self._api, self._kubescheduler)
         if found is None:
             raise CommandError(f"{self._kubescheduler} was deleted: run the command again")
@@ -240,14 +237,13 @@ class Uninstall:
         return f"waiting for the operator to delete {', '.join(left)}" if left else ""
 
     async def _operator_problem(self) -> str:
-        """A suffix for messages if no operator renews its Lease."""
+        """Return a suffix for messages if no operator renews its Lease."""
         if self._operator.holder(await find_object(self._api, self._lease)):
             return ""
         lease_name = f"{self._lease.namespace}/{self._lease.name}"
         return f": no operator is running (Lease {lease_name}); start it"
 
     async def _owned(self) -> list[str]:
-        """The operator's objects in its target namespace."""
         others = f"!{names.SECONDARY_LABEL},!{names.LOAD_LABEL}"
         selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM},{others}"
         resources = [
@@ -288,7 +284,7 @@ class Uninstall:
                 await self._delete(ref, lease["metadata"]["uid"])
 
     async def _leading(self, ref: ObjectRef, watch: _LeaseWatch) -> str:
-        """Who leads with the Lease; empty: no process (the operator keeps its former Lease)."""
+        """Return who leads; empty: no process (the operator keeps its former Lease)."""
         holder = watch.holder(await find_object(self._api, ref))
         if not holder or holder == self._platform.operator.deployment:
             return ""
@@ -373,12 +369,11 @@ class SecondarySchedulerRemoval:
         self._namespaces: set[str] = set()
 
     async def delete(self) -> None:
-        """Delete them; nothing happens if the kind is not installed."""
         for obj in await _delete_all(self._api, SECONDARY_SCHEDULERS, self._report):
             self._namespaces.add(obj["spec"]["namespace"])
 
     async def remaining(self) -> str:
-        """What the garbage collector has not deleted yet; empty: nothing.
+        """Return what the garbage collector has not deleted yet; empty: nothing.
 
         Only the objects with the greatest effect are checked: cluster-wide rights and Deployments.
         """
@@ -408,11 +403,10 @@ class LoadPolicyRemoval:
         self._report = report
 
     async def delete(self) -> None:
-        """Delete them; nothing happens if the kind is not installed."""
         await _delete_all(self._api, LOAD_POLICIES, self._report)
 
     async def remaining(self) -> str:
-        """What has not been removed yet; empty: nothing."""
+        """Return what has not been removed yet; empty: nothing."""
         selector = f"{names.LOAD_LABEL},{names.MANAGED_BY_LABEL}={names.PROGRAM}"
         target = self._platform.target_namespace
         found = (await self._api.list(CONFIG_MAPS, target, label_selector=selector)).items
@@ -426,7 +420,7 @@ class LoadPolicyRemoval:
 
 
 async def _delete_all(api: Api, resource: Resource, report: Callable[[str], None]) -> list[Object]:
-    """Delete all objects of a kind; the objects that existed."""
+    """Delete all objects of a kind, if it is installed; return those that existed."""
     found: list[Object] = []
     with suppress(NotFound):
         found = list((await api.list(resource)).items)

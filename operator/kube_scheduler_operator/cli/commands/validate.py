@@ -28,7 +28,6 @@ WRONG_USAGE: Final = 2
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "validate",
         description="Checks KubeSchedulerConfigurations, Schedulers, KubeSchedulers, "
@@ -61,7 +60,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the files and print the findings."""
     from ...base.findings import ERROR
     from ..lib.findings_output import report_text
 
@@ -77,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationReport:
-    """The result for the files that the arguments name.
+    """Check the files that the arguments name.
 
     Raises:
         UsageError: there is nothing to read or to check.
@@ -92,7 +90,7 @@ def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationRepor
 
 
 def _nothing(result: ValidationReport, files: InputFiles) -> Sequence[str]:
-    """That files have nothing to check, and what they are."""
+    """Report that files have nothing to check, and what they are."""
     from ...offline.other_files import CHECKED, counted_kinds
 
     named = [each for each in result.findings if each.file not in files.found]
@@ -108,5 +106,5 @@ def _nothing(result: ValidationReport, files: InputFiles) -> Sequence[str]:
 
 
 def _indented(first: str, *others: str) -> Sequence[str]:
-    """Lines that are read as one error: below its first word."""
+    """Indent lines below the first word of the first, so that they read as one error."""
     return first, *(f"       {line}" for line in others)

@@ -24,7 +24,6 @@ MINORS_APART: Final = 1
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "version",
         description="Shows the versions of this program, the operator, the schedulers and the API "
@@ -38,8 +37,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 @dataclass(frozen=True, slots=True)
 class RunningScheduler:
-    """A scheduler and its version."""
-
     name: str  # `node NAME` or `SecondaryScheduler NAME`
     image: str
     version: str  # the version in the image's tag; empty without one
@@ -47,8 +44,6 @@ class RunningScheduler:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions of all components."""
-
     client: str  # the version of this program
     operator: str  # the operator's; empty if it has not reported one
     payload: bool  # whether that is the version of an OpenShift release, not the operator's own
@@ -57,7 +52,6 @@ class Versions:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the versions; returns 1 if they do not fit."""
     if args.client:
         from ..lib.output import print_document
 
@@ -119,7 +113,7 @@ def _version_in(image: str) -> str:
 
 
 def summarize(found: Versions) -> dict[str, Any]:
-    """The versions as data, which `-o json` prints."""
+    """Return the versions as `-o json` prints them."""
     problems = [one for one in (_client_problem(found), *_scheduler_problems(found)) if one]
     return {
         "client": found.client,
@@ -133,7 +127,7 @@ def summarize(found: Versions) -> dict[str, Any]:
 
 
 def _client_problem(found: Versions) -> str:
-    """Why the client does not fit the operator; empty if it does, or if that is unknown."""
+    """Return why the client does not fit the operator; empty if it does, or if that is unknown."""
     from ...schedulerconfig.versions import Version
 
     if found.payload or not found.operator:
@@ -168,7 +162,7 @@ def _scheduler_problems(found: Versions) -> list[str]:
 
 
 def _notes(found: Versions) -> list[str]:
-    """What to know about the versions although they fit."""
+    """List what to know about the versions although they fit."""
     from ...schedulerconfig.newer_versions import newer_version_note
     from ...schedulerconfig.versions import Version
 
@@ -197,7 +191,6 @@ def _notes(found: Versions) -> list[str]:
 
 
 def render(found: Versions, report: Mapping[str, Any]) -> list[str]:
-    """The same as text: a table, then problems and notes."""
     from ..lib.output import format_table
 
     names_by_version: dict[str, list[str]] = {}

@@ -51,7 +51,6 @@ _PREEMPTION: Final = "no pod with a lower priority would make room for it"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "why",
         aliases=["explain"],
@@ -82,7 +81,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explain the pod; returns 2 for invalid usage, 1 for other errors."""
+    """Return 2 for invalid usage, 1 for other errors."""
     reference = pod_reference(args)
     if args.url:
         return _of_url(args, f"{reference.namespace}/{reference.name}")
@@ -195,7 +194,7 @@ async def _explain(
 
 
 def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[MissingPods]]:
-    """(the pod to explain, the pods of its workload that do not exist)."""
+    """Return (the pod to explain, the pods of its workload that do not exist)."""
     from ...simulate.kinds import PODS as POD_KIND
     from ...simulate.owners import missing_pods, pods_of
 
@@ -223,7 +222,7 @@ def _without_pod(
 
 
 def _similar_pods(world: World, reference: PodReference) -> str:
-    """That there are no pods at all, or which other ones have the name."""
+    """Report that there are no pods at all, or which other ones have the name."""
     from ...simulate.kinds import PODS as POD_KIND
 
     keys = list(world.objects[POD_KIND])
@@ -234,7 +233,6 @@ def _similar_pods(world: World, reference: PodReference) -> str:
 
 
 def to_document(found: Explanation) -> dict[str, Any]:
-    """The explanation as JSON."""
     decision = found.decision
     document: dict[str, Any] = {
         "pod": found.pod,
@@ -279,7 +277,7 @@ def to_document(found: Explanation) -> dict[str, Any]:
 
 
 def lines(found: Explanation, most: int) -> Iterator[str]:
-    """The text output, with at most `most` nodes in a table (0: all)."""
+    """Yield the text output, with at most `most` nodes in a table (0: all)."""
     where = f"runs on node {found.node}" if found.node else "has no node"
     yield f"Pod {found.pod} {where}."
     if not found.served:

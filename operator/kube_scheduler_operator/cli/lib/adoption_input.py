@@ -36,7 +36,7 @@ ALL_NODES: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class NodeFiles:
-    """What the files of `-f` have."""
+    """The content of the files of `-f`."""
 
     # node -> the manifest of its scheduler, or its mirror Pod
     manifests: Mapping[str, Object] = field(default_factory=dict)
@@ -44,14 +44,14 @@ class NodeFiles:
     reports: Mapping[str, ConfigReport] = field(default_factory=dict)
 
     def pods(self, platform: Platform) -> dict[str, Object]:
-        """The mirror Pods of the manifests, by node."""
+        """Return the mirror Pods of the manifests, by node."""
         return {
             node: as_mirror_pod(of_manifest(manifest), node, platform)
             for node, manifest in self.manifests.items()
         }
 
     def reports_for(self, pods: Mapping[str, Object]) -> dict[str, ConfigReport]:
-        """The reports on the files that these schedulers read, by node."""
+        """Return the reports on the files that these schedulers read, by node."""
         found = {}
         for node, pod in pods.items():
             report = self.reports.get(node) or self.reports.get(ALL_NODES)
@@ -100,7 +100,7 @@ def read_node_files(arguments: Sequence[str]) -> NodeFiles:
 
 
 def _split(argument: str) -> tuple[str, str]:
-    """(node, path); a path that exists is not split."""
+    """Split NODE=PATH into (node, path); a path that exists is not split."""
     node, equals, path = argument.partition("=")
     if not equals or "/" in node or Path(argument).exists():
         return "", argument
@@ -118,7 +118,7 @@ def _files(path: str) -> Iterator[str]:
 
 
 def _schedulers(content: bytes) -> Iterator[Object]:
-    """The Pods of kube-scheduler in a file; none in a configuration file."""
+    """Yield the Pods of kube-scheduler in a file; none in a configuration file."""
     documents, _ = read(content)
     for document in documents:
         for each in document.objects():
@@ -128,8 +128,6 @@ def _schedulers(content: bytes) -> Iterator[Object]:
 
 @dataclass(frozen=True, slots=True)
 class AdoptionInput:
-    """What the preview is made of."""
-
     snapshot: Snapshot  # with the schedulers from before the operator
     reports: Mapping[str, ConfigReport]  # node -> the report on its configuration file
     recorded: tuple[str, ...] = ()  # nodes whose file the installed operator has read
@@ -137,14 +135,13 @@ class AdoptionInput:
 
 
 def from_files(files: NodeFiles, platform: Platform) -> AdoptionInput:
-    """Without a cluster."""
     pods = files.pods(platform)
     snapshot = _snapshot(platform, pods)
     return AdoptionInput(snapshot, files.reports_for(pods))
 
 
 async def from_cluster(api: Api, platform: Platform, files: NodeFiles) -> AdoptionInput:
-    """From the Pods in the API, with configuration files of `files`.
+    """Read the Pods in the API; their configuration files are in `files`.
 
     Raises:
         Forbidden: the user may not read the Pods of schedulers.
@@ -177,7 +174,7 @@ def _snapshot(platform: Platform, pods: Mapping[str, Object]) -> Snapshot:
 
 
 async def _with_objects(api: Api, snapshot: Snapshot) -> Snapshot:
-    """With the objects of an operator that is installed, as far as they exist."""
+    """Add the objects of an installed operator, as far as they exist."""
     found: dict[str, Any] = {}
     with suppress(NotFound):
         found["config_maps"] = await list_config_maps(api, snapshot.platform)
@@ -198,7 +195,7 @@ async def _with_objects(api: Api, snapshot: Snapshot) -> Snapshot:
 
 
 async def _recorded(api: Api, snapshot: Snapshot, notes: list[str]) -> dict[str, ConfigReport]:
-    """What Pods of the operator have read on nodes, by node."""
+    """Return what Pods of the operator have read on nodes, by node."""
     selector = f"app={names.CONFIG_READER}"
     try:
         readers = await api.list(

@@ -24,7 +24,6 @@ _WIDEST: Final = 44
 
 
 def as_document(found: AdoptionInput, seen: AdoptionPreview) -> dict[str, Any]:
-    """The preview as data."""
     return {
         "adoptable": seen.adoptable,
         "platform": found.snapshot.platform.name,
@@ -70,7 +69,6 @@ def _source(found: AdoptionInput, node: str) -> str:
 
 
 def as_text(found: AdoptionInput, seen: AdoptionPreview) -> str:
-    """The preview as text: problems last, where they are seen."""
     return text_of(_lines(found, seen))
 
 
@@ -101,7 +99,7 @@ def _lines(found: AdoptionInput, seen: AdoptionPreview) -> Iterator[str]:
 
 
 def _converted(seen: AdoptionPreview) -> Iterator[str]:
-    """What works differently in v1."""
+    """Yield what works differently in v1."""
     yield from dict.fromkeys(
         f"{one.severity.value}: {one.text}"
         for node in seen.nodes
@@ -111,7 +109,7 @@ def _converted(seen: AdoptionPreview) -> Iterator[str]:
 
 
 def _rows(seen: AdoptionPreview) -> Iterator[list[str]]:
-    """One row for each setting and value, with the nodes that have it if not all do."""
+    """Yield one row for each setting and value, with the nodes that have it if not all do."""
     nodes = [one.node for one in seen.nodes]
     rows: dict[tuple[str, str, str], list[str]] = {}
     for node in seen.nodes:
@@ -157,7 +155,7 @@ def _conclusion(seen: AdoptionPreview) -> str:
 
 
 def as_record(found: AdoptionInput, seen: AdoptionPreview) -> dict[str, Any]:
-    """What was adopted before, as data."""
+    """Return what was adopted before, as data."""
     settings = [
         {"name": name, "value": None if value == HIDDEN else value}
         for name, value in _recorded(found, seen)
@@ -166,7 +164,7 @@ def as_record(found: AdoptionInput, seen: AdoptionPreview) -> dict[str, Any]:
 
 
 def record_text(found: AdoptionInput, seen: AdoptionPreview) -> str:
-    """What was adopted before, as text."""
+    """Return what was adopted before, as text."""
     entries = list(_recorded(found, seen))
     if not entries:
         return "The schedulers are adopted; they had no settings of users."
@@ -178,7 +176,7 @@ def record_text(found: AdoptionInput, seen: AdoptionPreview) -> str:
 
 
 def _recorded(found: AdoptionInput, seen: AdoptionPreview) -> Iterator[tuple[str, str]]:
-    """(setting, value as text) of the record, and the flags that were adopted."""
+    """Yield (setting, value as text) of the record, and the flags that were adopted."""
     observed: Mapping[str, Any] = found.snapshot.spec.get("observedConfig") or {}
     for name, values in sorted((observed.get("arguments") or {}).items()):
         yield f"flags.{name}", shown(f"flags.{name}", ", ".join(values))

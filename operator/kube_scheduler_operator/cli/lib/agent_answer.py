@@ -83,7 +83,6 @@ class _Detail:
     """A value of a row: its type is the policy's own."""
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if value is None or isinstance(value, bool):
             return value
         kind: Type = _NUMBER
@@ -114,8 +113,6 @@ _NOW: Final = MapOf(MapOf(_ROWS_OF_POLICY, _NAME, most=_POLICIES), _NAME, most=_
 
 @dataclass(frozen=True, slots=True)
 class RejectedNode:
-    """A node that a policy rejected."""
-
     node: Name  # its name
     reason: Sentence  # the policy and its reason
     unresolvable: bool  # whether preemption does not help
@@ -123,8 +120,6 @@ class RejectedNode:
 
 @dataclass(frozen=True, slots=True)
 class FilterDecision:
-    """The result of a filter call."""
-
     at: Name  # when it was called
     nodes: Count  # the number of nodes in the call
     # the rejected ones
@@ -133,8 +128,6 @@ class FilterDecision:
 
 @dataclass(frozen=True, slots=True)
 class ScoredNode:
-    """The scores of a node."""
-
     node: Name  # its name
     score: Score
     policies: Scores | None = None  # policy -> score; None: not reported
@@ -143,8 +136,6 @@ class ScoredNode:
 
 @dataclass(frozen=True, slots=True)
 class PrioritizeDecision:
-    """The result of a prioritize call."""
-
     at: Name  # when it was called
     weights: Scores  # policy -> weight
     # the scores, best first
@@ -153,8 +144,6 @@ class PrioritizeDecision:
 
 @dataclass(frozen=True, slots=True)
 class AgentDecisions:
-    """What one agent decided."""
-
     agent: Name  # its name
     filter: FilterDecision | None = None  # None: it was not called
     prioritize: PrioritizeDecision | None = None  # None: it was not called
@@ -178,7 +167,7 @@ class AgentAnswer:
     now: Annotated[Mapping[str, Mapping[str, tuple[DetailRow, ...]]], _NOW] | None = None
 
     def document(self) -> dict[str, Any]:
-        """As JSON, in the form in which agents report it."""
+        """Return JSON in the form in which agents report it."""
         found: dict[str, Any] = {
             **({"pod": self.pod} if self.pod else {}),
             **({"uid": self.uid} if self.uid else {}),
@@ -225,7 +214,7 @@ def _scored_document(row: ScoredNode) -> dict[str, Any]:
 
 
 def parse_agent_answer(text: bytes, pod: str, limit: Size) -> AgentAnswer:
-    """The answer about a pod (namespace/name), from JSON within limits.
+    """Read the answer about a pod (namespace/name) from JSON within limits.
 
     Raises:
         ValueError: it is not valid, or it exceeds a limit; the message has the limit.
@@ -240,7 +229,7 @@ def parse_agent_answer(text: bytes, pod: str, limit: Size) -> AgentAnswer:
 
 
 def read_agent_answer(value: Any, pod: str) -> AgentAnswer:
-    """The answer about a pod (namespace/name); keys that are not known are left out.
+    """Decode the answer about a pod (namespace/name); unknown keys are ignored.
 
     Raises:
         AnswerError: it is not valid.

@@ -31,8 +31,6 @@ _CONTAINER: Final = "extender-"
 
 @dataclass(frozen=True, slots=True)
 class AgentEndpoint:
-    """The port of a pod at which an agent can be queried."""
-
     extender: str
     namespace: str
     pod: str
@@ -45,14 +43,12 @@ class AgentEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class LocatedAgents:
-    """The running agents."""
-
     agents: tuple[AgentEndpoint, ...]  # where they are
     notes: tuple[str, ...] = ()  # Pods that look like those of agents, and what could not be read
 
 
 async def find_agents(api: Api, platform: Platform) -> LocatedAgents:
-    """All running agents.
+    """Find all running agents.
 
     Raises:
         CommandError: no agent runs; the message has the reason.
@@ -91,7 +87,7 @@ def _together(found: Sequence[LocatedAgents]) -> LocatedAgents:
 
 
 async def _readable(what: str, request: Awaitable[LocatedAgents]) -> LocatedAgents:
-    """The agents, or a note that they cannot be read: others are still queried."""
+    """Await the agents, or a note that they cannot be read: others are still queried."""
     try:
         return await request
     except KubeError as error:
@@ -99,7 +95,7 @@ async def _readable(what: str, request: Awaitable[LocatedAgents]) -> LocatedAgen
 
 
 def _ports(extenders: Iterable[Object]) -> dict[str, int]:
-    """SchedulerExtender -> the port of its agents, which the operator has chosen."""
+    """Map SchedulerExtenders to the port of their agents, which the operator has chosen."""
     found = {}
     for obj in extenders:
         port = mapping(mapping(obj.get("status")).get("agent")).get("port")
@@ -109,7 +105,7 @@ def _ports(extenders: Iterable[Object]) -> dict[str, int]:
 
 
 def _attached_to(extenders: Iterable[Object]) -> set[str]:
-    """The SecondarySchedulers whose Pods have agents."""
+    """Return the SecondarySchedulers whose Pods have agents."""
     specs = (
         mapping(spec)
         for obj in extenders
@@ -130,7 +126,7 @@ async def _of_control_plane(
 def agents_of_daemon_sets(
     ports: Mapping[str, int], daemon_sets: Sequence[Object], pods: Iterable[Object]
 ) -> Iterator[AgentEndpoint]:
-    """The agents of the control plane's scheduler; all objects are of the target namespace.
+    """Find the agents of the control plane's scheduler among objects of the target namespace.
 
     DaemonSets have no owner, because the scheduler stops calling agents before they are deleted.
     """
@@ -178,7 +174,7 @@ async def _of_secondary(api: Api, scheduler: Object, ports: Mapping[str, int]) -
 
 
 def _containers(config_map: Object) -> dict[str, Any]:
-    """The programs of the containers of a content, by name."""
+    """Return the programs of the containers of a content, by name."""
     spec = parse_json(content_of(config_map).data.get(names.POD_KEY, "{}"))
     return {str(each["name"]): _program(each) for each in mapping(spec).get("containers") or ()}
 

@@ -29,7 +29,7 @@ class Approval:
 
 
 def plan_approval(snapshot: Snapshot, running: Revision | None) -> Approval:
-    """What to approve.
+    """Plan the approval of the edit that is held.
 
     Args:
         snapshot: the current inputs of a composition, with OperatorSettings.

@@ -34,8 +34,6 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CachedPod:
-    """A pod in the scheduler's cache or queue."""
-
     namespace: str
     name: str
     uid: str
@@ -50,8 +48,6 @@ class CachedPod:
 
 @dataclass(frozen=True, slots=True)
 class CachedNode:
-    """A node in the scheduler's cache."""
-
     name: str  # the name of the node
     deleted: bool  # whether the node was deleted while the cache still has pods of it
     # milliCPU, memory and ephemeralStorage in bytes, and extended resources by name
@@ -73,7 +69,7 @@ class CacheDump:
 
 
 def parse(log: str) -> CacheDump | None:
-    """The last complete dump in a log; None if it has none (yet)."""
+    """Return the last complete dump in a log; None if it has none (yet)."""
     nodes: tuple[CachedNode, ...] | None = None
     mismatches: list[str] = []
     found: CacheDump | None = None
@@ -90,7 +86,7 @@ def parse(log: str) -> CacheDump | None:
 
 
 def _entries(lines: list[str]) -> Iterable[tuple[str, dict[str, str]]]:
-    """The relevant log entries: their messages and values."""
+    """Yield the relevant log entries: their messages and values."""
     for index, line in enumerate(lines):
         if not any(message in line for message in (_NODES, _QUEUE, _MISMATCH)):
             continue
@@ -116,7 +112,7 @@ def _plain(value: Any) -> str:
 
 
 def _values(rest: str, following: list[str]) -> Iterable[tuple[str, str]]:
-    """`key=value` pairs of klog's text format (k8s.io/klog/v2/internal/serialize)."""
+    """Parse `key=value` pairs of klog's text format (k8s.io/klog/v2/internal/serialize)."""
     decoder = json.JSONDecoder()
     rest = rest.strip()
     while rest:
@@ -167,7 +163,7 @@ def _nodes(text: str) -> tuple[CachedNode, ...]:
 
 
 def _resources(text: str) -> dict[str, int]:
-    """`&{MilliCPU:100 … ScalarResources:map[example.com/gpu:1]}` without zeros."""
+    """Parse `&{MilliCPU:100 … ScalarResources:map[example.com/gpu:1]}`; zeros are left out."""
     found = {_NAMES[key]: int(value) for key, value in _NUMBER.findall(text)}
     scalars = _SCALARS.search(text)
     for item in scalars[1].split() if scalars else ():
@@ -188,7 +184,7 @@ def _pods(lines: Iterable[str]) -> Iterable[CachedPod]:
 
 
 def compared_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """What `differences` needs of a Pod or Node; a large cluster has 100,000 Pods of some kB."""
+    """Keep what `differences` needs: a large cluster has 100,000 Pods of some kB."""
     metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
     return {
         "metadata": {key: metadata[key] for key in ("namespace", "name", "uid") if key in metadata},
@@ -203,7 +199,7 @@ def differences(
     pods: Iterable[Mapping[str, Any]],
     schedulers: Iterable[str],
 ) -> list[str]:
-    """The differences between the scheduler's view and the API, which was read a moment later.
+    """Compare the scheduler's view with the API, which was read a moment later.
 
     `schedulers` are the schedulerNames of this scheduler.
     """
@@ -243,7 +239,7 @@ def differences(
 
 
 def document(node: str, dump: CacheDump, different: list[str]) -> dict[str, Any]:
-    """The data that `-o json` prints."""
+    """Return what `-o json` prints."""
     return {
         "scheduler": node,
         "differences": different,
@@ -253,7 +249,6 @@ def document(node: str, dump: CacheDump, different: list[str]) -> dict[str, Any]
 
 
 def render(node: str, dump: CacheDump, different: list[str]) -> str:
-    """Tables of nodes, pods and queue, then the differences."""
     nodes = [["NODE", "PODS", "CPU", "OF", "MEMORY", "OF", "OTHER", "NOMINATED"]]
     for each in dump.nodes:
         other = {k: v for k, v in each.requested.items() if k not in ("milliCPU", "memory")}

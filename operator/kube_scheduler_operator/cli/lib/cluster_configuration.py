@@ -32,7 +32,7 @@ def disagreements(
     kubescheduler: Mapping[str, Any] | None,
     images: Collection[str],
 ) -> Iterator[str]:
-    """One sentence for each difference.
+    """Yield one sentence for each difference.
 
     Args:
         config_map: kubeadm's; None without one, for example where kubeadm is not used.
@@ -108,7 +108,7 @@ def _flags(section: Mapping[str, Any], kubescheduler: Mapping[str, Any]) -> Iter
 
 
 def _extra_arguments(value: Any) -> Iterator[tuple[str, list[str]]]:
-    """The flags of a user: a list in v1beta4, a mapping before it."""
+    """Yield the flags of a user: from a list in v1beta4, from a mapping before it."""
     entries = (
         [(one.get("name"), one.get("value")) for one in value if isinstance(one, Mapping)]
         if isinstance(value, list)

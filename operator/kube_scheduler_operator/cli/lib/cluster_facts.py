@@ -76,7 +76,7 @@ _ROLE_KINDS: Final = {
 
 
 async def observed(request: Awaitable[T]) -> Observed[T]:
-    """The result of a request, or why it failed."""
+    """Await a request; its result, or why it failed."""
     try:
         return Observed(await request)
     except (KubeError, CommandError) as error:
@@ -91,7 +91,7 @@ async def common_facts(
     now: datetime,
     ahead: float,
 ) -> ClusterFacts:
-    """What both kinds of checks read."""
+    """Read what both kinds of checks need."""
     nodes, leases, crds, webhooks, server = await asyncio.gather(
         observed(_items(api.list(NODES))),
         observed(_by_name(api.list(LEASES, _NODE_LEASES))),
@@ -121,7 +121,7 @@ async def common_facts(
 async def facts_before(
     api: ApiClient, dry: ApiClient, facts: ClusterFacts, files: Sequence[str]
 ) -> ClusterFacts:
-    """With what an installation meets; `dry` is a client with dryRun.
+    """Add what an installation meets; `dry` is a client with dryRun.
 
     Raises:
         UsageError: one of `files`, the manifests to install, cannot be read.
@@ -151,7 +151,7 @@ async def facts_before(
 
 
 async def facts_after(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
-    """With the state of an installed operator."""
+    """Add the state of an installed operator."""
     platform = facts.platform
     space, own = platform.operator_namespace, platform.operator
     deployment, lease, operand_lease, overall = await asyncio.gather(
@@ -194,7 +194,7 @@ async def _items(request: Awaitable[Any]) -> list[Object]:
 
 
 async def _by_name(request: Awaitable[Any]) -> dict[str, Object]:
-    """Objects by name; none if their kind is not installed."""
+    """Return objects by name; none if their kind is not installed."""
     try:
         return {obj["metadata"]["name"]: obj for obj in (await request).items}
     except NotFound:
@@ -247,7 +247,7 @@ async def _adoption(api: ApiClient, platform: Platform) -> AdoptionPreview | Non
 
 
 async def _host_pods(api: ApiClient, facts: ClusterFacts) -> list[Object]:
-    """The Pods of control-plane nodes that declare ports of their node."""
+    """List the Pods of control-plane nodes that declare ports of their node."""
     found: list[Object] = []
     if not facts.platform.owns_static_pods or facts.nodes.error:
         return found
@@ -261,7 +261,7 @@ async def _host_pods(api: ApiClient, facts: ClusterFacts) -> list[Object]:
 
 
 async def _webhooks(api: ApiClient) -> list[tuple[str, str]]:
-    """(webhook, Service) of webhooks for new Pods that must answer and have no Service."""
+    """Return (webhook, Service) of webhooks for new Pods that must answer and have no Service."""
     missing = []
     services: dict[tuple[str, str], bool] = {}
     for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
@@ -309,7 +309,7 @@ async def _server_certificates(api: ApiClient) -> list[KnownCertificate]:
 
 
 async def _served_certificate(host: str, port: int, name: str | None) -> bytes:
-    """The certificate of a server, PEM; it is only read, so it need not be valid."""
+    """Read the certificate of a server, PEM, without verifying it: it need not be valid."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -327,7 +327,7 @@ async def _served_certificate(host: str, port: int, name: str | None) -> bytes:
 async def _certificates(
     api: ApiClient, platform: Platform, operands: Observed[Mapping[str, Object]]
 ) -> list[KnownCertificate]:
-    """Those of the assignment webhook, and of the kubeconfigs of schedulers."""
+    """Return those of the assignment webhook, and of the kubeconfigs of schedulers."""
     found = [*_of_schedulers(operands.value or {})]
     for configuration in (await api.list(MUTATING_WEBHOOKS)).items:
         if configuration["metadata"]["name"] != names.ASSIGNMENT:

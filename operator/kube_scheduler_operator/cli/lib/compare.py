@@ -25,8 +25,6 @@ _FALLBACK_VERSION: Final = Version(1, 35, 0)  # for images whose tag is not a ve
 
 @dataclass(frozen=True, slots=True)
 class ParsedRevision:
-    """The parsed content of a revision."""
-
     config: Mapping[str, Any]  # the KubeSchedulerConfiguration; empty if it cannot be parsed
     arguments: tuple[str, ...]  # the arguments of kube-scheduler
     image: str  # the image of kube-scheduler
@@ -36,7 +34,7 @@ class ParsedRevision:
 
 
 def parse_revision(content: RevisionContent) -> ParsedRevision:
-    """Parse a revision's ConfigMaps; what cannot be parsed is kept as text."""
+    """Parse a revision's ConfigMaps; what cannot be parsed stays text."""
     other = {
         f"{part}/{key}": text for part, data in content.parts.items() for key, text in data.items()
     }
@@ -68,7 +66,7 @@ def _document(texts: dict[str, str], key: str) -> dict[str, Any]:
 
 
 def changes(before: ParsedRevision, after: ParsedRevision) -> tuple[str, ...]:
-    """The changes in `after`, one sentence each; empty if they do not affect the scheduler."""
+    """Describe the changes, one sentence each; empty if they do not affect the scheduler."""
     found: list[str] = []
     if before.image != after.image:
         found.append(f"image: {before.image or '(none)'} → {after.image or '(none)'}")
@@ -115,7 +113,7 @@ def _config(before: ParsedRevision, after: ParsedRevision) -> Iterator[str]:
 
 
 def profiles_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Profiles by name, with plugin arguments by name; None if the configuration is invalid."""
+    """Return profiles by name, with plugin arguments by name; None if invalid."""
     if any(decode_problems(config, CONFIGURATION, (), _FALLBACK_VERSION.minor, strict=False)):
         return None
     found = {}
@@ -151,7 +149,7 @@ def _without(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def gates_of(made: ParsedRevision) -> Gates:
-    """The feature gates of a revision, on which default plugins depend."""
+    """Return the feature gates of a revision, on which default plugins depend."""
     try:
         version = Version.of_image(made.image)
     except ValueError:
@@ -163,7 +161,7 @@ def gates_of(made: ParsedRevision) -> Gates:
 
 
 def _switched(was: EffectivePlugins, now: EffectivePlugins) -> Iterator[str]:
-    """Plugins that were enabled or disabled, by extension point, and changed weights."""
+    """Yield plugins that were enabled or disabled, by extension point, and changed weights."""
     old = {(point, e.name): e.weight or 1 for point, es in was.points.items() for e in es}
     new = {(point, e.name): e.weight or 1 for point, es in now.points.items() for e in es}
     for word, gained, lost in (("off", old, new), ("on", new, old)):
@@ -186,7 +184,7 @@ def _switched(was: EffectivePlugins, now: EffectivePlugins) -> Iterator[str]:
 
 
 def _ordered(was: EffectivePlugins, now: EffectivePlugins) -> Iterator[str]:
-    """Extension points where the order of plugins changed; it does not affect scores."""
+    """Yield extension points where the order of plugins changed; it does not affect scores."""
     for point in was.points:
         if point in ("preScore", "score"):
             continue
@@ -198,7 +196,7 @@ def _ordered(was: EffectivePlugins, now: EffectivePlugins) -> Iterator[str]:
 
 
 def _values(intro: str, before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[str]:
-    """Every value that differs, with its path; lists are compared as a whole.
+    """Yield every value that differs, with its path; lists are compared as a whole.
 
     Lists whose items all have names, such as a pod's containers, are compared by name.
     """
@@ -219,7 +217,7 @@ def _values(intro: str, before: Any, after: Any, path: tuple[str | int, ...] = (
 
 
 def _by_name(value: Any) -> dict[str, Any]:
-    """The items of a list by name; empty if it is not a list or names are missing or repeated."""
+    """Index a list by name; empty if it is no list, or names are missing or repeated."""
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         return {}
     found = {str(item.get("name") or ""): item for item in value}
@@ -234,7 +232,7 @@ def _shown(value: Any) -> str:
 
 
 def unified(before: ParsedRevision, after: ParsedRevision, labels: tuple[str, str]) -> list[str]:
-    """A unified diff: configuration and pod as YAML, flags one per line; empty if equal."""
+    """Return a unified diff: configuration and pod as YAML, flags one per line; empty if equal."""
     old, new = _files(before), _files(after)
     lines: list[str] = []
     for name in [*old, *(name for name in new if name not in old)]:

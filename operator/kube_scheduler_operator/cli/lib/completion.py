@@ -41,13 +41,11 @@ _FILE_METAVARS: Final = ("FILE", "PATH", "[NODE=]PATH")
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """The answer to a shell."""
-
     choices: tuple[tuple[str, str], ...] = ()  # (word, description)
     directive: int = NO_FILES  # FILES, NO_FILES (with NO_SPACE) or DIRECTORIES
 
     def lines(self) -> list[str]:
-        """As the protocol has them."""
+        """Format the choices as the protocol requires."""
         shown = ((one_line(word), one_line(text)) for word, text in self.choices)
         texts = [f"{word}\t{text}" if text else word for word, text in shown]
         return [*texts, f":{self.directive}"]
@@ -55,7 +53,7 @@ class Completions:
 
 @dataclass(slots=True)
 class _Line:
-    """What precedes the word that is completed."""
+    """The command line before the word that is completed."""
 
     parser: CommandParser  # of the innermost command
     awaited: argparse.Action | None  # the flag whose value comes next
@@ -64,7 +62,7 @@ class _Line:
 
 
 def complete(parser: CommandParser, words: Sequence[str]) -> Completions:
-    """The completions of the last of `words`, which may be empty."""
+    """Complete the last of `words`, which may be empty."""
     *before, current = words or ("",)
     line = _read(parser, before)
     if line.awaited is not None:
@@ -157,7 +155,7 @@ def _values(line: _Line, action: argparse.Action, current: str) -> Completions:
 
 
 def _static(dest: str, line: _Line) -> list[str] | None:
-    """Values that need no cluster; None for another destination."""
+    """Return values that need no cluster; None for another destination."""
     if dest == "platform":
         from ...base.platform import PLATFORMS
 
@@ -193,7 +191,7 @@ def _contexts(kubeconfig: str | None) -> list[str]:
 
 
 def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[str]:
-    """Names from the cluster; none if it does not answer in time."""
+    """Return names from the cluster; none if it does not answer in time."""
     from ...base.backoff import NO_RETRIES
     from ...base.platform import PLATFORMS
     from ...engine.detect_platform import decide_platform
@@ -232,7 +230,7 @@ def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[s
 
 
 def _named(resource: Resource) -> Source:
-    """The names of all objects of a cluster-scoped kind."""
+    """List the names of all objects of a cluster-scoped kind."""
 
     async def names(
         api: ApiClient, _platform: Platform, _namespace: str, _current: str
@@ -243,7 +241,7 @@ def _named(resource: Resource) -> Source:
 
 
 async def _pods(api: ApiClient, _platform: Platform, namespace: str, current: str) -> list[str]:
-    """Pods and kinds of workloads; after `KIND/`, workloads of that kind."""
+    """List Pods and kinds of workloads; after `KIND/`, workloads of that kind."""
     word, slash, _ = current.rpartition("/")
     kind = workload_kind(word) or PODS
     found = [obj["metadata"]["name"] for obj in (await api.list(kind, namespace)).items]

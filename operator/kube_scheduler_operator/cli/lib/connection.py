@@ -84,7 +84,7 @@ def run_with_api(
 
 
 def credentials_of(args: argparse.Namespace) -> Credentials:
-    """The identity that the flags of `add_cluster_flags` select.
+    """Return the identity that the flags of `add_cluster_flags` select.
 
     Raises:
         CredentialsError: --as-group or --as-uid without --as.

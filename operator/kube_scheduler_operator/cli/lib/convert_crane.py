@@ -27,7 +27,6 @@ from .output import print_remark
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Register the options."""
     group = parser.add_argument_group(
         "crane-scheduler",
         "A configuration that enables the plugin Dynamic is converted to a LoadPolicy, a "
@@ -48,7 +47,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def convert_policies(documents: Sequence[Any], args: argparse.Namespace) -> list[dict[str, Any]]:
-    """The LoadPolicy of each DynamicSchedulerPolicy; reports the changes.
+    """Convert each DynamicSchedulerPolicy to a LoadPolicy, and report the changes.
 
     Raises:
         CommandError: one cannot be converted.
@@ -113,7 +112,7 @@ def is_load_policy(document: Any) -> bool:
 def _policy(
     dynamic: DynamicConfig, documents: Sequence[Any], args: argparse.Namespace
 ) -> tuple[str, Any]:
-    """(file, DynamicSchedulerPolicy): from the flag, the same file, or the same directory."""
+    """Return (file, DynamicSchedulerPolicy): of the flag, the same file or its directory."""
     if args.load_policy:
         found = list(_policies(read_documents(args.load_policy)))
         if len(found) != 1:
@@ -141,7 +140,7 @@ def _policy(
 
 
 def _policies(documents: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(key in a ConfigMap, or empty; document) of all DynamicSchedulerPolicies."""
+    """Yield (key in a ConfigMap, or empty; document) of all DynamicSchedulerPolicies."""
     for document in documents:
         if is_load_policy(document):
             yield "", document

@@ -31,7 +31,7 @@ _CONFIG_MAP: Final = "ConfigMap"
 def configuration_in(
     files: InputFiles, version: Version, converted: Sequence[Any] = ()
 ) -> list[Any]:
-    """The only configuration inside of other documents, in a list; empty without one.
+    """Return the only configuration inside of other documents, in a list; empty without one.
 
     Reports on standard error where it stands.
 
@@ -87,7 +87,7 @@ def _where(source: Source) -> str:
 
 
 def _is_in_config_map(source: Source) -> bool:
-    """Whether it is a value of a ConfigMap, which `convert` reads itself."""
+    """Return whether it is a value of a ConfigMap, which `convert` reads itself."""
     place = source.place
     while place is not None and place.outer is not None:
         place = place.outer
@@ -103,7 +103,7 @@ class Reader:
     is_named: bool  # whether a flag names the value; otherwise it is only mounted
 
     def target(self, target: Target) -> Target:
-        """The scheduler that will read the result: an image that is not stock stays so."""
+        """Return the scheduler that will read the result; an image that is not stock stays so."""
         from ...offline.reader_target import known_scheduler, stock_of
 
         known = known_scheduler(self.command)
@@ -114,7 +114,7 @@ class Reader:
     def completed(
         self, document: Mapping[str, Any], conversion: Conversion, target: Target
     ) -> Conversion:
-        """The conversion with the flags that a Policy is read with."""
+        """Add the flags with which a Policy is read."""
         command = self.command
         if not is_policy(document) or not self.is_named or command.config:
             return conversion
@@ -123,7 +123,7 @@ class Reader:
         )
 
     def instruction(self, where: str, document: Mapping[str, Any]) -> str:
-        """What to do with the result."""
+        """Return what to do with the result."""
         label, command = self.command.label, self.command
         if not self.is_named:
             return f"{label} mounts {where}, and no flag names it"
@@ -160,7 +160,7 @@ class ConfigMapReaders:
         self._linked = readers_of(sources)
 
     def missing(self) -> Iterator[str]:
-        """What the schedulers read and no file has."""
+        """Yield what the schedulers read and no file has."""
         from ...offline.linking import mount_of
 
         for command in self._linked.commands:
@@ -175,7 +175,7 @@ class ConfigMapReaders:
                 )
 
     def of(self, config_map: Mapping[str, Any], key: str) -> Reader | None:
-        """The scheduler that reads a value of a ConfigMap; None: the files show none."""
+        """Return the scheduler that reads a value of a ConfigMap; None: the files show none."""
         from ...offline.linking import names_text
 
         text = _text_of(config_map, key)

@@ -27,7 +27,6 @@ _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Register the options."""
     group = parser.add_argument_group(
         "objects",
         "A configuration is converted to objects for kubectl apply with --to, if it enables "
@@ -72,7 +71,7 @@ def check_flags(args: argparse.Namespace) -> None:
 
 
 def secondary_name(served: Sequence[str], default: str, args: argparse.Namespace) -> str:
-    """The name of the SecondaryScheduler: from the flag, or the first schedulerName.
+    """Name the SecondaryScheduler: from the flag, or after the first schedulerName.
 
     `served` are the schedulerNames of its profiles; `default` replaces default-scheduler.
 
@@ -92,7 +91,7 @@ def secondary_name(served: Sequence[str], default: str, args: argparse.Namespace
 def convert_objects(
     conversion: Conversion, documents: Sequence[Any], used: set[str], args: argparse.Namespace
 ) -> ConvertedObjects | None:
-    """The objects of a converted configuration; None if it stays a configuration.
+    """Convert a configuration to objects; None if it stays a configuration.
 
     `documents` are all documents of the file, and `used` has the names of other SchedulerExtenders
     and receives the new ones.
@@ -119,7 +118,7 @@ def convert_objects(
 def _agents(
     conversion: Conversion, documents: Sequence[Any], used: set[str], args: argparse.Namespace
 ) -> ConvertedObjects | None:
-    """The conversion of kube-safe-scheduler's manifests; None for other manifests."""
+    """Convert kube-safe-scheduler's manifests; None for other manifests."""
     if not conversion.config.get("extenders"):
         return None
     return convert_agents(

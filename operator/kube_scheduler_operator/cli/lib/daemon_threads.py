@@ -17,7 +17,7 @@ _THREADS: Final = 32
 async def in_daemon_threads(
     calls: Sequence[Callable[[], T]], seconds: float
 ) -> list[T | Exception | None]:
-    """The result or exception of each call; None: it has not ended within `seconds`."""
+    """Return the result or exception of each call; None: it has not ended within `seconds`."""
     return await asyncio.to_thread(_run, calls, seconds)
 
 

@@ -24,7 +24,7 @@ class UsageError(CommandError):
 
 
 def error_message(error: KubeError | CommandError) -> str:
-    """The message to print; for a missing permission, the rule that grants it."""
+    """Return the message to print; for a missing permission, the rule that grants it."""
     if isinstance(error, Forbidden) and error.rule:
         request = error.request
         what = f"{request.resource.name}" if request.resource else request.path

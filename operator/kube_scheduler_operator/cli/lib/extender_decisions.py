@@ -56,8 +56,6 @@ _DETAILS: Final = Size(16 * 2**20, 1_000_000)
 
 @dataclass(slots=True)
 class RememberedDecisions:
-    """The answers of agents about a pod."""
-
     # (agent, answer) of those that remember the pod
     answers: list[tuple[str, AgentAnswer]] = field(default_factory=list)
     queried: list[str] = field(default_factory=list)  # the agents that were queried
@@ -65,11 +63,9 @@ class RememberedDecisions:
     notes: list[str] = field(default_factory=list)  # problems of single agents
 
     def document(self) -> list[dict[str, Any]]:
-        """As JSON."""
         return documents(self.answers)
 
     def missing(self, key: str) -> str:
-        """Why there is no answer about the pod."""
         return self.problem or (
             f"no agent remembers pod {key}. Agents remember only the latest pods of schedulers "
             f"that call them. Queried: {'; '.join(self.queried)}"
@@ -77,14 +73,14 @@ class RememberedDecisions:
 
 
 def documents(answers: Sequence[tuple[str, AgentAnswer]]) -> list[dict[str, Any]]:
-    """Answers and where they are from, as JSON."""
+    """Return answers and where they are from, as JSON."""
     return [{"from": source, **answer.document()} for source, answer in answers]
 
 
 async def remembered(
     api: ApiClient, platform: Platform, key: str, *, details: bool
 ) -> RememberedDecisions:
-    """What the agents of the cluster remember about a pod (namespace/name)."""
+    """Query the agents of the cluster about a pod (namespace/name)."""
     found = RememberedDecisions()
     try:
         located = await find_agents(api, platform)
@@ -98,7 +94,7 @@ async def remembered(
 
 
 def remembered_at(url: str, key: str, *, details: bool) -> RememberedDecisions:
-    """What the extender at a URL remembers.
+    """Query the extender at a URL.
 
     Raises:
         CommandError: it does not respond, or its answer is not valid.
@@ -110,7 +106,7 @@ def remembered_at(url: str, key: str, *, details: bool) -> RememberedDecisions:
 def simulated_answers(
     extenders: Mapping[str, Any], key: str
 ) -> tuple[list[tuple[str, AgentAnswer]], list[str]]:
-    """What extenders decided in a simulation, and the problems of those that are not valid."""
+    """Return what extenders decided in a simulation, and the problems of invalid answers."""
     found: list[tuple[str, AgentAnswer]] = []
     problems = []
     for name, answer in extenders.items():
@@ -127,7 +123,7 @@ def simulated_answers(
 async def _query_all(
     api: ApiClient, agents: Sequence[AgentEndpoint], key: str, *, details: bool
 ) -> tuple[list[tuple[str, AgentAnswer]], list[str]]:
-    """The answers of agents that remember the pod, and the problems of others.
+    """Return the answers of agents that remember the pod, and the problems of others.
 
     Raises:
         CommandError: no agent could be queried.
@@ -153,7 +149,7 @@ async def _query_all(
 def _query(
     access: Access, agent: AgentEndpoint, key: str, end: float, *, details: bool
 ) -> tuple[AgentAnswer, ...]:
-    """The answer of an agent until `end`; none if it does not remember the pod.
+    """Query an agent until `end`; none if it does not remember the pod.
 
     Raises:
         CommandError: it does not respond, or its answer is not valid.
@@ -208,7 +204,7 @@ async def _query_url(url: str, key: str, *, details: bool) -> AgentAnswer | None
 
 
 async def _get(url: str, limit: ResponseLimit) -> tuple[int, bytes]:
-    """The status and, if it is 200, the body, or its beginning if it is larger than the limit."""
+    """Return the status and, if it is 200, the body, cut soon after the limit."""
     import aiohttp
 
     content = bytearray()
@@ -233,7 +229,7 @@ async def _get(url: str, limit: ResponseLimit) -> tuple[int, bytes]:
 
 
 def lines(answers: Sequence[tuple[str, AgentAnswer]], most: int) -> Iterator[str]:
-    """The text output, with at most `most` nodes in a table (0: all)."""
+    """Yield the text output, with at most `most` nodes in a table (0: all)."""
     for name, answer in answers:
         for agent in answer.agents:
             yield from _agent(agent, name, most)
@@ -308,7 +304,7 @@ def _cut(rows: Sequence[T], most: int) -> Sequence[T]:
 
 
 def _table(rows: Sequence[Sequence[str]], count: int) -> Iterator[str]:
-    """The rows, and the number of those left out."""
+    """Yield the rows, and the number of those left out."""
     if len(rows) > 1:
         yield from (f"    {line}" for line in format_table(rows))
     if count > len(rows) - 1:

@@ -18,7 +18,7 @@ DEFAULT_VERSION: Final = "1.35"
 
 
 def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
-    """`--kubeconfig`, `--context`, `--as` and its companions, and `--platform`."""
+    """Add `--kubeconfig`, `--context`, `--as` and its companions, and `--platform`."""
     parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, then ~/.kube/config")
     parser.add_argument("--context", help="the kubeconfig context to use")
     parser.add_argument(
@@ -41,7 +41,7 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_platform_flag(parser: argparse.ArgumentParser) -> None:
-    """`--platform`; the help text repeats the values because importing them is slow."""
+    """Add `--platform`; the help text repeats the values because importing them is slow."""
     parser.add_argument(
         "--platform",
         default="auto",
@@ -50,7 +50,7 @@ def add_platform_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def add_file_arguments(parser: argparse.ArgumentParser, what: str) -> None:
-    """`FILE …` and `-f FILE`; `file_names` reads them."""
+    """Add `FILE …` and `-f FILE`; `file_names` reads them."""
     parser.add_argument(
         "paths",
         nargs="*",
@@ -62,7 +62,6 @@ def add_file_arguments(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_files_flag(parser: argparse.ArgumentParser, what: str) -> None:
-    """`-f FILE`, which can be repeated: `files`."""
     parser.add_argument(
         "-f",
         "--file",
@@ -75,7 +74,7 @@ def add_files_flag(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def file_names(args: argparse.Namespace) -> list[str]:
-    """The files, directories and patterns of `add_file_arguments`.
+    """Return the files, directories and patterns of `add_file_arguments`.
 
     Raises:
         UsageError: no file is named.
@@ -87,7 +86,6 @@ def file_names(args: argparse.Namespace) -> list[str]:
 
 
 def add_nodes_flag(parser: argparse.ArgumentParser, default: int) -> None:
-    """`--nodes`."""
     parser.add_argument(
         "--nodes",
         type=int,
@@ -98,7 +96,6 @@ def add_nodes_flag(parser: argparse.ArgumentParser, default: int) -> None:
 
 
 def add_scheduler_flag(parser: argparse.ArgumentParser) -> None:
-    """`--scheduler`."""
     parser.add_argument(
         "--scheduler",
         metavar="NAME",
@@ -108,14 +105,13 @@ def add_scheduler_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_flag(parser: argparse.ArgumentParser) -> None:
-    """`-o`."""
     parser.add_argument(
         "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
     )
 
 
 def add_for_flag(parser: argparse.ArgumentParser, what: str) -> None:
-    """`--for NAME[:VERSION]`, a provider or an autoscaler."""
+    """Add `--for NAME[:VERSION]`, a provider or an autoscaler."""
     from ...offline.providers.table import PROVIDERS
 
     parser.add_argument(
@@ -127,7 +123,7 @@ def add_for_flag(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_place_flag(parser: argparse.ArgumentParser) -> None:
-    """`--for` of `validate`; `check_options` reads it."""
+    """Add `--for` of `validate`; `check_options` reads it."""
     from ...offline.places import PLACES
 
     parser.add_argument(
@@ -142,7 +138,7 @@ def add_place_flag(parser: argparse.ArgumentParser) -> None:
 def chosen_provider(
     args: argparse.Namespace,
 ) -> tuple[ProviderFormat, Version | None] | tuple[None, None]:
-    """The value of `--for`: the provider and its version, if the flag is set.
+    """Return the provider of `--for` and its version, if the flag is set.
 
     Raises:
         UsageError: a name or a version is invalid.
@@ -158,7 +154,7 @@ def chosen_provider(
 
 
 def add_check_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that describe the kube-scheduler for which files are checked."""
+    """Add the flags that describe the kube-scheduler for which files are checked."""
     parser.add_argument(
         "--kubernetes-version",
         default=DEFAULT_VERSION,
@@ -180,7 +176,7 @@ def add_check_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> CheckOptions:
-    """The value of these flags, for a platform.
+    """Read the flags of `add_check_flags`, for a platform.
 
     Raises:
         UsageError: a value is invalid.

@@ -24,16 +24,12 @@ of the KubeScheduler."""
 
 
 class End(Enum):
-    """The outcome of a rollout."""
-
     DONE = "done"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutState:
-    """The state of a rollout."""
-
     latest: int  # the latest revision
     nodes: Mapping[str, NodeStatus]  # the node statuses by name
     waits: Mapping[str, str]  # the condition that each node waits for
@@ -62,7 +58,7 @@ _HARMLESS_REASONS = ("PolicyRemoved", "FeatureGatesNotFound")
 def read_state(
     kubescheduler: Mapping[str, Any], scheduler: Mapping[str, Any] | None = None
 ) -> RolloutState:
-    """The state of the rollout in a KubeScheduler.
+    """Read the state of the rollout in a KubeScheduler.
 
     It has no end before the operator has observed the `scheduler`; None: its edits do not matter.
     """
@@ -109,13 +105,13 @@ def read_state(
 
 
 def _simulating(check: Mapping[str, Any]) -> str:
-    """That an edit is being simulated; empty if none is."""
+    """Return the message of an edit that is being simulated; empty if none is."""
     simulates = check.get("status") == "True" and check.get("reason") != HELD
     return str(check.get("message", "")) if simulates else ""
 
 
 def blocking_problem(kubescheduler: Mapping[str, Any]) -> str:
-    """The error in Scheduler or KubeScheduler that only an edit can resolve; empty: none."""
+    """Return the error in Scheduler or KubeScheduler that only an edit can resolve; empty: none."""
     conditions = (kubescheduler.get("status") or {}).get("conditions") or ()
     for condition in conditions:
         failing = condition["type"] in _FAILURES and condition.get("status") == "True"
@@ -125,7 +121,7 @@ def blocking_problem(kubescheduler: Mapping[str, Any]) -> str:
 
 
 def settled(kubescheduler: Mapping[str, Any], message: str) -> tuple[End, str]:
-    """The end of a rollout that is complete, and its message: whether every object is in it."""
+    """Return the end of a complete rollout, and its message: whether every object is in it."""
     for condition in (kubescheduler.get("status") or {}).get("conditions") or ():
         if condition["type"] in _LEFT_OUT and condition.get("status") == "True":
             return End.FAILED, f"{message}, without an object that is refused: {_text(condition)}"
@@ -133,13 +129,13 @@ def settled(kubescheduler: Mapping[str, Any], message: str) -> tuple[End, str]:
 
 
 def _is_advice(condition: Mapping[str, Any]) -> bool:
-    """Whether it does not block a rollout; the reason covers only the first of several messages."""
+    """Return whether it blocks no rollout; a reason covers only the first of several messages."""
     alone = "\n" not in str(condition.get("message", ""))
     return alone and condition.get("reason") in _HARMLESS_REASONS
 
 
 def _is_final(condition: Mapping[str, Any]) -> bool:
-    """Whether only an edit can resolve it; failures on a node are retried."""
+    """Return whether only an edit can resolve it; failures on a node are retried."""
     retried = condition["type"] == names.NODE_INSTALLER_DEGRADED
     return not retried or condition.get("reason") == "RevisionFailed"
 
@@ -149,7 +145,7 @@ def _text(condition: Mapping[str, Any]) -> str:
 
 
 def _waits(message: str, nodes: Sequence[str]) -> dict[str, str]:
-    """What each node waits for, from "moving to revision 2; …; NODE: what; NODE: what"."""
+    """Map nodes to what they wait for, from "moving to revision 2; …; NODE: what; NODE: what"."""
     found: dict[str, str] = {}
     current = ""
     for part in message.split("; "):
@@ -162,7 +158,7 @@ def _waits(message: str, nodes: Sequence[str]) -> dict[str, str]:
 
 
 def report_changes(before: RolloutState | None, after: RolloutState) -> list[str]:
-    """One line per change in `after`."""
+    """Return one line per change in `after`."""
     lines = []
     if before is None or before.latest != after.latest:
         lines.append(f"latest revision: {after.latest or 'none yet'}")
@@ -217,7 +213,7 @@ async def watch(
     seconds: float | None,
     changes: Callable[[State | None, State], Sequence[str]],
 ) -> int:
-    """Poll and report changes until the rollout ends; 0 if it succeeds, else 1.
+    """Poll and report changes until the rollout ends; return 0 if it succeeds, else 1.
 
     `seconds` None: unlimited. `changes` has one line for each change between two states.
     """

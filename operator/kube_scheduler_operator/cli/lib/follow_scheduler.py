@@ -15,8 +15,6 @@ from .follow_rollout import End, blocking_problem, settled
 
 @dataclass(frozen=True, slots=True)
 class SchedulerRollout:
-    """The state of a rollout."""
-
     configuration: str  # the hash of the content that its Pods run, or are about to
     pods: str  # how many are Ready
     problem: str  # an error that the operator retries
@@ -31,7 +29,7 @@ def read_scheduler(
     kubescheduler: Mapping[str, Any],
     source: Mapping[str, Any] | None = None,
 ) -> SchedulerRollout:
-    """The state of a SecondaryScheduler.
+    """Read the state of a SecondaryScheduler's rollout.
 
     For ours, errors of KubeScheduler count as well, and it has no end before the operator has
     observed KubeScheduler and `source`, the Scheduler "cluster".
@@ -71,7 +69,7 @@ def read_scheduler(
 
 
 def scheduler_changes(before: SchedulerRollout | None, after: SchedulerRollout) -> list[str]:
-    """One line per change in `after`."""
+    """Return one line per change in `after`."""
     lines = []
     if before is None or before.configuration != after.configuration:
         lines.append(f"configuration: {after.configuration or 'none yet'}")

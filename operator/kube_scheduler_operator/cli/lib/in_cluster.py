@@ -43,8 +43,6 @@ _CONNECTING: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """The kube-scheduler to run."""
-
     image: str
     command: tuple[str, ...]  # the command that runs it
 
@@ -109,7 +107,7 @@ class JobSimulator:
     async def ask(
         self, question: Question[T], world: World, options: RunOptions, **arguments: Any
     ) -> T:
-        """The answer to a question about a world.
+        """Answer a question about a world.
 
         Raises:
             SimulationError: kube-scheduler could not be run.
@@ -185,13 +183,13 @@ class JobSimulator:
 
 
 def _variable(spec: Mapping[str, Any], name: str) -> str:
-    """The value of a variable of the operator."""
+    """Return the value of a variable of the operator."""
     variables = spec["containers"][0].get("env") or ()
     return next((str(each.get("value") or "") for each in variables if each["name"] == name), "")
 
 
 def _operand_of_version(spec: Mapping[str, Any], platform: Platform, version: str) -> Operand:
-    """The image that the operator would use for a version of Kubernetes."""
+    """Return the image that the operator would use for a version of Kubernetes."""
     image = _variable(spec, "OPERAND_IMAGE")
     if not image:
         repository = _variable(spec, "OPERAND_REPOSITORY") or Settings().operand_repository

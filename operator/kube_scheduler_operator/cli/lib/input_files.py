@@ -27,8 +27,6 @@ class UnreadableDocumentError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class InputFiles:
-    """The files that arguments name."""
-
     # (display name, content) in the order of the arguments, each file once
     contents: tuple[tuple[str, bytes], ...]
     found: frozenset[str]  # the names of those that were found in a directory or by a pattern
@@ -59,7 +57,7 @@ def read_paths(names: Sequence[str]) -> InputFiles:
 
 
 def _search(name: str) -> tuple[list[str], int]:
-    """(the files in a directory or of a pattern, how many others there are)."""
+    """Return (the files in a directory or of a pattern, how many others there are)."""
     if Path(name).is_dir():
         paths, others = _files_in(name)
         if not paths:
@@ -89,7 +87,7 @@ def _suffixes() -> str:
 
 
 def _files_in(directory: str) -> tuple[list[str], int]:
-    """(files to read, number of others); hidden directories are left out, as Git's is."""
+    """Return (files to read, number of others); hidden directories are left out, as Git's is."""
     paths, others = [], 0
     for folder, folders, files in os.walk(directory):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
@@ -103,18 +101,17 @@ def _files_in(directory: str) -> tuple[list[str], int]:
 
 
 def _is_readable(path: str) -> bool:
-    """Whether it is a file of a size that is read; not a socket or a broken link."""
+    """Return whether it is a file of a size that is read; not a socket or a broken link."""
     file = Path(path)
     return file.is_file() and file.stat().st_size <= _LARGEST
 
 
 def display_name(name: str) -> str:
-    """The name of a file in findings."""
     return "<stdin>" if name == STDIN else name
 
 
 def read_bytes(name: str) -> bytes:
-    """The content of a file, or of standard input, for schedulerconfig.source.read.
+    """Read a file, or standard input, for schedulerconfig.source.read.
 
     Raises:
         UsageError: it cannot be read.
@@ -131,7 +128,7 @@ def read_bytes(name: str) -> bytes:
 
 
 def read_documents(name: str) -> list[Any]:
-    """The objects in a file: its documents without empty ones, and the items of Lists.
+    """Return the objects in a file: its documents without empty ones, and the items of Lists.
 
     Raises:
         UnreadableDocumentError: kube-scheduler would not read it; one line for each problem.
@@ -144,7 +141,7 @@ def read_documents(name: str) -> list[Any]:
 
 
 def read_files(names: Sequence[str]) -> Iterator[tuple[str, bool, list[Any]]]:
-    """(display name, whether it was found rather than named, objects) of each file.
+    """Yield (display name, whether it was found rather than named, objects) of each file.
 
     What was found in a directory or by a pattern and is not YAML is passed over.
 
@@ -156,7 +153,7 @@ def read_files(names: Sequence[str]) -> Iterator[tuple[str, bool, list[Any]]]:
 
 
 def objects_of(files: InputFiles) -> Iterator[tuple[str, bool, list[Any]]]:
-    """`read_files` of files that are read already.
+    """Do the same for files that are read already.
 
     Raises:
         UnreadableDocumentError: kube-scheduler would not read one; one line for each problem.
@@ -171,18 +168,18 @@ def objects_of(files: InputFiles) -> Iterator[tuple[str, bool, list[Any]]]:
 
 
 def embedded_document(text: Any) -> Any:
-    """The first object in a value of a ConfigMap; None without an object."""
+    """Return the first object in a value of a ConfigMap; None without an object."""
     objects = _parse(text, "")[0] if isinstance(text, str) else []
     return objects[0] if objects else None
 
 
 def embedded_errors(text: Any, name: str) -> list[str]:
-    """Why kube-scheduler would not read a value of a ConfigMap; `name` is displayed."""
+    """Return why kube-scheduler would not read a value of a ConfigMap; `name` is displayed."""
     return _parse(text, name)[1] if isinstance(text, str) else []
 
 
 def _parse(content: str | bytes, name: str) -> tuple[list[Any], list[str]]:
-    """(objects, errors with their positions)."""
+    """Return (objects, errors with their positions)."""
     from ...offline.foreign_files import foreign_file
     from ...offline.templates import template_of
     from ...schedulerconfig.source import read

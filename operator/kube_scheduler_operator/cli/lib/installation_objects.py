@@ -36,7 +36,7 @@ _ROLES: Final = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
 
 @dataclass(frozen=True, slots=True, order=True)
 class AccessRequest:
-    """One question to the authorizer of the API server."""
+    """A question to the authorizer of the API server."""
 
     verb: str  # as in RBAC; empty: all
     group: str = ""
@@ -46,7 +46,7 @@ class AccessRequest:
     path: str = ""  # of a nonResourceURL, instead
 
     def __str__(self) -> str:
-        """As a clause: `create deployments.apps in namespace x`."""
+        """Return a clause: `create deployments.apps in namespace x`."""
         if self.path:
             return f"{self.verb} {self.path}"
         plural, _, subresource = self.resource.partition("/")
@@ -56,7 +56,7 @@ class AccessRequest:
         return f"{self.verb} {kind}" + (f" in namespace {self.namespace}" if self.namespace else "")
 
     def attributes(self) -> dict[str, Any]:
-        """The part of a review's spec."""
+        """Return the part of a review's spec."""
         if self.path:
             return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
         resource, _, subresource = self.resource.partition("/")
@@ -72,7 +72,7 @@ class AccessRequest:
 
 
 def installation_objects(platform: Platform, files: Sequence[str] = ()) -> list[Object]:
-    """The objects of these files; without files, those of deploy/ for the platform.
+    """Read the objects of these files; without files, those of deploy/ for the platform.
 
     Raises:
         UsageError: a file cannot be read.
@@ -89,7 +89,7 @@ def installation_objects(platform: Platform, files: Sequence[str] = ()) -> list[
 
 
 def own_crds() -> list[Object]:
-    """The CustomResourceDefinitions of this version, but ClusterOperator's on OpenShift."""
+    """Return the CustomResourceDefinitions of this version, but ClusterOperator's on OpenShift."""
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -104,7 +104,7 @@ def own_crds() -> list[Object]:
 
 
 async def needed_rights(api: ApiClient, objects: Iterable[Object]) -> list[AccessRequest]:
-    """What `kubectl apply` of these objects does, once each."""
+    """Return the requests of `kubectl apply` of these objects, once each."""
     served: dict[str, dict[str, Mapping[str, Any]]] = {}
     needed: set[AccessRequest] = set()
     for obj in objects:
@@ -130,7 +130,7 @@ async def _served(api: ApiClient, version: str) -> dict[str, Mapping[str, Any]]:
 
 
 def account_rights(objects: Iterable[Object], namespace: str, account: str) -> list[AccessRequest]:
-    """The rights that the roles of the installation grant to a ServiceAccount."""
+    """Return the rights that the roles of the installation grant to a ServiceAccount."""
     every = list(objects)
     roles = {
         (obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
@@ -165,7 +165,7 @@ def _of_rule(rule: Mapping[str, Any], namespace: str) -> Iterator[AccessRequest]
 async def denied(
     api: ApiClient, requests: Sequence[AccessRequest], user: Mapping[str, Any] | None = None
 ) -> list[str]:
-    """What this user, or `user` (of a SubjectAccessReview), may not do.
+    """Return what this user, or `user` (of a SubjectAccessReview), may not do.
 
     Raises:
         KubeError: reviews cannot be requested.
@@ -198,7 +198,7 @@ async def _bounded(
 
 
 def installation_pods(platform: Platform, objects: Iterable[Object]) -> list[tuple[str, Object]]:
-    """The Pods of an installation as (description, Pod); `default` is their ServiceAccount.
+    """Return the Pods of an installation as (description, Pod); `default` is their ServiceAccount.
 
     The Pod on a node has what each of the operator's Pods there has: directories of the node, its
     network and its processes.
@@ -228,7 +228,7 @@ def installation_pods(platform: Platform, objects: Iterable[Object]) -> list[tup
 
 
 def images_of(objects: Iterable[Object]) -> list[str]:
-    """The images of Deployments and DaemonSets, once each."""
+    """Return the images of Deployments and DaemonSets, once each."""
     found: dict[str, None] = {}
     for obj in objects:
         if obj.get("kind") in ("Deployment", "DaemonSet"):
@@ -242,7 +242,7 @@ def _images(spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 async def try_pod(dry: ApiClient, what: str, pod: Object) -> DryRun:
-    """Whether the API server would accept a Pod; `dry` is a client with dryRun."""
+    """Try to create a Pod; `dry` is a client with dryRun."""
     namespace = pod["metadata"]["namespace"]
     try:
         await dry.create(PODS, pod)
@@ -269,7 +269,7 @@ async def try_pod(dry: ApiClient, what: str, pod: Object) -> DryRun:
 
 
 async def try_role(dry: ApiClient, resource: Resource, obj: Object) -> DryRun | None:
-    """Whether RBAC lets this user grant a role; None if that is a matter of plain rights."""
+    """Try to grant a role; None if that is a matter of plain rights."""
     from ...kube.api import PatchType
 
     metadata = obj["metadata"]
@@ -287,5 +287,5 @@ async def try_role(dry: ApiClient, resource: Resource, obj: Object) -> DryRun | 
 
 
 def roles_in(objects: Iterable[Object]) -> list[Object]:
-    """The objects of RBAC, whose creation has a rule of its own against escalation."""
+    """Return the objects of RBAC, whose creation has a rule of its own against escalation."""
     return [obj for obj in objects if obj.get("kind") in _ROLES]

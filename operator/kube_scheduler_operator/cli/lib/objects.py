@@ -16,7 +16,6 @@ from .errors import CommandError
 
 
 async def find_object(api: Api, ref: ObjectRef) -> Object | None:
-    """One object; None if it does not exist."""
     try:
         return await api.get(ref)
     except NotFound:
@@ -24,7 +23,7 @@ async def find_object(api: Api, ref: ObjectRef) -> Object | None:
 
 
 async def get_kubescheduler(api: Api) -> Object:
-    """KubeScheduler "cluster".
+    """Return KubeScheduler "cluster".
 
     Raises:
         CommandError: it does not exist.
@@ -39,7 +38,7 @@ async def get_kubescheduler(api: Api) -> Object:
 
 
 async def list_by_name(api: Api, resource: Resource) -> dict[str, Object] | None:
-    """The objects of a kind by name; None if the kind is not installed."""
+    """Return the objects of a kind by name; None if the kind is not installed."""
     try:
         found = await api.list(resource)
     except NotFound:
@@ -48,7 +47,7 @@ async def list_by_name(api: Api, resource: Resource) -> dict[str, Object] | None
 
 
 async def list_config_maps(api: Api, platform: Platform) -> dict[str, Object]:
-    """The operator's own ConfigMaps in the target namespace, by name."""
+    """Return the operator's own ConfigMaps in the target namespace, by name."""
     selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
     found = await api.list(CONFIG_MAPS, platform.target_namespace, label_selector=selector)
     return {obj["metadata"]["name"]: obj for obj in found.items}

@@ -15,7 +15,7 @@ from .objects import find_object
 
 
 async def list_operand_pods(api: Api, platform: Platform) -> dict[str, Object]:
-    """The mirror pods of the schedulers, by node; none where the provider runs the scheduler."""
+    """Return the mirror pods by node; none where the provider runs the scheduler."""
     if not platform.owns_static_pods:
         return {}
     selector = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
@@ -24,7 +24,7 @@ async def list_operand_pods(api: Api, platform: Platform) -> dict[str, Object]:
 
 
 def operand_on(pods: Mapping[str, Object], node: str) -> Object:
-    """The scheduler pod of a node.
+    """Return the scheduler pod of a node.
 
     Raises:
         CommandError: the node has none; the message lists the nodes that do.
@@ -37,7 +37,7 @@ def operand_on(pods: Mapping[str, Object], node: str) -> Object:
 
 
 async def find_leader(api: Api, platform: Platform, pods: Mapping[str, Object]) -> str:
-    """The node whose scheduler holds the Lease.
+    """Return the node whose scheduler holds the Lease.
 
     Raises:
         CommandError: none of them does.
@@ -52,7 +52,7 @@ async def find_leader(api: Api, platform: Platform, pods: Mapping[str, Object]) 
 
 
 def identity(pod: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The scheduler of a pod, for `status --verbose`; None without a pod."""
+    """Summarize the scheduler of a pod, for `status --verbose`; None without a pod."""
     if pod is None:
         return None
     found = operand_pods.read(pod)
@@ -77,7 +77,6 @@ def identity(pod: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def render_identity(node: str, scheduler: Mapping[str, Any] | None) -> list[str]:
-    """The same as text, headed by the name of its node."""
     if scheduler is None:
         return [f"{node}: no scheduler pod"]
     revision = scheduler["revisionLabel"]

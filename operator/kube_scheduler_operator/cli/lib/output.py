@@ -29,20 +29,17 @@ class VisibleStream:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text; its length, as a stream returns it."""
+        """Write the text; return its length, as a stream does."""
         self.stream.write(visible(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write all of them."""
         self.stream.writelines(map(visible, lines))
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
         return False
 
     def fileno(self) -> int:
-        """No file."""
         raise io.UnsupportedOperation("fileno")
 
     def __getattr__(self, name: str) -> Any:
@@ -50,7 +47,7 @@ class VisibleStream:
 
 
 def guard_streams() -> None:
-    """From now on, standard output and standard error have visible characters only."""
+    """Restrict standard output and standard error to visible characters from now on."""
     sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
 
 
@@ -60,7 +57,6 @@ def _guarded(stream: TextIO) -> TextIO:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines on standard output."""
     sys.stdout.write(f"{text_of(lines)}\n")
 
 
@@ -71,7 +67,7 @@ def print_remark(line: str) -> None:
 
 
 def print_now(line: str) -> None:
-    """Print a line with the time of day in front; the lines of a message are below each other."""
+    """Print a message with the time of day in front; its lines are aligned."""
     first, *others = line.split("\n")
     time = f"{datetime.now().astimezone():%H:%M:%S} "
     print_lines(f"{time}{first}", *(f"{' ' * len(time)}{other}" for other in others))
@@ -89,22 +85,21 @@ def print_document(document: Any, output: str, text: str = "") -> None:
 
 
 def json_text(document: Any) -> str:
-    """Indented JSON with a line break at its end."""
+    """Return indented JSON with a line break at its end."""
     return escaped_json(document, indent=2) + "\n"
 
 
 def text_of(lines: Iterable[str]) -> str:
-    """Lines as one text."""
     return "\n".join(map(one_line, lines))
 
 
 def counted(number: int, noun: str) -> str:
-    """The number with the noun in its form: `1 node`, `2 nodes`."""
+    """Return the number with the noun in its form: `1 node`, `2 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with aligned columns; the first row is the heading."""
+    """Align the columns of rows; the first row is the heading."""
     shown = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
     return [

@@ -20,7 +20,7 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser of a program, a command or a subcommand."""
+    """The parser of a program, a command or a subcommand."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("formatter_class", _HelpFormatter)
@@ -36,7 +36,6 @@ class CommandParser(argparse.ArgumentParser):
         return found
 
     def format_help(self) -> str:
-        """The help, with the examples of this command at the end."""
         from .examples import EXAMPLES
 
         examples = EXAMPLES.get(self.command, ())
@@ -54,29 +53,27 @@ class CommandParser(argparse.ArgumentParser):
         return " ".join(words[2:] if words[:1] == ["kubectl"] else words[1:])
 
     def error(self, message: str) -> NoReturn:
-        """End with code 2 after the message and where to find help."""
         self.print_usage(None)
         self.exit(2, f"error: {message}\nSee `{self.prog} --help`.\n")
 
     def print_usage(self, file: Any = None) -> None:
-        """Print the usage on standard error; an error may not disturb what a program reads."""
+        """Print the usage on standard error: standard output may be read by a program."""
         import sys
 
         super().print_usage(file or sys.stderr)
 
     def options(self) -> dict[str, argparse.Action]:
-        """The flags by name."""
         return dict(self._option_string_actions)
 
     def subcommands(self) -> dict[str, argparse.ArgumentParser]:
-        """The parsers of commands by name and alias; empty if this one has none."""
+        """Return the parsers of commands by name and alias; empty if this one has none."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
                 return dict(action.choices)
         return {}
 
     def positionals(self) -> list[argparse.Action]:
-        """The arguments without a flag, but commands, in their order."""
+        """Return the positional arguments without commands, in their order."""
         return [
             action
             for action in self._actions
@@ -100,7 +97,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "status"?` for a word that is close to a known one; otherwise empty."""
+    """Return `; did you mean "status"?` if a known word is close; otherwise empty."""
     import difflib
 
     found: Sequence[str] = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)

@@ -39,7 +39,7 @@ async def placement_sentences(
     before: ParsedRevision,
     after: ParsedRevision,
 ) -> list[str]:
-    """The effect of an edit on running and waiting pods.
+    """Describe the effect of an edit on running and waiting pods.
 
     Raises:
         KubeError: the cluster cannot be read.
@@ -69,7 +69,7 @@ def _options(simulation: Simulation, content: ParsedRevision) -> RunOptions:
 
 
 async def _replayed(simulation: Simulation, old: RunOptions, new: RunOptions) -> Sequence[str]:
-    """Figures of all pods placed again, with both configurations."""
+    """Describe how figures change if all pods are placed again."""
     served = {profile["schedulerName"] for profile in profiles_of(old.config)}
     prepared = prepare(simulation.world, Scenario(replay=True), served)
     if not prepared.subject:

@@ -38,12 +38,12 @@ class PodReference:
 
     @property
     def title(self) -> str:
-        """For messages: the kind and namespace/name."""
+        """The kind and namespace/name, for messages."""
         return f"{self.workload.kind if self.workload else 'pod'} {self.namespace}/{self.name}"
 
 
 def add_pod_flags(parser: argparse.ArgumentParser) -> None:
-    """`POD` and `-n`; `pod_reference` reads them."""
+    """Add `POD` and `-n`; `pod_reference` reads them."""
     parser.add_argument(
         "pod",
         metavar="POD",
@@ -54,12 +54,12 @@ def add_pod_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def workload_kind(word: str) -> Resource | None:
-    """The kind of workloads that a word names; None if it names none."""
+    """Return the kind of workloads that a word names; None if it names none."""
     return _WORKLOADS.get(word.lower())
 
 
 def pod_reference(args: argparse.Namespace) -> PodReference:
-    """The pod or the workload; a namespace in POD counts before `-n`."""
+    """Read POD and `-n`; a namespace in POD takes precedence."""
     first, _, name = args.pod.rpartition("/")
     namespace = args.namespace or "default"
     if first.lower() in _PODS:

@@ -30,7 +30,7 @@ _CHUNK: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimit:
-    """What a response of a program that is not trusted may be."""
+    """The limits of a response from a program that is not trusted."""
 
     size: int  # bytes of its body
     seconds: float  # the time from the connection to its end
@@ -135,7 +135,7 @@ class Tunnel:
     def _response(
         self, path: str, headers: dict[str, str], silence: float
     ) -> Iterator[http.client.HTTPResponse]:
-        """The response to a GET; `silence` is the longest time without a byte of it.
+        """GET a path; `silence` is the longest time without a byte of the response.
 
         Raises:
             CommandError: the connection cannot be established, or failed, also while it is read.
@@ -165,7 +165,7 @@ class Tunnel:
 
 
 def _limited(answer: IO[bytes], size: int) -> bytes:
-    """The body.
+    """Read the body.
 
     Raises:
         CommandError: it is larger.

@@ -84,7 +84,7 @@ class InputObjects:
 def _over(
     known: Sequence[Mapping[str, Any]] | None, input_: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...] | None:
-    """`known` objects of a kind after applying the files; None: the kind is not installed."""
+    """Apply the objects of files to the `known` ones of a kind; None: the kind is not installed."""
     if known is None and not input_:
         return None
     before = {name_of(obj): obj for obj in known or ()}
@@ -96,7 +96,7 @@ def _over(
 
 
 def read_objects(files: Sequence[str]) -> InputObjects:
-    """The objects in files.
+    """Read the objects in files.
 
     Raises:
         UsageError: a file cannot be read, or has a syntax error.
@@ -159,7 +159,7 @@ _SUPPORTED: Final = (
 async def proposed(
     api: Api, platform: Platform, objects: InputObjects, revision: Revision
 ) -> tuple[ParsedRevision, ParsedRevision]:
-    """(the content of a revision, the content that the objects lead to), as far as comparable.
+    """Return the comparable parts of (a revision's content, the content of the objects).
 
     Raises:
         CommandError: the objects would not be accepted.
@@ -193,7 +193,7 @@ async def proposed(
 
 
 def _facts(platform: Platform, before: ParsedRevision) -> Facts:
-    """What a content shows of the cluster; an operator's settings are not among it."""
+    """Return the facts that a content shows; the settings of the operator are unknown."""
     # A new agent is not running yet.
     version = gates_of(before).version
     return Facts(platform=platform, default_version=version, image=before.image, planned=True)
@@ -216,7 +216,7 @@ def _refuse_errors(made: EffectiveControlPlane, objects: InputObjects) -> None:
 
 
 def laid_over(known: Objects, objects: InputObjects) -> Objects:
-    """The objects of a cluster after applying those of files."""
+    """Apply the objects of files to those of a cluster."""
     observed = mapping(known.kubescheduler.get("spec")).get("observedConfig")
     kubescheduler = objects.single.get("KubeScheduler", known.kubescheduler)
     spec = {"observedConfig": observed, **(kubescheduler.get("spec") or {})}
@@ -235,7 +235,7 @@ def laid_over(known: Objects, objects: InputObjects) -> Objects:
 
 
 async def _known(api: Api, platform: Platform, recorded: RecordedInputs | None) -> Objects:
-    """The objects of the cluster; without the right to read OperatorSettings, those `recorded`."""
+    """Read the cluster's objects; OperatorSettings as `recorded` if they may not be read."""
     cluster_config: tuple[Resource, ...] = ()
     if platform.cluster_config:
         cluster_config = (kinds.API_SERVERS, kinds.FEATURE_GATES, kinds.INFRASTRUCTURES)
@@ -260,7 +260,7 @@ async def _known(api: Api, platform: Platform, recorded: RecordedInputs | None) 
 
 
 async def _listable(api: Api) -> Objects:
-    """The objects of kinds of which a cluster has several."""
+    """Read the objects of kinds of which a cluster has several."""
     return Objects(
         profiles=await _listed(api, kinds.SCHEDULER_PROFILES),
         extenders=await _listed(api, kinds.SCHEDULER_EXTENDERS),
@@ -269,7 +269,7 @@ async def _listable(api: Api) -> Objects:
 
 
 async def _listed(api: Api, resource: Resource) -> tuple[Object, ...] | None:
-    """The objects of a kind; None: it is not installed, or must not be read."""
+    """Read the objects of a kind; None: it is not installed, or must not be read."""
     with suppress(Forbidden):  # without them, the observed configuration remains
         found = await list_by_name(api, resource)
         return None if found is None else tuple(found.values())
@@ -277,7 +277,7 @@ async def _listed(api: Api, resource: Resource) -> tuple[Object, ...] | None:
 
 
 def configuration_alone(objects: InputObjects, before: ParsedRevision) -> ParsedRevision:
-    """A KubeSchedulerConfiguration as the content of a revision.
+    """Return a KubeSchedulerConfiguration as the content of a revision.
 
     Raises:
         CommandError: there are other objects, or kube-scheduler would not start.
@@ -289,7 +289,7 @@ def configuration_alone(objects: InputObjects, before: ParsedRevision) -> Parsed
 
 
 def config_only(content: ParsedRevision) -> ParsedRevision:
-    """What can be compared with a KubeSchedulerConfiguration."""
+    """Keep what can be compared with a KubeSchedulerConfiguration."""
     nothing: dict[str, Any] = {"image": "", "arguments": (), "pod": {}, "other": {}}
     return replace(content, **nothing)
 
@@ -297,7 +297,7 @@ def config_only(content: ParsedRevision) -> ParsedRevision:
 async def proposed_secondary(
     api: Api, platform: Platform, objects: InputObjects, control_plane: ParsedRevision | None
 ) -> tuple[ParsedRevision, ParsedRevision, str]:
-    """(the content of a secondary scheduler, the content that the objects lead to, its name).
+    """Return (a secondary scheduler's content, the content of the objects, its label).
 
     `control_plane` is the content of the control plane's scheduler, whose image is the default;
     None where the provider runs that.
@@ -336,7 +336,7 @@ async def proposed_secondary(
 async def proposed_managed(
     api: Api, platform: Platform, objects: InputObjects, scheduler: Object, image: str
 ) -> ParsedRevision:
-    """The content of the managed scheduler that the objects lead to.
+    """Return the content of the managed scheduler that the objects lead to.
 
     `image` is the image of kube-scheduler.
 
@@ -385,7 +385,7 @@ def _content(
     platform: Platform,
     operand: OperandDefaults,
 ) -> ParsedRevision:
-    """The content of a SecondaryScheduler.
+    """Return the content of a SecondaryScheduler.
 
     Raises:
         CommandError: it would not be rolled out.
@@ -410,7 +410,7 @@ def _refuse_unknown(obj: Mapping[str, Any]) -> None:
 
 
 def _agent_image(config_map: Mapping[str, Any]) -> str:
-    """The image of the agents in a ConfigMap; a placeholder if it has none."""
+    """Return the image of the agents in a ConfigMap; a placeholder if it has none."""
     try:
         pod = json.loads(config_map["data"][names.POD_KEY])
     except (KeyError, TypeError, ValueError):

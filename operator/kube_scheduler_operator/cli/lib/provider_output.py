@@ -26,7 +26,7 @@ _FILE_MODE = 0o644
 def show_provider_output(
     provider: ProviderFormat, output: ProviderOutput, form: str, directory: str | None
 ) -> int:
-    """JSON with everything, or YAML files on standard output and findings on standard error.
+    """Print JSON with everything, or YAML files, with the findings on standard error.
 
     With a directory, the files are written into it. Returns the exit code: 0 if the provider takes
     all of it, 1 if not, 2 if a file cannot be written.
@@ -65,7 +65,7 @@ def show_provider_output(
 
 
 def write_provider_files(directory: str, files: Iterable[ProviderFile]) -> None:
-    """Write the files below a directory, with their paths, and print these.
+    """Write the files below a directory, and print their paths.
 
     Raises:
         UsageError: a file cannot be written.
@@ -82,12 +82,12 @@ def write_provider_files(directory: str, files: Iterable[ProviderFile]) -> None:
 
 
 def file_text(file: ProviderFile) -> str:
-    """The file, headed by comments with its path and its use."""
+    """Return the file, headed by comments with its path and its use."""
     return f"{text_of((f'# {file.path}', f'# {file.use}'))}\n{yaml_text([file.content])}"
 
 
 def print_findings(findings: Iterable[ProviderFinding]) -> None:
-    """On standard error, in the form of `validate`."""
+    """Print them on standard error, in the form of `validate`."""
     for each in findings:
         path = f"{each.path}: " if each.path else ""
         print_remark(f"{each.severity}: {path}{each.message} [{each.reason}]")

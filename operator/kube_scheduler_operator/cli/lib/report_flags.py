@@ -29,7 +29,6 @@ class Explain(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,  # noqa: ARG002
     ) -> None:
-        """Print and exit, as --help does."""
         from ...base.findings import did_you_mean
         from ...offline.rules import RULES
         from .rule_output import rule_list, rule_named, rule_text
@@ -47,7 +46,6 @@ class Explain(argparse.Action):
 
 
 def add_report_flags(parser: argparse.ArgumentParser) -> None:
-    """Register them."""
     parser.add_argument(
         "--explain",
         nargs="?",
@@ -90,7 +88,7 @@ def with_flags(
     report: ValidationReport,
     files: Sequence[tuple[str, str | bytes]],
 ) -> ValidationReport:
-    """The report after the decisions of these flags and of comments in the files.
+    """Apply the decisions of these flags and of comments in the files to a report.
 
     Raises:
         UsageError: a flag is invalid, or the baseline cannot be read or written.
@@ -152,7 +150,7 @@ def _settings(args: argparse.Namespace) -> ReportSettings:
 
 
 def _ignored(text: str) -> Suppression:
-    """The value of one `--ignore`."""
+    """Parse the value of one `--ignore`."""
     from ...offline.suppressions import Suppression, SuppressionError, parse_suppression
 
     named, colon, reason = text.partition(":")

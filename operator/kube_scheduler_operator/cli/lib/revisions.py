@@ -13,13 +13,13 @@ from .objects import list_config_maps
 
 
 async def list_revisions(api: Api, platform: Platform) -> tuple[Revision, ...]:
-    """The complete revisions in the API, oldest first."""
+    """Return the complete revisions in the API, oldest first."""
     history = read(await list_config_maps(api, platform), platform.parts)
     return tuple(revision for revision in history if revision.ready)
 
 
 def find_revision(revisions: Sequence[Revision], number: int) -> Revision:
-    """The revision with that number.
+    """Return the revision with that number.
 
     Raises:
         CommandError: it does not exist; the message lists those that do.
@@ -37,7 +37,7 @@ def find_revision(revisions: Sequence[Revision], number: int) -> Revision:
 def find_running_revision(
     revisions: Sequence[Revision], nodes: Mapping[int, Sequence[str]]
 ) -> Revision:
-    """The newest revision that a node runs.
+    """Return the newest revision that a node runs.
 
     Raises:
         CommandError: no node runs one.
@@ -49,7 +49,7 @@ def find_running_revision(
 
 
 def nodes_by_revision(kubescheduler: Mapping[str, Any]) -> dict[int, list[str]]:
-    """The nodes that run each revision, from `status.nodeStatuses`; 0: no revision yet."""
+    """Return the nodes that run each revision, from `status.nodeStatuses`; 0: no revision yet."""
     found: dict[int, list[str]] = {}
     for entry in (kubescheduler.get("status") or {}).get("nodeStatuses") or ():
         found.setdefault(int(entry.get("currentRevision") or 0), []).append(entry["nodeName"])

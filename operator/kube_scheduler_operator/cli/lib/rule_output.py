@@ -16,19 +16,17 @@ _LONGEST_LINE: Final = 120
 
 
 def rule_named(name: str) -> Rule | None:
-    """The rule with this name, in upper or lower case; None if no rule has it."""
+    """Return the rule with this name, in upper or lower case; None if no rule has it."""
     by_lower = {known.lower(): rule for known, rule in RULES.items()}
     return by_lower.get(name.lower())
 
 
 def rule_list(rules: Iterable[Rule]) -> str:
-    """A table of names, severities and titles."""
     rows = [(rule.name, listing(rule.severities), rule.title) for rule in rules]
     return "\n".join(format_table([("RULE", "SEVERITY", "TITLE"), *rows])) + "\n"
 
 
 def rule_text(rule: Rule) -> str:
-    """All about one rule, for a terminal."""
     parts = [
         f"{rule.name} ({listing(rule.severities)}, since {rule.since})",
         fill(f"{rule.title}.", _WIDTH),
@@ -42,7 +40,7 @@ def rule_text(rule: Rule) -> str:
 
 
 def rule_markdown(rule: Rule) -> str:
-    """The same in Markdown, without the name."""
+    """Describe a rule in Markdown, without its name."""
     return "\n\n".join(
         (
             f"**{rule.title}.** {rule.meaning}",
@@ -59,7 +57,7 @@ def _example_heading(rule: Rule) -> str:
 
 
 def example(rule: Rule) -> str:
-    """The files of the example, with a comment that names them if there are two."""
+    """Return the files of the example, with a comment that names them if there are two."""
     texts = []
     for name, text in rule.examples.items():
         heading = [f"# {name}"] if len(rule.examples) > 1 else []

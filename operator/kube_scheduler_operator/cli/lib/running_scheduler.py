@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunningConfiguration:
-    """What a scheduler runs."""
-
     config: Mapping[str, Any] | None = None  # its KubeSchedulerConfiguration; None: not known
     flags: Sequence[str] = ()  # its flags that matter to a simulation
     operand: Operand | None = None  # its image and command; None: not known
@@ -44,7 +42,7 @@ class RunningConfiguration:
 async def running_scheduler(
     api: Api, platform: Platform, scheduler_name: str | None
 ) -> RunningConfiguration:
-    """What the scheduler runs that serves this name; the control plane's if none does."""
+    """Return what the scheduler runs that serves this name; the control plane's if none does."""
     own = await _of_control_plane(api, platform)
     if scheduler_name is None or scheduler_name in (profiles_of(own.config or {}) or {}):
         return own
@@ -62,7 +60,7 @@ async def running_scheduler(
 
 
 def gate_flags(content: ParsedRevision) -> list[str]:
-    """The flags that matter to a simulation."""
+    """Return the flags that matter to a simulation."""
     return [flag for flag in content.arguments if flag.startswith(FLAG_PREFIX)]
 
 
@@ -84,7 +82,7 @@ async def _of_control_plane(api: Api, platform: Platform) -> RunningConfiguratio
 
 
 def _served_names(scheduler: Object) -> Iterator[str]:
-    """The schedulerNames that the operator reports for a SecondaryScheduler."""
+    """Yield the schedulerNames that the operator reports for a SecondaryScheduler."""
     for profile in mapping(scheduler.get("status")).get("profiles") or ():
         yield str(mapping(profile).get("schedulerName") or "")
 
@@ -92,7 +90,7 @@ def _served_names(scheduler: Object) -> Iterator[str]:
 async def _of_secondary(
     api: Api, platform: Platform, scheduler: Object, own: RunningConfiguration
 ) -> RunningConfiguration:
-    """What a SecondaryScheduler runs; its operand is that of `own` if it cannot be verified."""
+    """Return what it runs; the operand is that of `own` if it cannot be verified."""
     name, content_hash = str(scheduler["metadata"]["name"]), running_hash(scheduler)
     found = await read_config_maps(api, scheduler, [content_hash])
     if content_hash not in found:
@@ -111,7 +109,7 @@ async def _of_secondary(
 
 
 def _operand_problem(scheduler: Object, content: ParsedRevision, platform: Platform) -> str:
-    """Why this content does not show the image and command that run; empty: it does.
+    """Return why this content does not show the image and command that run; empty: it does.
 
     The hash that the status has is short enough for a search for another content with it, so image
     and command have to agree with what administrators and the operator wrote as well.
@@ -139,7 +137,7 @@ def _operand(image: str, command: Sequence[str]) -> Operand | None:
 
 
 def _command(content: ParsedRevision) -> tuple[str, ...]:
-    """The command of kube-scheduler's container."""
+    """Return the command of kube-scheduler's container."""
     containers = mapping(content.pod.get("spec")).get("containers") or ()
     own: Mapping[str, Any] = next(
         (each for each in containers if each.get("name") == names.OPERAND), {}

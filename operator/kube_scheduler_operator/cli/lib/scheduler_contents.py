@@ -42,12 +42,11 @@ class Content:
 
     @property
     def hash(self) -> str:
-        """Its hash."""
         return self.entry.hash
 
 
 async def find_scheduler(api: Api, platform: Platform, name: str | None = None) -> Object | None:
-    """The SecondaryScheduler that a command is about; None: the scheduler in static Pods.
+    """Return the SecondaryScheduler that a command is about; None: the scheduler in static Pods.
 
     Without a name it is the one that the operator makes in the place of the provider's scheduler.
 
@@ -83,7 +82,7 @@ async def _all(api: Api) -> Mapping[str, Object]:
 
 
 async def read_contents(api: Api, scheduler: Object) -> tuple[Content, ...]:
-    """The contents in its history, newest first."""
+    """Return the contents in its history, newest first."""
     entries = read_history(scheduler)
     found = await read_config_maps(api, scheduler, [entry.hash for entry in entries])
     running = running_hash(scheduler)
@@ -91,14 +90,14 @@ async def read_contents(api: Api, scheduler: Object) -> tuple[Content, ...]:
 
 
 def running_hash(scheduler: Mapping[str, Any]) -> str:
-    """The hash of the content that runs, as the operator reports it; empty: it runs none yet."""
+    """Return the hash of the running content, as the operator reports it; empty: none yet."""
     return str(mapping(scheduler.get("status")).get("configHash") or "")
 
 
 async def read_config_maps(
     api: Api, scheduler: Mapping[str, Any], hashes: Collection[str]
 ) -> dict[str, Object]:
-    """The ConfigMaps of these contents, by hash; `hashes` are from its status."""
+    """Return the ConfigMaps of these contents, by hash; `hashes` are from its status."""
     name, namespace = str(scheduler["metadata"]["name"]), str(scheduler["spec"]["namespace"])
     selector = f"{names.SECONDARY_LABEL}={name}"
     listed = await api.list(CONFIG_MAPS, namespace, label_selector=selector)
@@ -119,7 +118,7 @@ def _content(entry: HistoryEntry, running: str, config_map: Object | None) -> Co
 
 
 def find_content(contents: Sequence[Content], prefix: str) -> Content:
-    """The content whose hash begins with `prefix`.
+    """Return the content whose hash begins with `prefix`.
 
     Raises:
         CommandError: no content has it, or several have.
@@ -133,7 +132,7 @@ def find_content(contents: Sequence[Content], prefix: str) -> Content:
 
 
 def readable(content: Content) -> ParsedRevision:
-    """The parsed content.
+    """Return the parsed content.
 
     Raises:
         CommandError: its ConfigMap no longer exists.
@@ -147,7 +146,7 @@ def readable(content: Content) -> ParsedRevision:
 
 
 def running_content(contents: Sequence[Content]) -> Content:
-    """The content that its Pods run, or are about to.
+    """Return the content that its Pods run, or are about to.
 
     Raises:
         CommandError: they run none yet.

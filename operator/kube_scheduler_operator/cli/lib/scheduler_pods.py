@@ -19,7 +19,7 @@ from .objects import find_object
 
 
 async def list_scheduler_pods(api: Api, scheduler: AnyObject) -> list[Object]:
-    """The Pods that the SecondaryScheduler's Deployment made.
+    """Return the Pods that the SecondaryScheduler's Deployment made.
 
     Raises:
         KubeError: they cannot be read.

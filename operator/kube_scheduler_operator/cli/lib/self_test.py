@@ -50,14 +50,12 @@ _CONTROL_PLANE: Final = "the control plane's scheduler"
 
 @dataclass(frozen=True, slots=True)
 class TriedProfile:
-    """A profile that Pods can name."""
-
     name: str  # the schedulerName
     scheduler: str  # who serves it, for messages
 
 
 async def profiles_to_try(api: ApiClient, platform: Platform) -> list[TriedProfile]:
-    """The profiles of all schedulers; default-scheduler where no operator has configured one.
+    """Return the profiles of all schedulers; default-scheduler if none is configured.
 
     Raises:
         KubeError: the configuration or the SecondarySchedulers cannot be read.
@@ -82,7 +80,7 @@ async def profiles_to_try(api: ApiClient, platform: Platform) -> list[TriedProfi
 async def self_test(
     api: ApiClient, platform: Platform, namespace: str, seconds: float
 ) -> list[CheckResult]:
-    """The result for each profile, within about `seconds`.
+    """Return the result for each profile, within about `seconds`.
 
     Raises:
         KubeError: a Pod cannot be created, or the Pods cannot be listed.
@@ -101,7 +99,7 @@ async def self_test(
 
 
 def test_pod(profile: TriedProfile, namespace: str, run: str) -> dict[str, Any]:
-    """The Pod of one profile; it meets the Pod Security level restricted."""
+    """Return the Pod of one profile; it meets the Pod Security level restricted."""
     name = fit_name(f"scheduler-self-test-{run}-{profile.name}".lower(), _NAME)
     return {
         "apiVersion": "v1",
@@ -204,7 +202,7 @@ async def _not_bound(
 
 
 async def _explained(api: ApiClient, platform: Platform, name: str, pod: Object) -> str:
-    """What would help, as `why` finds it out with a kube-scheduler on this machine."""
+    """Return what would help, as `why` finds it out with a kube-scheduler on this machine."""
     from ...simulate.why import explain
 
     parser = argparse.ArgumentParser()

@@ -45,8 +45,6 @@ class OwnObjects:
 
 @dataclass(slots=True)
 class Simulation:
-    """What to simulate."""
-
     world: World  # the copy of the cluster
     options: RunOptions  # how to run kube-scheduler
     where: Simulator  # runs it, on this machine or in the cluster
@@ -55,7 +53,7 @@ class Simulation:
     own: OwnObjects = OwnObjects()  # for extenders
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
-        """The options for a configuration with its extenders; adds notes about those left out."""
+        """Return the options for a configuration with its extenders; note those left out."""
         from ...engine.simulated_extenders import simulated_extenders, version_of
 
         final = dict(config)
@@ -80,7 +78,7 @@ class Simulation:
         options: RunOptions | None = None,
         **arguments: Any,
     ) -> T:
-        """The answer to a question (`simulate/questions.py`) about the world, or a changed one.
+        """Answer a question (`simulate/questions.py`) about the world, or a changed one.
 
         Raises:
             CommandError, KubeError: kube-scheduler could not be run.
@@ -94,12 +92,11 @@ class Simulation:
             raise CommandError(str(error)) from None
 
     async def close(self) -> None:
-        """Remove what runs in the cluster."""
         await self.where.close()
 
 
 def add_simulation_flags(parser: argparse.ArgumentParser, *, config: bool = True) -> None:
-    """The flags that all simulating commands have; `--config` only with `config`."""
+    """Add the flags of all simulating commands; `--config` only with `config`."""
     parser.add_argument(
         "--from-files",
         action="append",
@@ -129,7 +126,7 @@ def add_simulation_flags(parser: argparse.ArgumentParser, *, config: bool = True
 
 
 def add_kube_scheduler_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that determine which kube-scheduler runs, and for how long."""
+    """Add the flags that determine which kube-scheduler runs, and for how long."""
     parser.add_argument(
         "--kube-scheduler",
         metavar="PATH",
@@ -192,7 +189,7 @@ def run_on_files(
 
 
 def from_files(args: argparse.Namespace) -> Simulation:
-    """The simulation of the cluster in files.
+    """Simulate the cluster in files.
 
     Raises:
         CommandError: a file cannot be read, or there is no kube-scheduler.
@@ -233,7 +230,7 @@ def from_files(args: argparse.Namespace) -> Simulation:
 async def from_cluster(
     api: ApiClient, platform: Platform, args: argparse.Namespace, scheduler_name: str | None
 ) -> Simulation:
-    """The simulation of the cluster, with the configuration of the scheduler of this name.
+    """Simulate the cluster, with the configuration of the scheduler of this name.
 
     Raises:
         KubeError: the cluster cannot be read.
@@ -258,7 +255,6 @@ async def from_cluster(
 
 
 async def _own_objects(api: ApiClient) -> OwnObjects:
-    """What extenders need."""
     try:
         extenders = (await api.list(SCHEDULER_EXTENDERS)).items
         load_policies = (await api.list(LOAD_POLICIES)).items if extenders else []
@@ -294,7 +290,7 @@ def _simulation(
 
 
 def configuration_file(name: str) -> Mapping[str, Any]:
-    """The KubeSchedulerConfiguration in a file.
+    """Read the KubeSchedulerConfiguration in a file.
 
     Raises:
         UsageError: it cannot be read, or has none.

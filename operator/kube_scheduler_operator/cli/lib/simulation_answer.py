@@ -43,8 +43,6 @@ class Question:
 
 @dataclass(slots=True)
 class ConfigurationResult:
-    """The results of one configuration."""
-
     title: str
     outcomes: list[PlacementOutcome]
 
@@ -66,8 +64,6 @@ _FIGURES: Final = {
 
 @dataclass(slots=True)
 class SimulationAnswer:
-    """The results of all configurations, to print."""
-
     question: Question  # what was asked
     prepared: Prepared  # the changed world
     columns: list[ConfigurationResult]  # the results
@@ -112,7 +108,6 @@ class SimulationAnswer:
         return ", ".join(parts) or "waiting pods"
 
     def document(self) -> dict[str, Any]:
-        """The answer as JSON."""
         return {
             "fits": self.fits,
             "repeat": self.repeat,
@@ -145,7 +140,6 @@ class SimulationAnswer:
         }
 
     def lines(self) -> Iterator[str]:
-        """The answer as text."""
         yield from self.question.refused
         for drain in self.prepared.drains:
             yield from _drain_lines(drain, self.proposed)
@@ -195,7 +189,6 @@ class SimulationAnswer:
         )
 
     def _table(self) -> Iterator[str]:
-        """The figures of all configurations."""
         by_column = [dict(self.cells(column)) for column in self.columns]
         names = list(dict.fromkeys(name for cells in by_column for name in cells))
         now = self._now()
@@ -216,7 +209,7 @@ class SimulationAnswer:
         return found | {_requests(key): _percent(value) for key, value in self.now.whole().items()}
 
     def cells(self, column: ConfigurationResult) -> Iterator[tuple[str, str]]:
-        """(name, value) of each figure of a configuration."""
+        """Yield (name, value) of each figure of a configuration."""
         found = distribution(column.outcomes)
         for key, name in _FIGURES.items():
             if key in found:
@@ -346,7 +339,7 @@ def _percent(value: float) -> str:
 
 
 def shown_spread(found: Spread, unit: str = "") -> str:
-    """`4 (3-5)`; only `4` if all runs agree."""
+    """Format as `4 (3-5)`, or as `4` if all runs agree."""
 
     def number(value: float) -> str:
         return f"{value:.0f}" if unit else f"{value:g}"

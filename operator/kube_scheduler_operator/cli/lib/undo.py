@@ -89,7 +89,7 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
 
 
 def restored(snapshot: Snapshot, inputs: RecordedInputs) -> tuple[Object, Object]:
-    """Scheduler and KubeScheduler with the recorded settings."""
+    """Return Scheduler and KubeScheduler with the recorded settings."""
     scheduler, kubescheduler = snapshot.scheduler or {}, snapshot.kubescheduler or {}
     return (
         _with(scheduler, inputs.scheduler, SCHEDULER_FIELDS),
@@ -98,7 +98,7 @@ def restored(snapshot: Snapshot, inputs: RecordedInputs) -> tuple[Object, Object
 
 
 def patch_of(snapshot: Snapshot, scheduler: Object, kubescheduler: Object) -> tuple[str, ...]:
-    """The changes of both objects as a unified diff."""
+    """Return the changes of both objects as a unified diff."""
     return (
         *_patch("Scheduler", snapshot.scheduler or {}, scheduler),
         *_patch("KubeScheduler", snapshot.kubescheduler or {}, kubescheduler),
@@ -106,7 +106,7 @@ def patch_of(snapshot: Snapshot, scheduler: Object, kubescheduler: Object) -> tu
 
 
 def _chosen(content: RevisionContent) -> RevisionContent:
-    """The parts that users control, without the credentials that the cluster renews."""
+    """Keep the parts that users control, without the credentials that the cluster renews."""
     return RevisionContent(
         {k: v for k, v in content.parts.items() if k in (names.CONFIG, names.POD)}
     )
@@ -138,7 +138,7 @@ def _target(
 
 
 def _inputs(revisions: Sequence[Revision], target: Revision) -> RecordedInputs:
-    """The recorded inputs of a revision, or of another one with the same content."""
+    """Return the recorded inputs of a revision, or of another one with the same content."""
     content = _chosen(target.content)
     candidates = [target, *(r for r in reversed(revisions) if _chosen(r.content) == content)]
     for revision in candidates:
@@ -153,7 +153,7 @@ def _inputs(revisions: Sequence[Revision], target: Revision) -> RecordedInputs:
 
 
 def _with(obj: Object, values: Mapping[str, Any], fields: frozenset[str]) -> Object:
-    """A copy of `obj` with exactly these values in `fields` of its spec."""
+    """Copy `obj` with exactly these values in `fields` of its spec."""
     changed = copy.deepcopy(dict(obj))
     spec = changed.setdefault("spec", {})
     for name in fields:

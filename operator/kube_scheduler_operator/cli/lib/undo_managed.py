@@ -58,7 +58,7 @@ async def plan_managed_undo(
 def _refuse_unproved(
     snapshot: Snapshot, scheduler: Object, target: Content, left: Sequence[str]
 ) -> None:
-    """The hash of a content does not cover the recorded settings: they have to lead to it.
+    """Check that the recorded settings lead to the content: its hash does not cover them.
 
     Where only the operator and administrators write ConfigMaps, they are the operator's own record.
 

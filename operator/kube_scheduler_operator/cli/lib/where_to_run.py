@@ -26,14 +26,12 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where to run, and the program if it is on this machine."""
-
     where: Simulator
     binary: Path
 
 
 def add_where_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that choose between this machine and the cluster."""
+    """Add the flags that choose between this machine and the cluster."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--in-cluster",
@@ -56,7 +54,7 @@ def add_where_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def place_of_files(args: argparse.Namespace) -> Place:
-    """This machine, for a world in files.
+    """Choose this machine, for a world in files.
 
     Raises:
         UsageError: there is no kube-scheduler, or the cluster was asked for.
@@ -75,7 +73,7 @@ async def place_of_cluster(
     operand: Operand | None,
     notes: list[str],
 ) -> Place:
-    """Where to simulate a cluster.
+    """Choose where to simulate a cluster.
 
     Args:
         api: the cluster.
@@ -133,7 +131,7 @@ def _local_simulator() -> Simulator:
 
 
 def _fitting(version: str, config: Mapping[str, Any] | None) -> Path | None:
-    """A program of the cluster's version that has all plugins of a configuration."""
+    """Return a program of the cluster's version that has all plugins of a configuration."""
     from ...simulate.process import SimulationError, binary_version, candidates
 
     try:

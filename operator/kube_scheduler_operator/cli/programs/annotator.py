@@ -14,7 +14,6 @@ _CONFIG: Final = "/etc/kube-scheduler-operator/load/policy.json"
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the command."""
     parser = subparsers.add_parser(
         "annotator",
         description=(
@@ -54,7 +53,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run; returns the exit code."""
     from ...base import klog
     from ...kube.errors import KubeError
 

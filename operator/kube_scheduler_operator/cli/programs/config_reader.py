@@ -8,7 +8,6 @@ from typing import Any
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the command."""
     parser = subparsers.add_parser(
         "read-config",
         description=(
@@ -28,7 +27,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read; returns the exit code."""
     from ...programs.config_reader.program import ReaderOptions, main
 
     return main(ReaderOptions(args.file, args.termination_log))

@@ -10,7 +10,6 @@ from ..lib.output import print_remark
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "extender",
         description="Serves policies to kube-scheduler as an HTTP extender (extender API v1). "
@@ -42,7 +41,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM; returns the exit code."""
     from ...base import klog
     from ...programs.extender import config_reader, program
     from ...programs.extender.config import ConfigError

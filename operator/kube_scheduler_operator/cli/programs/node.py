@@ -13,7 +13,6 @@ from ..lib.output import print_remark
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the commands and their flags."""
     _add_installer(
         subparsers.add_parser(
             "installer",
@@ -180,35 +179,30 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run_installer(args: argparse.Namespace) -> int:
-    """Install; returns the exit code."""
     from ...programs.node import installer
 
     return _run(installer.main, installer.InstallerOptions, args)
 
 
 def run_restore(args: argparse.Namespace) -> int:
-    """Restore; returns the exit code."""
     from ...programs.node import restore
 
     return _run(restore.main, restore.RestoreOptions, args)
 
 
 def run_guard(args: argparse.Namespace) -> int:
-    """Watch the kubeconfig; returns the exit code."""
     from ...programs.node import guard
 
     return _run(guard.main, guard.GuardOptions, args)
 
 
 def run_signal(args: argparse.Namespace) -> int:
-    """Signal the scheduler; returns the exit code."""
     from ...programs.node import dump_signal
 
     return _run(dump_signal.main, dump_signal.DumpSignalOptions, args)
 
 
 def run_cert_syncer(args: argparse.Namespace) -> int:
-    """Sync certificates; returns the exit code."""
     from ...programs.node import cert_syncer
 
     try:

@@ -9,7 +9,6 @@ from typing import Any
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the command."""
     parser = subparsers.add_parser(
         "node-metrics",
         description=(
@@ -57,7 +56,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export; returns the exit code."""
     from ...programs.exporter import exporter
     from ...programs.node import program
 

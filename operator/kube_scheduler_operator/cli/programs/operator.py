@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "operator",
         description="Runs the operator: in a cluster with its ServiceAccount, or out of cluster "
@@ -134,7 +133,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _environment(*variables: str) -> str:
-    """The first of these variables that is set; the later ones are named as on OpenShift.
+    """Return the first of these variables that is set; the later ones are named as on OpenShift.
 
     A value that the build of a release payload should have replaced counts as unset.
     """
@@ -153,7 +152,7 @@ def _seconds(text: str) -> float:
 
 
 def _namespaces(text: str) -> tuple[str, ...] | None:
-    """Comma-separated names; None if empty, and () for a dash, which is not a valid name."""
+    """Split names at commas; None if empty, and () for a dash, which is not a valid name."""
     if text == "-":
         return ()
     return _names(text) or None
@@ -164,7 +163,6 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the operator until SIGTERM or an error; returns the exit code."""
     from ...base import klog
     from ...base.images import AllowedImages
     from ...base.platform import PLATFORMS
@@ -232,7 +230,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _decide(chosen: str, kubeconfig: str | None) -> Decided:
-    """The chosen platform, else the recorded one, else the detected one."""
+    """Return the chosen platform, else the recorded one, else the detected one."""
     import asyncio
     import logging
 
@@ -265,7 +263,7 @@ def _decide(chosen: str, kubeconfig: str | None) -> Decided:
 
 
 def _address(text: str) -> tuple[str, int] | None:
-    """Host and port of HOST:PORT; None if it is not that."""
+    """Split HOST:PORT; None if it is not that."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > 65535:
         return None

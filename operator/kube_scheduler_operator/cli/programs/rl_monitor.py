@@ -9,7 +9,6 @@ from ..lib.output import print_remark
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "rl-monitor",
         description="Watches pods, rewards nodes for their success, and stores the moving average "
@@ -44,7 +43,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watch until SIGTERM; returns the exit code."""
     import asyncio
 
     from ...base import klog

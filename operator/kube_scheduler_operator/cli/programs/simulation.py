@@ -9,7 +9,6 @@ _WAIT = 30.0
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "simulation",
         description="Answers a simulating command of kubectl scheduler over HTTP with the "
@@ -48,7 +47,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve; returns the exit code."""
     from ...simulate.service import ServiceOptions, main
 
     host, _, port = args.listen.rpartition(":")

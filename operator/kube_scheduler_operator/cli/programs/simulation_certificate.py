@@ -7,7 +7,6 @@ from pathlib import Path
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "simulation-certificate",
         description="Makes the certificate with which `simulation` answers the operator, and "
@@ -27,7 +26,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make it; returns the exit code."""
     from ...simulate.identity import make_identity
 
     args.termination_message.write_text(make_identity(args.directory))

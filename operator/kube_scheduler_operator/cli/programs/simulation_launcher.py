@@ -7,7 +7,6 @@ from pathlib import Path
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command."""
     parser = subparsers.add_parser(
         "simulation-launcher",
         description="Copies the program that starts kube-scheduler in its own image for "
@@ -20,7 +19,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copy it; returns the exit code."""
     from ...simulate.launcher_files import copy_launcher
 
     copy_launcher(args.directory)
