@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ...migrate.changes import Severity
 from ..lib.errors import CommandError, UsageError, error_message
 from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.output import json_text, print_document, print_remark
+from ..lib.output import json_text, print_document, print_remark, text_of
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
@@ -86,14 +85,14 @@ async def _live(api: Api, platform: Platform, files: NodeFiles, args: argparse.N
     from ..lib.adoption_input import from_cluster
 
     _check_platform(platform)
-    found = await from_cluster(api, platform, files)
-    if not found.snapshot.operand_pods:
+    adoption = await from_cluster(api, platform, files)
+    if not adoption.snapshot.operand_pods:
         labels = ",".join(f"{key}={value}" for key, value in platform.static_pod_labels)
         raise CommandError(
             f"no Pod in {platform.operand_namespace} has the labels {labels}; pass manifests of "
             "nodes with -f"
         )
-    return _show(found, args)
+    return _show(adoption, args)
 
 
 def _check_platform(platform: Platform) -> None:
@@ -104,53 +103,55 @@ def _check_platform(platform: Platform) -> None:
         )
 
 
-def _show(found: AdoptionInput, args: argparse.Namespace) -> int:
-    from ...controlplane.adoption.preview import preview
-    from ..lib.adoption_output import as_document, as_record, as_text, record_text
+def _show(adoption: AdoptionInput, args: argparse.Namespace) -> int:
+    from ...controlplane.adoption.preview import preview as preview_adoption
+    from ..lib.adoption_output import as_document, as_record, lines, record_text
 
-    for note in found.notes:
+    for note in adoption.notes:
         print_remark(f"note: {note}")
-    seen = preview(found.snapshot, found.reports)
+    preview = preview_adoption(adoption.snapshot, adoption.reports)
     if args.as_profiles:
-        return _print_objects(seen, args.output)
-    if not seen.adopted.new:
-        print_document(as_record(found, seen), args.output, record_text(found, seen))
+        return _print_objects(preview, args.output)
+    if not preview.adopted.new:
+        record = as_record(adoption, preview)
+        print_document(record, args.output, record_text(adoption, preview))
         return 0
-    print_document(as_document(found, seen), args.output, as_text(found, seen))
-    return 0 if seen.adoptable else 1
+    document = as_document(adoption, preview)
+    print_document(document, args.output, text_of(lines(adoption, preview)))
+    return 0 if preview.adoptable else 1
 
 
-def _print_objects(seen: AdoptionPreview, output: str) -> int:
+def _print_objects(preview: AdoptionPreview, output: str) -> int:
     """Print objects for `kubectl apply`, and what happens when they are applied."""
     from ...base import names
     from ...controlplane.adoption.as_objects import adopted_objects
     from ...schedulerconfig.yaml_text import yaml_text
 
-    if seen.unseen:
-        raise CommandError(*_unseen(seen.unseen))
-    if seen.findings:
-        raise CommandError(*(one.text for one in seen.findings))
-    made = adopted_objects(seen.adopted.config, seen.part(names.CONFIG, names.CONFIG_KEY))
-    for change in made.changes:
+    if preview.unseen:
+        raise CommandError(
+            *(
+                f'{path} of node "{node}" is not visible in the API; copy it: -f {node}=FILE'
+                for node, path in sorted(preview.unseen.items())
+            )
+        )
+    if preview.findings:
+        raise CommandError(*(finding.text for finding in preview.findings))
+    adopted = adopted_objects(preview.adopted.config, preview.part(names.CONFIG, names.CONFIG_KEY))
+    for change in adopted.changes:
         if change.severity is not Severity.SAME:
             print_remark(f"{change.severity.value}: {change.text}")
-    if not made.objects:
+    if not adopted.objects:
         raise CommandError("no profile and no extender was adopted, so there is nothing to convert")
     print_remark(
         "note: applied, these objects replace the adopted profiles and extenders of the same names "
         "and URLs, in a new revision that is equal in effect; deleted, the adopted ones return"
     )
-    if made.remaining:
-        fields = ", ".join(made.remaining)
+    if adopted.remaining:
+        fields = ", ".join(adopted.remaining)
         print_remark(f"note: fields that stay adopted as they are: {fields}")
     if output == "json":
-        document = {"apiVersion": "v1", "kind": "List", "items": list(made.objects)}
+        document = {"apiVersion": "v1", "kind": "List", "items": list(adopted.objects)}
         sys.stdout.write(json_text(document))
     else:
-        sys.stdout.write(yaml_text(list(made.objects)))
+        sys.stdout.write(yaml_text(list(adopted.objects)))
     return 0
-
-
-def _unseen(files: Mapping[str, str]) -> Iterator[str]:
-    for node, path in sorted(files.items()):
-        yield f'{path} of node "{node}" is not visible in the API; copy it: -f {node}=FILE'

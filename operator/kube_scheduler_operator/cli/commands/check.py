@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -168,13 +169,13 @@ def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
         "ok": code == 0,
         "checks": [
             {
-                "check": one.check,
-                "result": one.state.value,
-                "cause": one.cause,
-                "hint": one.hint,
-                "link": f"docs/{one.link}",
+                "check": result.check,
+                "result": result.state.value,
+                "cause": result.cause,
+                "hint": result.hint,
+                "link": f"docs/{result.link}",
             }
-            for one in results
+            for result in results
         ],
     }
     print_document(document, args.output, text_of(lines(results)))
@@ -185,24 +186,19 @@ def lines(results: Sequence[CheckResult]) -> Iterator[str]:
     """Yield a line for each result, and below each problem what to do."""
     from ...diagnostics.checks.result import CheckState
 
-    width = max(len(one.check) for one in results)
-    for one in results:
-        yield f"{one.state.value:<11}  {one.check:<{width}}  {one.cause}"
-        if one.state is not CheckState.OK:
+    width = max(len(result.check) for result in results)
+    for result in results:
+        yield f"{result.state.value:<11}  {result.check:<{width}}  {result.cause}"
+        if result.state is not CheckState.OK:
             indent = " " * (13 + width + 2)
-            yield f"{indent}fix: {one.hint}" if one.hint else f"{indent}fix: none known"
-            yield f"{indent}see: docs/{one.link}"
-    counts = (
-        counted_state(results, state)
+            yield f"{indent}fix: {result.hint or 'none known'}"
+            yield f"{indent}see: docs/{result.link}"
+    states = Counter(result.state for result in results)
+    counts = [
+        f"{states[state]} {state.value}"
         for state in (CheckState.FAILED, CheckState.WARNING, CheckState.NOT_CHECKED)
-    )
+        if states[state]
+    ]
     yield ""
-    yield f"{counted(len({one.check for one in results}), 'check')}: " + (
-        ", ".join(filter(None, counts)) or "all ok"
-    )
-
-
-def counted_state(results: Sequence[CheckResult], state: Any) -> str:
-    """Count the results in a state; empty for none."""
-    number = sum(one.state is state for one in results)
-    return f"{number} {state.value}" if number else ""
+    checks = len({result.check for result in results})
+    yield f"{counted(checks, 'check')}: {', '.join(counts) or 'all ok'}"

@@ -69,7 +69,7 @@ _EMPTY: Final = {
     _SECONDARY: "spec: {namespace: NAME}",
     _LOAD: "spec: {} for crane's default policy",
 }
-_TAKES: Final = (
+_SUPPORTED: Final = (
     "use a Scheduler, a KubeScheduler, SchedulerProfiles, SchedulerExtenders, SecondarySchedulers "
     "and LoadPolicies"
 )
@@ -125,19 +125,19 @@ def run(args: argparse.Namespace) -> int:
         if platform is None:
             known = ", ".join(PLATFORMS)
             raise UsageError(f"--platform {name!r} is unknown; use {known}")
-        found, many = _read(file_names(args), platform)
+        single, many = _read(file_names(args), platform)
         profiles, secondary, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
-        objects = {**_DEFAULT_OBJECTS, **found}
+        with_defaults = {**_DEFAULT_OBJECTS, **single}
         _refuse_unstored(secondary.values())
-        composed = Objects(
-            scheduler=objects["Scheduler"],
-            kubescheduler=objects["KubeScheduler"],
+        objects = Objects(
+            scheduler=with_defaults["Scheduler"],
+            kubescheduler=with_defaults["KubeScheduler"],
             profiles=tuple(profiles.values()),
             extenders=tuple(extenders.values()),
             secondaries=tuple(secondary.values()),
-            apiserver=objects.get("APIServer"),
-            feature_gate=objects.get("FeatureGate"),
-            infrastructure=objects.get("Infrastructure"),
+            apiserver=with_defaults.get("APIServer"),
+            feature_gate=with_defaults.get("FeatureGate"),
+            infrastructure=with_defaults.get("Infrastructure"),
         )
         facts = Facts(
             platform=platform,
@@ -146,19 +146,19 @@ def run(args: argparse.Namespace) -> int:
             planned=True,
             permissions=UNKNOWN_PERMISSIONS,
         )
-        loads = [_load_policy(one, platform) for one in many[_LOAD].values()]
+        loads = [_load_policy(policy, platform) for policy in many[_LOAD].values()]
     except (UsageError, ValueError) as error:
         print_error(error)
         return 2
     if note := newer_version_note(facts.version):
         print_remark(f"note: {note}")
-    made = effective(composed, facts)
-    composition = made.control_plane.composition
-    secondaries = [made.secondaries.of(each) for each in secondary]
+    composed = effective(objects, facts)
+    composition = composed.control_plane.composition
+    secondaries = [composed.secondaries.of(name) for name in secondary]
     if provider is not None:
-        beside = [f"{_SECONDARY}/{each}" for each in secondary]
-        beside += [f"{_LOAD}/{each}" for each in many[_LOAD]]
-        output = provider_output(provider, release, made.control_plane.inputs, composition, beside)
+        beside = [f"{kind}/{name}" for kind in (_SECONDARY, _LOAD) for name in many[kind]]
+        inputs = composed.control_plane.inputs
+        output = provider_output(provider, release, inputs, composition, beside)
         return show_provider_output(provider, output, args.output, args.directory)
     document: dict[str, Any] = {
         "config": composition.config,
@@ -168,26 +168,28 @@ def run(args: argparse.Namespace) -> int:
     }
     profile_results = [
         *composition.results,
-        *(one for each in secondaries for one in each.profiles.results),
+        *(result for scheduler in secondaries for result in scheduler.profiles.results),
     ]
-    called = [
+    extender_results = [
         *composition.extenders,
-        *(one for each in secondaries for one in each.extenders.chosen.results),
+        *(result for scheduler in secondaries for result in scheduler.extenders.chosen.results),
     ]
     others = (*profiles.values(), *extenders.values())
-    if (secondary or loads) and not found and all(scheduler_of(one) for one in others):
+    if (secondary or loads) and not single and all(map(_scheduler_of, others)):
         document = {}  # nothing configures the control plane
     if profiles:
         document["schedulerProfiles"] = [_profile(result) for result in profile_results]
     if extenders:
-        document["schedulerExtenders"] = [_extender(result) for result in called]
+        document["schedulerExtenders"] = [_extender(result) for result in extender_results]
     if secondary:
-        document["secondarySchedulers"] = [_secondary_document(each) for each in secondaries]
+        document["secondarySchedulers"] = [
+            _secondary_document(scheduler) for scheduler in secondaries
+        ]
     if loads:
         document["loadPolicies"] = loads
     print_document(document, args.output)
-    accepted = all(one.accepted for one in profile_results) and all(one.accepted for one in called)
-    blocking = composition.blocking or any(each.blocking for each in secondaries)
+    accepted = all(result.accepted for result in (*profile_results, *extender_results))
+    blocking = composition.blocking or any(scheduler.blocking for scheduler in secondaries)
     return 1 if blocking or not accepted else 0
 
 
@@ -226,7 +228,7 @@ def _operand_version(
     return version or release
 
 
-def scheduler_of(obj: dict[str, Any]) -> str:
+def _scheduler_of(obj: dict[str, Any]) -> str:
     """Return the scheduler of a profile or an extender; empty: the control plane's."""
     return str(obj["spec"].get("scheduler") or "")
 
@@ -244,15 +246,20 @@ def _refuse_unstored(schedulers: Iterable[dict[str, Any]]) -> None:
             raise UsageError(f'{_SECONDARY} "{name}": {path}: {problem.sentence}')
 
 
-def _secondary_document(made: EffectiveSecondary) -> dict[str, Any]:
-    composition = made.composition
+def _secondary_document(scheduler: EffectiveSecondary) -> dict[str, Any]:
+    composition = scheduler.composition
     return {
-        "name": made.request.name,
+        "name": scheduler.request.name,
         "config": composition.config,
         "args": list(composition.arguments),
         "conditions": [
-            {"type": one.condition, "status": "True", "reason": one.reason, "message": one.text}
-            for one in made.all_findings
+            {
+                "type": finding.condition,
+                "status": "True",
+                "reason": finding.reason,
+                "message": finding.text,
+            }
+            for finding in scheduler.all_findings
         ],
     }
 
@@ -286,7 +293,7 @@ def _extender(result: ExtenderResult) -> dict[str, Any]:
 def _with_warnings(result: ValidationResult, details: dict[str, Any]) -> dict[str, Any]:
     document = {"name": result.name, "state": state_of(result), **details}
     if result.warnings:
-        document["warnings"] = [each.text for each in result.warnings]
+        document["warnings"] = [warning.text for warning in result.warnings]
     return document
 
 
@@ -298,12 +305,12 @@ def _read(
     Raises:
         UsageError: a file cannot be read or has other objects.
     """
-    objects: dict[str, dict[str, Any]] = {}
+    single: dict[str, dict[str, Any]] = {}
     many: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in _MANY}
     for name, was_found, documents in read_files(files):
         shown = "standard input" if name == display_name("-") else name
         if not documents and not was_found:
-            raise UsageError(f"{shown}: no object in it; {_TAKES}")
+            raise UsageError(f"{shown}: no object in it; {_SUPPORTED}")
         for document in documents:
             if was_found and mapping(document).get("kind") not in _KINDS:
                 continue
@@ -312,19 +319,19 @@ def _read(
             except UsageError as error:
                 raise UsageError(f"{shown}: {error}") from None
             if kind in many:
-                named = document["metadata"]["name"]
-                if named in many[kind]:
+                object_name = document["metadata"]["name"]
+                if object_name in many[kind]:
                     raise UsageError(
-                        f'{shown}: a {kind} "{named}" is already defined; rename one of them'
+                        f'{shown}: a {kind} "{object_name}" is already defined; rename one of them'
                     )
-                many[kind][named] = document
+                many[kind][object_name] = document
                 continue
-            if kind in objects:
+            if kind in single:
                 raise UsageError(f"{shown}: a {kind} is already defined, and a cluster has one")
-            objects[kind] = document
-    if files and not objects and not any(many.values()):
-        raise UsageError(f"no object in {listing(list(files))}; {_TAKES}")
-    return objects, many
+            single[kind] = document
+    if files and not single and not any(many.values()):
+        raise UsageError(f"no object in {listing(list(files))}; {_SUPPORTED}")
+    return single, many
 
 
 def _kind(document: Any, platform: Platform) -> str:
@@ -337,14 +344,14 @@ def _kind(document: Any, platform: Platform) -> str:
     if not isinstance(kind, str) or kind not in _KINDS:
         what = f"unsupported kind {kind}" if kind else "not a Kubernetes object"
         more = f" (also {', '.join(_INSTEAD)})" if platform.cluster_config else ""
-        raise UsageError(f"{what}; {_TAKES}{more}")
+        raise UsageError(f"{what}; {_SUPPORTED}{more}")
     if kind in _INSTEAD and not platform.cluster_config:
         raise UsageError(
             f"platform {platform.name} does not have the kind {kind}; {_INSTEAD[kind]}"
         )
-    got, wanted = document.get("apiVersion"), _KINDS[kind].api_version
-    if got != wanted:
-        raise UsageError(f"{kind} has apiVersion {got}; use {wanted}")
+    api_version = _KINDS[kind].api_version
+    if document.get("apiVersion") != api_version:
+        raise UsageError(f"{kind} has apiVersion {document.get('apiVersion')}; use {api_version}")
     metadata = document.get("metadata")
     if kind in _MANY:
         if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):

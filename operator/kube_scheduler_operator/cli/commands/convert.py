@@ -16,6 +16,7 @@ from ...base.objects import mapping
 from ...migrate.changes import ConversionError, Severity, problem_text
 from ...migrate.convert import Conversion, convert, is_policy, policy_reference
 from ...migrate.crane_dynamic import read_dynamic
+from ...migrate.crane_scheduler import is_dynamic_policy
 from ...migrate.extender_objects import KIND as EXTENDER
 from ...migrate.objects import ConvertedObjects
 from ...schedulerconfig.feature_gates import Gates
@@ -51,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "With --to, converts to objects for kubectl apply. Converts configurations with crane's "
         "plugin Dynamic, and manifests of kube-safe-scheduler, to such objects as well. The file "
         "may have several documents and ConfigMaps that contain them; other objects are skipped. "
-        "A file of another product with one configuration in it is taken as well. "
+        "A file of another product with one configuration in it is accepted as well. "
         "The exit code is 0 if everything was converted, 1 if not or if the scheduler would not "
         "start with the result, 2 for invalid usage.",
     )
@@ -93,8 +94,8 @@ def run(args: argparse.Namespace) -> int:
             print_remark(f"note: {note}")
         convert_objects.check_flags(args)
         files = read_paths(file_names(args))
-        documents = [each for _, _, objects in objects_of(files) for each in objects]
-        own = [each for each in documents if _is_converted(each)]
+        documents = [obj for _, _, objects in objects_of(files) for obj in objects]
+        own = [document for document in documents if _is_converted(document)]
         readers = None
         if len(own) < len(documents):
             documents = convert_forms.configuration_in(files, version, own) or documents
@@ -115,13 +116,13 @@ def _convert_all(
     args: argparse.Namespace,
 ) -> int:
     convertible = _convertible(documents, readers)
-    found, failed = convertible.documents, convertible.failed
-    used = _referenced([document for _name, document in found], documents)
+    named, failed = convertible.documents, convertible.failed
+    used = _referenced([document for _, document in named], documents)
     results: list[dict[str, Any]] = []
-    for name, document in found:
-        if any(document is each for each in used):
+    for name, document in named:
+        if any(document is policy for policy in used):
             continue  # converted with the document that refers to it
-        prefix = f"{name}: " if len(found) > 1 else ""
+        prefix = f"{name}: " if len(named) > 1 else ""
         reader = convertible.reading.get(name)
         try:
             converted = _convert_one(document, documents, policy, target, reader, results, args)
@@ -135,13 +136,13 @@ def _convert_all(
         failed = _report(converted, prefix, quiet=args.quiet) or failed
         if reader is not None and not isinstance(converted, ConvertedObjects):
             print_remark(f"note: {reader.instruction(name, document)}")
-    if not found and not failed:
+    if not named and not failed:
         try:
             results = convert_crane.convert_policies(documents, args)
         except CommandError as error:
             _print_error(error)
             return 1
-    if not found and not failed and not results:
+    if not named and not failed and not results:
         missing = list(readers.missing()) if readers else []
         for line in missing or [
             "the file contains neither a Policy nor a KubeSchedulerConfiguration"
@@ -151,7 +152,7 @@ def _convert_all(
     for line in _duplicates(results):
         failed = True
         _print_error(line)
-    _note_unused_flags(found, results, args)
+    _note_unused_flags(named, results, args)
     _print(results, args.output)
     return 1 if failed else 0
 
@@ -174,7 +175,7 @@ def _convert_one(
         ConversionError: it cannot be converted.
         CommandError: something that it refers to is missing, or a flag does not fit.
     """
-    extenders = {str(each["metadata"]["name"]) for each in results if each["kind"] == EXTENDER}
+    extenders = {str(obj["metadata"]["name"]) for obj in results if obj["kind"] == EXTENDER}
     dynamic = None if args.custom_image else read_dynamic(document)
     if dynamic is not None:
         return convert_crane.convert_scheduler(dynamic, documents, target, extenders, args)
@@ -199,31 +200,29 @@ def _print_error(error: object, prefix: str = "") -> None:
 
 def _duplicates(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield errors of objects with the same kind and name: kubectl would apply the last one."""
-    found: set[tuple[str, str]] = set()
-    for each in results:
-        metadata = mapping(each.get("metadata"))
-        key = (each["kind"], str(metadata.get("name")))
-        if "metadata" in each and key in found:
+    known: set[tuple[str, str]] = set()
+    for obj in results:
+        key = (obj["kind"], str(mapping(obj.get("metadata")).get("name")))
+        if "metadata" in obj and key in known:
             yield (
                 f'two documents become {key[0]} "{key[1]}"; convert them one at a time, with '
                 "another --name or schedulerName"
             )
-        found.add(key)
+        known.add(key)
 
 
 def _note_unused_flags(
-    found: Sequence[tuple[str, Any]],
+    named: Sequence[tuple[str, Any]],
     results: Sequence[Mapping[str, Any]],
     args: argparse.Namespace,
 ) -> None:
-    kinds = {each["kind"] for each in results}
+    kinds = {obj["kind"] for obj in results}
     if args.name and "SecondaryScheduler" not in kinds:
         _note("--name", "the result contains no SecondaryScheduler; use --to second")
-    if args.prometheus and "LoadPolicy" not in kinds:
-        _note("--prometheus", "no document enables crane's plugin Dynamic; omit it")
-    if args.load_policy and "LoadPolicy" not in kinds:
-        _note("--load-policy", "no document enables crane's plugin Dynamic; omit it")
-    if args.policy and not any(_has_reference(document) for _name, document in found):
+    for flag, value in (("--prometheus", args.prometheus), ("--load-policy", args.load_policy)):
+        if value and "LoadPolicy" not in kinds:
+            _note(flag, "no document enables crane's plugin Dynamic; omit it")
+    if args.policy and not any(_has_reference(document) for _, document in named):
         _note("--policy", "no document refers to a Policy in algorithmSource; omit it")
 
 
@@ -248,17 +247,17 @@ def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bo
                 print_remark(f"{severity.value}: {prefix}{change.text}")
     for problem in conversion.problems:
         hint = ", or use --custom-image" if problem.reason == UNKNOWN_PLUGIN else ""
-        what = f"error: {prefix}the scheduler would not start: {problem_text(problem)}{hint}"
-        print_remark(what)
+        text = f"{problem_text(problem)}{hint}"
+        print_remark(f"error: {prefix}the scheduler would not start: {text}")
     return bool(conversion.problems)
 
 
 @dataclass(slots=True)
 class _Convertible:
-    # display name and document of each, with those in ConfigMaps
+    # (display name, document), also of those in ConfigMaps
     documents: list[tuple[str, Any]] = field(default_factory=list)
     failed: bool = False  # whether one cannot be read
-    # display name -> the scheduler that reads it, as far as the files show it
+    # by display name: the scheduler that reads it, as far as the files show it
     reading: dict[str, convert_forms.Reader] = field(default_factory=dict)
 
     def add_config_map(
@@ -291,26 +290,26 @@ class _Convertible:
 def _convertible(
     documents: Sequence[Any], readers: convert_forms.ConfigMapReaders | None
 ) -> _Convertible:
-    found = _Convertible()
+    convertible = _Convertible()
     for number, document in enumerate(documents, start=1):
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind == _CONFIG_MAP:
-            found.add_config_map(document, number, readers)
+            convertible.add_config_map(document, number, readers)
         elif _is_scheduler(document) or is_policy(document):
-            found.documents.append((f"document {number}", document))
-        elif convert_crane.is_load_policy(document):
+            convertible.documents.append((f"document {number}", document))
+        elif is_dynamic_policy(document):
             continue  # converted with the document that refers to it
         elif kind and document.get("apiVersion"):
             print_remark(f"skipped: document {number}, {kind}")
         else:  # the conversion reports its errors
-            found.documents.append((f"document {number}", document))
-    return found
+            convertible.documents.append((f"document {number}", document))
+    return convertible
 
 
 def _is_converted(document: Any) -> bool:
     """Return whether it is converted itself, or is a ConfigMap, of which each value may be."""
     kind = document.get("kind") if isinstance(document, dict) else None
-    return kind == _CONFIG_MAP or _is_scheduler(document) or convert_crane.is_load_policy(document)
+    return kind == _CONFIG_MAP or _is_scheduler(document) or is_dynamic_policy(document)
 
 
 def _is_scheduler(document: Any) -> bool:
@@ -348,10 +347,10 @@ def _policy_for(document: Any, documents: Sequence[Any]) -> Mapping[str, Any] | 
     return None
 
 
-def _referenced(found: Sequence[Any], documents: Sequence[Any]) -> list[Any]:
+def _referenced(convertible: Sequence[Any], documents: Sequence[Any]) -> list[Any]:
     """Return the documents that are the Policy of another document."""
-    named = [policy for document in found if (policy := _policy_for(document, documents))]
-    return [document for document in found if document in named]
+    policies = [policy for document in convertible if (policy := _policy_for(document, documents))]
+    return [document for document in convertible if document in policies]
 
 
 def _policy_from_flag(name: str | None) -> Mapping[str, Any] | None:
@@ -363,11 +362,11 @@ def _policy_from_flag(name: str | None) -> Mapping[str, Any] | None:
     if name is None:
         return None
     for document in read_documents(name):
-        inner = document
+        policy = document
         if isinstance(document, dict) and document.get("kind") == _CONFIG_MAP:
-            inner = embedded_document(_object(document, "data").get(POLICY_KEY))
-        if is_policy(inner) and isinstance(inner, dict):
-            return inner
+            policy = embedded_document(_object(document, "data").get(POLICY_KEY))
+        if is_policy(policy) and isinstance(policy, dict):
+            return policy
     raise CommandError(f"--policy {name} does not contain a Policy; specify a file that does")
 
 

@@ -36,6 +36,7 @@ from ..lib.simulation import add_kube_scheduler_flags
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
+    from ..lib.proposal import InputObjects
 
 FAILED = 2
 """The exit code after an error; as in diff(1), 1 means that the revisions differ."""
@@ -105,7 +106,9 @@ def run(args: argparse.Namespace) -> int:
         nodes = nodes_by_revision(await get_kubescheduler(api))
         revisions = await list_revisions(api, platform)
         old, new = choose(revisions, nodes, _number(args.old), _number(args.new))
-        return _print(*_pair(old, new), args.output)
+        labels = (f"revision-{old.number}", f"revision-{new.number}")
+        before, after = parse_revision(old.content), parse_revision(new.content)
+        return _print(before, after, labels, args.output)
 
     return run_connected(args, work, failure=FAILED)
 
@@ -117,80 +120,58 @@ def _number(text: str | None) -> int | None:
 
 
 async def _with_files(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
-    from ..lib.proposal import (
-        LOAD,
-        config_only,
-        configuration_alone,
-        proposed,
-        proposed_managed,
-        proposed_secondary,
-        read_objects,
-    )
+    from ..lib.proposal import LOAD, read_objects
 
     objects = read_objects(args.files)
-    name = "stdin" if args.files == ["-"] else args.files[0]
+    name = ("stdin" if args.files == ["-"] else args.files[0]).lstrip("/")
     if LOAD in objects.single:
         if args.old is not None:
             raise CommandError("a LoadPolicy has no revisions; omit N")
         if args.placements:
             raise CommandError("--placements is not possible for a LoadPolicy")
-        words, lines = await differences(api, platform, objects.single[LOAD], name.lstrip("/"))
-        return _output(words, lines, args.output)
-    if objects.scheduler and args.old is not None:
-        raise CommandError("a SecondaryScheduler has no revisions; omit N")
-    if not platform.owns_static_pods:
-        if objects.scheduler:
-            before, after, called = await proposed_secondary(api, platform, objects, None)
-            return await _print_edit(api, platform, args, before, after, (called, name.lstrip("/")))
-        scheduler = await find_scheduler(api, platform)
-        contents = await read_contents(api, scheduler or {})
-        then = running_content(contents) if args.old is None else find_content(contents, args.old)
-        before = readable(then)
-        if KIND in objects.single:
-            after = configuration_alone(objects, before)
-            before = config_only(before)
-        else:
-            after = await proposed_managed(api, platform, objects, scheduler or {}, before.image)
-        return await _print_edit(
-            api, platform, args, before, after, (_label(then), name.lstrip("/"))
-        )
-    nodes = nodes_by_revision(await get_kubescheduler(api))
-    revisions = await list_revisions(api, platform)
-    number = _number(args.old)
-    old = find_running_revision(revisions, nodes) if number is None else find(revisions, number)
-    if objects.scheduler:
-        control_plane = parse_revision(old.content)
-        before, after, called = await proposed_secondary(api, platform, objects, control_plane)
-        return await _print_edit(api, platform, args, before, after, (called, name.lstrip("/")))
-    before, after = await proposed(api, platform, objects, old)
-    return await _print_edit(
-        api, platform, args, before, after, (f"revision-{old.number}", name.lstrip("/"))
-    )
+        load_words, patch = await differences(api, platform, objects.single[LOAD], name)
+        return _output(load_words, patch, args.output)
+    before, after, label = await _proposal(api, platform, objects, args.old)
+    words, lines = changes(before, after), unified(before, after, (label, name))
+    if args.placements and (words or lines):
+        from ..lib.placements import placement_sentences
 
-
-async def _print_edit(
-    api: ApiClient,
-    platform: Platform,
-    args: argparse.Namespace,
-    before: ParsedRevision,
-    after: ParsedRevision,
-    labels: tuple[str, str],
-) -> int:
-    if not args.placements:
-        return _print(before, after, labels, args.output)
-    from ..lib.placements import placement_sentences
-
-    words, lines = changes(before, after), unified(before, after, labels)
-    if words or lines:
-        found = await placement_sentences(api, platform, args, before, after)
-        _output([*words, *found], lines, args.output)
-        return 1
+        words = (*words, *await placement_sentences(api, platform, args, before, after))
     return _output(words, lines, args.output)
 
 
-def _pair(old: Revision, new: Revision) -> tuple[ParsedRevision, ParsedRevision, tuple[str, str]]:
-    labels = (f"revision-{old.number}", f"revision-{new.number}")
-    return parse_revision(old.content), parse_revision(new.content), labels
+async def _proposal(
+    api: Api, platform: Platform, objects: InputObjects, old: str | None
+) -> tuple[ParsedRevision, ParsedRevision, str]:
+    """Return the content of revision `old`, that of the objects, and the label of the former."""
+    from ..lib import proposal
+
+    if objects.scheduler and old is not None:
+        raise CommandError("a SecondaryScheduler has no revisions; omit N")
+    if not platform.owns_static_pods:
+        if objects.scheduler:
+            return await proposal.proposed_secondary(api, platform, objects, None)
+        scheduler = await find_scheduler(api, platform) or {}
+        contents = await read_contents(api, scheduler)
+        content = running_content(contents) if old is None else find_content(contents, old)
+        before = readable(content)
+        if KIND in objects.single:
+            after = proposal.configuration_alone(objects, before)
+            return proposal.config_only(before), after, _label(content)
+        image = before.image
+        after = await proposal.proposed_managed(api, platform, objects, scheduler, image)
+        return before, after, _label(content)
+    nodes = nodes_by_revision(await get_kubescheduler(api))
+    revisions = await list_revisions(api, platform)
+    number = _number(old)
+    revision = (
+        find_running_revision(revisions, nodes) if number is None else find(revisions, number)
+    )
+    if objects.scheduler:
+        control_plane = parse_revision(revision.content)
+        return await proposal.proposed_secondary(api, platform, objects, control_plane)
+    before, after = await proposal.proposed(api, platform, objects, revision)
+    return before, after, f"revision-{revision.number}"
 
 
 def _print(
@@ -258,12 +239,12 @@ def choose_contents(
         before = find_content(contents, old)
     else:
         older = contents[contents.index(after) + 1 :]
-        known = [one for one in older if one.parsed is not None and not one.entry.bad]
-        if not known:
+        healthy = [content for content in older if content.parsed and not content.entry.bad]
+        if not healthy:
             raise CommandError(
                 f"no healthy configuration before {after.hash} exists; specify two: diff N M"
             )
-        before = known[0]
+        before = healthy[0]
     return readable(before), readable(after), (_label(before), _label(after))
 
 
@@ -305,13 +286,13 @@ async def differences(
     """
     name = str(obj["metadata"]["name"])
     ref = ObjectRef(CONFIG_MAPS, platform.target_namespace, policy_config_map(name))
-    found = await find_object(api, ref)
-    if found is None:
+    config_map = await find_object(api, ref)
+    if config_map is None:
         raise CommandError(
             f'LoadPolicy "{name}" is not deployed yet, so there is nothing to compare with; use '
             "`compose -f` to see its result"
         )
-    before = str((found.get("data") or {}).get(FILE) or "")
+    before = str((config_map.get("data") or {}).get(FILE) or "")
     try:
         after = read_spec(obj.get("spec")).policy
         old = read_policy(before).policy
@@ -343,7 +324,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
         for item in value:
             key = "name" if "name" in item else "seconds"
-            rest = {name: each for name, each in item.items() if name != key}
+            rest = {name: field for name, field in item.items() if name != key}
             yield from _flat(rest, f"{path}[{item[key]}]")
     else:
         yield path, ", ".join(map(str, value)) or "nothing" if isinstance(value, list) else value
@@ -351,31 +332,25 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 async def _changed(api: Api, platform: Platform, obj: Mapping[str, Any]) -> AsyncIterator[str]:
     """Yield the workloads that would be created or updated."""
-    cluster = await _annotator(api, platform, str(obj["metadata"]["name"]))
-    if cluster is None:
+    target = platform.target_namespace
+    annotator_name = f"{names.LOAD_ANNOTATOR}-{obj['metadata']['name']}"
+    annotator = await find_object(api, ObjectRef(DEPLOYMENTS, target, annotator_name))
+    if annotator is None:
         return
-    owner = {**obj, "metadata": {**obj["metadata"], "uid": _owner(cluster)}}
-    place = _place(cluster, platform)
-    for resource, wanted, spec_hash in workloads(owner, obj.get("spec") or {}, place):
-        ref = ObjectRef(resource, platform.target_namespace, wanted["metadata"]["name"])
-        found = await find_object(api, ref)
-        if found is None:
+    owners = annotator["metadata"].get("ownerReferences") or ()
+    uid = next((str(owner["uid"]) for owner in owners), "")
+    policy = {**obj, "metadata": {**obj["metadata"], "uid": uid}}
+    settings = _settings_of(annotator, platform)
+    for resource, workload, spec_hash in workloads(policy, obj.get("spec") or {}, settings):
+        ref = ObjectRef(resource, target, workload["metadata"]["name"])
+        deployed = await find_object(api, ref)
+        if deployed is None:
             yield f"{ref} created"
-        elif annotation(found, names.SPEC_HASH_ANNOTATION) != spec_hash:
+        elif annotation(deployed, names.SPEC_HASH_ANNOTATION) != spec_hash:
             yield f"{ref} updated"
 
 
-async def _annotator(api: Api, platform: Platform, name: str) -> Object | None:
-    ref = ObjectRef(DEPLOYMENTS, platform.target_namespace, f"{names.LOAD_ANNOTATOR}-{name}")
-    return await find_object(api, ref)
-
-
-def _place(deployment: Object, platform: Platform) -> Any:
-    pod = deployment["spec"]["template"]["spec"]
-    secrets = tuple(str(one["name"]) for one in pod.get("imagePullSecrets") or ())
+def _settings_of(annotator: Object, platform: Platform) -> WorkloadSettings:
+    pod = annotator["spec"]["template"]["spec"]
+    secrets = tuple(str(secret["name"]) for secret in pod.get("imagePullSecrets") or ())
     return WorkloadSettings(platform.name, str(pod["containers"][0]["image"]), secrets)
-
-
-def _owner(deployment: Object) -> str:
-    owners = deployment["metadata"].get("ownerReferences") or ()
-    return next((str(owner["uid"]) for owner in owners), "")

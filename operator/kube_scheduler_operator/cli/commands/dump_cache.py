@@ -78,10 +78,9 @@ def run(args: argparse.Namespace) -> int:
         dump = await _dump(api, scheduler, signal_pod(platform, scheduler, image))
         nodes = await api.list(NODES, keep=compared_fields)
         everything = await api.list(PODS, keep=compared_fields)
-        names = [each["metadata"]["name"] for each in nodes.items]
-        different = differences(
-            dump, names, everything.items, await _profiles(api, platform, scheduler)
-        )
+        node_names = [obj["metadata"]["name"] for obj in nodes.items]
+        profiles = await _profiles(api, platform, scheduler)
+        different = differences(dump, node_names, everything.items, profiles)
         print_document(
             document(node, dump, different), args.output, text=render(node, dump, different)
         )
@@ -205,8 +204,7 @@ async def _signalled(api: ApiClient, pod: Object) -> str:
     """Wait for the signal pod; return the time of its start, by the clock of its node."""
     end = asyncio.get_running_loop().time() + POD_TIMEOUT
     while True:
-        found = await api.get(PODS.ref(pod))
-        status: dict[str, Any] = found.get("status") or {}
+        status: dict[str, Any] = (await api.get(PODS.ref(pod))).get("status") or {}
         statuses = status.get("containerStatuses") or [{}]
         state = statuses[0].get("state") or {}
         ended = state.get("terminated")
@@ -233,7 +231,5 @@ async def _profiles(api: ApiClient, platform: Platform, scheduler: Object) -> li
     for revision in await list_revisions(api, platform):
         if revision.number == number:
             profiles = parse_revision(revision.content).config.get("profiles") or ()
-            return [p.get("schedulerName") or DEFAULT_SCHEDULER for p in profiles] or [
-                DEFAULT_SCHEDULER
-            ]
+            return [p.get("schedulerName") or DEFAULT_SCHEDULER for p in profiles or ({},)]
     return [DEFAULT_SCHEDULER]

@@ -12,7 +12,7 @@ from ...base.platform import Platform
 from ...controlplane.revision.history import Revision
 from ...effective.control_plane.recorded_inputs import object_edits, read_inputs
 from ...kube.api import Api, Object
-from ..lib.compare import changes, parse_revision
+from ..lib.compare import ParsedRevision, changes, parse_revision
 from ..lib.connection import run_connected
 from ..lib.flags import add_cluster_flags, add_output_flag, add_scheduler_flag
 from ..lib.objects import get_kubescheduler
@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
             print_document(contents, args.output, text=render_contents(scheduler, contents))
             return 0
         kubescheduler = await get_kubescheduler(api)
-        found = await list_revisions(api, platform)
-        report = summarize(found, nodes_by_revision(kubescheduler))
+        revisions = await list_revisions(api, platform)
+        report = summarize(revisions, nodes_by_revision(kubescheduler))
         print_document(report, args.output, text=render(report))
         return 0
 
@@ -89,25 +89,24 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
     if not report:
         return "No revision exists yet; see `kubectl scheduler status`."
     lines = []
-    for entry in report:
-        nodes = f"   runs on {', '.join(entry['nodes'])}" if entry["nodes"] else ""
-        lines.append(
-            f"{entry['revision']:<4} {entry['created']}  {entry['outcome']}{nodes}".rstrip()
-        )
-        if entry["message"]:
-            lines += [f"     {line}" for line in entry["message"].splitlines()]
-        if entry["placements"]:
-            lines.append(f"     placements: {entry['placements']}")
-        if entry["changes"] is None:
-            lines.append(f"     reason: {entry['reason']}")
-        elif entry["changes"]:
-            if entry["comparedWith"] != entry["revision"] - 1:
-                lines.append(f"     compared with revision {entry['comparedWith']}:")
-            lines += [f"     - {change}" for change in entry["changes"]]
-            lines += [f"     by: {edit}" for edit in entry["edits"]]
+    for revision in report:
+        nodes = f"   runs on {', '.join(revision['nodes'])}" if revision["nodes"] else ""
+        head = f"{revision['revision']:<4} {revision['created']}  {revision['outcome']}{nodes}"
+        lines.append(head.rstrip())
+        if revision["message"]:
+            lines += [f"     {line}" for line in revision["message"].splitlines()]
+        if revision["placements"]:
+            lines.append(f"     placements: {revision['placements']}")
+        if revision["changes"] is None:
+            lines.append(f"     reason: {revision['reason']}")
+        elif revision["changes"]:
+            if revision["comparedWith"] != revision["revision"] - 1:
+                lines.append(f"     compared with revision {revision['comparedWith']}:")
+            lines += [f"     - {change}" for change in revision["changes"]]
+            lines += [f"     by: {edit}" for edit in revision["edits"]]
         else:
             lines.append(
-                f"     same content as revision {entry['comparedWith']}: {entry['reason']}"
+                f"     same content as revision {revision['comparedWith']}: {revision['reason']}"
             )
     return text_of(lines)
 
@@ -115,9 +114,11 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
 def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
     """List the contents of a SecondaryScheduler as `-o json` prints them, newest first."""
     report = []
-    older: Content | None = None
+    older: tuple[str, ParsedRevision] | None = None
     for content in reversed(contents):
-        compared = older is not None and older.parsed is not None and content.parsed is not None
+        compared_with, changed = None, None
+        if older is not None and content.parsed is not None:
+            compared_with, changed = older[0], list(changes(older[1], content.parsed))
         report.append(
             {
                 "configuration": content.hash,
@@ -126,13 +127,12 @@ def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
                 "message": content.entry.message,
                 "runs": content.runs,
                 "exists": content.parsed is not None,
-                "comparedWith": older.hash if compared and older is not None else None,
-                "changes": list(changes(older.parsed, content.parsed))
-                if older is not None and older.parsed is not None and content.parsed is not None
-                else None,
+                "comparedWith": compared_with,
+                "changes": changed,
             }
         )
-        older = content if content.parsed is not None else older
+        if content.parsed is not None:
+            older = (content.hash, content.parsed)
     return report[::-1]
 
 
@@ -141,17 +141,17 @@ def render_contents(scheduler: Object, report: Sequence[Mapping[str, Any]]) -> s
     if not report:
         return f"SecondaryScheduler {name} has run no configuration yet."
     lines = [f"SecondaryScheduler {name}"]
-    for entry in report:
-        runs = "   runs" if entry["runs"] else ""
-        lines.append(f"{entry['configuration']}  {entry['time']}  {entry['outcome']}{runs}")
-        lines += [f"     {line}" for line in entry["message"].splitlines()]
-        if not entry["exists"]:
+    for content in report:
+        runs = "   runs" if content["runs"] else ""
+        lines.append(f"{content['configuration']}  {content['time']}  {content['outcome']}{runs}")
+        lines += [f"     {line}" for line in content["message"].splitlines()]
+        if not content["exists"]:
             lines.append("     its ConfigMap no longer exists")
-        elif entry["changes"] is None:
+        elif content["changes"] is None:
             lines.append("     the oldest one that is known")
-        elif entry["changes"]:
-            lines.append(f"     compared with {entry['comparedWith']}:")
-            lines += [f"     - {change}" for change in entry["changes"]]
+        elif content["changes"]:
+            lines.append(f"     compared with {content['comparedWith']}:")
+            lines += [f"     - {change}" for change in content["changes"]]
         else:
-            lines.append(f"     the scheduler works as with {entry['comparedWith']}")
+            lines.append(f"     the scheduler works as with {content['comparedWith']}")
     return text_of(lines)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from ...base.json_text import bounded, exceeds_depth, read_json
 from ...base.limits import OBJECT_DEPTH
 from ...base.platform import Platform
 from ...kube import resource as kinds
-from ...kube.api import ListResult, Object
+from ...kube.api import Object
 from ...kube.errors import ApiError, Invalid, NotFound, Unauthorized, Unavailable
 from ...kube.resource import ObjectRef, Resource
 from ...schedulerconfig.yaml_text import yaml_text
@@ -35,6 +35,14 @@ if TYPE_CHECKING:
 
 LINES: Final = "100000"
 """The number of lines from the end of every log."""
+_OPTIONAL: Final = (
+    kinds.LOAD_POLICIES,
+    kinds.OPERATOR_SETTINGS,
+    kinds.SCHEDULER_EXTENDERS,
+    kinds.SCHEDULER_PROFILES,
+    kinds.SECONDARY_SCHEDULERS,
+)
+"""Kinds that the operator does not require."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -57,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         destination = args.dest or Path(f"must-gather.local.{now:%Y%m%dT%H%M%SZ}")
         gatherer = _Gatherer(api, platform, _new_directory(destination))
         await gatherer.gather(now)
-        print_lines(f"wrote {gatherer.written} files to {destination}")
+        print_lines(f"wrote {len(gatherer.paths)} files to {destination}")
         for missing in gatherer.missing:
             print_remark(f"missing: {missing}")
         return 1 if gatherer.missing else 0
@@ -83,14 +91,9 @@ class _Gatherer:
         self.api = api
         self.platform = platform
         self.directory = directory
-        self.found = False
-        self._paths: set[str] = set()
+        self._answered = False  # whether the API server answered a request
+        self.paths: set[str] = set()  # of the files written
         self.missing: list[str] = []
-
-    @property
-    def written(self) -> int:
-        """The number of files."""
-        return len(self._paths)
 
     async def gather(self, now: datetime) -> None:
         platform = self.platform
@@ -132,15 +135,12 @@ class _Gatherer:
             await self._pods(operand, labels)
             self._write_all(kinds.EVENTS, await self._list(kinds.EVENTS, operand))
             name = f"metadata.name={platform.operand_lease_name}"
-            found = await self._list(kinds.LEASES, platform.operand_lease_namespace, fields=name)
-            self._write_all(kinds.LEASES, found)
+            leases = await self._list(kinds.LEASES, platform.operand_lease_namespace, fields=name)
+            self._write_all(kinds.LEASES, leases)
 
     async def _pods(self, namespace: str, labels: str | None = None) -> None:
-        pods = await (
-            self._list(kinds.PODS, namespace, keep=without_exporters_spec)
-            if labels is None
-            else self._labelled(kinds.PODS, namespace, labels, keep=without_exporters_spec)
-        )
+        keep = without_exporters_spec
+        pods = await self._list(kinds.PODS, namespace, labels=labels, keep=keep)
         self._write_all(kinds.PODS, pods)
         for pod in pods:
             if is_healthy_exporter(pod):
@@ -149,11 +149,11 @@ class _Gatherer:
                 await self._log(namespace, pod["metadata"]["name"], container, previous=previous)
 
     async def _log(self, namespace: str, pod: str, container: str, *, previous: bool) -> None:
-        asked = {"container": container, "tailLines": LINES, "timestamps": "true"}
+        options = {"container": container, "tailLines": LINES, "timestamps": "true"}
         if previous:
-            asked["previous"] = "true"
+            options["previous"] = "true"
         try:
-            text = await self.api.get_text(ObjectRef(kinds.PODS, namespace, pod), "log", **asked)
+            text = await self.api.get_text(ObjectRef(kinds.PODS, namespace, pod), "log", **options)
         except NotFound:
             return  # the pod was deleted meanwhile
         except Invalid as error:
@@ -168,40 +168,24 @@ class _Gatherer:
         kind: Resource,
         namespace: str | None = None,
         *,
+        labels: str | None = None,
         fields: str | None = None,
         keep: Callable[[Object], Object] = lambda obj: obj,
     ) -> list[Object]:
-        return await self._read(
-            kind, self.api.list(kind, namespace, field_selector=fields, keep=keep)
-        )
-
-    async def _labelled(
-        self, kind: Resource, namespace: str, labels: str, keep: Callable[[Object], Object]
-    ) -> list[Object]:
-        return await self._read(
-            kind, self.api.list(kind, namespace, label_selector=labels, keep=keep)
-        )
-
-    async def _read(self, kind: Resource, request: Awaitable[ListResult]) -> list[Object]:
-        optional = (
-            kinds.LOAD_POLICIES,
-            kinds.OPERATOR_SETTINGS,
-            kinds.SCHEDULER_EXTENDERS,
-            kinds.SCHEDULER_PROFILES,
-            kinds.SECONDARY_SCHEDULERS,
-        )
         try:
-            found = await request
+            listed = await self.api.list(
+                kind, namespace, label_selector=labels, field_selector=fields, keep=keep
+            )
         except ApiError as error:
-            if not (isinstance(error, NotFound) and kind in optional):
+            if not (isinstance(error, NotFound) and kind in _OPTIONAL):
                 self._missed(error)
-            return []  # the operator does not require these kinds
-        self.found = True
-        return found.items
+            return []
+        self._answered = True
+        return listed.items
 
     def _missed(self, error: ApiError) -> None:
         # Without an API server or an identity, all other requests would fail as well.
-        if isinstance(error, Unauthorized | Unavailable) and not self.found:
+        if isinstance(error, Unauthorized | Unavailable) and not self._answered:
             raise error
         self.missing.append(error_message(error))
 
@@ -218,7 +202,7 @@ class _Gatherer:
         file = self.directory / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-        self._paths.add(path)
+        self.paths.add(path)
 
 
 # --- the files ----------------------------------------------------------------------------------
@@ -267,15 +251,15 @@ def log_path(namespace: str, pod: str, container: str, *, previous: bool) -> str
 def logs_of(pod: Mapping[str, Any]) -> list[tuple[str, bool]]:
     """Return the available logs of a pod: (container, previous)."""
     status = pod.get("status") or {}
-    found = []
+    logs = []
     for key in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(key) or ():
             state = container.get("state") or {}
             if "running" in state or "terminated" in state:
-                found.append((container["name"], False))
+                logs.append((container["name"], False))
             if (container.get("lastState") or {}).get("terminated"):
-                found.append((container["name"], True))
-    return found
+                logs.append((container["name"], True))
+    return logs
 
 
 def is_healthy_exporter(pod: Mapping[str, Any]) -> bool:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.missing_output import missing_document, missing_lines
-from ..lib.output import counted, print_document, text_of
-from ..lib.simulation import Simulation, add_simulation_flags, from_cluster, run_simulating
+from ..lib.output import counted, first_names, print_document, text_of
+from ..lib.simulation import (
+    Simulation,
+    add_simulation_flags,
+    from_cluster,
+    missing_lines,
+    run_simulating,
+)
 
 if TYPE_CHECKING:
     from ...simulate.pending import WaitingGroup
 
 _FIXES: Final = 5
-_NAMED: Final = 3
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,12 +67,12 @@ async def _show(simulation: Simulation, args: argparse.Namespace) -> int:
     missing = missing_pods(simulation.world, args.namespace)
     document = {
         "groups": [to_document(group) for group in groups],
-        "missing": [missing_document(each) for each in missing],
+        "missing": [asdict(pods) for pods in missing],
         "notes": simulation.notes,
     }
-    text = [*lines(groups)]
-    for each in missing:
-        text += ["", *missing_lines(each)]
+    text = list(lines(groups))
+    for pods in missing:
+        text += ["", *missing_lines(pods)]
     text += (f"note: {note}" for note in simulation.notes)
     print_document(document, args.output, text_of(text))
     return 0
@@ -95,8 +100,8 @@ def lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
         yield ""
         since = f", oldest since {group.since}" if group.since else ""
         yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
-        yield f"  pods    {_named([_name(pod) for pod in group.pods])}"
-        yield f"  owners  {_named(group.owners)}"
+        yield f"  pods    {first_names([_name(pod) for pod in group.pods])}"
+        yield f"  owners  {first_names(group.owners)}"
         if group.fix is not None:
             yield f"  helps   {_name(group.pods[0])}: {group.fix.text}"
         elif group.tried:
@@ -105,8 +110,3 @@ def lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
 
 def _name(pod: Any) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def _named(names: Sequence[str]) -> str:
-    rest = f", … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + rest

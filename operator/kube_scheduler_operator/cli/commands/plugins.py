@@ -108,7 +108,7 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
     from ...offline.validate import validate
 
     files = read_paths(file_names(args))
-    name = ", ".join(each for each, _ in files.contents)
+    name = ", ".join(file for file, _ in files.contents)
     options = check_options(args)
     validated = validate(files.contents, options, found=files.found)
     kinds = [item.kind for item in validated.items]
@@ -126,16 +126,16 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
             raise CommandError(f"{line}: {path}{finding.message}; {hint}")
     values = [item.value for item in validated.items]
     if secondary:
-        (obj,) = (value for value in values if value["kind"] == SECONDARY)
         objects = Objects(
             scheduler={},
             profiles=tuple(value for value in values if value["kind"] == PROFILE_KIND),
             extenders=tuple(value for value in values if value["kind"] == EXTENDER),
-            secondaries=(obj,),
+            secondaries=tuple(value for value in values if value["kind"] == SECONDARY),
         )
-        made = effective(objects, facts_of_files(options)).secondaries.of(obj["metadata"]["name"])
-        config = made.composition.config
-        return config, [Layer(PROFILE, config)], made.target.gates
+        object_name = objects.secondaries[0]["metadata"]["name"]
+        scheduler = effective(objects, facts_of_files(options)).secondaries.of(object_name)
+        config = scheduler.composition.config
+        return config, [Layer(PROFILE, config)], scheduler.target.gates
     if not values:
         raise UsageError(f"{name}: has no {KIND}, only the flags of a kube-scheduler")
     # kube-scheduler also reads only the first document.
@@ -152,22 +152,24 @@ async def _from_cluster(api: Api, platform: Platform, args: argparse.Namespace) 
     scheduler = await find_scheduler(api, platform, args.scheduler)
     if scheduler is not None:
         content = running_content(await read_contents(api, scheduler))
-        ran = readable(content)
+        parsed = readable(content)
         if args.output != "json":
-            print_lines(f"configuration {content.hash}, {ran.image}", "")
+            print_lines(f"configuration {content.hash}, {parsed.image}", "")
         # Its spec, not the settings that led to it, is what it was composed from.
-        return _show(ran.config, [Layer(PROFILE, ran.config)], gates_of(ran), args.profile, args)
+        layers = [Layer(PROFILE, parsed.config)]
+        return _show(parsed.config, layers, gates_of(parsed), args.profile, args)
     nodes = nodes_by_revision(await get_kubescheduler(api))
     revision = find_running_revision(await list_revisions(api, platform), nodes)
-    made = parse_revision(revision.content)
-    if profiles_of(made.config) is None:
+    parsed = parse_revision(revision.content)
+    if profiles_of(parsed.config) is None:
         raise CommandError(
             f"the configuration of revision {revision.number} is invalid; use "
             "`kubectl scheduler diff` to see it"
         )
     if args.output != "json":
-        print_lines(f"revision {revision.number}, {made.image}", "")
-    return _show(made.config, layers_of(revision, platform), gates_of(made), args.profile, args)
+        print_lines(f"revision {revision.number}, {parsed.image}", "")
+    layers = layers_of(revision, platform)
+    return _show(parsed.config, layers, gates_of(parsed), args.profile, args)
 
 
 def layers_of(revision: Revision, platform: Platform) -> list[Layer]:
@@ -180,14 +182,12 @@ def layers_of(revision: Revision, platform: Platform) -> list[Layer]:
         return [Layer(PROFILE, parse_revision(revision.content).config)]
     profile = str(inputs.scheduler.get("profile") or "")
     base = profile_fragment(profile) if profile in ("", *PROFILES) else {}
-    found = [Layer(BASE, base), Layer(BASE, default_config(platform))]
-    observed = inputs.kubescheduler.get("observedConfig")
-    if isinstance(observed, Mapping):
-        found.append(Layer(PROFILE, observed))
-    overrides = inputs.kubescheduler.get("unsupportedConfigOverrides")
-    if isinstance(overrides, Mapping):
-        found.append(Layer(OVERRIDE, overrides))
-    return found
+    layers = [Layer(BASE, base), Layer(BASE, default_config(platform))]
+    for origin, field in ((PROFILE, "observedConfig"), (OVERRIDE, "unsupportedConfigOverrides")):
+        settings = inputs.kubescheduler.get(field)
+        if isinstance(settings, Mapping):
+            layers.append(Layer(origin, settings))
+    return layers
 
 
 def _show(
@@ -197,19 +197,15 @@ def _show(
     only: str | None,
     args: argparse.Namespace,
 ) -> int:
-    found = profile_tables(config, layers, gates)
-    chosen = [table for table in found if only in (None, table.scheduler_name)]
+    tables = profile_tables(config, layers, gates)
+    chosen = [table for table in tables if only in (None, table.scheduler_name)]
     if not chosen:
-        names = ", ".join(table.scheduler_name for table in found)
+        names = ", ".join(table.scheduler_name for table in tables)
         raise CommandError(f"profile {only!r} does not exist; use one of {names}")
     if args.output == "json":
-        print_document(
-            {
-                "kubernetesVersion": gates.version.short,
-                "profiles": [_as_data(table) for table in chosen],
-            },
-            "json",
-        )
+        profiles = [_as_data(table) for table in chosen]
+        document = {"kubernetesVersion": gates.version.short, "profiles": profiles}
+        print_document(document, "json")
     else:
         texts = [render(table, wide=args.output == "wide") for table in chosen]
         print("\n\n".join(texts))
@@ -217,8 +213,8 @@ def _show(
 
 
 def _as_data(table: ProfileTable) -> dict[str, Any]:
-    def rows(of: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
-        return {point: [_row(row) for row in entries] for point, entries in of.items()}
+    def rows(by_point: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
+        return {point: [_row(row) for row in entries] for point, entries in by_point.items()}
 
     return {
         "schedulerName": table.scheduler_name,

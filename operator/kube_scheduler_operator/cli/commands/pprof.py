@@ -98,11 +98,11 @@ def run(args: argparse.Namespace) -> int:
         async with _reader(api, platform, lifetime) as token, _profiling(api):
             prepare = _ready if platform.owns_static_pods else _ready_pod
             node, pod = await prepare(api, platform, args.node, args.timeout)
-            _print(f"fetching {args.profile} of the scheduler on {node}")
+            print_remark(f"fetching {args.profile} of the scheduler on {node}")
             with _new_file(args.output_file) as file:
                 path = url(args.profile, seconds)
                 await _fetch(api, platform, pod, (path, token, seconds, file))
-        _print(f"wrote {args.output_file}; analyze it with: go tool pprof {args.output_file}")
+        print_remark(f"wrote {args.output_file}; analyze it with: go tool pprof {args.output_file}")
         return 0
 
     return run_connected(args, work)
@@ -122,10 +122,6 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
             Path(file.name).unlink(missing_ok=True)
 
 
-def _print(line: str) -> None:
-    print_remark(line)
-
-
 # --- profiling --------------------------------------------------------------------------------
 
 
@@ -142,7 +138,7 @@ async def _profiling(api: ApiClient) -> AsyncIterator[None]:
     changed = switched(kubescheduler, value=True)
     try:
         if changed is not None:
-            _print("enabling profiling: the schedulers restart one after the other")
+            print_remark("enabling profiling: the schedulers restart one after the other")
             await api.replace(KUBE_SCHEDULERS, changed)
         yield
     finally:
@@ -163,12 +159,12 @@ async def _restore(api: ApiClient, before: bool | None) -> None:
                 if attempt == 4:
                     raise
     except KubeError as error:
-        _print(
+        print_remark(
             f"profiling is still ENABLED: {error_message(error)}; remove enableProfiling from "
             "spec.unsupportedConfigOverrides: kubectl edit kubescheduler cluster"
         )
         raise
-    _print("disabling profiling; to follow the rollout: kubectl scheduler rollout watch")
+    print_remark("disabling profiling; to follow the rollout: kubectl scheduler rollout watch")
 
 
 # --- access -----------------------------------------------------------------------------------
@@ -183,22 +179,22 @@ async def _reader(api: ApiClient, platform: Platform, seconds: int) -> AsyncIter
         (CLUSTER_ROLES, cluster_role()),
         (CLUSTER_ROLE_BINDINGS, cluster_role_binding(namespace)),
     )
-    made = []
+    created = []
     try:
         for kind, obj in objects:
             with suppress(AlreadyExists):  # left by an interrupted command
                 await api.create(kind, obj)
-            made.append(kind.ref(obj))
-        answer = await api.create_in(made[0], "token", token_request(seconds))
+            created.append(kind.ref(obj))
+        answer = await api.create_in(created[0], "token", token_request(seconds))
         yield str(answer["status"]["token"])
     finally:
-        for ref in reversed(made):
+        for ref in reversed(created):
             try:
                 await api.delete(ref)
             except NotFound:
                 continue
             except KubeError as error:
-                _print(f"cannot delete {ref}: {error_message(error)}; delete it")
+                print_remark(f"cannot delete {ref}: {error_message(error)}; delete it")
 
 
 # --- waiting and fetching ---------------------------------------------------------------------
@@ -211,7 +207,9 @@ async def _ready(
     end = asyncio.get_running_loop().time() + seconds
     while True:
         left = end - asyncio.get_running_loop().time()
-        if await watch(lambda: _poll(api), lambda line: _print(f"  {line}"), left, report_changes):
+        if await watch(
+            lambda: _poll(api), lambda line: print_remark(f"  {line}"), left, report_changes
+        ):
             raise CommandError("profiling cannot be enabled: the rollout failed, see above")
         kubescheduler = await get_kubescheduler(api)
         on = profiled(kubescheduler, await list_revisions(api, platform))
@@ -229,8 +227,8 @@ async def _ready_pod(
 ) -> tuple[str, Object]:
     """Do the same for the SecondaryScheduler that replaces the provider's scheduler."""
     end = asyncio.get_running_loop().time() + seconds
-    found = await find_scheduler(api, platform)
-    name = str((found or {}).get("metadata", {}).get("name", ""))
+    managed = await find_scheduler(api, platform) or {}
+    name = str(managed.get("metadata", {}).get("name", ""))
 
     async def poll() -> SchedulerRollout:
         scheduler = await find_scheduler(api, platform, name)
@@ -238,7 +236,7 @@ async def _ready_pod(
 
     while True:
         left = end - asyncio.get_running_loop().time()
-        if await watch(poll, lambda line: _print(f"  {line}"), left, scheduler_changes):
+        if await watch(poll, lambda line: print_remark(f"  {line}"), left, scheduler_changes):
             raise CommandError("profiling cannot be enabled: the rollout failed, see above")
         scheduler = await find_scheduler(api, platform, name) or {}
         content = running_content(await read_contents(api, scheduler))
@@ -262,11 +260,7 @@ async def _pod_of(
         if label(pod, names.CONFIG_HASH_LABEL) == content_hash
     ]
     if node:
-        found = [pod for pod in pods if pod["spec"].get("nodeName") == node]
-        if not found:
-            nodes = ", ".join(sorted(str(pod["spec"].get("nodeName")) for pod in pods))
-            raise CommandError(f"node {node!r} does not run a scheduler; use --node with {nodes}")
-        return found[0]
+        return operand_on({str(pod["spec"].get("nodeName")): pod for pod in reversed(pods)}, node)
     lease = await find_object(api, ObjectRef(LEASES, namespace, name)) or {}
     holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
     return next((pod for pod in pods if holder.startswith(f"{pod['metadata']['name']}_")), None)

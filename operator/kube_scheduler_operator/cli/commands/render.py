@@ -154,8 +154,8 @@ def _render(args: argparse.Namespace) -> dict[Path, str]:
         raise UsageError(*problems)
     _read_kubeconfig(args.asset_input_dir)
     manifests = [_read(path) for path in _manifest_files(args.rendered_manifest_files)]
-    if found := bootstrap.contradictions(manifests):
-        raise UsageError(*(f"--rendered-manifest-files: {line}" for line in found))
+    if contradictions := bootstrap.contradictions(manifests):
+        raise UsageError(*(f"--rendered-manifest-files: {line}" for line in contradictions))
     overrides = [
         _read(Path(name), "--config-override-files") for name in args.config_override_files
     ]
@@ -193,8 +193,8 @@ def _wrong_flags(args: argparse.Namespace) -> Iterator[str]:
     if not name or "/" in name or name in (".", ".."):
         yield f"--manifest-config-file-name {name!r} must be a file name without a directory"
     if args.manifest_image_pull_policy not in _POLICIES:
-        given = args.manifest_image_pull_policy
-        yield f"--manifest-image-pull-policy {given!r} is unknown; use {', '.join(_POLICIES)}"
+        policy = args.manifest_image_pull_policy
+        yield f"--manifest-image-pull-policy {policy!r} is unknown; use {', '.join(_POLICIES)}"
     if not args.asset_input_dir or not Path(args.asset_input_dir).is_dir():
         yield f"--asset-input-dir {args.asset_input_dir!r} must be a directory that exists"
     if args.templates_input_dir is not None and not Path(args.templates_input_dir).is_dir():
@@ -221,15 +221,14 @@ def _read_kubeconfig(asset_input_dir: str) -> None:
         raise UsageError(f"--asset-input-dir: {path} is not a kubeconfig: it has no clusters")
 
 
-def _manifest_files(given: list[str]) -> Iterator[Path]:
-    for name in given:
-        path = Path(name)
+def _manifest_files(names: list[str]) -> Iterator[Path]:
+    for path in map(Path, names):
         if not path.is_dir():
             yield path
             continue
-        for found in sorted(path.rglob("*")):
-            if found.suffix in (".yaml", ".yml", ".json") and found.is_file():
-                yield found
+        for file in sorted(path.rglob("*")):
+            if file.suffix in (".yaml", ".yml", ".json") and file.is_file():
+                yield file
 
 
 def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
@@ -255,26 +254,26 @@ def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
         if not isinstance(items, list):
             raise UsageError(f"{flag}: {path}: items of a List must be a list; write one")
         objects += items
-    for one in objects:
-        for problem in wrong_types(mapping(one)):
+    for obj in objects:
+        for problem in wrong_types(mapping(obj)):
             where = format_path(problem.path)
             raise UsageError(f"{flag}: {path}: {where}: {problem.message}; {problem.fix}")
         for key in ("metadata", "spec"):
-            if key in mapping(one) and not isinstance(one[key], dict):
+            if key in mapping(obj) and not isinstance(obj[key], dict):
                 raise UsageError(f"{flag}: {path}: {key} must be an object; write one")
-        if not isinstance(one, dict):
-            raise UsageError(f"{flag}: {path} contains a {type(one).__name__} instead of an object")
-        if flag == "--rendered-manifest-files" and not (one.get("apiVersion") and one.get("kind")):
+        if not isinstance(obj, dict):
+            raise UsageError(f"{flag}: {path} contains a {type(obj).__name__} instead of an object")
+        if flag == "--rendered-manifest-files" and not (obj.get("apiVersion") and obj.get("kind")):
             raise UsageError(
                 f"{flag}: {path} contains an object without apiVersion or kind; add them"
             )
     return ManifestFile(str(path), tuple(objects))
 
 
-def _templates(given: str | None) -> Traversable:
+def _templates(directory: str | None) -> Traversable:
     from ...base import assets
 
-    return assets.directory("templates") / "bootkube" if given is None else Path(given)
+    return Path(directory) if directory is not None else assets.directory("templates") / "bootkube"
 
 
 def _config_template(templates: Traversable) -> Template:
@@ -326,7 +325,7 @@ def _folder(templates: Traversable, folder: str) -> list[Template]:
 
 def _write(path: Path, text: str) -> None:
     """Write a world-readable file atomically, and create its directories."""
-    missing = [one for one in path.parents if not one.exists()]
+    missing = [directory for directory in path.parents if not directory.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     for directory in missing:
         directory.chmod(_DIRECTORY_MODE)  # regardless of the umask

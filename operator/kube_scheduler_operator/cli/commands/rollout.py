@@ -14,7 +14,7 @@ from ...base.settings import Settings
 from ...kube import resource as kinds
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden
-from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef, Resource
+from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef
 from ...model.snapshot import Snapshot
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError
@@ -23,6 +23,7 @@ from ..lib.follow_rollout import RolloutState, read_state, report_changes, watch
 from ..lib.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
 from ..lib.objects import (
     find_object,
+    find_singleton,
     get_kubescheduler,
     list_by_name,
     list_config_maps,
@@ -112,9 +113,9 @@ def run_watch(args: argparse.Namespace) -> int:
             name = str(scheduler["metadata"]["name"])
 
             async def poll_scheduler() -> SchedulerRollout:
-                found = await find_scheduler(api, platform, name)
+                current = await find_scheduler(api, platform, name) or {}
                 kubescheduler = await get_kubescheduler(api)
-                return read_scheduler(found or {}, kubescheduler, await _scheduler(api))
+                return read_scheduler(current, kubescheduler, await _scheduler(api))
 
             return await watch(poll_scheduler, print_now, args.timeout, scheduler_changes)
 
@@ -129,7 +130,7 @@ def run_watch(args: argparse.Namespace) -> int:
 async def _scheduler(api: Api) -> Object | None:
     """Return the Scheduler "cluster"; None if it does not exist, or the user may not read it."""
     try:
-        return await find_object(api, ObjectRef(SCHEDULERS, None, names.CLUSTER))
+        return await find_singleton(api, SCHEDULERS)
     except Forbidden:
         return None
 
@@ -176,10 +177,7 @@ async def _planned(api: Api, platform: Platform, chosen: str | None) -> Undo:
 
 
 async def _snapshot(api: Api, platform: Platform) -> Snapshot:
-    async def cluster(kind: Resource) -> Object | None:
-        return await find_object(api, kinds.ObjectRef(kind, None, names.CLUSTER))
-
-    scheduler = await cluster(kinds.SCHEDULERS)
+    scheduler = await find_singleton(api, kinds.SCHEDULERS)
     if scheduler is None:
         raise CommandError('Scheduler "cluster" does not exist; create it first')
     snapshot = Snapshot(
@@ -196,15 +194,14 @@ async def _snapshot(api: Api, platform: Platform) -> Snapshot:
     if platform.cluster_config:
         snapshot = replace(
             snapshot,
-            apiserver=await cluster(kinds.API_SERVERS),
-            feature_gate=await cluster(kinds.FEATURE_GATES),
-            infrastructure=await cluster(kinds.INFRASTRUCTURES),
+            apiserver=await find_singleton(api, kinds.API_SERVERS),
+            feature_gate=await find_singleton(api, kinds.FEATURE_GATES),
+            infrastructure=await find_singleton(api, kinds.INFRASTRUCTURES),
         )
     if platform.credentials is not None:
         # A flag depends on whether it exists.
         name = platform.credentials.serving_certificate
-        ref = kinds.ObjectRef(kinds.SECRETS, platform.target_namespace, name)
-        secret = await find_object(api, ref)
+        secret = await find_object(api, ObjectRef(kinds.SECRETS, platform.target_namespace, name))
         snapshot = replace(snapshot, secrets={name: secret} if secret is not None else {})
     return snapshot
 
@@ -213,18 +210,13 @@ def _show(undo: Undo) -> None:
     if not undo.patch:
         print_lines(f"The settings of {undo.target} are already in use.")
     else:
-        print_lines(f"Changes that restore the settings of {undo.target}:", "")
-        print_lines(*undo.patch, "")
+        print_lines(f"Changes that restore the settings of {undo.target}:", "", *undo.patch, "")
     if undo.profiles:
         print_lines(f"Not restored, because these objects have other owners; since {undo.target}:")
-        for line in undo.profiles:
-            print_lines(f"  - {line}")
-        print_lines("")
+        print_lines(*(f"  - {edit}" for edit in undo.profiles), "")
     if undo.left:
         print_lines(f"The result will differ from {undo.target} nevertheless:")
-        for line in undo.left:
-            print_lines(f"  - {line}")
-        print_lines(undo.others, "")
+        print_lines(*(f"  - {difference}" for difference in undo.left), undo.others, "")
 
 
 def _confirmed(question: str = "Write these changes?") -> bool:
@@ -255,7 +247,7 @@ def run_approve(args: argparse.Namespace) -> int:
         if not args.yes and not _confirmed("Approve this edit?"):
             print_lines("Nothing was approved.")
             return 1
-        ref = kinds.ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER)
+        ref = ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER)
         await api.patch(ref, dict(approval.patch))
         print_lines("Approved. To follow the rollout: kubectl scheduler rollout watch")
         return 0

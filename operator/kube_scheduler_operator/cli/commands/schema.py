@@ -61,7 +61,7 @@ def _schema(kind: str, version: str) -> dict[str, Any]:
     from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
     from ...schedulerconfig.versions import Version
 
-    by_lower = {each.lower(): each for each in KINDS}
+    by_lower = {known.lower(): known for known in KINDS}
     if kind.lower() not in by_lower:
         hint = did_you_mean(kind, KINDS) or f"; use {listing(KINDS)}"
         raise UsageError(f'"{kind}" has no schema{hint}')

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base import names
-from ...base.objects import Object
+from ...base.objects import Object, mapping
 from ...base.platform import Platform
 from ...controlplane.revision.history import Revision
 from ...kube.api import Api
@@ -35,7 +35,7 @@ from ..lib.compare import parse_revision
 from ..lib.connection import run_connected
 from ..lib.errors import error_message
 from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.objects import find_object, list_by_name
+from ..lib.objects import find_object, find_singleton, list_by_name
 from ..lib.operands import identity, list_operand_pods, render_identity
 from ..lib.output import format_table, print_document, print_now, print_remark, text_of
 from ..lib.revisions import list_revisions
@@ -127,8 +127,8 @@ async def _read(api: Api, platform: Platform) -> ClusterState:
     lease = ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name)
     operator = ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR)
     return ClusterState(
-        scheduler=await find_object(api, ObjectRef(SCHEDULERS, None, names.CLUSTER)),
-        kubescheduler=await find_object(api, ObjectRef(KUBE_SCHEDULERS, None, names.CLUSTER)),
+        scheduler=await find_singleton(api, SCHEDULERS),
+        kubescheduler=await find_singleton(api, KUBE_SCHEDULERS),
         cluster_operator=await find_object(api, operator),
         pods=await list_operand_pods(api, platform),
         lease=await find_object(api, lease),
@@ -185,16 +185,13 @@ def _profiling_since(revisions: Sequence[Revision]) -> int:
 
 def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]:
     """Return the status as `-o json` prints it."""
-    status = (cluster.kubescheduler or {}).get("status") or {}
-    spec = (cluster.kubescheduler or {}).get("spec") or {}
-    overall = {
-        condition["type"]: condition
-        for condition in ((cluster.cluster_operator or {}).get("status") or {}).get("conditions")
-        or ()
-    }
+    status = mapping(mapping(cluster.kubescheduler).get("status"))
+    spec = mapping(mapping(cluster.kubescheduler).get("spec"))
+    overall_conditions = mapping(mapping(cluster.cluster_operator).get("status")).get("conditions")
+    overall = {condition["type"]: condition for condition in overall_conditions or ()}
     pods = {node: operand_pods.read(pod) for node, pod in cluster.pods.items()}
     entries = {entry["nodeName"]: entry for entry in status.get("nodeStatuses") or ()}
-    holder = str(((cluster.lease or {}).get("spec") or {}).get("holderIdentity") or "")
+    holder = str(mapping(mapping(cluster.lease).get("spec")).get("holderIdentity") or "")
     nodes = [
         {
             "node": node,
@@ -229,7 +226,7 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
     )
     return {
         "healthy": healthy,
-        "profile": ((cluster.scheduler or {}).get("spec") or {}).get("profile")
+        "profile": mapping(mapping(cluster.scheduler).get("spec")).get("profile")
         or "LowNodeUtilization",
         "logLevel": spec.get("logLevel") or "Normal",
         "managementState": spec.get("managementState") or "Managed",
@@ -264,19 +261,30 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
         "eventsIn": cluster.events_in,
         "nodes": nodes,
         "loadPolicies": [_load_policy(obj) for obj in cluster.loads],
-        "schedulerProfiles": [_profile(obj) for _, obj in sorted((cluster.profiles or {}).items())],
-        "operatorSettings": [_settings(obj) for _, obj in sorted((cluster.settings or {}).items())],
-        "schedulerExtenders": [
-            extender_state(obj) for _, obj in sorted((cluster.extenders or {}).items())
-        ],
+        "schedulerProfiles": [_profile(obj) for obj in _sorted(cluster.profiles)],
+        "operatorSettings": [_settings(obj) for obj in _sorted(cluster.settings)],
+        "schedulerExtenders": [_extender(obj) for obj in _sorted(cluster.extenders)],
     }
+
+
+def _sorted(objects: Mapping[str, Object] | None) -> Iterator[Object]:
+    for _, obj in sorted((objects or {}).items()):
+        yield obj
+
+
+def _state(obj: Object) -> str:
+    """Return the reason of Accepted; empty until the operator has observed the object."""
+    status = mapping(obj.get("status"))
+    if status.get("observedGeneration") != obj["metadata"].get("generation"):
+        return ""
+    return str(condition_in(status, names.ACCEPTED).get("reason", ""))
 
 
 def _assignments(secondaries: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield whether Pods are assigned, for each SecondaryScheduler with `spec.assign`."""
     for name, obj in sorted(secondaries.items()):
-        condition = condition_in(obj.get("status") or {}, names.ASSIGNED)
-        if condition or (obj.get("spec") or {}).get("assign") is not None:
+        condition = condition_in(mapping(obj.get("status")), names.ASSIGNED)
+        if condition or mapping(obj.get("spec")).get("assign") is not None:
             message = condition.get("message") or "not observed by the operator yet"
             assigned = condition.get("status") == "True"
             yield {"scheduler": name, "assigned": assigned, "message": message}
@@ -286,22 +294,19 @@ def _managed(
     status: Mapping[str, Any], secondaries: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the platform and its schedulers where the provider runs the control plane's."""
-    conditions = {c["type"]: c for c in status.get("conditions") or ()}
-    platform = conditions.get(names.PLATFORM_CHANGED, {})
     return {
-        "platform": platform.get("message", ""),
-        "secondarySchedulers": [_secondary(obj) for _, obj in sorted(secondaries.items())],
+        "platform": condition_in(status, names.PLATFORM_CHANGED).get("message", ""),
+        "secondarySchedulers": [_secondary(obj) for obj in _sorted(secondaries)],
     }
 
 
-def _secondary(obj: Mapping[str, Any]) -> dict[str, Any]:
-    status = obj.get("status") or {}
-    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+def _secondary(obj: Object) -> dict[str, Any]:
+    status = mapping(obj.get("status"))
     return {
         "name": obj["metadata"]["name"],
         "ready": status.get("readyReplicas", 0),
-        "replicas": (obj.get("spec") or {}).get("replicas", 0),
-        "available": conditions.get(names.AVAILABLE, {}).get("status", "Unknown"),
+        "replicas": mapping(obj.get("spec")).get("replicas", 0),
+        "available": condition_in(status, names.AVAILABLE).get("status", "Unknown"),
         "image": status.get("image", ""),
         "leader": status.get("leaseHolder", ""),
     }
@@ -309,91 +314,79 @@ def _secondary(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 def _warnings(owner: str, obj: Mapping[str, Any] | None, *types: str) -> Iterator[dict[str, str]]:
     """Yield the warnings in conditions of these types, one entry per line."""
-    for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
+    for condition in mapping(mapping(obj).get("status")).get("conditions") or ():
         if condition["type"] in types and condition["status"] == "True":
             for line in str(condition.get("message", "")).splitlines():
                 yield {"object": owner, "message": line}
 
 
-def _profile(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Summarize a SchedulerProfile; `state` is empty until the operator has observed it."""
-    status = obj.get("status") or {}
-    conditions = {c["type"]: c for c in status.get("conditions") or ()}
-    accepted = conditions.get(names.ACCEPTED, {})
-    observed = status.get("observedGeneration") == obj["metadata"].get("generation")
-    spec = obj.get("spec") or {}
+def _profile(obj: Object) -> dict[str, Any]:
+    status, spec = mapping(obj.get("status")), mapping(obj.get("spec"))
     return {
         "name": obj["metadata"]["name"],
         "schedulerName": status.get("schedulerName") or spec.get("schedulerName") or "",
         "scheduler": spec.get("scheduler") or "",
-        "state": accepted.get("reason", "") if observed else "",
+        "state": _state(obj),
         "generation": obj["metadata"].get("generation", 0),
         "acceptedGeneration": status.get("acceptedGeneration", 0),
-        "message": accepted.get("message", ""),
+        "message": condition_in(status, names.ACCEPTED).get("message", ""),
     }
 
 
-def _settings(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Summarize OperatorSettings; `state` is empty until the operator has observed them."""
-    status = obj.get("status") or {}
-    accepted = condition_in(status, names.ACCEPTED)
-    observed = status.get("observedGeneration") == obj["metadata"].get("generation")
-    pods = (obj.get("spec") or {}).get("pods") or {}
+def _settings(obj: Object) -> dict[str, Any]:
+    pods = mapping(mapping(obj.get("spec")).get("pods"))
     mode = placement_settings(obj.get("spec")).mode
+    accepted = condition_in(mapping(obj.get("status")), names.ACCEPTED)
     return {
         "name": obj["metadata"]["name"],
         "pods": sorted(name for name, value in pods.items() if value),
         "placementCheck": mode if mode != OFF else "",
-        "state": accepted.get("reason", "") if observed else "",
+        "state": _state(obj),
         "message": accepted.get("message", ""),
     }
 
 
-def _load_policy(obj: Mapping[str, Any]) -> dict[str, Any]:
-    status = obj.get("status") or {}
-    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+def _load_policy(obj: Object) -> dict[str, Any]:
+    status = mapping(obj.get("status"))
+    available = condition_in(status, names.AVAILABLE)
     return {
         "name": obj["metadata"]["name"],
         "source": status.get("source", ""),
         "nodes": status.get("nodes") or {},
-        "accepted": conditions.get(names.ACCEPTED, {}).get("status", "Unknown"),
-        "available": conditions.get(names.AVAILABLE, {}).get("status", "Unknown"),
-        "message": conditions.get(names.AVAILABLE, {}).get("message", ""),
+        "accepted": condition_in(status, names.ACCEPTED).get("status", "Unknown"),
+        "available": available.get("status", "Unknown"),
+        "message": available.get("message", ""),
     }
 
 
-def extender_state(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Summarize a SchedulerExtender; `state` is empty until the operator has observed it."""
-    status = obj.get("status") or {}
-    conditions = {c["type"]: c for c in status.get("conditions") or ()}
-    observed = status.get("observedGeneration") == obj["metadata"].get("generation")
-    agent = status.get("agent") or {}
+def _extender(obj: Object) -> dict[str, Any]:
+    status = mapping(obj.get("status"))
+    agent = mapping(status.get("agent"))
     return {
         "name": obj["metadata"]["name"],
-        "scheduler": (obj.get("spec") or {}).get("scheduler") or "",
-        "state": conditions.get(names.ACCEPTED, {}).get("reason", "") if observed else "",
-        "available": conditions.get(names.AVAILABLE, {}).get("status", "Unknown"),
+        "scheduler": mapping(obj.get("spec")).get("scheduler") or "",
+        "state": _state(obj),
+        "available": condition_in(status, names.AVAILABLE).get("status", "Unknown"),
         "endpoint": status.get("endpoint") or "",
         "ready": agent.get("ready", 0),
         "desired": agent.get("desired", 0),
     }
 
 
-def render_extenders(extenders: Sequence[Mapping[str, Any]]) -> list[str]:
-    rows = [("EXTENDER", "SCHEDULER", "STATE", "AVAILABLE", "AGENTS", "ENDPOINT")]
-    for each in extenders:
-        agents = f"{each['ready']}/{each['desired']}" if each["desired"] else "-"
-        rows.append(
-            (
-                each["name"],
-                each["scheduler"] or "-",
-                each["state"] or "not observed",
-                each["available"],
-                agents,
-                each["endpoint"] or "not called",
-            )
+def _render_extenders(extenders: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [
+        (
+            extender["name"],
+            extender["scheduler"] or "-",
+            extender["state"] or "not observed",
+            extender["available"],
+            f"{extender['ready']}/{extender['desired']}" if extender["desired"] else "-",
+            extender["endpoint"] or "not called",
         )
-    return format_table(rows)
+        for extender in extenders
+    ]
+    heading = ("EXTENDER", "SCHEDULER", "STATE", "AVAILABLE", "AGENTS", "ENDPOINT")
+    return format_table([heading, *rows])
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -408,7 +401,7 @@ def render(report: Mapping[str, Any]) -> str:
     if report["schedulerProfiles"]:
         lines += ["", *_render_profiles(report["schedulerProfiles"])]
     if report["schedulerExtenders"]:
-        lines += ["", *render_extenders(report["schedulerExtenders"])]
+        lines += ["", *_render_extenders(report["schedulerExtenders"])]
     if report["warnings"]:
         lines += ["", *_render_warnings(report["warnings"])]
     for node in report["nodes"]:
@@ -454,18 +447,19 @@ def _render_settings(report: Mapping[str, Any]) -> list[str]:
             f"Profiling  on since revision {report['profilingSince']}; to turn it off, remove "
             "enableProfiling from the KubeScheduler's spec.unsupportedConfigOverrides"
         )
-    for each in report["operatorSettings"]:
-        check = (f"placementCheck {each['placementCheck']}",) if each["placementCheck"] else ()
-        set_ = [*(f"pods.{name}" for name in each["pods"]), *check]
-        fields = ", ".join(set_) or "nothing is set"
-        lines.append(f"Settings   {each['state'] or 'not observed'}: {fields}")
+    for settings in report["operatorSettings"]:
+        fields = [f"pods.{name}" for name in settings["pods"]]
+        if settings["placementCheck"]:
+            fields.append(f"placementCheck {settings['placementCheck']}")
+        state = settings["state"] or "not observed"
+        lines.append(f"Settings   {state}: {', '.join(fields) or 'nothing is set'}")
     for policy in report["loadPolicies"]:
         source = f" ({policy['source']})" if policy["source"] else ""
         message = policy["message"] or "not observed by the operator yet"
         lines.append(f"Load       {policy['name']}{source}: {message}")
-    for each in report["assignments"]:
-        state = "" if each["assigned"] else "not assigned: "
-        lines.append(f"Assigned   {each['scheduler']}: {state}{each['message']}")
+    for assignment in report["assignments"]:
+        state = "" if assignment["assigned"] else "not assigned: "
+        lines.append(f"Assigned   {assignment['scheduler']}: {state}{assignment['message']}")
     if report["progressing"]:
         lines.append(f"Rollout    {report['progress']}")
     return lines
@@ -492,9 +486,10 @@ def _render_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _render_secondaries(report: Mapping[str, Any]) -> list[str]:
     rows = [("SECONDARYSCHEDULER", "READY", "AVAILABLE", "LEADER", "IMAGE")]
-    for each in report["secondarySchedulers"]:
-        ready = f"{each['ready']}/{each['replicas']}"
-        rows.append((each["name"], ready, each["available"], each["leader"], each["image"]))
+    for scheduler in report["secondarySchedulers"]:
+        ready = f"{scheduler['ready']}/{scheduler['replicas']}"
+        cells = (scheduler[key] for key in ("available", "leader", "image"))
+        rows.append((scheduler["name"], ready, *cells))
     return format_table(rows)
 
 
@@ -522,7 +517,8 @@ def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [f"Warnings   {len(warnings)}; the settings are in use:"]
-    lines += [f"  {each['object']}: {each['message']}" for each in warnings[:_WARNINGS_SHOWN]]
+    shown = warnings[:_WARNINGS_SHOWN]
+    lines += [f"  {warning['object']}: {warning['message']}" for warning in shown]
     if len(warnings) > _WARNINGS_SHOWN:
         lines.append(
             f"  and {len(warnings) - _WARNINGS_SHOWN} more; see kubectl scheduler status -o json"
@@ -543,46 +539,51 @@ def _is_user_error(problem: Mapping[str, Any]) -> bool:
     )
 
 
+_STEPS: Final = {
+    names.ADOPTION_DEGRADED: (
+        "change what the problem names on the node: the manifest, its patches, or the",
+        "file that it reads. The schedulers keep running unchanged until then.",
+        "kubectl scheduler adopt --dry-run shows every setting of every node.",
+    ),
+    names.SCHEDULER_PROFILES_DEGRADED: (
+        "correct the field in the problem: kubectl edit schedulerprofile NAME. Other",
+        "profiles are not affected.",
+    ),
+    names.OPERATOR_SETTINGS_DEGRADED: (
+        "correct the field in the problem: kubectl edit operatorsettings cluster.",
+    ),
+    names.SCHEDULER_EXTENDERS_DEGRADED: (
+        "correct the SchedulerExtender (kubectl edit schedulerextender NAME) or check its",
+        f"pods (label {names.EXTENDER_LABEL}=NAME). Other extenders are not affected.",
+    ),
+    names.NODES_DEGRADED: (
+        "repair the node, or remove it (kubectl delete node). Other nodes are not",
+        "affected, and the operator updates the node when it is Ready again.",
+    ),
+}
+"""What to do about a condition, in the order of the output."""
+
+
 def _next_steps(report: Mapping[str, Any]) -> list[str]:
     problems = report["problems"]
-    if problems:
-        steps = []
-        if any(_is_user_error(problem) for problem in problems):
-            steps += [
-                "correct the field in the problem (kubectl edit scheduler cluster, or",
-                "kubectl edit kubescheduler cluster), or revert the edit",
-                "(kubectl scheduler history, kubectl scheduler rollout undo).",
-            ]
-        if any(p["condition"] == names.ADOPTION_DEGRADED for p in problems):
-            steps += [
-                "change what the problem names on the node: the manifest, its patches, or the",
-                "file that it reads. The schedulers keep running unchanged until then.",
-                "kubectl scheduler adopt --dry-run shows every setting of every node.",
-            ]
-        if any(p["condition"] == names.SCHEDULER_PROFILES_DEGRADED for p in problems):
-            steps += [
-                "correct the field in the problem: kubectl edit schedulerprofile NAME. Other",
-                "profiles are not affected.",
-            ]
-        if any(p["condition"] == names.OPERATOR_SETTINGS_DEGRADED for p in problems):
-            steps += ["correct the field in the problem: kubectl edit operatorsettings cluster."]
-        if any(p["condition"] == names.SCHEDULER_EXTENDERS_DEGRADED for p in problems):
-            steps += [
-                "correct the SchedulerExtender (kubectl edit schedulerextender NAME) or check its",
-                f"pods (label {names.EXTENDER_LABEL}=NAME). Other extenders are not affected.",
-            ]
-        if any(problem["condition"] == names.NODES_DEGRADED for problem in problems):
-            steps += [
-                "repair the node, or remove it (kubectl delete node). Other nodes are not",
-                "affected, and the operator updates the node when it is Ready again.",
-            ]
-        if not steps:
-            steps += ["resolve the problem; the operator then continues automatically."]
-        steps += [
-            "Events:",
-            f"kubectl -n {report['eventsIn']} get events --sort-by=.lastTimestamp",
-        ]
-        return [f"{'Next: ' if line == 0 else ' ' * 6}{text}" for line, text in enumerate(steps)]
-    if not report["revision"] and "secondarySchedulers" not in report:
+    if not problems:
+        if report["revision"] or "secondarySchedulers" in report:
+            return []
         return ["Next: none; the operator creates the first revision when it runs."]
-    return []
+    steps: list[str] = []
+    if any(map(_is_user_error, problems)):
+        steps += [
+            "correct the field in the problem (kubectl edit scheduler cluster, or",
+            "kubectl edit kubescheduler cluster), or revert the edit",
+            "(kubectl scheduler history, kubectl scheduler rollout undo).",
+        ]
+    degraded = {problem["condition"] for problem in problems}
+    for condition, lines in _STEPS.items():
+        if condition in degraded:
+            steps += lines
+    steps = steps or ["resolve the problem; the operator then continues automatically."]
+    steps += [
+        "Events:",
+        f"kubectl -n {report['eventsIn']} get events --sort-by=.lastTimestamp",
+    ]
+    return [f"{'Next: ' if line == 0 else ' ' * 6}{text}" for line, text in enumerate(steps)]

@@ -32,6 +32,7 @@ from ...kube.resource import (
     ObjectRef,
     Resource,
 )
+from ...status.conditions import condition_in
 from ..lib.connection import run_connected
 from ..lib.errors import CommandError
 from ..lib.flags import add_cluster_flags
@@ -89,27 +90,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Uninstall:
-    """The steps of an uninstallation.
-
-    Attributes:
-        pending: the condition that the current step waits for.
-    """
-
     def __init__(
         self, api: Api, platform: Platform, report: Callable[[str], None], *, keep_crds: bool
     ) -> None:
-        self.pending = "the API server does not respond"
+        self.pending = "the API server does not respond"  # what the current step waits for
         self._api = api
         self._platform = platform
         self._report = report
         self._keep_crds = keep_crds
         namespace = platform.operator_namespace
-        self._kubescheduler = kinds.ObjectRef(kinds.KUBE_SCHEDULERS, None, names.CLUSTER)
-        known = [operator for operator in (platform.former_operator, platform.operator) if operator]
+        self._kubescheduler = ObjectRef(kinds.KUBE_SCHEDULERS, None, names.CLUSTER)
+        operators = list(filter(None, (platform.former_operator, platform.operator)))
         self._deployments = [
-            kinds.ObjectRef(kinds.DEPLOYMENTS, namespace, operator.deployment) for operator in known
+            ObjectRef(DEPLOYMENTS, namespace, operator.deployment) for operator in operators
         ]
-        self._leases = [kinds.ObjectRef(kinds.LEASES, namespace, one.lease) for one in known]
+        self._leases = [
+            ObjectRef(kinds.LEASES, namespace, operator.lease) for operator in operators
+        ]
         self._lease = self._leases[-1]
         self._operator = _LeaseWatch()
 
@@ -175,8 +172,8 @@ class Uninstall:
 
     async def _restore(self) -> None:
         """Set managementState Removed and wait until the operator has restored every node."""
-        found = await find_object(self._api, self._kubescheduler)
-        if found is None:
+        kubescheduler = await find_object(self._api, self._kubescheduler)
+        if kubescheduler is None:
             left = await self._owned()
             if not left:
                 what = "node" if self._platform.owns_static_pods else "scheduler of the operator"
@@ -184,7 +181,7 @@ class Uninstall:
                 self._report(f"{self._kubescheduler} does not exist: no {what} {does}")
                 return
             await self._create(left)
-        elif (found.get("spec") or {}).get("managementState") != "Removed":
+        elif (kubescheduler.get("spec") or {}).get("managementState") != "Removed":
             await self._api.patch(self._kubescheduler, {"spec": {"managementState": "Removed"}})
             self._report("set managementState of KubeScheduler cluster to Removed")
         await self._until(self._restoring)
@@ -217,19 +214,21 @@ class Uninstall:
 
     async def _restoring(self) -> str:
         """Return what the operator has not done yet; empty: nothing."""
-        found = await find_object(self._api, self._kubescheduler)
-        if found is None:
+        kubescheduler = await find_object(self._api, self._kubescheduler)
+        if kubescheduler is None:
             raise CommandError(f"{self._kubescheduler} was deleted: run the command again")
-        status = found.get("status") or {}
-        conditions: Mapping[str, Any] = {c["type"]: c for c in status.get("conditions") or ()}
+        status = kubescheduler.get("status") or {}
         progressing = (
             names.NODE_INSTALLER_PROGRESSING
             if self._platform.owns_static_pods
             else names.SCHEDULERS_PROGRESSING
         )
-        progress = conditions.get(progressing, {})
-        seen = status.get("observedGeneration") == found["metadata"].get("generation")
-        if not seen or progress.get("reason") not in ("Removing", "Removed"):
+        progress = condition_in(status, progressing)
+        generation = kubescheduler["metadata"].get("generation")
+        if status.get("observedGeneration") != generation or progress.get("reason") not in (
+            "Removing",
+            "Removed",
+        ):
             return f"waiting for the operator to observe the change{await self._operator_problem()}"
         if progress["reason"] == "Removing":
             return str(progress.get("message") or "waiting for the operator to restore the nodes")
@@ -309,9 +308,9 @@ class Uninstall:
         if label(definition, names.PART_OF_LABEL) != names.PROGRAM:
             self._report(f"kept {ref or kind}: its kind was not installed with the operator")
             return
-        found = await find_object(self._api, ref) if ref else None
-        if ref and found is not None:
-            await self._delete(ref, found["metadata"]["uid"])
+        obj = await find_object(self._api, ref) if ref else None
+        if ref and obj is not None:
+            await self._delete(ref, obj["metadata"]["uid"])
             await self._until(lambda: self._deleting(ref, "waiting for its deletion"))
             self._report(f"deleted {ref}")
         if self._keep_crds:
@@ -378,20 +377,16 @@ class SecondarySchedulerRemoval:
         Only the objects with the greatest effect are checked: cluster-wide rights and Deployments.
         """
         left = [
-            *await self._left_rights(),
+            *await self._left(CLUSTER_ROLE_BINDINGS),
             *await self._left(ROLE_BINDINGS, AUTHENTICATION_NAMESPACE),
         ]
         for namespace in sorted(self._namespaces):
             left += await self._left(DEPLOYMENTS, namespace)
         return f"waiting for the garbage collector to delete {', '.join(left)}" if left else ""
 
-    async def _left_rights(self) -> list[str]:
-        found = await self._api.list(CLUSTER_ROLE_BINDINGS, label_selector=_OF_SECONDARIES)
-        return [str(CLUSTER_ROLE_BINDINGS.ref(obj)) for obj in found.items]
-
-    async def _left(self, resource: Resource, namespace: str) -> list[str]:
-        found = await self._api.list(resource, namespace, label_selector=_OF_SECONDARIES)
-        return [str(resource.ref(obj)) for obj in found.items]
+    async def _left(self, resource: Resource, namespace: str | None = None) -> list[str]:
+        listed = await self._api.list(resource, namespace, label_selector=_OF_SECONDARIES)
+        return [str(resource.ref(obj)) for obj in listed.items]
 
 
 class LoadPolicyRemoval:
@@ -409,8 +404,8 @@ class LoadPolicyRemoval:
         """Return what has not been removed yet; empty: nothing."""
         selector = f"{names.LOAD_LABEL},{names.MANAGED_BY_LABEL}={names.PROGRAM}"
         target = self._platform.target_namespace
-        found = (await self._api.list(CONFIG_MAPS, target, label_selector=selector)).items
-        left = {obj["metadata"]["name"] for obj in found}
+        config_maps = (await self._api.list(CONFIG_MAPS, target, label_selector=selector)).items
+        left = {config_map["metadata"]["name"] for config_map in config_maps}
         if names.LOAD_STATE in left:
             job = f"Job {target}/{names.LOAD_CLEANUP}"
             return f"waiting for the operator to remove annotations from nodes ({job})"
@@ -421,12 +416,12 @@ class LoadPolicyRemoval:
 
 async def _delete_all(api: Api, resource: Resource, report: Callable[[str], None]) -> list[Object]:
     """Delete all objects of a kind, if it is installed; return those that existed."""
-    found: list[Object] = []
+    objects: list[Object] = []
     with suppress(NotFound):
-        found = list((await api.list(resource)).items)
-    for obj in found:
+        objects = list((await api.list(resource)).items)
+    for obj in objects:
         ref = resource.ref(obj)
         with suppress(NotFound):
             await api.delete(ref, uid=obj["metadata"]["uid"])
         report(f"deleted {ref}")
-    return found
+    return objects

@@ -64,14 +64,14 @@ def run(args: argparse.Namespace) -> int:
     from ..lib.findings_output import report_text
 
     try:
-        chosen = check_options(args, args.platform)
-        chosen = replace(chosen, images=chosen.images.extended_by(args.allowed_images))
-        result = _checked(args, chosen)
+        options = check_options(args, args.platform)
+        options = replace(options, images=options.images.extended_by(args.allowed_images))
+        report = _checked(args, options)
     except UsageError as error:
         print_error(error)
         return WRONG_USAGE
-    sys.stdout.write(report_text(result, chosen.gates.version.short, args.output))
-    return 1 if result.count(ERROR) else 0
+    sys.stdout.write(report_text(report, options.gates.version.short, args.output))
+    return 1 if report.count(ERROR) else 0
 
 
 def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationReport:
@@ -83,26 +83,26 @@ def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationRepor
     from ...offline.validate import validate
 
     files = read_paths(file_names(args))
-    result = validate(files.contents, options, found=files.found)
-    if result.is_empty:
-        raise UsageError(*_nothing(result, files))
-    return with_flags(args, result, files.contents)
+    report = validate(files.contents, options, found=files.found)
+    if report.is_empty:
+        raise UsageError(*_nothing(report, files))
+    return with_flags(args, report, files.contents)
 
 
-def _nothing(result: ValidationReport, files: InputFiles) -> Sequence[str]:
+def _nothing(report: ValidationReport, files: InputFiles) -> Sequence[str]:
     """Report that files have nothing to check, and what they are."""
     from ...offline.other_files import CHECKED, counted_kinds
 
-    named = [each for each in result.findings if each.file not in files.found]
+    named = [finding for finding in report.findings if finding.file not in files.found]
     if named and not files.found:
-        lines = dict.fromkeys(f"{each.file}: {each.message}" for each in named)
+        lines = dict.fromkeys(f"{finding.file}: {finding.message}" for finding in named)
         return _indented(*lines, CHECKED)
     count = len(files.contents)
     who = f"none of the {count} files has" if count > 1 else f"{files.contents[0][0]} has no"
     what = f"{who}{' a' if count > 1 else ''} scheduler configuration, and no kube-scheduler"
-    kinds = counted_kinds([kind for _, kind in result.others])
-    found = f": {kinds}" if kinds else ""
-    return _indented(f"{what}{found}", *result.remarks, CHECKED)
+    kinds = counted_kinds([kind for _, kind in report.others])
+    others = f": {kinds}" if kinds else ""
+    return _indented(f"{what}{others}", *report.remarks, CHECKED)
 
 
 def _indented(first: str, *others: str) -> Sequence[str]:

@@ -44,8 +44,8 @@ class RunningScheduler:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    client: str  # the version of this program
-    operator: str  # the operator's; empty if it has not reported one
+    client: str  # of this program
+    operator: str  # empty if it has not reported one
     payload: bool  # whether that is the version of an OpenShift release, not the operator's own
     api_server: str  # `gitVersion` of the API server
     schedulers: tuple[RunningScheduler, ...]  # the schedulers that the operator runs or adopts
@@ -63,9 +63,9 @@ def run(args: argparse.Namespace) -> int:
     async def work(api: ApiClient, platform: Platform) -> int:
         from ..lib.output import print_document
 
-        found = await _read(api, platform)
-        report = summarize(found)
-        print_document(report, args.output, text=text_of(render(found, report)))
+        versions = await _read(api, platform)
+        report = summarize(versions)
+        print_document(report, args.output, text=text_of(render(versions, report)))
         return 0 if report["fits"] else 1
 
     return run_connected(args, work)
@@ -99,7 +99,7 @@ async def _read(api: ApiClient, platform: Platform) -> Versions:
 
 def _operator_version(cluster_operator: Object | None) -> str:
     status = (cluster_operator or {}).get("status") or {}
-    versions = {one.get("name"): one.get("version") for one in status.get("versions") or ()}
+    versions = {entry.get("name"): entry.get("version") for entry in status.get("versions") or ()}
     return str(versions.get("operator") or "")
 
 
@@ -112,101 +112,103 @@ def _version_in(image: str) -> str:
         return ""
 
 
-def summarize(found: Versions) -> dict[str, Any]:
+def summarize(versions: Versions) -> dict[str, Any]:
     """Return the versions as `-o json` prints them."""
-    problems = [one for one in (_client_problem(found), *_scheduler_problems(found)) if one]
+    problems = list(filter(None, (_client_problem(versions), *_scheduler_problems(versions))))
     return {
-        "client": found.client,
-        "operator": found.operator,
-        "apiServer": found.api_server,
-        "schedulers": [asdict(one) for one in found.schedulers],
+        "client": versions.client,
+        "operator": versions.operator,
+        "apiServer": versions.api_server,
+        "schedulers": [asdict(scheduler) for scheduler in versions.schedulers],
         "fits": not problems,
         "problems": problems,
-        "notes": _notes(found),
+        "notes": _notes(versions),
     }
 
 
-def _client_problem(found: Versions) -> str:
+def _client_problem(versions: Versions) -> str:
     """Return why the client does not fit the operator; empty if it does, or if that is unknown."""
     from ...schedulerconfig.versions import Version
 
-    if found.payload or not found.operator:
+    if versions.payload or not versions.operator:
         return ""
     try:
-        client, operator = Version.parse(found.client), Version.parse(found.operator)
+        client, operator = Version.parse(versions.client), Version.parse(versions.operator)
     except ValueError:
         return ""
     if client.major == operator.major and abs(client.minor - operator.minor) <= MINORS_APART:
         return ""
     newer = "newer" if client > operator else "older"
     return (
-        f"this program {found.client} is more than one minor version {newer} than the operator "
-        f"{found.operator}; install kubectl-scheduler {operator.short}"
+        f"this program {versions.client} is more than one minor version {newer} than the operator "
+        f"{versions.operator}; install kubectl-scheduler {operator.short}"
     )
 
 
-def _scheduler_problems(found: Versions) -> list[str]:
+def _scheduler_problems(versions: Versions) -> list[str]:
     from ...schedulerconfig.version_skew import version_skew
     from ...schedulerconfig.versions import Version
 
     try:
-        api_server = Version.parse(found.api_server)
+        api_server = Version.parse(versions.api_server)
     except ValueError:
         return []
     skews = (
-        (one.name, version_skew(Version.parse(one.version), api_server))
-        for one in found.schedulers
-        if one.version
+        (scheduler.name, version_skew(Version.parse(scheduler.version), api_server))
+        for scheduler in versions.schedulers
+        if scheduler.version
     )
     return [f"{name}: {skew}" for name, skew in skews if skew]
 
 
-def _notes(found: Versions) -> list[str]:
+def _notes(versions: Versions) -> list[str]:
     """List what to know about the versions although they fit."""
     from ...schedulerconfig.newer_versions import newer_version_note
     from ...schedulerconfig.versions import Version
 
     notes = []
-    if not found.operator:
+    if not versions.operator:
         notes.append("the operator has not reported a version: it is not installed or not running")
-    elif found.payload:
+    elif versions.payload:
         notes.append(
             "the operator reports the version of its OpenShift release, which is not compared with "
             "that of this program"
         )
-    elif found.operator != found.client:
+    elif versions.operator != versions.client:
         notes.append(
             "simulations in the cluster need the operator's version: run them with "
-            f"kubectl-scheduler {found.operator}"
+            f"kubectl-scheduler {versions.operator}"
         )
-    versions = {one.version for one in found.schedulers if one.version}
-    notes += filter(None, (newer_version_note(Version.parse(one)) for one in sorted(versions)))
+    schedulers = versions.schedulers
+    known = sorted({scheduler.version for scheduler in schedulers if scheduler.version})
+    notes += filter(None, (newer_version_note(Version.parse(version)) for version in known))
     notes += [
-        f'{one.name}: the tag of image "{one.image}" is not a version of Kubernetes, so it is not '
-        "compared"
-        for one in found.schedulers
-        if not one.version
+        f'{scheduler.name}: the tag of image "{scheduler.image}" is not a version of Kubernetes, '
+        "so it is not compared"
+        for scheduler in schedulers
+        if not scheduler.version
     ]
     return notes
 
 
-def render(found: Versions, report: Mapping[str, Any]) -> list[str]:
+def render(versions: Versions, report: Mapping[str, Any]) -> list[str]:
     from ..lib.output import format_table
 
     names_by_version: dict[str, list[str]] = {}
-    for one in found.schedulers:
-        names_by_version.setdefault(one.version or "unknown", []).append(one.name)
+    for scheduler in versions.schedulers:
+        names_by_version.setdefault(scheduler.version or "unknown", []).append(scheduler.name)
     rows = [
         ("COMPONENT", "VERSION", "WHERE"),
-        ("client", found.client, "this program"),
-        ("operator", found.operator or "unknown", ""),
-        ("API server", found.api_server or "unknown", ""),
+        ("client", versions.client, "this program"),
+        ("operator", versions.operator or "unknown", ""),
+        ("API server", versions.api_server or "unknown", ""),
         *(
             ("kube-scheduler", version, ", ".join(names))
             for version, names in sorted(names_by_version.items())
         ),
     ]
     lines = format_table(rows)
-    lines += ["", *(f"PROBLEM  {one}" for one in report["problems"])] if report["problems"] else []
-    lines += ["", *(f"note: {one}" for one in report["notes"])] if report["notes"] else []
-    return [*lines, *(() if report["problems"] else ("", "The versions fit."))]
+    for prefix, texts in (("PROBLEM  ", report["problems"]), ("note: ", report["notes"])):
+        if texts:
+            lines += ["", *(f"{prefix}{text}" for text in texts)]
+    return lines if report["problems"] else [*lines, "", "The versions fit."]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base.findings import listing
@@ -24,7 +25,6 @@ from ..lib.extender_decisions import (
 )
 from ..lib.extender_decisions import lines as remembered_lines
 from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag
-from ..lib.missing_output import missing_document, missing_lines
 from ..lib.objects import find_object
 from ..lib.output import counted, format_table, print_document, print_remark, text_of
 from ..lib.pod_reference import PodReference, add_pod_flags, pod_reference
@@ -32,6 +32,7 @@ from ..lib.simulation import (
     Simulation,
     add_simulation_flags,
     from_cluster,
+    missing_lines,
     run_on_files,
 )
 
@@ -98,11 +99,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _of_url(args: argparse.Namespace, key: str) -> int:
     try:
-        found = remembered_at(args.url, key, details=args.details)
+        agents = remembered_at(args.url, key, details=args.details)
     except CommandError as error:
         print_error(error)
         return 1
-    return _extenders_alone(args, key, found)
+    return _extenders_alone(args, key, agents)
 
 
 async def _of_workload(
@@ -112,10 +113,10 @@ async def _of_workload(
     kind: Resource,
     args: argparse.Namespace,
 ) -> int:
-    found = await find_object(api, ObjectRef(kind, reference.namespace, reference.name))
-    if found is None:
+    workload = await find_object(api, ObjectRef(kind, reference.namespace, reference.name))
+    if workload is None:
         raise CommandError(f"{reference.title} does not exist")
-    template = mapping(mapping(found.get("spec")).get("template"))
+    template = mapping(mapping(workload.get("spec")).get("template"))
     name = mapping(template.get("spec")).get("schedulerName")
     simulation = await from_cluster(api, platform, args, name)
     try:
@@ -130,37 +131,37 @@ async def _of_cluster(
     key = (reference.namespace, reference.name)
     pod = await find_object(api, ObjectRef(PODS, *key))
     name = "/".join(key)
-    found = await remembered(api, platform, name, details=args.details)
+    agents = await remembered(api, platform, name, details=args.details)
     if pod is None:
-        if not found.answers:
+        if not agents.answers:
             raise CommandError(f"pod {name} does not exist")
         print_remark(f"note: pod {name} does not exist any more")
-        return _extenders_alone(args, name, found)
+        return _extenders_alone(args, name, agents)
     scheduler_name = (pod.get("spec") or {}).get("schedulerName")
     try:
         simulation = await from_cluster(api, platform, args, scheduler_name)
         try:
-            return await _explain(simulation, reference, args, found)
+            return await _explain(simulation, reference, args, agents)
         finally:
             await simulation.close()
     except (CommandError, KubeError) as error:
-        if not found.answers:
+        if not agents.answers:
             if isinstance(error, (KubeError, UsageError)):  # agents are the only other source
-                print_remark(f"note: {found.missing(name)}")
+                print_remark(f"note: {agents.missing(name)}")
             raise
         reason = error_message(error)
         print_remark(f"note: kube-scheduler's own reasons are missing: {reason}")
-        return _extenders_alone(args, name, found)
+        return _extenders_alone(args, name, agents)
 
 
-def _extenders_alone(args: argparse.Namespace, key: str, found: RememberedDecisions) -> int:
-    for note in found.notes:
+def _extenders_alone(args: argparse.Namespace, key: str, agents: RememberedDecisions) -> int:
+    for note in agents.notes:
         print_remark(f"note: {note}")
-    if not found.answers:
-        print_remark(f"error: {found.missing(key)}")
+    if not agents.answers:
+        print_remark(f"error: {agents.missing(key)}")
         return 1
-    document = {"pod": key, "answers": found.document()}
-    text = text_of([f"Pod {key}", *remembered_lines(found.answers, args.nodes)])
+    document = {"pod": key, "answers": documents(agents.answers)}
+    text = text_of([f"Pod {key}", *remembered_lines(agents.answers, args.nodes)])
     print_document(document, args.output, text)
     return 0
 
@@ -176,19 +177,19 @@ async def _explain(
     pod, missing = _chosen(simulation.world, reference)
     if pod is None:
         return _without_pod(simulation.world, reference, missing, args)
-    found = await simulation.ask(explain, pod=pod)
+    explanation = await simulation.ask(explain, pod=pod)
     agents = agents or RememberedDecisions()
-    simulated, problems = simulated_answers(found.extenders, found.pod)
+    simulated, problems = simulated_answers(explanation.extenders, explanation.pod)
     answers = agents.answers or simulated
-    notes = [*simulation.notes, *found.notes, *agents.notes, *problems]
+    notes = [*simulation.notes, *explanation.notes, *agents.notes, *problems]
     document = {
-        **to_document(found),
+        **to_document(explanation),
         "answers": documents(answers),
-        "missing": [missing_document(each) for each in missing],
+        "missing": [asdict(pods) for pods in missing],
         "notes": notes,
     }
-    text = [line for each in missing for line in missing_lines(each)]
-    text += [*lines(found, args.nodes), *remembered_lines(answers, args.nodes)]
+    text = [line for pods in missing for line in missing_lines(pods)]
+    text += [*lines(explanation, args.nodes), *remembered_lines(answers, args.nodes)]
     print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in notes)]))
     return 0
 
@@ -202,7 +203,8 @@ def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[
     if reference.workload is None:
         return world.get(POD_KIND, name, namespace), []
     kind = reference.workload.kind
-    missing = [each for each in missing_pods(world, namespace) if each.owner == f"{kind}/{name}"]
+    owner = f"{kind}/{name}"
+    missing = [pods for pods in missing_pods(world, namespace) if pods.owner == owner]
     return next(iter(pods_of(world, kind, namespace, name)), None), missing
 
 
@@ -215,8 +217,8 @@ def _without_pod(
             problem = "is not among the pods that are waiting or running"
             problem += _similar_pods(world, reference)
         raise CommandError(f"{reference.title} {problem}")
-    document = {"pod": None, "missing": [missing_document(each) for each in missing]}
-    text = text_of(line for each in missing for line in missing_lines(each))
+    document = {"pod": None, "missing": [asdict(pods) for pods in missing]}
+    text = text_of(line for pods in missing for line in missing_lines(pods))
     print_document(document, args.output, text)
     return 0
 
@@ -232,16 +234,16 @@ def _similar_pods(world: World, reference: PodReference) -> str:
     return "" if keys else "; no pod waits or runs"
 
 
-def to_document(found: Explanation) -> dict[str, Any]:
-    decision = found.decision
+def to_document(explanation: Explanation) -> dict[str, Any]:
+    decision = explanation.decision
     document: dict[str, Any] = {
-        "pod": found.pod,
-        "schedulerName": found.scheduler,
-        "served": found.served,
-        "node": found.node,
-        "schedulingGates": found.gates,
-        "nodes": found.nodes,
-        "candidates": found.candidates,
+        "pod": explanation.pod,
+        "schedulerName": explanation.scheduler,
+        "served": explanation.served,
+        "node": explanation.node,
+        "schedulingGates": explanation.gates,
+        "nodes": explanation.nodes,
+        "candidates": explanation.candidates,
         "groups": [
             {
                 "nodes": list(group.nodes),
@@ -249,13 +251,13 @@ def to_document(found: Explanation) -> dict[str, Any]:
                     {"text": cause.text, "scheduler": list(cause.own)} for cause in group.causes
                 ],
             }
-            for group in found.groups
+            for group in explanation.groups
         ],
-        "message": found.message,
-        "impossible": found.impossible,
+        "message": explanation.message,
+        "impossible": explanation.impossible,
         "fixes": [
             {"text": fix.text, "nodes": list(fix.nodes), "changes": fix.changes}
-            for fix in found.fixes
+            for fix in explanation.fixes
         ],
     }
     if decision is not None:
@@ -276,28 +278,28 @@ def to_document(found: Explanation) -> dict[str, Any]:
 # --- text -----------------------------------------------------------------------------------------
 
 
-def lines(found: Explanation, most: int) -> Iterator[str]:
+def lines(explanation: Explanation, most: int) -> Iterator[str]:
     """Yield the text output, with at most `most` nodes in a table (0: all)."""
-    where = f"runs on node {found.node}" if found.node else "has no node"
-    yield f"Pod {found.pod} {where}."
-    if not found.served:
-        served = ", ".join(found.profiles)
+    where = f"runs on node {explanation.node}" if explanation.node else "has no node"
+    yield f"Pod {explanation.pod} {where}."
+    if not explanation.served:
+        served = ", ".join(explanation.profiles)
         yield (
-            f"No scheduler serves its spec.schedulerName {_quoted(found.scheduler)}; the "
+            f"No scheduler serves its spec.schedulerName {_quoted(explanation.scheduler)}; the "
             f"configuration serves {served}. It waits until one does."
         )
         return
-    if found.gates:
-        gates = ", ".join(map(_quoted, found.gates))
+    if explanation.gates:
+        gates = ", ".join(map(_quoted, explanation.gates))
         yield (
             f"It is not scheduled before its scheduling gates are removed: {gates}. Without them:"
         )
-    if found.node:
-        yield from _running(found, most)
-    elif found.candidates:
-        yield from _fitting(found)
+    if explanation.node:
+        yield from _running(explanation, most)
+    elif explanation.candidates:
+        yield from _fitting(explanation)
     else:
-        yield from _pending(found)
+        yield from _pending(explanation)
 
 
 def _quoted(text: str) -> str:
@@ -309,14 +311,10 @@ def _named(nodes: Sequence[str]) -> str:
     return f"{named}, …" if len(nodes) > _NAMED else named
 
 
-def _count(number: int, what: str = "node") -> str:
-    return counted(number, what)
-
-
-def _fitting(found: Explanation) -> Iterator[str]:
-    fits = f"It fits on {len(found.candidates)} of {_count(found.nodes)}"
-    yield f"{fits}: {_named(found.candidates)}."
-    decision = found.decision
+def _fitting(explanation: Explanation) -> Iterator[str]:
+    fits = f"It fits on {len(explanation.candidates)} of {counted(explanation.nodes, 'node')}"
+    yield f"{fits}: {_named(explanation.candidates)}."
+    decision = explanation.decision
     if decision is not None and decision.node:
         yield (
             f"kube-scheduler would place it on {decision.node} now. If it still waits, it is in "
@@ -333,82 +331,82 @@ def _not_tried(decision: PodDecision) -> Iterator[str]:
         yield f"kube-scheduler: {decision.message}"
 
 
-def _pending(found: Explanation) -> Iterator[str]:
-    yield f"It fits on none of {_count(found.nodes)}:"
-    for group in found.groups:
-        yield f"  {_count(len(group.nodes))} ({_named(group.nodes)})"
+def _pending(explanation: Explanation) -> Iterator[str]:
+    yield f"It fits on none of {counted(explanation.nodes, 'node')}:"
+    for group in explanation.groups:
+        yield f"  {counted(len(group.nodes), 'node')} ({_named(group.nodes)})"
         for cause in group.causes:
             own = f"   [{'; '.join(cause.own)}]" if cause.own else ""
             yield f"    {cause.text}{own}"
-    for impossible in found.impossible:
+    for impossible in explanation.impossible:
         yield f"  {impossible[0].upper()}{impossible[1:]}."
-    decision = found.decision
+    decision = explanation.decision
     if decision is not None and decision.node and decision.preempted:
         victims = ", ".join(decision.preempted)
         yield (
-            f"kube-scheduler would preempt {_count(len(decision.preempted), 'pod')} with a lower "
+            f"kube-scheduler would preempt {counted(len(decision.preempted), 'pod')} with a lower "
             f"priority on {decision.node}: {victims}."
         )
     elif decision is not None and decision.reason == "Unschedulable":
         yield f"Preemption does not help: {_PREEMPTION}."
-    if found.fixes:
+    if explanation.fixes:
         yield "What would help (each was tried):"
-        for fix in found.fixes[:_FIXES]:
+        for fix in explanation.fixes[:_FIXES]:
             where = "" if fix.text.startswith("add a node") else _fits_on(fix.nodes)
             yield f"  * {fix.text}{where}"
-    elif found.nodes:
+    elif explanation.nodes:
         yield "No single change and no combination of changes of the pod was found that helps."
 
 
 def _fits_on(nodes: Sequence[str]) -> str:
-    return f": it fits on {_count(len(nodes))} then ({_named(nodes)})"
+    return f": it fits on {counted(len(nodes), 'node')} then ({_named(nodes)})"
 
 
-def _running(found: Explanation, most: int) -> Iterator[str]:
+def _running(explanation: Explanation, most: int) -> Iterator[str]:
     from ...simulate.decisions import PodDecision
 
-    decision = found.decision or PodDecision(found.pod)
+    decision = explanation.decision or PodDecision(explanation.pod)
     best = decision.best
     if not decision.node:
         yield f"As a new pod it would have no node today: {decision.message}"
-    elif found.node not in found.candidates:
-        yield f"As a new pod it would not fit on {found.node} today."
-    elif found.node in best:
-        tie = f" ({_count(len(best))} tie, and chance decides)" if len(best) > 1 else ""
-        yield f"{found.node} still has the highest score{tie}."
+    elif explanation.node not in explanation.candidates:
+        yield f"As a new pod it would not fit on {explanation.node} today."
+    elif explanation.node in best:
+        tie = f" ({counted(len(best), 'node')} tie, and chance decides)" if len(best) > 1 else ""
+        yield f"{explanation.node} still has the highest score{tie}."
     elif best:
         yield f"As a new pod it would go to {_named(best)} today."
     if decision.totals:
         yield ""
-        yield f"Scores of {_count(len(decision.totals))}, with the weights of the plugins:"
-        yield from _table(found, most)
-    if found.groups:
+        yield f"Scores of {counted(len(decision.totals), 'node')}, with the weights of the plugins:"
+        yield from _table(explanation, most)
+    if explanation.groups:
         yield ""
-        yield f"Excluded: {_count(sum(len(group.nodes) for group in found.groups))}"
-        for group in found.groups:
+        yield f"Excluded: {counted(sum(len(group.nodes) for group in explanation.groups), 'node')}"
+        for group in explanation.groups:
             causes = "; ".join(cause.text for cause in group.causes)
-            yield f"  {_count(len(group.nodes))} ({_named(group.nodes)}): {causes}"
+            yield f"  {counted(len(group.nodes), 'node')} ({_named(group.nodes)}): {causes}"
 
 
-def _table(found: Explanation, most: int) -> Iterator[str]:
+def _table(explanation: Explanation, most: int) -> Iterator[str]:
     from ...simulate.decisions import PodDecision
 
-    decision = found.decision or PodDecision(found.pod)
+    decision = explanation.decision or PodDecision(explanation.pod)
     order = sorted(decision.totals, key=lambda node: (-decision.totals[node], node))
     plugins = list(dict.fromkeys(name for scores in decision.scores.values() for name in scores))
     plugins = [
         name for name in plugins if any(scores.get(name) for scores in decision.scores.values())
     ]
     shown = order[:most] if most > 0 else order
-    if found.node in order and found.node not in shown:
-        shown.append(found.node)
+    if explanation.node in order and explanation.node not in shown:
+        shown.append(explanation.node)
     best = set(decision.best)
     rows = [["NODE", "TOTAL", *plugins, ""]]
     for node in shown:
         scores = decision.scores.get(node, {})
         marks = [
             word
-            for word, applies in (("here", node == found.node), ("best", node in best))
+            for word, applies in (("here", node == explanation.node), ("best", node in best))
             if applies
         ]
         cells = [str(scores.get(name, "-")) for name in plugins]

@@ -18,7 +18,6 @@ from ...controlplane.adoption.config_files import config_path, last_report
 from ...kube import resource as kinds
 from ...kube.api import Api
 from ...kube.errors import Forbidden, NotFound
-from ...kube.resource import ObjectRef
 from ...model import operand_pods
 from ...model.mirror_pods import foreign_by_node, of_manifest
 from ...model.snapshot import Snapshot
@@ -27,7 +26,7 @@ from ...programs.config_reader.report import ConfigReport
 from ...schedulerconfig.source import read
 from .errors import UsageError
 from .input_files import read_bytes
-from .objects import find_object, list_by_name, list_config_maps
+from .objects import find_singleton, list_by_name, list_config_maps
 from .operands import list_operand_pods
 
 ALL_NODES: Final = ""
@@ -52,12 +51,12 @@ class NodeFiles:
 
     def reports_for(self, pods: Mapping[str, Object]) -> dict[str, ConfigReport]:
         """Return the reports on the files that these schedulers read, by node."""
-        found = {}
-        for node, pod in pods.items():
-            report = self.reports.get(node) or self.reports.get(ALL_NODES)
-            if report is not None and config_path(pod):
-                found[node] = report
-        return found
+        reports = {
+            node: self.reports.get(node) or self.reports.get(ALL_NODES)
+            for node, pod in pods.items()
+            if config_path(pod)
+        }
+        return {node: report for node, report in reports.items() if report is not None}
 
 
 def read_node_files(arguments: Sequence[str]) -> NodeFiles:
@@ -74,11 +73,11 @@ def read_node_files(arguments: Sequence[str]) -> NodeFiles:
     for argument in arguments:
         node, path = _split(argument)
         contents = {file: read_bytes(file) for file in _files(path)}
-        found = {file: list(_schedulers(content)) for file, content in contents.items()}
-        if not node and Path(path).is_dir() and sum(map(len, found.values())) == 1:
+        schedulers = {file: list(_schedulers(content)) for file, content in contents.items()}
+        if not node and Path(path).is_dir() and sum(map(len, schedulers.values())) == 1:
             node = Path(path).resolve().name  # the files of one node
         for file, content in contents.items():
-            pods = found[file]
+            pods = schedulers[file]
             if not pods:
                 if node in reports:
                     whose = f'node "{node}"' if node else "all nodes: use -f NODE=FILE for each"
@@ -111,24 +110,22 @@ def _files(path: str) -> Iterator[str]:
     if path == "-" or not Path(path).is_dir():
         yield path
         return
-    found = sorted(str(one) for one in Path(path).iterdir() if one.is_file())
-    if not found:
+    files = sorted(str(file) for file in Path(path).iterdir() if file.is_file())
+    if not files:
         raise UsageError(f"{path}: the directory has no file")
-    yield from found
+    yield from files
 
 
 def _schedulers(content: bytes) -> Iterator[Object]:
     """Yield the Pods of kube-scheduler in a file; none in a configuration file."""
     documents, _ = read(content)
     for document in documents:
-        for each in document.objects():
-            if is_scheduler(each.value):
-                yield each.value
+        yield from (obj.value for obj in document.objects() if is_scheduler(obj.value))
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptionInput:
-    snapshot: Snapshot  # with the schedulers from before the operator
+    snapshot: Snapshot  # with the schedulers that predate the operator
     reports: Mapping[str, ConfigReport]  # node -> the report on its configuration file
     recorded: tuple[str, ...] = ()  # nodes whose file the installed operator has read
     notes: tuple[str, ...] = ()  # what could not be read, and what follows
@@ -136,8 +133,7 @@ class AdoptionInput:
 
 def from_files(files: NodeFiles, platform: Platform) -> AdoptionInput:
     pods = files.pods(platform)
-    snapshot = _snapshot(platform, pods)
-    return AdoptionInput(snapshot, files.reports_for(pods))
+    return AdoptionInput(_snapshot(platform, pods), files.reports_for(pods))
 
 
 async def from_cluster(api: Api, platform: Platform, files: NodeFiles) -> AdoptionInput:
@@ -162,36 +158,36 @@ async def from_cluster(api: Api, platform: Platform, files: NodeFiles) -> Adopti
 
 
 def _snapshot(platform: Platform, pods: Mapping[str, Object]) -> Snapshot:
-    scheduler = {"metadata": {"name": names.CLUSTER}, "spec": {}}
+    unset = {"metadata": {"name": names.CLUSTER}, "spec": {}}
     return Snapshot(
         now=datetime.now(UTC),
         platform=platform,
         settings=Settings(),
-        scheduler=scheduler,
-        kubescheduler={"metadata": {"name": names.CLUSTER}, "spec": {}},
+        scheduler=unset,
+        kubescheduler=unset,
         operand_pods=pods,
     )
 
 
 async def _with_objects(api: Api, snapshot: Snapshot) -> Snapshot:
     """Add the objects of an installed operator, as far as they exist."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     with suppress(NotFound):
-        found["config_maps"] = await list_config_maps(api, snapshot.platform)
+        fields["config_maps"] = await list_config_maps(api, snapshot.platform)
     for key, resource in (
         ("scheduler", kinds.SCHEDULERS),
         ("kubescheduler", kinds.KUBE_SCHEDULERS),
     ):
-        obj = await find_object(api, ObjectRef(resource, None, names.CLUSTER))
+        obj = await find_singleton(api, resource)
         if obj is not None:
-            found[key] = obj
+            fields[key] = obj
     for key, resource in (
         ("scheduler_profiles", kinds.SCHEDULER_PROFILES),
         ("scheduler_extenders", kinds.SCHEDULER_EXTENDERS),
         ("operator_settings", kinds.OPERATOR_SETTINGS),
     ):
-        found[key] = await list_by_name(api, resource) or {}
-    return replace(snapshot, **found)
+        fields[key] = await list_by_name(api, resource) or {}
+    return replace(snapshot, **fields)
 
 
 async def _recorded(api: Api, snapshot: Snapshot, notes: list[str]) -> dict[str, ConfigReport]:
@@ -204,12 +200,12 @@ async def _recorded(api: Api, snapshot: Snapshot, notes: list[str]) -> dict[str,
     except Forbidden:
         notes.append("what the operator has read on nodes is left out: you may not read its Pods")
         return {}
-    found = {}
+    reports = {}
     for pod in readers.items:
         node = str(mapping(pod.get("spec")).get("nodeName") or "")
         scheduler = snapshot.operand_pods.get(node)
         report = last_report(pod)
         made, started = operand_pods.created(pod), operand_pods.created(scheduler or {})
         if report is not None and made is not None and started is not None and made >= started:
-            found[node] = report
-    return found
+            reports[node] = report
+    return reports

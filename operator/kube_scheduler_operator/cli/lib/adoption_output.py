@@ -23,38 +23,41 @@ _WIDEST: Final = 44
 """Characters of a value in a table; `-o json` has all of it."""
 
 
-def as_document(found: AdoptionInput, seen: AdoptionPreview) -> dict[str, Any]:
+def as_document(adoption: AdoptionInput, preview: AdoptionPreview) -> dict[str, Any]:
     return {
-        "adoptable": seen.adoptable,
-        "platform": found.snapshot.platform.name,
+        "adoptable": preview.adoptable,
+        "platform": adoption.snapshot.platform.name,
         "nodes": [
             {
                 "node": node.node,
                 "image": node.image,
                 "configFile": node.file,
-                "configFileRead": _source(found, node.node) if node.file else "",
-                "settings": [_setting(one) for one in node.settings],
+                "configFileRead": _source(adoption, node.node) if node.file else "",
+                "settings": [_setting(setting) for setting in node.settings],
                 "converted": [
-                    {"effect": one.severity.value, "change": one.text} for one in node.converted
+                    {"effect": change.severity.value, "change": change.text}
+                    for change in node.converted
                 ],
             }
-            for node in seen.nodes
+            for node in preview.nodes
         ],
-        "problems": [_finding(one) for one in seen.findings],
-        "notVisible": [{"node": node, "path": path} for node, path in sorted(seen.unseen.items())],
-        "warnings": [_finding(one) for one in seen.warnings],
-        "notes": [*seen.notes],
-        "arguments": seen.arguments,
-        "configuration": seen.configuration or None,
+        "problems": [_finding(finding) for finding in preview.findings],
+        "notVisible": [
+            {"node": node, "path": path} for node, path in sorted(preview.unseen.items())
+        ],
+        "warnings": [_finding(warning) for warning in preview.warnings],
+        "notes": [*preview.notes],
+        "arguments": preview.arguments,
+        "configuration": preview.configuration or None,
     }
 
 
-def _setting(one: PreviewedSetting) -> dict[str, Any]:
+def _setting(setting: PreviewedSetting) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "value": None if one.value == HIDDEN else one.value,
-        "outcome": one.outcome.value,
-        "note": one.note,
+        "name": setting.name,
+        "value": None if setting.value == HIDDEN else setting.value,
+        "outcome": setting.outcome.value,
+        "note": setting.note,
     }
 
 
@@ -62,70 +65,67 @@ def _finding(finding: Finding) -> dict[str, str]:
     return {"reason": finding.reason, "path": finding.path, "message": finding.message}
 
 
-def _source(found: AdoptionInput, node: str) -> str:
-    if node in found.recorded:
+def _source(adoption: AdoptionInput, node: str) -> str:
+    if node in adoption.recorded:
         return "by the operator"
-    return "from -f" if node in found.reports else "not yet"
+    return "from -f" if node in adoption.reports else "not yet"
 
 
-def as_text(found: AdoptionInput, seen: AdoptionPreview) -> str:
-    return text_of(_lines(found, seen))
-
-
-def _lines(found: AdoptionInput, seen: AdoptionPreview) -> Iterator[str]:
-    nodes = [one.node for one in seen.nodes]
-    images = ", ".join(sorted({one.image for one in seen.nodes}))
+def lines(adoption: AdoptionInput, preview: AdoptionPreview) -> Iterator[str]:
+    """Yield the text output: problems last, where users look."""
+    nodes = [node.node for node in preview.nodes]
+    images = ", ".join(sorted({node.image for node in preview.nodes}))
     yield f"{counted(len(nodes), 'scheduler')} before the operator: {', '.join(nodes)} ({images})"
     yield ""
-    yield from format_table(list(_rows(seen)))
-    same = sorted({s.name for n in seen.nodes for s in n.settings if s.outcome is Outcome.SAME})
+    yield from format_table(list(_rows(preview)))
+    same = sorted({s.name for n in preview.nodes for s in n.settings if s.outcome is Outcome.SAME})
     if same:
         yield ""
         yield f"The operator's schedulers have the same {', '.join(same)}."
-    yield f"Everything else is as {found.snapshot.platform.name} writes it."
+    yield f"Everything else is as {adoption.snapshot.platform.name} writes it."
     for title, entries in (
-        ("Converted to v1 (-o json has all changes)", list(_converted(seen))),
-        ("Blocks", [one.text for one in seen.findings]),
-        ("Not visible", [*_unseen(seen)]),
-        ("Not in a manifest", list(seen.notes)),
-        ("Warnings", [one.text for one in seen.warnings]),
+        ("Converted to v1 (-o json has all changes)", list(_converted(preview))),
+        ("Blocks", [finding.text for finding in preview.findings]),
+        ("Not visible", list(_unseen(preview))),
+        ("Not in a manifest", list(preview.notes)),
+        ("Warnings", [warning.text for warning in preview.warnings]),
     ):
         if entries:
             yield ""
             yield f"{title}:"
             yield from (f"  * {entry}" for entry in entries)
     yield ""
-    yield _conclusion(seen)
+    yield _conclusion(preview)
 
 
-def _converted(seen: AdoptionPreview) -> Iterator[str]:
+def _converted(preview: AdoptionPreview) -> Iterator[str]:
     """Yield what works differently in v1."""
     yield from dict.fromkeys(
-        f"{one.severity.value}: {one.text}"
-        for node in seen.nodes
-        for one in node.converted
-        if one.severity is not Severity.SAME
+        f"{change.severity.value}: {change.text}"
+        for node in preview.nodes
+        for change in node.converted
+        if change.severity is not Severity.SAME
     )
 
 
-def _rows(seen: AdoptionPreview) -> Iterator[list[str]]:
+def _rows(preview: AdoptionPreview) -> Iterator[list[str]]:
     """Yield one row for each setting and value, with the nodes that have it if not all do."""
-    nodes = [one.node for one in seen.nodes]
     rows: dict[tuple[str, str, str], list[str]] = {}
-    for node in seen.nodes:
-        for one in node.settings:
-            if one.outcome is not Outcome.SAME:
-                lost = one.outcome in (Outcome.BLOCKS, Outcome.UNKNOWN)
-                what = one.outcome.value.upper() if lost else one.outcome.value
-                # Below the table, with the way to keep it.
-                text = what if lost or not one.note else f"{what}: {one.note}"
-                rows.setdefault((one.name, one.value, text), []).append(node.node)
-    differ = any(len(having) < len(nodes) for having in rows.values())
+    for node in preview.nodes:
+        for setting in node.settings:
+            if setting.outcome is not Outcome.SAME:
+                lost = setting.outcome in (Outcome.BLOCKS, Outcome.UNKNOWN)
+                outcome = setting.outcome.value.upper() if lost else setting.outcome.value
+                # The note of a lost setting, with the way to keep it, is below the table.
+                text = outcome if lost or not setting.note else f"{outcome}: {setting.note}"
+                rows.setdefault((setting.name, setting.value, text), []).append(node.node)
+    count = len(preview.nodes)
+    differ = any(len(nodes) < count for nodes in rows.values())
     heading = ["SETTING", "VALUE", "ADOPTION"]
     yield ["NODES", *heading] if differ else heading
-    for (name, value, text), having in rows.items():
+    for (name, value, text), nodes in rows.items():
         cells = [name, _short(value), text]
-        where = "all" if len(having) == len(nodes) else ", ".join(having)
+        where = "all" if len(nodes) == count else ", ".join(nodes)
         yield [where, *cells] if differ else cells
     if not rows:
         empty = ["(none)", "", "kubeadm's own scheduler has no settings of users"]
@@ -137,8 +137,8 @@ def _short(value: str) -> str:
     return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
 
 
-def _unseen(seen: AdoptionPreview) -> Iterator[str]:
-    for node, path in sorted(seen.unseen.items()):
+def _unseen(preview: AdoptionPreview) -> Iterator[str]:
+    for node, path in sorted(preview.unseen.items()):
         yield (
             f'{path} of node "{node}": the API does not show files of nodes. The operator reads it '
             f"there before it touches a node, with a Pod that sees nothing else; to see the result "
@@ -146,46 +146,44 @@ def _unseen(seen: AdoptionPreview) -> Iterator[str]:
         )
 
 
-def _conclusion(seen: AdoptionPreview) -> str:
-    if seen.adoptable:
+def _conclusion(preview: AdoptionPreview) -> str:
+    if preview.adoptable:
         return "All of it is adopted; no setting is lost."
-    if seen.findings:
+    if preview.findings:
         return "Adoption is blocked until this is changed; the schedulers keep running as they are."
     return "What is visible is adopted; the rest is not known yet."
 
 
-def as_record(found: AdoptionInput, seen: AdoptionPreview) -> dict[str, Any]:
+def as_record(adoption: AdoptionInput, preview: AdoptionPreview) -> dict[str, Any]:
     """Return what was adopted before, as data."""
     settings = [
         {"name": name, "value": None if value == HIDDEN else value}
-        for name, value in _recorded(found, seen)
+        for name, value in _recorded(adoption, preview)
     ]
-    return {"adopted": True, "revision": _revision(found), "settings": settings}
+    return {"adopted": True, "revision": _revision(adoption), "settings": settings}
 
 
-def record_text(found: AdoptionInput, seen: AdoptionPreview) -> str:
+def record_text(adoption: AdoptionInput, preview: AdoptionPreview) -> str:
     """Return what was adopted before, as text."""
-    entries = list(_recorded(found, seen))
-    if not entries:
+    rows = [[name, _short(value)] for name, value in _recorded(adoption, preview)]
+    if not rows:
         return "The schedulers are adopted; they had no settings of users."
-    head = (
-        f"The schedulers are adopted; revision {_revision(found)} has what they were started with:"
-    )
-    rows = [["SETTING", "VALUE"], *([name, _short(value)] for name, value in entries)]
-    return text_of([head, "", *format_table(rows)])
+    revision = _revision(adoption)
+    head = f"The schedulers are adopted; revision {revision} has what they were started with:"
+    return text_of([head, "", *format_table([["SETTING", "VALUE"], *rows])])
 
 
-def _recorded(found: AdoptionInput, seen: AdoptionPreview) -> Iterator[tuple[str, str]]:
+def _recorded(adoption: AdoptionInput, preview: AdoptionPreview) -> Iterator[tuple[str, str]]:
     """Yield (setting, value as text) of the record, and the flags that were adopted."""
-    observed: Mapping[str, Any] = found.snapshot.spec.get("observedConfig") or {}
+    observed: Mapping[str, Any] = adoption.snapshot.spec.get("observedConfig") or {}
     for name, values in sorted((observed.get("arguments") or {}).items()):
         yield f"flags.{name}", shown(f"flags.{name}", ", ".join(values))
-    for key, value in sorted(seen.adopted.config.items()):
+    for key, value in sorted(preview.adopted.config.items()):
         yield f"config.{key}", config_text(key, value)
-    for name, value in seen.adopted.settings.names():
+    for name, value in preview.adopted.settings.names():
         yield name, shown(name, value)
 
 
-def _revision(found: AdoptionInput) -> int:
-    history = read(found.snapshot.config_maps, found.snapshot.platform.parts)
-    return max((one.number for one in history if one.ready), default=0)
+def _revision(adoption: AdoptionInput) -> int:
+    history = read(adoption.snapshot.config_maps, adoption.snapshot.platform.parts)
+    return max((revision.number for revision in history if revision.ready), default=0)

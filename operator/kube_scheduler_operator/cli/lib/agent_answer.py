@@ -7,7 +7,7 @@ that is shown or printed is made from these values, never from the answer itself
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from json import JSONDecodeError
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -38,8 +38,6 @@ _ENTRIES: Final = 256
 _AGENTS: Final = 256
 _LEVELS: Final = 16
 """Levels of nested objects and lists; answers of agents have 7."""
-
-
 _ABOVE_ALL: Final = 2**63
 """The smallest number that other programs do not read."""
 
@@ -113,7 +111,7 @@ _NOW: Final = MapOf(MapOf(_ROWS_OF_POLICY, _NAME, most=_POLICIES), _NAME, most=_
 
 @dataclass(frozen=True, slots=True)
 class RejectedNode:
-    node: Name  # its name
+    node: Name
     reason: Sentence  # the policy and its reason
     unresolvable: bool  # whether preemption does not help
 
@@ -121,30 +119,30 @@ class RejectedNode:
 @dataclass(frozen=True, slots=True)
 class FilterDecision:
     at: Name  # when it was called
-    nodes: Count  # the number of nodes in the call
-    # the rejected ones
+    nodes: Count  # how many were in the call
     rejected: Annotated[tuple[RejectedNode, ...], ListOf(type_of(RejectedNode), tuple, most=_ROWS)]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredNode:
-    node: Name  # its name
+    node: Name
     score: Score
-    policies: Scores | None = None  # policy -> score; None: not reported
+    policies: Scores | None = None  # by policy; None: not reported
     unknown: bool | None = None  # whether the agent does not know the node; None: not reported
 
 
 @dataclass(frozen=True, slots=True)
 class PrioritizeDecision:
     at: Name  # when it was called
-    weights: Scores  # policy -> weight
-    # the scores, best first
-    nodes: Annotated[tuple[ScoredNode, ...], ListOf(type_of(ScoredNode), tuple, most=_ROWS)]
+    weights: Scores  # by policy
+    nodes: Annotated[  # best first
+        tuple[ScoredNode, ...], ListOf(type_of(ScoredNode), tuple, most=_ROWS)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDecisions:
-    agent: Name  # its name
+    agent: Name
     filter: FilterDecision | None = None  # None: it was not called
     prioritize: PrioritizeDecision | None = None  # None: it was not called
 
@@ -157,7 +155,6 @@ DetailRow: TypeAlias = Mapping[str, Any]
 class AgentAnswer:
     """What a program with agents remembers of a pod."""
 
-    # the decisions of each agent
     agents: Annotated[
         tuple[AgentDecisions, ...], ListOf(type_of(AgentDecisions), tuple, most=_AGENTS)
     ]
@@ -168,46 +165,19 @@ class AgentAnswer:
 
     def document(self) -> dict[str, Any]:
         """Return JSON in the form in which agents report it."""
-        found: dict[str, Any] = {
-            **({"pod": self.pod} if self.pod else {}),
-            **({"uid": self.uid} if self.uid else {}),
-            "agents": [_agent_document(agent) for agent in self.agents],
-        }
-        if self.now is not None:
-            found["now"] = {
-                agent: {policy: list(rows) for policy, rows in policies.items()}
-                for agent, policies in self.now.items()
-            }
-        return found
+        identity = {"pod": self.pod, "uid": self.uid}
+        return {**{key: name for key, name in identity.items() if name}, **_reported(self)}
 
 
-def _agent_document(agent: AgentDecisions) -> dict[str, Any]:
-    found: dict[str, Any] = {"agent": agent.agent}
-    if agent.filter is not None:
-        found["filter"] = {
-            "at": agent.filter.at,
-            "nodes": agent.filter.nodes,
-            "rejected": [
-                {"node": row.node, "reason": row.reason, "unresolvable": row.unresolvable}
-                for row in agent.filter.rejected
-            ],
-        }
-    if agent.prioritize is not None:
-        found["prioritize"] = {
-            "at": agent.prioritize.at,
-            "weights": dict(agent.prioritize.weights),
-            "nodes": [_scored_document(row) for row in agent.prioritize.nodes],
-        }
-    return found
-
-
-def _scored_document(row: ScoredNode) -> dict[str, Any]:
-    found: dict[str, Any] = {"node": row.node, "score": row.score}
-    if row.policies is not None:
-        found["policies"] = dict(row.policies)
-    if row.unknown is not None:
-        found["unknown"] = row.unknown
-    return found
+def _reported(value: Any) -> Any:
+    """Return a value as JSON, without the fields of dataclasses that are not reported."""
+    if is_dataclass(value):
+        names = (field.name for field in fields(value) if field.name not in ("pod", "uid"))
+        values = {name: getattr(value, name) for name in names}
+        return {name: _reported(item) for name, item in values.items() if item is not None}
+    if isinstance(value, Mapping):
+        return {key: _reported(item) for key, item in value.items()}
+    return [_reported(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 # --- decoding -----------------------------------------------------------------------------------

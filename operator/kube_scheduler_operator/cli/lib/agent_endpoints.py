@@ -43,7 +43,7 @@ class AgentEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class LocatedAgents:
-    agents: tuple[AgentEndpoint, ...]  # where they are
+    agents: tuple[AgentEndpoint, ...]
     notes: tuple[str, ...] = ()  # Pods that look like those of agents, and what could not be read
 
 
@@ -66,23 +66,25 @@ async def find_agents(api: Api, platform: Platform) -> LocatedAgents:
             "no SchedulerExtender has an agent (spec.agent), so there are no decisions to "
             "show; the scheduler's own reasons are in the Pod's events: kubectl describe pod"
         )
-    found = [
-        await _readable(
-            "agents of the control plane's scheduler", _of_control_plane(api, platform, extenders)
-        ),
-        await _readable("agents of SecondarySchedulers", _of_secondaries(api, extenders)),
-    ]
-    located = _together(found)
+    located = _together(
+        [
+            await _readable(
+                "agents of the control plane's scheduler",
+                _of_control_plane(api, platform, extenders),
+            ),
+            await _readable("agents of SecondarySchedulers", _of_secondaries(api, extenders)),
+        ]
+    )
     if not located.agents:
         reason = "no agent is running; see its condition Available: kubectl get schedulerextenders"
         raise CommandError("; ".join((reason, *located.notes)))
     return located
 
 
-def _together(found: Sequence[LocatedAgents]) -> LocatedAgents:
+def _together(parts: Sequence[LocatedAgents]) -> LocatedAgents:
     return LocatedAgents(
-        tuple(agent for each in found for agent in each.agents),
-        tuple(note for each in found for note in each.notes),
+        tuple(agent for part in parts for agent in part.agents),
+        tuple(note for part in parts for note in part.notes),
     )
 
 
@@ -96,12 +98,11 @@ async def _readable(what: str, request: Awaitable[LocatedAgents]) -> LocatedAgen
 
 def _ports(extenders: Iterable[Object]) -> dict[str, int]:
     """Map SchedulerExtenders to the port of their agents, which the operator has chosen."""
-    found = {}
-    for obj in extenders:
-        port = mapping(mapping(obj.get("status")).get("agent")).get("port")
-        if port:
-            found[str(obj["metadata"]["name"])] = int(port)
-    return found
+    ports = {
+        str(obj["metadata"]["name"]): mapping(mapping(obj.get("status")).get("agent")).get("port")
+        for obj in extenders
+    }
+    return {name: int(port) for name, port in ports.items() if port}
 
 
 def _attached_to(extenders: Iterable[Object]) -> set[str]:
@@ -140,21 +141,22 @@ def agents_of_daemon_sets(
 
 async def _of_secondaries(api: Api, extenders: Sequence[Object]) -> LocatedAgents:
     schedulers = await list_by_name(api, SECONDARY_SCHEDULERS) or {}
-    found = [
-        await _readable(
-            f"agents of SecondaryScheduler {name}",
-            _of_secondary(api, schedulers[name], _ports(extenders)),
-        )
-        for name in sorted(_attached_to(extenders) & schedulers.keys())
-    ]
-    return _together(found)
+    return _together(
+        [
+            await _readable(
+                f"agents of SecondaryScheduler {name}",
+                _of_secondary(api, schedulers[name], _ports(extenders)),
+            )
+            for name in sorted(_attached_to(extenders) & schedulers.keys())
+        ]
+    )
 
 
 async def _of_secondary(api: Api, scheduler: Object, ports: Mapping[str, int]) -> LocatedAgents:
     pods = await list_scheduler_pods(api, scheduler)
     hashes = {running_hash(scheduler), *(entry.hash for entry in read_history(scheduler))}
-    found = await read_config_maps(api, scheduler, hashes - {""})
-    containers = {key: _containers(obj) for key, obj in found.items()}
+    config_maps = await read_config_maps(api, scheduler, hashes - {""})
+    containers = {key: _containers(config_map) for key, config_map in config_maps.items()}
     agents: list[AgentEndpoint] = []
     notes: list[str] = []
     for pod in pods:
@@ -176,7 +178,8 @@ async def _of_secondary(api: Api, scheduler: Object, ports: Mapping[str, int]) -
 def _containers(config_map: Object) -> dict[str, Any]:
     """Return the programs of the containers of a content, by name."""
     spec = parse_json(content_of(config_map).data.get(names.POD_KEY, "{}"))
-    return {str(each["name"]): _program(each) for each in mapping(spec).get("containers") or ()}
+    containers = mapping(spec).get("containers") or ()
+    return {str(container["name"]): _program(container) for container in containers}
 
 
 def _program(container: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -184,8 +187,8 @@ def _program(container: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _container(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    wanted = f"{_CONTAINER}{name}"
-    return next((each for each in spec.get("containers") or () if each["name"] == wanted), {})
+    containers = spec.get("containers") or ()
+    return next((c for c in containers if c["name"] == f"{_CONTAINER}{name}"), {})
 
 
 def _runs(pod: Object, name: str) -> bool:

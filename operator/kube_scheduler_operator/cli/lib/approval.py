@@ -23,8 +23,7 @@ class Approval:
 
     configuration: str  # the hash of its configuration
     effect: tuple[str, ...]  # what it changes for Pods, or why that is not known, a sentence each
-    # what it changes in the configuration; None if the objects have changed since
-    changes: tuple[str, ...] | None
+    changes: tuple[str, ...] | None  # in the configuration; None: the objects have changed since
     patch: Mapping[str, Any]  # the write that approves it; it fails if the object changes meanwhile
 
 

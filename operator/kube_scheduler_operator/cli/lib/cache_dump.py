@@ -72,7 +72,7 @@ def parse(log: str) -> CacheDump | None:
     """Return the last complete dump in a log; None if it has none (yet)."""
     nodes: tuple[CachedNode, ...] | None = None
     mismatches: list[str] = []
-    found: CacheDump | None = None
+    dump: CacheDump | None = None
     for message, values in _entries(log.splitlines()):
         if message == _MISMATCH:
             mismatches.append(", ".join(f"{key}: {value}" for key, value in values.items()))
@@ -80,9 +80,9 @@ def parse(log: str) -> CacheDump | None:
             nodes = _nodes(values.get("nodes", ""))
         elif message == _QUEUE and nodes is not None:
             queue = tuple(_pods(values.get("pods", "").splitlines()))
-            found = CacheDump(nodes, queue, values.get("summary", ""), tuple(mismatches))
+            dump = CacheDump(nodes, queue, values.get("summary", ""), tuple(mismatches))
             nodes, mismatches = None, []
-    return found
+    return dump
 
 
 def _entries(lines: list[str]) -> Iterable[tuple[str, dict[str, str]]]:
@@ -141,7 +141,7 @@ def _values(rest: str, following: list[str]) -> Iterable[tuple[str, str]]:
 
 
 def _nodes(text: str) -> tuple[CachedNode, ...]:
-    found = []
+    nodes = []
     for block in re.split(r"^(?=Node name: )", text, flags=re.MULTILINE):
         lines = block.splitlines()
         if not lines:
@@ -149,7 +149,7 @@ def _nodes(text: str) -> tuple[CachedNode, ...]:
         facts = {key: value for key, _, value in (line.partition(":") for line in lines)}
         ends = [i for i, line in enumerate(lines) if line.startswith("Nominated Pods(")]
         split = ends[0] if ends else len(lines)
-        found.append(
+        nodes.append(
             CachedNode(
                 name=facts.get("Node name", "").strip(),
                 deleted=facts.get("Deleted", "").strip() == "true",
@@ -159,17 +159,17 @@ def _nodes(text: str) -> tuple[CachedNode, ...]:
                 nominated=tuple(_pods(lines[split:])),
             )
         )
-    return tuple(sorted(found, key=lambda node: node.name))
+    return tuple(sorted(nodes, key=lambda node: node.name))
 
 
 def _resources(text: str) -> dict[str, int]:
     """Parse `&{MilliCPU:100 … ScalarResources:map[example.com/gpu:1]}`; zeros are left out."""
-    found = {_NAMES[key]: int(value) for key, value in _NUMBER.findall(text)}
+    resources = {_NAMES[key]: int(value) for key, value in _NUMBER.findall(text)}
     scalars = _SCALARS.search(text)
     for item in scalars[1].split() if scalars else ():
         name, _, value = item.rpartition(":")
-        found[name] = int(value)
-    return {name: value for name, value in found.items() if value}
+        resources[name] = int(value)
+    return {name: value for name, value in resources.items() if value}
 
 
 def _pods(lines: Iterable[str]) -> Iterable[CachedPod]:
@@ -203,10 +203,12 @@ def differences(
 
     `schedulers` are the schedulerNames of this scheduler.
     """
-    found = [f"mismatch reported by the scheduler: {text}" for text in dump.mismatches]
+    different = [f"mismatch reported by the scheduler: {text}" for text in dump.mismatches]
     real, cached = set(nodes), {node.name for node in dump.nodes if not node.deleted}
-    found += [f"node {name}: not in the cache" for name in sorted(real - cached)]
-    found += [f"node {name}: in the cache, but it does not exist" for name in sorted(cached - real)]
+    different += [f"node {name}: not in the cache" for name in sorted(real - cached)]
+    different += [
+        f"node {name}: in the cache, but it does not exist" for name in sorted(cached - real)
+    ]
     # The scheduler removes pods that have ended from its cache.
     alive = {
         pod["metadata"]["uid"]: pod
@@ -221,21 +223,21 @@ def differences(
         where = spec.get("nodeName", "")
         seen = placed[uid][0] if uid in placed else ""
         if where and seen != where:
-            found.append(f"pod {name}: on {where}, but in the cache on {seen or 'no node'}")
+            different.append(f"pod {name}: on {where}, but in the cache on {seen or 'no node'}")
         elif where and uid in queued:
-            found.append(f"pod {name}: on {where}, but still in the queue")
+            different.append(f"pod {name}: on {where}, but still in the queue")
         elif not where and seen:
-            found.append(f"pod {name}: assumed on {seen}, not bound yet")
+            different.append(f"pod {name}: assumed on {seen}, not bound yet")
         elif not where and uid not in queued and spec.get("schedulerName") in set(schedulers):
-            found.append(
+            different.append(
                 f"pod {name}: pending, but not in the queue (it may be in a scheduling cycle)"
             )
-    for uid, (node, each) in placed.items():
+    for uid, (node, cached_pod) in placed.items():
         if uid not in alive:
-            found.append(f"pod {each.key}: in the cache on {node}, but deleted or ended")
-    found += [f"pod {each.key}: in the queue, but deleted or ended"
-             for uid, each in queued.items() if uid not in alive]  # fmt: skip
-    return sorted(found)
+            different.append(f"pod {cached_pod.key}: in the cache on {node}, but deleted or ended")
+    different += [f"pod {queued_pod.key}: in the queue, but deleted or ended"
+             for uid, queued_pod in queued.items() if uid not in alive]  # fmt: skip
+    return sorted(different)
 
 
 def document(node: str, dump: CacheDump, different: list[str]) -> dict[str, Any]:
@@ -243,25 +245,25 @@ def document(node: str, dump: CacheDump, different: list[str]) -> dict[str, Any]
     return {
         "scheduler": node,
         "differences": different,
-        "nodes": [asdict(each) for each in dump.nodes],
+        "nodes": [asdict(cached_node) for cached_node in dump.nodes],
         "queue": {"summary": dump.summary, "pods": [asdict(pod) for pod in dump.queue]},
     }
 
 
 def render(node: str, dump: CacheDump, different: list[str]) -> str:
     nodes = [["NODE", "PODS", "CPU", "OF", "MEMORY", "OF", "OTHER", "NOMINATED"]]
-    for each in dump.nodes:
-        other = {k: v for k, v in each.requested.items() if k not in ("milliCPU", "memory")}
+    for cached in dump.nodes:
+        other = {k: v for k, v in cached.requested.items() if k not in ("milliCPU", "memory")}
         nodes.append(
             [
-                each.name + (" (deleted)" if each.deleted else ""),
-                str(len(each.pods)),
-                f"{each.requested.get('milliCPU', 0)}m",
-                f"{each.allocatable.get('milliCPU', 0)}m",
-                _mebibytes(each.requested.get("memory", 0)),
-                _mebibytes(each.allocatable.get("memory", 0)),
+                cached.name + (" (deleted)" if cached.deleted else ""),
+                str(len(cached.pods)),
+                f"{cached.requested.get('milliCPU', 0)}m",
+                f"{cached.allocatable.get('milliCPU', 0)}m",
+                _mebibytes(cached.requested.get("memory", 0)),
+                _mebibytes(cached.allocatable.get("memory", 0)),
                 " ".join(f"{name}={value}" for name, value in sorted(other.items())),
-                str(len(each.nominated) or ""),
+                str(len(cached.nominated) or ""),
             ]
         )
     pods = [["NODE", "NAMESPACE", "POD", "PHASE"]]

@@ -41,27 +41,27 @@ def disagreements(
     """
     text = mapping(mapping(config_map).get("data")).get(_KEY)
     try:
-        found = mapping(yaml.safe_load(text)) if isinstance(text, str) else {}
+        configuration = mapping(yaml.safe_load(text)) if isinstance(text, str) else {}
     except yaml.YAMLError:
         yield f"{_KEY} is not YAML; kubeadm cannot read it"
         return
-    if not found:
+    if not configuration:
         return
-    yield from _versions(found, images)
-    yield from _flags(mapping(found.get("scheduler")), mapping(kubescheduler))
+    yield from _versions(configuration, images)
+    yield from _flags(mapping(configuration.get("scheduler")), mapping(kubescheduler))
 
 
-def _versions(found: Mapping[str, Any], images: Collection[str]) -> Iterator[str]:
-    own = str(found.get("kubernetesVersion") or "")
+def _versions(configuration: Mapping[str, Any], images: Collection[str]) -> Iterator[str]:
+    own = str(configuration.get("kubernetesVersion") or "")
     with suppress(ValueError):
-        wanted = Version.parse(own)
-        others = sorted({image for image in images if _version(image) not in (None, wanted)})
+        version = Version.parse(own)
+        others = sorted({image for image in images if _version(image) not in (None, version)})
         if others:
             yield (
                 f"kubernetesVersion is {own}, and schedulers run {', '.join(others)}: finish "
                 "`kubeadm upgrade` on all control-plane nodes"
             )
-    registry = str(found.get("imageRepository") or "")
+    registry = str(configuration.get("imageRepository") or "")
     elsewhere = sorted(
         {image for image in images if registry and repository(image).rpartition("/")[0] != registry}
     )
@@ -90,16 +90,16 @@ def _flags(section: Mapping[str, Any], kubescheduler: Mapping[str, Any]) -> Iter
         **{name: list(values) for name, values in overridden.items()},
     }
     listed = dict(_extra_arguments(section.get("extraArgs")))
-    for name, wanted in sorted(listed.items()):
+    for name, values in sorted(listed.items()):
         used = effective.get(name)
-        if wanted == used:
+        if values == used:
             continue
         other = (
             f"and the operator uses {_shown(name, used)}: set it in {_FIELD}, or correct extraArgs"
             if used
             else f"which the operator does not use: set it in {_FIELD}, or remove it from extraArgs"
         )
-        yield f"scheduler.extraArgs sets {_shown(name, wanted)}, {other}"
+        yield f"scheduler.extraArgs sets {_shown(name, values)}, {other}"
     for name in sorted(adopted.keys() - listed.keys() - overridden.keys()):
         yield (
             f"scheduler.extraArgs does not set {_shown(name, adopted[name])}, which the operator "
@@ -110,16 +110,16 @@ def _flags(section: Mapping[str, Any], kubescheduler: Mapping[str, Any]) -> Iter
 def _extra_arguments(value: Any) -> Iterator[tuple[str, list[str]]]:
     """Yield the flags of a user: from a list in v1beta4, from a mapping before it."""
     entries = (
-        [(one.get("name"), one.get("value")) for one in value if isinstance(one, Mapping)]
+        [(flag.get("name"), flag.get("value")) for flag in value if isinstance(flag, Mapping)]
         if isinstance(value, list)
         else list(mapping(value).items())
     )
-    found: dict[str, list[str]] = {}
+    values_of: dict[str, list[str]] = {}
     for name, text in entries:
         flag = normalized_name(str(name))
         if is_users_flag(flag):
-            found.setdefault(flag, []).append(str(text))
-    yield from found.items()
+            values_of.setdefault(flag, []).append(str(text))
+    yield from values_of.items()
 
 
 def _shown(name: str, values: Any) -> str:

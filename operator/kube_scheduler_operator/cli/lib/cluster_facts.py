@@ -56,7 +56,7 @@ from .installation_objects import (
     try_pod,
     try_role,
 )
-from .objects import find_object
+from .objects import find_object, find_singleton
 from .operands import list_operand_pods
 
 if TYPE_CHECKING:
@@ -112,9 +112,7 @@ async def common_facts(
         crds=crds,
         own_crds=own,
         webhooks=webhooks,
-        kubescheduler=await observed(
-            _optional(api, ObjectRef(KUBE_SCHEDULERS, None, names.CLUSTER))
-        ),
+        kubescheduler=await observed(find_singleton(api, KUBE_SCHEDULERS)),
     )
 
 
@@ -130,7 +128,7 @@ async def facts_before(
     objects = installation_objects(platform, files)
     everything = [*objects, *facts.own_crds]
     namespace, deployments, missing, rbac, pods, adoption = await asyncio.gather(
-        observed(_optional(api, ObjectRef(NAMESPACES, None, platform.target_namespace))),
+        observed(find_object(api, ObjectRef(NAMESPACES, None, platform.target_namespace))),
         observed(_schedulers(api)),
         observed(_missing(api, everything)),
         observed(_roles(dry, objects)),
@@ -155,15 +153,15 @@ async def facts_after(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
     platform = facts.platform
     space, own = platform.operator_namespace, platform.operator
     deployment, lease, operand_lease, overall = await asyncio.gather(
-        observed(_optional(api, ObjectRef(DEPLOYMENTS, space, own.deployment))),
-        observed(_optional(api, ObjectRef(LEASES, space, own.lease))),
+        observed(find_object(api, ObjectRef(DEPLOYMENTS, space, own.deployment))),
+        observed(find_object(api, ObjectRef(LEASES, space, own.lease))),
         observed(
-            _optional(
+            find_object(
                 api,
                 ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name),
             )
         ),
-        observed(_optional(api, ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR))),
+        observed(find_object(api, ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR))),
     )
     pods, operands, rights = await asyncio.gather(
         observed(_items(api.list(PODS, platform.target_namespace))),
@@ -201,13 +199,9 @@ async def _by_name(request: Awaitable[Any]) -> dict[str, Object]:
         return {}
 
 
-async def _optional(api: ApiClient, ref: ObjectRef) -> Object | None:
-    return await find_object(api, ref)
-
-
 async def _schedulers(api: ApiClient) -> list[Object]:
-    found = await api.list(DEPLOYMENTS)
-    return [obj for obj in found.items if is_operator(obj) or is_scheduler(obj)]
+    deployments = await api.list(DEPLOYMENTS)
+    return [obj for obj in deployments.items if is_operator(obj) or is_scheduler(obj)]
 
 
 async def _missing(api: ApiClient, objects: Iterable[Object]) -> list[str]:
@@ -240,21 +234,21 @@ async def _pods(dry: ApiClient, platform: Platform, objects: Sequence[Object]) -
 async def _adoption(api: ApiClient, platform: Platform) -> AdoptionPreview | None:
     if not platform.adopts_pods:
         return None
-    found = await from_cluster(api, platform, NodeFiles())
-    if not found.snapshot.operand_pods:
+    adoption = await from_cluster(api, platform, NodeFiles())
+    if not adoption.snapshot.operand_pods:
         return None
-    return preview(found.snapshot, found.reports)
+    return preview(adoption.snapshot, adoption.reports)
 
 
 async def _host_pods(api: ApiClient, facts: ClusterFacts) -> list[Object]:
     """List the Pods of control-plane nodes that declare ports of their node."""
-    found: list[Object] = []
+    pods: list[Object] = []
     if not facts.platform.owns_static_pods or facts.nodes.error:
-        return found
+        return pods
     for node in facts.control_plane_nodes()[:_CONTROL_PLANE_NODES]:
         selector = f"spec.nodeName={node['metadata']['name']}"
-        found += (await api.list(PODS, field_selector=selector)).items
-    return found
+        pods += (await api.list(PODS, field_selector=selector)).items
+    return pods
 
 
 # --- admission webhooks -----------------------------------------------------------------------
@@ -293,19 +287,19 @@ def _for_pods(hook: Mapping[str, Any]) -> bool:
 
 async def _server_certificates(api: ApiClient) -> list[KnownCertificate]:
     access = await api.credentials.access()
-    found = []
+    certificates = []
     url = urlsplit(access.server)
     if url.scheme == "https" and not access.proxy:
         renew = "renew it: kubeadm certs renew apiserver, or as your provider documents"
         pem = await _served_certificate(str(url.hostname), url.port or 443, access.tls_server_name)
-        found.append(KnownCertificate("the API server", x509.expires(pem), renew))
+        certificates.append(KnownCertificate("the API server", x509.expires(pem), renew))
     if access.cert_file:
         pem = await asyncio.to_thread(Path(access.cert_file).read_bytes)
         renew = (
             "get a new kubeconfig: kubeadm certs renew admin.conf, or as your provider documents"
         )
-        found.append(KnownCertificate("your kubeconfig", x509.expires(pem), renew))
-    return found
+        certificates.append(KnownCertificate("your kubeconfig", x509.expires(pem), renew))
+    return certificates
 
 
 async def _served_certificate(host: str, port: int, name: str | None) -> bytes:
@@ -328,7 +322,7 @@ async def _certificates(
     api: ApiClient, platform: Platform, operands: Observed[Mapping[str, Object]]
 ) -> list[KnownCertificate]:
     """Return those of the assignment webhook, and of the kubeconfigs of schedulers."""
-    found = [*_of_schedulers(operands.value or {})]
+    certificates = [*_of_schedulers(operands.value or {})]
     for configuration in (await api.list(MUTATING_WEBHOOKS)).items:
         if configuration["metadata"]["name"] != names.ASSIGNMENT:
             continue
@@ -338,16 +332,16 @@ async def _certificates(
                 expires = x509.expires(base64.b64decode(bundle))
                 renew = "see the log of the operator, which renews it"
                 name = f"what the API server trusts for the webhook {hook['name']}"
-                found.append(KnownCertificate(name, expires, renew))
+                certificates.append(KnownCertificate(name, expires, renew))
         secret = await find_object(
             api, ObjectRef(SECRETS, platform.operator_namespace, names.WEBHOOK)
         )
-        data = mapping(mapping(secret).get("data"))
-        if data.get("tls.crt"):
-            expires = x509.expires(base64.b64decode(data["tls.crt"]))
+        certificate = mapping(mapping(secret).get("data")).get("tls.crt")
+        if certificate:
+            expires = x509.expires(base64.b64decode(certificate))
             renew = f"delete Secret {names.WEBHOOK}: the operator creates another one"
-            found.append(KnownCertificate(f"Secret {names.WEBHOOK}", expires, renew))
-    return found
+            certificates.append(KnownCertificate(f"Secret {names.WEBHOOK}", expires, renew))
+    return certificates
 
 
 def _of_schedulers(pods: Mapping[str, Object]) -> Iterator[KnownCertificate]:

@@ -29,8 +29,7 @@ class ParsedRevision:
     arguments: tuple[str, ...]  # the arguments of kube-scheduler
     image: str  # the image of kube-scheduler
     pod: Mapping[str, Any]  # the rest of the static pod
-    # all other keys of the revision's ConfigMaps, and those that cannot be parsed
-    other: Mapping[str, str]
+    other: Mapping[str, str]  # all other keys of the ConfigMaps, and those that cannot be parsed
 
 
 def parse_revision(content: RevisionContent) -> ParsedRevision:
@@ -67,21 +66,21 @@ def _document(texts: dict[str, str], key: str) -> dict[str, Any]:
 
 def changes(before: ParsedRevision, after: ParsedRevision) -> tuple[str, ...]:
     """Describe the changes, one sentence each; empty if they do not affect the scheduler."""
-    found: list[str] = []
+    sentences: list[str] = []
     if before.image != after.image:
-        found.append(f"image: {before.image or '(none)'} → {after.image or '(none)'}")
-    found += _flags(before.arguments, after.arguments)
-    found += _config(before, after)
+        sentences.append(f"image: {before.image or '(none)'} → {after.image or '(none)'}")
+    sentences += _flags(before.arguments, after.arguments)
+    sentences += _config(before, after)
     forced = f"{names.POD}/{names.FORCE_REDEPLOYMENT_KEY}"
     if before.other.get(forced, "") != after.other.get(forced, ""):
-        found.append(f"{names.FORCE_REDEPLOYMENT_KEY}: {_shown(after.other.get(forced, ''))}")
-    found += _values("the pod's ", before.pod, after.pod)
-    found += [
+        sentences.append(f"{names.FORCE_REDEPLOYMENT_KEY}: {_shown(after.other.get(forced, ''))}")
+    sentences += _values("the pod's ", before.pod, after.pod)
+    sentences += [
         f"{key}: changed"
         for key in sorted(before.other.keys() | after.other.keys())
         if key != forced and before.other.get(key) != after.other.get(key)
     ]
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _flags(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
@@ -116,14 +115,14 @@ def profiles_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     """Return profiles by name, with plugin arguments by name; None if invalid."""
     if any(decode_problems(config, CONFIGURATION, (), _FALLBACK_VERSION.minor, strict=False)):
         return None
-    found = {}
+    profiles = {}
     for profile in config.get("profiles") or [{}]:
         arguments = {c.get("name", ""): c.get("args") for c in profile.get("pluginConfig") or ()}
-        found[profile.get("schedulerName") or DEFAULT_SCHEDULER] = {
+        profiles[profile.get("schedulerName") or DEFAULT_SCHEDULER] = {
             **profile,
             "pluginConfig": arguments,
         }
-    return found
+    return profiles
 
 
 def _profile(
@@ -135,10 +134,10 @@ def _profile(
 ) -> Iterator[str]:
     was = effective_plugins(old, gates_of(before))
     now = effective_plugins(new, gates_of(after))
-    found = [*_switched(was, now), *_ordered(was, now)]
-    if not found and (old.get("plugins") or {}) != (new.get("plugins") or {}):
-        found = ["plugin lists changed without an effect"]
-    for text in found:
+    sentences = [*_switched(was, now), *_ordered(was, now)]
+    if not sentences and (old.get("plugins") or {}) != (new.get("plugins") or {}):
+        sentences = ["plugin lists changed without an effect"]
+    for text in sentences:
         yield intro + text
     reported = ("schedulerName", "plugins")
     yield from _values(intro, _without(old, *reported), _without(new, *reported))
@@ -148,14 +147,14 @@ def _without(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in keys}
 
 
-def gates_of(made: ParsedRevision) -> Gates:
+def gates_of(revision: ParsedRevision) -> Gates:
     """Return the feature gates of a revision, on which default plugins depend."""
     try:
-        version = Version.of_image(made.image)
+        version = Version.of_image(revision.image)
     except ValueError:
         version = _FALLBACK_VERSION
     try:
-        return Gates(version, parse_gates(parse(made.arguments).get("feature-gates", ())))
+        return Gates(version, parse_gates(parse(revision.arguments).get("feature-gates", ())))
     except ValueError:
         return Gates(version)
 
@@ -217,11 +216,11 @@ def _values(intro: str, before: Any, after: Any, path: tuple[str | int, ...] = (
 
 
 def _by_name(value: Any) -> dict[str, Any]:
-    """Index a list by name; empty if it is no list, or names are missing or repeated."""
+    """Index a list by name; empty unless it is a list with unique names."""
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         return {}
-    found = {str(item.get("name") or ""): item for item in value}
-    return found if len(found) == len(value) and "" not in found else {}
+    items = {str(item.get("name") or ""): item for item in value}
+    return items if len(items) == len(value) and "" not in items else {}
 
 
 def _shown(value: Any) -> str:
@@ -246,14 +245,14 @@ def unified(before: ParsedRevision, after: ParsedRevision, labels: tuple[str, st
     return lines
 
 
-def _files(made: ParsedRevision) -> dict[str, list[str]]:
+def _files(revision: ParsedRevision) -> dict[str, list[str]]:
     files = {
-        "config.yaml": _yaml(made.config),
-        "flags": list(made.arguments),
-        "image": [made.image],
-        "pod.yaml": _yaml(made.pod),
+        "config.yaml": _yaml(revision.config),
+        "flags": list(revision.arguments),
+        "image": [revision.image],
+        "pod.yaml": _yaml(revision.pod),
     }
-    return {**files, **{key: text.splitlines() for key, text in sorted(made.other.items())}}
+    return {**files, **{key: text.splitlines() for key, text in sorted(revision.other.items())}}
 
 
 def _yaml(document: Mapping[str, Any]) -> list[str]:

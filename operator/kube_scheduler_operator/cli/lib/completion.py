@@ -29,7 +29,7 @@ FILES: Final = 0
 NO_FILES: Final = 4
 """ShellCompDirectiveNoFileComp."""
 NO_SPACE: Final = 2
-"""ShellCompDirectiveNoSpace: the word goes on, so no space follows it; added to NO_FILES."""
+"""ShellCompDirectiveNoSpace: no space follows, because the word goes on; added to NO_FILES."""
 DIRECTORIES: Final = 16
 """ShellCompDirectiveFilterDirs: names of directories only."""
 
@@ -72,10 +72,9 @@ def complete(parser: CommandParser, words: Sequence[str]) -> Completions:
         action = line.parser.options().get(name)
         if action is None:
             return Completions()
-        found = _values(line, action, value)
-        return Completions(
-            tuple((f"{name}={word}", text) for word, text in found.choices), found.directive
-        )
+        values = _values(line, action, value)
+        choices = tuple((f"{name}={word}", text) for word, text in values.choices)
+        return Completions(choices, values.directive)
     if current.startswith("-"):
         return Completions(_beginning(current, _flags(line.parser)))
     if line.parser.subcommands():
@@ -121,7 +120,7 @@ def _flags(parser: CommandParser) -> Iterable[tuple[str, str]]:
 def _commands(parser: CommandParser) -> Iterable[tuple[str, str]]:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            helps = {one.dest: one.help for one in action._choices_actions}
+            helps = {command.dest: command.help for command in action._choices_actions}
             for name in action.choices:
                 if name in helps:  # aliases are not offered
                     yield name, _one_line(helps[name])
@@ -140,7 +139,7 @@ def _beginning(current: str, choices: Iterable[tuple[str, str]]) -> tuple[tuple[
 
 def _values(line: _Line, action: argparse.Action, current: str) -> Completions:
     if action.choices is not None:
-        return Completions(_beginning(current, ((str(one), "") for one in action.choices)))
+        return Completions(_beginning(current, ((str(choice), "") for choice in action.choices)))
     if action.metavar in _FILE_METAVARS:
         return Completions(directive=FILES)
     if action.metavar == "DIR" or action.dest == "kubeconfig":
@@ -179,15 +178,15 @@ def _contexts(kubeconfig: str | None) -> list[str]:
 
     import yaml
 
-    found = []
+    contexts = []
     paths = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     for path in filter(None, paths.split(os.pathsep)):
         try:
             content = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
-            found += [str(one["name"]) for one in content.get("contexts") or ()]
+            contexts += [str(context["name"]) for context in content.get("contexts") or ()]
         except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
             continue  # a shell has no use for an error message
-    return found
+    return contexts
 
 
 def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[str]:
@@ -244,10 +243,10 @@ async def _pods(api: ApiClient, _platform: Platform, namespace: str, current: st
     """List Pods and kinds of workloads; after `KIND/`, workloads of that kind."""
     word, slash, _ = current.rpartition("/")
     kind = workload_kind(word) or PODS
-    found = [obj["metadata"]["name"] for obj in (await api.list(kind, namespace)).items]
+    names = [obj["metadata"]["name"] for obj in (await api.list(kind, namespace)).items]
     if slash:
-        return [f"{word}/{name}" for name in found]
-    return [*found, *(f"{each}/" for each in KIND_WORDS)]
+        return [f"{word}/{name}" for name in names]
+    return [*names, *(f"{kind_word}/" for kind_word in KIND_WORDS)]
 
 
 async def _profiles(

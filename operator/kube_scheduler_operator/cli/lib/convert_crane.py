@@ -52,21 +52,22 @@ def convert_policies(documents: Sequence[Any], args: argparse.Namespace) -> list
     Raises:
         CommandError: one cannot be converted.
     """
-    results = []
-    if args.role == SECOND and any(True for _ in _policies(documents)):
+    policies = [document for _, document in _policies(documents)]
+    if args.role == SECOND and policies:
         raise CommandError(
             "--to second needs a scheduler's configuration, and a LoadPolicy applies to all "
             "schedulers; omit --to, or add the configuration with the plugin Dynamic"
         )
-    for _where, document in _policies(documents):
+    objects = []
+    for document in policies:
         try:
             loaded, changes = convert_dynamic_policy(document)
         except LoadPolicyError as error:
             raise CommandError(str(error)) from error
-        results.append(load_policy_object(loaded.policy, prometheus=args.prometheus))
+        objects.append(load_policy_object(loaded.policy, prometheus=args.prometheus))
         for change in changes:
             print_remark(f"{change.severity.value}: {change.text}")
-    return results
+    return objects
 
 
 def convert_scheduler(
@@ -104,35 +105,32 @@ def convert_scheduler(
     )
 
 
-def is_load_policy(document: Any) -> bool:
-    """Whether it is a DynamicSchedulerPolicy."""
-    return is_dynamic_policy(document)
-
-
 def _policy(
     dynamic: DynamicConfig, documents: Sequence[Any], args: argparse.Namespace
 ) -> tuple[str, Any]:
     """Return (file, DynamicSchedulerPolicy): of the flag, the same file or its directory."""
     if args.load_policy:
-        found = list(_policies(read_documents(args.load_policy)))
-        if len(found) != 1:
+        policies = list(_policies(read_documents(args.load_policy)))
+        if len(policies) != 1:
+            count = len(policies)
             raise CommandError(
-                f"--load-policy {args.load_policy} contains {len(found)} DynamicSchedulerPolicies; "
+                f"--load-policy {args.load_policy} contains {count} DynamicSchedulerPolicies; "
                 "specify a file with one"
             )
-        return args.load_policy, found[0][1]
-    found = list(_policies(documents))
+        return args.load_policy, policies[0][1]
+    policies = list(_policies(documents))
     file = file_names(args)[0]
-    named = [each for each in found if each[0] == PurePosixPath(dynamic.policy_path).name]
-    if len(named or found) == 1:
-        return file, (named or found)[0][1]
-    if not found and file != "-":
-        neighbour = Path(file).parent / PurePosixPath(dynamic.policy_path).name
+    policy_name = PurePosixPath(dynamic.policy_path).name
+    candidates = [policy for policy in policies if policy[0] == policy_name] or policies
+    if len(candidates) == 1:
+        return file, candidates[0][1]
+    if not policies and file != "-":
+        neighbour = Path(file).parent / policy_name
         if neighbour.is_file():
             inside = list(_policies(read_documents(str(neighbour))))
             if len(inside) == 1:
                 return str(neighbour), inside[0][1]
-    problem = "the file contains several policies" if found else "the file does not contain it"
+    problem = "the file contains several policies" if policies else "the file does not contain it"
     raise CommandError(
         f"the plugin Dynamic reads {dynamic.policy_path} on the node, but {problem}; specify it "
         "with --load-policy"
@@ -142,11 +140,11 @@ def _policy(
 def _policies(documents: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (key in a ConfigMap, or empty; document) of all DynamicSchedulerPolicies."""
     for document in documents:
-        if is_load_policy(document):
+        if is_dynamic_policy(document):
             yield "", document
         elif isinstance(document, dict) and document.get("kind") == "ConfigMap":
             data = document.get("data")
             for key, text in (data if isinstance(data, dict) else {}).items():
                 inner = embedded_document(text)
-                if isinstance(inner, dict) and is_load_policy(inner):
+                if isinstance(inner, dict) and is_dynamic_policy(inner):
                     yield str(key), inner

@@ -54,10 +54,11 @@ def configuration_in(
     ]
     if converted:
         inside = [source for source in inside if not _is_in_config_map(source)]
-    found = [(source, each) for source in inside for each in _configurations(source)]
-    if len(found) > 1 or (found and converted):
-        places = "; ".join(_where(source) for source, _ in found)
-        many = f"{len(found)} configurations are" if len(found) > 1 else "a configuration is"
+    configurations = [(source, config) for source in inside for config in _configurations(source)]
+    if len(configurations) > 1 or (configurations and converted):
+        places = "; ".join(_where(source) for source, _ in configurations)
+        count = len(configurations)
+        many = f"{count} configurations are" if count > 1 else "a configuration is"
         raise CommandError(
             f"{many} in other documents ({places}); convert one file at a time, or copy the "
             "configurations to files"
@@ -68,11 +69,9 @@ def configuration_in(
         for problem in source.problems:
             at = f"{source.file}:{problem.position.line}:{problem.position.column}"
             raise UnreadableDocumentError(f"{at}: {problem.message}")
-    for source, value in found:
-        where = _where(source)
-        print_remark(f"note: from {where}; replace it there with the result")
-        return [value]
-    return []
+    for source, _ in configurations:
+        print_remark(f"note: from {_where(source)}; replace it there with the result")
+    return [config for _, config in configurations]
 
 
 def _configurations(source: Source) -> Iterator[Any]:
@@ -129,7 +128,7 @@ class Reader:
             return f"{label} mounts {where}, and no flag names it"
         steps = [f"{label} reads {where}: replace it there with the result"]
         if is_policy(document):
-            old = [each for each in _POLICY_FLAGS if command.last(each)]
+            old = [flag for flag in _POLICY_FLAGS if command.last(flag)]
             steps.append(f"mount it, name it with --config, and remove {_flags(old)}")
         version = command.version
         if version is not None and version < _FIRST:
@@ -187,5 +186,5 @@ def _text_of(config_map: Mapping[str, Any], key: str) -> Text:
     from ...offline.forms.form import Text
 
     metadata = mapping(config_map.get("metadata"))
-    namespace, name = (str(metadata.get(each) or "") for each in ("namespace", "name"))
+    namespace, name = (str(metadata.get(key) or "") for key in ("namespace", "name"))
     return Text(("data", key), "", f"{_CONFIG_MAP} {name}", _CONFIG_MAP, namespace, name, key)

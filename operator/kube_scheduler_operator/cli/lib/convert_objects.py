@@ -100,9 +100,19 @@ def convert_objects(
         CommandError: the name of the SecondaryScheduler is invalid.
     """
     config, report = conversion.config, ConversionLog()
-    agents = None if args.role == CONTROL_PLANE else _agents(conversion, documents, used, args)
-    if agents is not None:
-        return agents
+    # Only manifests of kube-safe-scheduler have agents.
+    if args.role != CONTROL_PLANE and config.get("extenders"):
+        agents = convert_agents(
+            config,
+            conversion.changes,
+            conversion.problems,
+            documents,
+            used=used,
+            name=args.name or "",
+            namespace=args.namespace,
+        )
+        if agents is not None:
+            return agents
     if args.role is None:
         return None
     if args.role == SECOND:
@@ -113,20 +123,3 @@ def convert_objects(
         objects = control_plane_objects(config, used, report)
     changes = tuple(dict.fromkeys((*conversion.changes, *report.changes())))
     return ConvertedObjects(tuple(objects), changes, conversion.problems)
-
-
-def _agents(
-    conversion: Conversion, documents: Sequence[Any], used: set[str], args: argparse.Namespace
-) -> ConvertedObjects | None:
-    """Convert kube-safe-scheduler's manifests; None for other manifests."""
-    if not conversion.config.get("extenders"):
-        return None
-    return convert_agents(
-        conversion.config,
-        conversion.changes,
-        conversion.problems,
-        documents,
-        used=used,
-        name=args.name or "",
-        namespace=args.namespace,
-    )

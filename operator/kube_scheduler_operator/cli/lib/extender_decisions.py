@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 from ...base.limits import Size
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_Answers: TypeAlias = Sequence[tuple[str, AgentAnswer]]
+"""Pairs of agent, or where it was queried, and answer."""
+
 _SECONDS: Final = 10.0
 """The time for the answers of all agents together."""
 _CLOSING: Final = 0.5
@@ -56,14 +59,10 @@ _DETAILS: Final = Size(16 * 2**20, 1_000_000)
 
 @dataclass(slots=True)
 class RememberedDecisions:
-    # (agent, answer) of those that remember the pod
-    answers: list[tuple[str, AgentAnswer]] = field(default_factory=list)
-    queried: list[str] = field(default_factory=list)  # the agents that were queried
+    answers: _Answers = ()  # of those that remember the pod
+    queried: Sequence[str] = ()  # the agents that were queried
     problem: str = ""  # why none was queried, or none answered
     notes: list[str] = field(default_factory=list)  # problems of single agents
-
-    def document(self) -> list[dict[str, Any]]:
-        return documents(self.answers)
 
     def missing(self, key: str) -> str:
         return self.problem or (
@@ -72,7 +71,7 @@ class RememberedDecisions:
         )
 
 
-def documents(answers: Sequence[tuple[str, AgentAnswer]]) -> list[dict[str, Any]]:
+def documents(answers: _Answers) -> list[dict[str, Any]]:
     """Return answers and where they are from, as JSON."""
     return [{"from": source, **answer.document()} for source, answer in answers]
 
@@ -81,16 +80,16 @@ async def remembered(
     api: ApiClient, platform: Platform, key: str, *, details: bool
 ) -> RememberedDecisions:
     """Query the agents of the cluster about a pod (namespace/name)."""
-    found = RememberedDecisions()
+    decisions = RememberedDecisions()
     try:
         located = await find_agents(api, platform)
-        found.queried = list(map(str, located.agents))
-        found.notes += located.notes
-        found.answers, problems = await _query_all(api, located.agents, key, details=details)
-        found.notes += problems
+        decisions.queried = list(map(str, located.agents))
+        decisions.notes += located.notes
+        decisions.answers, problems = await _query_all(api, located.agents, key, details=details)
+        decisions.notes += problems
     except (CommandError, KubeError) as error:
-        found.problem = str(error)
-    return found
+        decisions.problem = str(error)
+    return decisions
 
 
 def remembered_at(url: str, key: str, *, details: bool) -> RememberedDecisions:
@@ -103,18 +102,16 @@ def remembered_at(url: str, key: str, *, details: bool) -> RememberedDecisions:
     return RememberedDecisions([] if answer is None else [(url, answer)], [url])
 
 
-def simulated_answers(
-    extenders: Mapping[str, Any], key: str
-) -> tuple[list[tuple[str, AgentAnswer]], list[str]]:
+def simulated_answers(extenders: Mapping[str, Any], key: str) -> tuple[_Answers, list[str]]:
     """Return what extenders decided in a simulation, and the problems of invalid answers."""
-    found: list[tuple[str, AgentAnswer]] = []
+    answers = []
     problems = []
     for name, answer in extenders.items():
         try:
-            found.append(("simulated now", read_agent_answer(answer, key)))
+            answers.append(("simulated now", read_agent_answer(answer, key)))
         except AnswerError as error:
             problems.append(f"extender {name} in the simulation: its answer is not valid: {error}")
-    return found, problems
+    return answers, problems
 
 
 # --- queries ------------------------------------------------------------------------------------
@@ -122,7 +119,7 @@ def simulated_answers(
 
 async def _query_all(
     api: ApiClient, agents: Sequence[AgentEndpoint], key: str, *, details: bool
-) -> tuple[list[tuple[str, AgentAnswer]], list[str]]:
+) -> tuple[_Answers, list[str]]:
     """Return the answers of agents that remember the pod, and the problems of others.
 
     Raises:
@@ -132,7 +129,7 @@ async def _query_all(
     await asyncio.to_thread(load_client)
     end = time.monotonic() + _SECONDS - _CLOSING
     queries = [partial(_query, access, agent, key, end, details=details) for agent in agents]
-    found: list[tuple[str, AgentAnswer]] = []
+    answers = []
     problems = []
     for agent, answer in zip(agents, await in_daemon_threads(queries, _SECONDS), strict=True):
         if isinstance(answer, Exception):
@@ -140,10 +137,10 @@ async def _query_all(
         elif answer is None:
             problems.append(f"{agent}: there was no complete response within {_SECONDS:g} s")
         elif answer:
-            found.append((str(agent), answer[0]))
-    if problems and not found:
+            answers.append((str(agent), answer[0]))
+    if problems and not answers:
         raise CommandError("; ".join(problems))
-    return found, problems
+    return answers, problems
 
 
 def _query(
@@ -228,7 +225,7 @@ async def _get(url: str, limit: ResponseLimit) -> tuple[int, bytes]:
 # --- output -------------------------------------------------------------------------------------
 
 
-def lines(answers: Sequence[tuple[str, AgentAnswer]], most: int) -> Iterator[str]:
+def lines(answers: _Answers, most: int) -> Iterator[str]:
     """Yield the text output, with at most `most` nodes in a table (0: all)."""
     for name, answer in answers:
         for agent in answer.agents:
@@ -260,8 +257,7 @@ def _filter(decision: FilterDecision, most: int) -> Iterator[str]:
 
 
 def _prioritize(decision: PrioritizeDecision, most: int) -> Iterator[str]:
-    weights = decision.weights
-    nodes = decision.nodes
+    weights, nodes = decision.weights, decision.nodes
     yield f"  prioritize at {decision.at}: {len(nodes)} nodes, best first"
     heads = [
         f"{policy} (weight {weight})" if len(weights) > 1 else policy
@@ -281,11 +277,11 @@ def _scores(row: ScoredNode, policies: Sequence[str]) -> list[str]:
     return [row.node, str(row.score), *shown[: max(len(policies), 1)]]
 
 
-def _details(found: Sequence[DetailRow], most: int) -> Iterator[str]:
-    keys = list(dict.fromkeys(key for row in found for key in row))
+def _details(details: Sequence[DetailRow], most: int) -> Iterator[str]:
+    keys = list(dict.fromkeys(key for row in details for key in row))
     rows = [[key.upper() if key == "node" else key for key in keys]]
-    rows += [[_value(row.get(key)) for key in keys] for row in _cut(found, most)]
-    yield from _table(rows, len(found))
+    rows += [[_value(row.get(key)) for key in keys] for row in _cut(details, most)]
+    yield from _table(rows, len(details))
 
 
 _CELL: Final = 1024

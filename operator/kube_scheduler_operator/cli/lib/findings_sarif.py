@@ -10,7 +10,7 @@ from ...offline.baseline import fingerprints
 from ...offline.report import Diagnosis, ValidationReport
 from ...offline.rules import HOME, RULES, Rule
 from ...schedulerconfig.source_tree import Position
-from .finding_text import file_uri, sentence
+from .findings_output import file_uri, sentence
 from .output import json_text
 from .rule_output import rule_markdown, rule_text
 
@@ -19,8 +19,8 @@ FINGERPRINT: Final = "kubeSchedulerOperator/v1"
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def as_sarif(result: ValidationReport, version: str) -> str:
-    """The log, with all rules, also if there is no finding; ignored findings are left out."""
+def report_text(report: ValidationReport, version: str) -> str:
+    """Return the log with all rules, also without findings; ignored findings are left out."""
     indices = {name: index for index, name in enumerate(sorted(RULES))}
     driver = {
         "name": names.PROGRAM,
@@ -28,12 +28,15 @@ def as_sarif(result: ValidationReport, version: str) -> str:
         "informationUri": HOME,
         "rules": [_rule(RULES[name]) for name in indices],
     }
-    results = zip(result.findings, fingerprints(result.findings), strict=True)
+    findings = report.findings
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "properties": {"kubernetesVersion": version, "starts": result.starts},
-        "results": [_result(each, indices.get(each.reason), one) for each, one in results],
+        "properties": {"kubernetesVersion": version, "starts": report.starts},
+        "results": [
+            _result(finding, indices.get(finding.reason), fingerprint)
+            for finding, fingerprint in zip(findings, fingerprints(findings), strict=True)
+        ],
     }
     return json_text({"$schema": _SCHEMA, "version": VERSION, "runs": [run]})
 
@@ -51,26 +54,26 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _region(position: Position) -> dict[str, int]:
-    """Where a finding is; its end, which is exclusive, only if it is known."""
+    """Return where a finding is; its end, which is exclusive, only if it is known."""
     region = {"startLine": position.line, "startColumn": position.column}
     end = position.end_column
     return region if end is None else {**region, "endLine": position.line, "endColumn": end}
 
 
-def _result(each: Diagnosis, rule: int | None, fingerprint: str) -> dict[str, Any]:
+def _result(finding: Diagnosis, rule: int | None, fingerprint: str) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
-            "artifactLocation": {"uri": file_uri(each.file)},
-            "region": _region(each.position),
+            "artifactLocation": {"uri": file_uri(finding.file)},
+            "region": _region(finding.position),
         }
     }
-    if each.path:
-        location["logicalLocations"] = [{"fullyQualifiedName": each.path}]
+    if finding.path:
+        location["logicalLocations"] = [{"fullyQualifiedName": finding.path}]
     return {
-        "ruleId": each.reason,
+        "ruleId": finding.reason,
         **({} if rule is None else {"ruleIndex": rule}),
-        "level": each.severity,
-        "message": {"text": sentence(each)},
+        "level": finding.severity,
+        "message": {"text": sentence(finding)},
         "locations": [location],
         "partialFingerprints": {FINGERPRINT: fingerprint},
     }

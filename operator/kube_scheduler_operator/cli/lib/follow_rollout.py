@@ -146,15 +146,15 @@ def _text(condition: Mapping[str, Any]) -> str:
 
 def _waits(message: str, nodes: Sequence[str]) -> dict[str, str]:
     """Map nodes to what they wait for, from "moving to revision 2; …; NODE: what; NODE: what"."""
-    found: dict[str, str] = {}
+    waits: dict[str, str] = {}
     current = ""
     for part in message.split("; "):
-        node, colon, what = part.partition(": ")
+        node, colon, condition = part.partition(": ")
         if colon and node in nodes:
-            current, found[node] = node, what
+            current, waits[node] = node, condition
         elif current:  # the text itself contains a semicolon
-            found[current] += f"; {part}"
-    return found
+            waits[current] += f"; {part}"
+    return waits
 
 
 def report_changes(before: RolloutState | None, after: RolloutState) -> list[str]:

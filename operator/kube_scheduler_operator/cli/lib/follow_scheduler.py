@@ -9,6 +9,7 @@ from typing import Any
 from ...base import names
 from ...base.objects import mapping
 from ...effective.pipeline import is_ours
+from ...status.conditions import condition_in
 from ...status.generations import is_scheduler_observed
 from .follow_rollout import End, blocking_problem, settled
 
@@ -20,8 +21,7 @@ class SchedulerRollout:
     problem: str  # an error that the operator retries
     end: End | None  # the outcome; None while the rollout is in progress
     message: str  # the details of the outcome
-    # what it waits for, by the name of the scheduler
-    waits: Mapping[str, str] = field(default_factory=dict)
+    waits: Mapping[str, str] = field(default_factory=dict)  # by the name of the scheduler
 
 
 def read_scheduler(
@@ -36,14 +36,13 @@ def read_scheduler(
     """
     name = str(scheduler["metadata"]["name"])
     status = mapping(scheduler.get("status"))
-    conditions = {c["type"]: c for c in status.get("conditions") or ()}
-    progressing = conditions.get(names.PROGRESSING, {})
-    degraded = conditions.get(names.DEGRADED, {})
+    progressing = condition_in(status, names.PROGRESSING)
+    degraded = condition_in(status, names.DEGRADED)
     generation = scheduler["metadata"].get("generation", 0)
     observed = status.get("observedGeneration", 0) == generation
     replicas = mapping(scheduler.get("spec")).get("replicas", 1)
     ready = int(status.get("readyReplicas") or 0)
-    # During a rollout there is a Pod more.
+    # During a rollout there is one more Pod.
     pods = f"{ready} Pods are Ready, {replicas} are desired"
     end: End | None = None
     message = ""
@@ -75,9 +74,8 @@ def scheduler_changes(before: SchedulerRollout | None, after: SchedulerRollout) 
         lines.append(f"configuration: {after.configuration or 'none yet'}")
     if before is None or before.pods != after.pods:
         lines.append(after.pods)
-    lines += [
-        what for what in after.waits.values() if before is None or what not in before.waits.values()
-    ]
+    known_waits = before.waits.values() if before is not None else ()
+    lines += [wait for wait in after.waits.values() if wait not in known_waits]
     if after.problem and (before is None or before.problem != after.problem):
         lines.append(after.problem)
     return [line for line in lines if line]

@@ -101,7 +101,7 @@ class JobSimulator:
             hashlib.sha256(self._key.encode()).hexdigest(),
             0,
             len(world.objects[NODES]),
-            [str(each["name"]) for each in spec.get("imagePullSecrets") or ()],
+            [str(secret["name"]) for secret in spec.get("imagePullSecrets") or ()],
         )
 
     async def ask(
@@ -185,7 +185,8 @@ class JobSimulator:
 def _variable(spec: Mapping[str, Any], name: str) -> str:
     """Return the value of a variable of the operator."""
     variables = spec["containers"][0].get("env") or ()
-    return next((str(each.get("value") or "") for each in variables if each["name"] == name), "")
+    values = (str(entry.get("value") or "") for entry in variables if entry["name"] == name)
+    return next(values, "")
 
 
 def _operand_of_version(spec: Mapping[str, Any], platform: Platform, version: str) -> Operand:

@@ -18,7 +18,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 STDIN: Final = "-"
 _PATTERN: Final = frozenset("*?[")
 _LARGEST: Final = 8_000_000
-"""Bytes of a file in a directory above which it is passed over; etcd takes 1.5 MB per object."""
+"""Bytes of a file in a directory above which it is skipped; etcd accepts 1.5 MB per object."""
 
 
 class UnreadableDocumentError(UsageError):
@@ -90,7 +90,7 @@ def _files_in(directory: str) -> tuple[list[str], int]:
     """Return (files to read, number of others); hidden directories are left out, as Git's is."""
     paths, others = [], 0
     for folder, folders, files in os.walk(directory):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         for file in sorted(files):
             path = os.path.join(folder, file)  # noqa: PTH118  # keeps a leading ./ as typed
             if file.endswith(SUFFIXES) and _is_readable(path):
@@ -143,7 +143,7 @@ def read_documents(name: str) -> list[Any]:
 def read_files(names: Sequence[str]) -> Iterator[tuple[str, bool, list[Any]]]:
     """Yield (display name, whether it was found rather than named, objects) of each file.
 
-    What was found in a directory or by a pattern and is not YAML is passed over.
+    A file that was found in a directory or by a pattern and is not YAML is skipped.
 
     Raises:
         UnreadableDocumentError: kube-scheduler would not read a file; one line for each problem.
@@ -187,18 +187,18 @@ def _parse(content: str | bytes, name: str) -> tuple[list[Any], list[str]]:
 
     documents, error = read(content)
     foreign = None
-    if error is not None or not any(isinstance(each.value, Mapping) for each in documents):
+    if error is not None or not any(isinstance(doc.value, Mapping) for doc in documents):
         foreign = foreign_file(content.encode() if isinstance(content, str) else content)
     if foreign is not None:
         at = foreign.position
         return [], [f"{name}:{at.line}:{at.column}: {foreign.message}; {foreign.fix}"]
-    found = [(flaw.position, flaw.message) for each in documents for flaw in each.flaws]
+    problems = [(flaw.position, flaw.message) for doc in documents for flaw in doc.flaws]
     if error is not None:
         text = content if isinstance(content, str) else characters(content).text
         template = template_of(text)
         if template is None:
-            found.append((error.position, error.message))
+            problems.append((error.position, error.message))
         else:
-            found.append((template.position, f"{template.message}; {template.fix}"))
-    errors = [f"{name}:{at.line}:{at.column}: {message}" for at, message in found]
-    return [each.value for document in documents for each in document.objects()], errors
+            problems.append((template.position, f"{template.message}; {template.fix}"))
+    errors = [f"{name}:{at.line}:{at.column}: {message}" for at, message in problems]
+    return [obj.value for doc in documents for obj in doc.objects()], errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,7 +60,7 @@ class AccessRequest:
         if self.path:
             return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
         resource, _, subresource = self.resource.partition("/")
-        found = {
+        attributes = {
             "verb": self.verb,
             "group": self.group,
             "resource": resource,
@@ -68,7 +68,7 @@ class AccessRequest:
             "namespace": self.namespace,
             "name": self.name,
         }
-        return {"resourceAttributes": {key: value for key, value in found.items() if value}}
+        return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
 
 
 def installation_objects(platform: Platform, files: Sequence[str] = ()) -> list[Object]:
@@ -79,25 +79,25 @@ def installation_objects(platform: Platform, files: Sequence[str] = ()) -> list[
     """
     if files:
         return [obj for name in files for obj in read_documents(name)]
-    import yaml
-
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     # RKE2 has the objects of kubeadm.
     name = "kubeadm" if platform.name == "rke2" else platform.name
-    text = assets.text("bindata", f"installation/{name}.yaml")
-    return [obj for obj in yaml.load_all(text, Loader=loader) if obj]
+    return _load(assets.text("bindata", f"installation/{name}.yaml"))
 
 
 def own_crds() -> list[Object]:
     """Return the CustomResourceDefinitions of this version, but ClusterOperator's on OpenShift."""
+    crds = []
+    for file in sorted(assets.directory("crds").iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".yaml") and file.name != "kustomization.yaml":
+            crds += _load(file.read_text(encoding="utf-8"))
+    return crds
+
+
+def _load(text: str) -> list[Object]:
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found = []
-    for file in sorted(assets.directory("crds").iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".yaml") and file.name != "kustomization.yaml":
-            found += list(yaml.load_all(file.read_text(encoding="utf-8"), Loader=loader))
-    return found
+    return [obj for obj in yaml.load_all(text, Loader=loader) if obj]
 
 
 # --- rights -----------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ async def _served(api: ApiClient, version: str) -> dict[str, Mapping[str, Any]]:
         resources = (await api.get_path(path)).get("resources") or ()
     except NotFound:
         return {}
-    return {one["kind"]: one for one in resources if "/" not in one["name"]}
+    return {kind["kind"]: kind for kind in resources if "/" not in kind["name"]}
 
 
 def account_rights(objects: Iterable[Object], namespace: str, account: str) -> list[AccessRequest]:
@@ -137,19 +137,19 @@ def account_rights(objects: Iterable[Object], namespace: str, account: str) -> l
         for obj in every
         if obj.get("kind") in ("Role", "ClusterRole")
     }
-    found: set[AccessRequest] = set()
+    rights: set[AccessRequest] = set()
     for binding in every:
         if binding.get("kind") not in ("RoleBinding", "ClusterRoleBinding"):
             continue
-        subjects = ((one.get("namespace"), one.get("name")) for one in binding["subjects"])
-        if (namespace, account) not in subjects:
+        subjects = binding["subjects"]
+        if (namespace, account) not in ((s.get("namespace"), s.get("name")) for s in subjects):
             continue
         scope = str(binding["metadata"].get("namespace", ""))
         ref = binding["roleRef"]
         role = roles.get((ref["kind"], scope if ref["kind"] == "Role" else "", ref["name"]))
         for rule in mapping(role).get("rules") or ():
-            found |= set(_of_rule(rule, scope))
-    return sorted(found)
+            rights |= set(_of_rule(rule, scope))
+    return sorted(rights)
 
 
 def _of_rule(rule: Mapping[str, Any], namespace: str) -> Iterator[AccessRequest]:
@@ -171,27 +171,17 @@ async def denied(
         KubeError: reviews cannot be requested.
     """
     kind = SUBJECT_ACCESS_REVIEWS if user else SELF_SUBJECT_ACCESS_REVIEWS
-
-    async def review(request: AccessRequest) -> bool:
-        spec = {**request.attributes(), **(user or {})}
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {}, "spec": spec}
-        answer = await api.create(kind, body)
-        return bool(mapping(answer.get("status")).get("allowed"))
-
-    allowed = await _bounded(review, requests)
-    return [str(one) for one, yes in zip(requests, allowed, strict=True) if not yes]
-
-
-async def _bounded(
-    work: Callable[[AccessRequest], Awaitable[bool]], items: Sequence[AccessRequest]
-) -> list[bool]:
     semaphore = asyncio.Semaphore(_PARALLEL)
 
-    async def one(item: AccessRequest) -> bool:
+    async def is_allowed(request: AccessRequest) -> bool:
+        spec = {**request.attributes(), **(user or {})}
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {}, "spec": spec}
         async with semaphore:
-            return await work(item)
+            review = await api.create(kind, body)
+        return bool(mapping(review.get("status")).get("allowed"))
 
-    return await asyncio.gather(*(one(item) for item in items))
+    allowed = await asyncio.gather(*map(is_allowed, requests))
+    return [str(request) for request, yes in zip(requests, allowed, strict=True) if not yes]
 
 
 # --- dry runs ---------------------------------------------------------------------------------
@@ -203,7 +193,7 @@ def installation_pods(platform: Platform, objects: Iterable[Object]) -> list[tup
     The Pod on a node has what each of the operator's Pods there has: directories of the node, its
     network and its processes.
     """
-    found: list[tuple[str, Object]] = []
+    pods: list[tuple[str, Object]] = []
     image = names.PROGRAM
     for obj in objects:
         if obj.get("kind") not in ("Deployment", "DaemonSet"):
@@ -217,23 +207,23 @@ def installation_pods(platform: Platform, objects: Iterable[Object]) -> list[tup
         spec = {**template["spec"], "serviceAccountName": "default"}
         image = next(iter(_images(template["spec"])), image)
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        found.append((f"a Pod of {obj['kind']} {obj['metadata']['name']}", pod))
+        pods.append((f"a Pod of {obj['kind']} {obj['metadata']['name']}", pod))
     if platform.owns_static_pods:
         on_node = render_restore_pod(platform, "node", 0, image)
         del on_node["metadata"]["name"]
         on_node["metadata"]["generateName"] = f"{names.INSTALLER}-"
         on_node["spec"]["serviceAccountName"] = "default"
-        found.append(("an installer Pod, which writes files of its node", on_node))
-    return found
+        pods.append(("an installer Pod, which writes files of its node", on_node))
+    return pods
 
 
 def images_of(objects: Iterable[Object]) -> list[str]:
     """Return the images of Deployments and DaemonSets, once each."""
-    found: dict[str, None] = {}
+    images: dict[str, None] = {}
     for obj in objects:
         if obj.get("kind") in ("Deployment", "DaemonSet"):
-            found |= dict.fromkeys(_images(obj["spec"]["template"]["spec"]))
-    return list(found)
+            images |= dict.fromkeys(_images(obj["spec"]["template"]["spec"]))
+    return list(images)
 
 
 def _images(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -55,24 +55,24 @@ def identity(pod: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Summarize the scheduler of a pod, for `status --verbose`; None without a pod."""
     if pod is None:
         return None
-    found = operand_pods.read(pod)
+    operand = operand_pods.read(pod)
     status = pod.get("status") or {}
     statuses = status.get("containerStatuses") or ()
     container: Mapping[str, Any] = next((c for c in statuses if c.get("name") == names.OPERAND), {})
     running = (container.get("state") or {}).get("running") or {}
     return {
-        "pod": f"{pod['metadata'].get('namespace', '')}/{found.name}",
+        "pod": f"{pod['metadata'].get('namespace', '')}/{operand.name}",
         "created": pod["metadata"].get("creationTimestamp", ""),
         "started": running.get("startedAt", ""),
-        "restarts": found.restarts,
-        "revisionLabel": found.revision,
-        "contentHash": found.content_hash,
-        "kubeconfigFingerprint": found.kubeconfig,
-        "image": found.image,
+        "restarts": operand.restarts,
+        "revisionLabel": operand.revision,
+        "contentHash": operand.content_hash,
+        "kubeconfigFingerprint": operand.kubeconfig,
+        "image": operand.image,
         "imageID": container.get("imageID", ""),
-        "command": list(found.arguments),
-        "problem": found.trouble,
-        "terminationMessage": found.termination_message,
+        "command": list(operand.arguments),
+        "problem": operand.trouble,
+        "terminationMessage": operand.termination_message,
     }
 
 

@@ -11,11 +11,13 @@ import io
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 from ...base.foreign_text import json_text as escaped_json
 from ...base.foreign_text import one_line, visible
 from ...schedulerconfig.yaml_text import yaml_text
+
+_NAMED: Final = 3
 
 
 class VisibleStream:
@@ -96,6 +98,12 @@ def text_of(lines: Iterable[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """Return the number with the noun in its form: `1 node`, `2 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Return the first names and the number of others: `a, b, c, … and 2 more`."""
+    rest = f", … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -29,11 +29,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse all of the arguments; a word that is left over ends the program with code 2."""
-        found, left = self.parse_known_args(args, namespace)
+        parsed, left = self.parse_known_args(args, namespace)
         if left:
-            used: CommandParser = found.used_parser
+            used: CommandParser = parsed.used_parser
             used.error(used._unknown(left[0]))
-        return found
+        return parsed
 
     def format_help(self) -> str:
         from .examples import EXAMPLES
@@ -100,5 +100,5 @@ def meant(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean "status"?` if a known word is close; otherwise empty."""
     import difflib
 
-    found: Sequence[str] = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f'; did you mean "{found[0]}"?' if found else ""
+    similar: Sequence[str] = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f'; did you mean "{similar[0]}"?' if similar else ""

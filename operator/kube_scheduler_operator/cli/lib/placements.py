@@ -47,7 +47,7 @@ async def placement_sentences(
     """
     simulation = await from_cluster(api, platform, args, None)
     try:
-        old, new = (_options(simulation, each) for each in (before, after))
+        old, new = _options(simulation, before), _options(simulation, after)
         effect = await simulation.ask(
             edit_effect,
             options=old,

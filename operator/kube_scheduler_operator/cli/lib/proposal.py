@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base import names
-from ...base.findings import Finding, format_path
+from ...base.findings import format_path
 from ...base.objects import annotation, mapping
 from ...base.platform import Platform
 from ...controlplane.adoption.adopted import read_record
@@ -31,7 +31,7 @@ from ...effective.objects import Objects
 from ...effective.pipeline import effective, is_ours
 from ...effective.secondary.compose import scheduler_names
 from ...effective.secondary.request import DEFAULT_RESOURCES
-from ...effective.secondary.scheduler import EffectiveSecondaries, effective_secondaries
+from ...effective.secondary.scheduler import EffectiveSecondary, effective_secondaries
 from ...kube import resource as kinds
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden
@@ -50,7 +50,7 @@ from ...secondary.desired import OperandDefaults, desired_scheduler
 from .compare import ParsedRevision, gates_of, parse_revision
 from .errors import CommandError
 from .input_files import display_name, read_documents
-from .objects import find_object, list_by_name
+from .objects import find_object, find_singleton, list_by_name
 from .scheduler_contents import parse_content, running_hash
 
 
@@ -59,9 +59,8 @@ class InputObjects:
     """The objects in some files."""
 
     single: Mapping[str, Mapping[str, Any]]  # objects of kinds of which one is allowed, by kind
-    profiles: Mapping[str, Mapping[str, Any]]  # SchedulerProfiles by name
-    # SchedulerExtenders by name
-    extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    profiles: Mapping[str, Mapping[str, Any]]  # by name
+    extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
 
     @property
     def scheduler(self) -> str:
@@ -71,26 +70,26 @@ class InputObjects:
             CommandError: they configure several schedulers.
         """
         many = (*self.profiles.values(), *self.extenders.values())
-        configured = {str(mapping(one.get("spec")).get("scheduler") or "") for one in many}
+        configured = {str(mapping(obj.get("spec")).get("scheduler") or "") for obj in many}
         configured |= {
-            str(mapping(one.get("metadata")).get("name") or "") if kind == SECONDARY else ""
-            for kind, one in self.single.items()
+            str(mapping(obj.get("metadata")).get("name") or "") if kind == SECONDARY else ""
+            for kind, obj in self.single.items()
         }
         if len(configured) > 1:
             raise CommandError("the files configure several schedulers; specify the objects of one")
         return next(iter(configured), "")
 
 
-def _over(
-    known: Sequence[Mapping[str, Any]] | None, input_: Mapping[str, Mapping[str, Any]]
+def _applied(
+    known: Sequence[Mapping[str, Any]] | None, applied: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...] | None:
     """Apply the objects of files to the `known` ones of a kind; None: the kind is not installed."""
-    if known is None and not input_:
+    if known is None and not applied:
         return None
     before = {name_of(obj): obj for obj in known or ()}
     changed = {
-        name: {**before.get(name, {"metadata": {"name": name}}), "spec": one.get("spec")}
-        for name, one in input_.items()
+        name: {**before.get(name, {"metadata": {"name": name}}), "spec": obj.get("spec")}
+        for name, obj in applied.items()
     }
     return tuple({**before, **changed}.values())
 
@@ -104,22 +103,22 @@ def read_objects(files: Sequence[str]) -> InputObjects:
     """
     single: dict[str, Mapping[str, Any]] = {}
     many: dict[str, dict[str, Mapping[str, Any]]] = {kind: {} for kind in _MANY}
-    for name in files:
-        for value in read_documents(name):
+    for file in files:
+        for value in read_documents(file):
             kind = str(value.get("kind")) if isinstance(value, Mapping) else ""
             if kind in kinds.CONFIGURED:
-                _refuse_malformed(value, kinds.CONFIGURED[kind].api_version, display_name(name))
-            named = str(mapping(value.get("metadata")).get("name") or "") if kind else ""
-            if kind in many and named and named not in many[kind]:
-                many[kind][named] = value
-            elif kind in _KINDS and kind not in single and (named or kind not in _NAMED):
+                _refuse_malformed(value, kinds.CONFIGURED[kind].api_version, display_name(file))
+            name = str(mapping(value.get("metadata")).get("name") or "") if kind else ""
+            if kind in many and name and name not in many[kind]:
+                many[kind][name] = value
+            elif kind in _KINDS and kind not in single and (name or kind not in _NAMED):
                 single[kind] = value
             else:
                 ours = kind in _KINDS or kind in many
                 what = f"a second {kind}" if ours else kind or "not an object"
-                if (kind in many or kind in _NAMED) and not named:
+                if (kind in many or kind in _NAMED) and not name:
                     what = f"{kind} without a name"
-                raise CommandError(f"{display_name(name)}: {what}; {_SUPPORTED}")
+                raise CommandError(f"{display_name(file)}: {what}; {_SUPPORTED}")
     if LOAD in single and (len(single) > 1 or any(many.values())):
         raise CommandError(_SUPPORTED)
     return InputObjects(single, many[_PROFILE], many[_EXTENDER])
@@ -175,17 +174,17 @@ async def proposed(
         control_plane=ControlPlaneFacts(
             adopted_config=kept.config,
             previous_arguments=before.arguments,
-            serving_certificate=any("--tls-cert-file" in each for each in before.arguments),
+            serving_certificate=any("--tls-cert-file" in argument for argument in before.arguments),
         ),
     )
     memory = (
         AcceptedSettings(revision.number, recorded, before.image) if recorded is not None else None
     )
-    made = effective_control_plane(laid_over(known, objects), facts, lambda: memory)
-    _refuse_errors(made, objects)
-    _refuse(made.composition.results, objects.profiles)
-    _refuse(made.composition.extenders, objects.extenders)
-    content = revision_content(made, {}, kept)
+    control_plane = effective_control_plane(with_input(known, objects), facts, lambda: memory)
+    _refuse_errors(control_plane, objects)
+    _refuse_invalid(control_plane.composition.results, objects.profiles)
+    _refuse_invalid(control_plane.composition.extenders, objects.extenders)
+    content = revision_content(control_plane, {}, kept)
     if content is None:
         raise CommandError(f"no revision would be rolled out; {_ALL}")
     parts = {**revision.content.parts, **content.parts}
@@ -199,23 +198,25 @@ def _facts(platform: Platform, before: ParsedRevision) -> Facts:
     return Facts(platform=platform, default_version=version, image=before.image, planned=True)
 
 
-def _refuse_errors(made: EffectiveControlPlane, objects: InputObjects) -> None:
+def _refuse_errors(control_plane: EffectiveControlPlane, objects: InputObjects) -> None:
     """Refuse objects with an error; the operator replaces the errors of others.
 
     Raises:
         CommandError: the files have the error, or no setting can replace the one that has it.
     """
-    settings = made.settings
+    settings = control_plane.settings
     if OPERATOR_SETTINGS in objects.single and settings is not None and not settings.accepted:
         raise CommandError(f"it would not be accepted: {settings.findings[0].text}; {_ALL}")
-    for error in made.errors:
+    for error in control_plane.errors:
         if kind_of(setting_of(error)) in objects.single:
             raise CommandError(f"it would not be accepted: {error.text}; {_ALL}")
-    if made.blocking:
-        raise CommandError(f"no revision would be rolled out: {made.errors[0].text}; {_ALL}")
+    if control_plane.blocking:
+        raise CommandError(
+            f"no revision would be rolled out: {control_plane.errors[0].text}; {_ALL}"
+        )
 
 
-def laid_over(known: Objects, objects: InputObjects) -> Objects:
+def with_input(known: Objects, objects: InputObjects) -> Objects:
     """Apply the objects of files to those of a cluster."""
     observed = mapping(known.kubescheduler.get("spec")).get("observedConfig")
     kubescheduler = objects.single.get("KubeScheduler", known.kubescheduler)
@@ -225,11 +226,11 @@ def laid_over(known: Objects, objects: InputObjects) -> Objects:
         known,
         scheduler=objects.single.get("Scheduler", known.scheduler),
         kubescheduler={**kubescheduler, "spec": spec},
-        profiles=_over(known.profiles, objects.profiles),
-        extenders=_over(known.extenders, objects.extenders),
+        profiles=_applied(known.profiles, objects.profiles),
+        extenders=_applied(known.extenders, objects.extenders),
         secondaries=known.secondaries
         if secondary is None
-        else _over(known.secondaries, {name_of(secondary): secondary}) or (),
+        else _applied(known.secondaries, {name_of(secondary): secondary}) or (),
         operator_settings=objects.single.get(OPERATOR_SETTINGS, known.operator_settings),
     )
 
@@ -240,12 +241,12 @@ async def _known(api: Api, platform: Platform, recorded: RecordedInputs | None) 
     if platform.cluster_config:
         cluster_config = (kinds.API_SERVERS, kinds.FEATURE_GATES, kinds.INFRASTRUCTURES)
     live = {
-        resource.kind: await find_object(api, ObjectRef(resource, None, names.CLUSTER))
+        resource.kind: await find_singleton(api, resource)
         for resource in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS, *cluster_config)
     }
     settings: Mapping[str, Any] | None
     try:
-        settings = await find_object(api, ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER))
+        settings = await find_singleton(api, kinds.OPERATOR_SETTINGS)
     except Forbidden:
         settings = recorded_object(recorded).get(names.CLUSTER)
     return replace(
@@ -271,8 +272,8 @@ async def _listable(api: Api) -> Objects:
 async def _listed(api: Api, resource: Resource) -> tuple[Object, ...] | None:
     """Read the objects of a kind; None: it is not installed, or must not be read."""
     with suppress(Forbidden):  # without them, the observed configuration remains
-        found = await list_by_name(api, resource)
-        return None if found is None else tuple(found.values())
+        objects = await list_by_name(api, resource)
+        return None if objects is None else tuple(objects.values())
     return None
 
 
@@ -306,30 +307,30 @@ async def proposed_secondary(
         CommandError: the objects would not be accepted, or it is not deployed.
     """
     name = objects.scheduler
-    found = await find_object(api, ObjectRef(kinds.SECONDARY_SCHEDULERS, None, name))
-    running = running_hash(found or {})
-    if found is None or not running:
+    scheduler = await find_object(api, ObjectRef(kinds.SECONDARY_SCHEDULERS, None, name))
+    running = running_hash(scheduler or {})
+    if scheduler is None or not running:
         raise CommandError(
             f'SecondaryScheduler "{name}" is not deployed yet, so there is nothing to compare '
             "with; use `compose -f` to see its result"
         )
-    config_map = await _config_map(api, found, running)
+    config_map = await _config_map(api, scheduler, running)
     before = parse_content(content_of(config_map))
-    _refuse_unknown({**found, "spec": objects.single.get(SECONDARY, found).get("spec")})
+    _refuse_unknown({**scheduler, "spec": objects.single.get(SECONDARY, scheduler).get("spec")})
     # Without the right to list the kind, its own object remains.
     known = await (_listable(api) if control_plane is not None else _known(api, platform, None))
     if all(name_of(obj) != name for obj in known.secondaries):
-        known = replace(known, secondaries=(*known.secondaries, found))
-    known = laid_over(known, objects)
+        known = replace(known, secondaries=(*known.secondaries, scheduler))
+    known = with_input(known, objects)
     # The image of agents is the operator's own, which only the operator knows.
     facts = _facts(platform, control_plane or before)
     if control_plane is not None:
-        made = effective_secondaries(known, facts, scheduler_names(control_plane.config))
+        secondaries = effective_secondaries(known, facts, scheduler_names(control_plane.config))
     else:
         ours = next((name_of(obj) for obj in known.secondaries if is_ours(obj)), "")
-        made = effective(known, replace(facts, managed_scheduler=ours)).secondaries
+        secondaries = effective(known, replace(facts, managed_scheduler=ours)).secondaries
     operand = OperandDefaults(facts.image or "", agent_image=_agent_image(config_map))
-    after = _content(made, name, objects, platform, operand)
+    after = _content(secondaries.of(name), objects, platform, operand)
     return before, after, f"{name}-{running}"
 
 
@@ -356,31 +357,30 @@ async def proposed_managed(
         managed_scheduler=name,
         pods=PodDefaults(DEFAULT_RESOURCES),
     )
-    known = laid_over(await _known(api, platform, recorded), objects)
-    made = effective(known, facts, lambda: memory)
-    _refuse_errors(made.control_plane, objects)
+    known = with_input(await _known(api, platform, recorded), objects)
+    composed = effective(known, facts, lambda: memory)
+    _refuse_errors(composed.control_plane, objects)
     config_map = await _config_map(api, scheduler, running_hash(scheduler))
     operand = OperandDefaults(image, agent_image=_agent_image(config_map))
-    return _content(made.secondaries, name, objects, platform, operand)
+    return _content(composed.secondaries.of(name), objects, platform, operand)
 
 
 async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
     name, namespace = scheduler["metadata"]["name"], str(scheduler["spec"]["namespace"])
     ref = ObjectRef(kinds.CONFIG_MAPS, namespace, config_map_name(name, content_hash))
-    found = await find_object(api, ref)
-    if found is None:
+    config_map = await find_object(api, ref)
+    if config_map is None:
         raise CommandError(f"{ref} does not exist; the operator creates it again, so retry later")
-    if not is_content(found, scheduler, content_hash):
+    if not is_content(config_map, scheduler, content_hash):
         raise CommandError(
             f"{ref} does not have the content that the status of SecondaryScheduler {name} names: "
             "another client changed it; delete it, and the operator creates it again"
         )
-    return found
+    return config_map
 
 
 def _content(
-    made: EffectiveSecondaries,
-    name: str,
+    scheduler: EffectiveSecondary,
     objects: InputObjects,
     platform: Platform,
     operand: OperandDefaults,
@@ -390,14 +390,15 @@ def _content(
     Raises:
         CommandError: it would not be rolled out.
     """
-    scheduler = made.of(name)
-    _refuse(scheduler.profiles.results, objects.profiles)
-    _refuse(scheduler.extenders.chosen.results, objects.extenders)
-    _refuse_blocking(scheduler.all_findings)
-    wanted = desired_scheduler(scheduler, platform, operand)
-    if wanted.content is None:
-        raise CommandError(f"no revision would be rolled out: {wanted.findings[0].text}")
-    return parse_content(wanted.content)
+    _refuse_invalid(scheduler.profiles.results, objects.profiles)
+    _refuse_invalid(scheduler.extenders.chosen.results, objects.extenders)
+    for finding in scheduler.all_findings:
+        if finding.blocking:
+            raise CommandError(f"no revision would be rolled out: {finding.text}; {_ALL}")
+    desired = desired_scheduler(scheduler, platform, operand)
+    if desired.content is None:
+        raise CommandError(f"no revision would be rolled out: {desired.findings[0].text}")
+    return parse_content(desired.content)
 
 
 _ALL: Final = "`validate` reports all errors"
@@ -415,30 +416,21 @@ def _agent_image(config_map: Mapping[str, Any]) -> str:
         pod = json.loads(config_map["data"][names.POD_KEY])
     except (KeyError, TypeError, ValueError):
         return _OWN_IMAGE
-    images = (
-        one["image"] for one in pod["containers"] if one.get("command", ())[:1] == [names.PROGRAM]
-    )
-    return str(next(images, _OWN_IMAGE))
+    containers = pod["containers"]
+    agents = (c for c in containers if c.get("command", ())[:1] == [names.PROGRAM])
+    return str(next(agents, {"image": _OWN_IMAGE})["image"])
 
 
 _OWN_IMAGE: Final = "the operator's own"
 
 
-def _refuse(profile_results: Iterable[ValidationResult], objects: Mapping[str, Any]) -> None:
-    for profile_result in profile_results:
-        if profile_result.name in objects and not profile_result.accepted:
-            raise CommandError(
-                f"{profile_result.name} would not be accepted: {profile_result.findings[0].text}"
-            )
+def _refuse_invalid(results: Iterable[ValidationResult], objects: Mapping[str, Any]) -> None:
+    for result in results:
+        if result.name in objects and not result.accepted:
+            raise CommandError(f"{result.name} would not be accepted: {result.findings[0].text}")
 
 
 def _refuse_bad(config: Mapping[str, Any], before: ParsedRevision) -> None:
     for problem in validate_config(config, Target(gates_of(before))):
         path = format_path(problem.path)
         raise CommandError(f"kube-scheduler would not start: {path}: {problem.sentence}; {_ALL}")
-
-
-def _refuse_blocking(findings: Iterable[Finding]) -> None:
-    for finding in findings:
-        if finding.blocking:
-            raise CommandError(f"no revision would be rolled out: {finding.text}; {_ALL}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...base.findings import ERROR
 from ...schedulerconfig.yaml_text import yaml_text
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
         ProviderOutput,
     )
 
-_FILE_MODE = 0o644
+_FILE_MODE: Final = 0o644
+_FINDING_FIELDS: Final = ("severity", "reason", "path", "message", "fix")
 
 
 def show_provider_output(
@@ -33,63 +35,54 @@ def show_provider_output(
     """
     if directory is not None:
         try:
-            write_provider_files(directory, output.files)
+            _write_files(directory, output.files)
         except UsageError as error:
             print_error(error)
             return 2
-        print_findings(output.findings)
+        _print_findings(output.findings)
     elif form == "json":
         document = {
             "for": provider.name,
             "source": provider.source,
-            "files": [
-                {"path": each.path, "use": each.use, "content": each.content}
-                for each in output.files
-            ],
+            "files": [asdict(file) for file in output.files],
             "findings": [
-                {
-                    "severity": each.severity,
-                    "reason": each.reason,
-                    "path": each.path,
-                    "message": each.message,
-                    "fix": each.fix,
-                }
-                for each in output.findings
+                {name: getattr(finding, name) for name in _FINDING_FIELDS}
+                for finding in output.findings
             ],
         }
         sys.stdout.write(json_text(document))
     else:
-        sys.stdout.write("---\n".join(file_text(each) for each in output.files))
-        print_findings(output.findings)
-    return 1 if any(each.severity == ERROR for each in output.findings) else 0
+        sys.stdout.write("---\n".join(map(_file_text, output.files)))
+        _print_findings(output.findings)
+    return 1 if any(finding.severity == ERROR for finding in output.findings) else 0
 
 
-def write_provider_files(directory: str, files: Iterable[ProviderFile]) -> None:
+def _write_files(directory: str, files: Iterable[ProviderFile]) -> None:
     """Write the files below a directory, and print their paths.
 
     Raises:
         UsageError: a file cannot be written.
     """
-    for each in files:
-        path = Path(directory, each.path.lstrip("/"))
+    for file in files:
+        path = Path(directory, file.path.lstrip("/"))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file_text(each), encoding="utf-8")
+            path.write_text(_file_text(file), encoding="utf-8")
             path.chmod(_FILE_MODE)
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
         print_lines(str(path))
 
 
-def file_text(file: ProviderFile) -> str:
+def _file_text(file: ProviderFile) -> str:
     """Return the file, headed by comments with its path and its use."""
     return f"{text_of((f'# {file.path}', f'# {file.use}'))}\n{yaml_text([file.content])}"
 
 
-def print_findings(findings: Iterable[ProviderFinding]) -> None:
+def _print_findings(findings: Iterable[ProviderFinding]) -> None:
     """Print them on standard error, in the form of `validate`."""
-    for each in findings:
-        path = f"{each.path}: " if each.path else ""
-        print_remark(f"{each.severity}: {path}{each.message} [{each.reason}]")
-        if each.fix:
-            print_remark(f"    fix: {each.fix}")
+    for finding in findings:
+        path = f"{finding.path}: " if finding.path else ""
+        print_remark(f"{finding.severity}: {path}{finding.message} [{finding.reason}]")
+        if finding.fix:
+            print_remark(f"    fix: {finding.fix}")

@@ -50,7 +50,7 @@ def find_running_revision(
 
 def nodes_by_revision(kubescheduler: Mapping[str, Any]) -> dict[int, list[str]]:
     """Return the nodes that run each revision, from `status.nodeStatuses`; 0: no revision yet."""
-    found: dict[int, list[str]] = {}
+    nodes: dict[int, list[str]] = {}
     for entry in (kubescheduler.get("status") or {}).get("nodeStatuses") or ():
-        found.setdefault(int(entry.get("currentRevision") or 0), []).append(entry["nodeName"])
-    return {number: sorted(nodes) for number, nodes in found.items()}
+        nodes.setdefault(int(entry.get("currentRevision") or 0), []).append(entry["nodeName"])
+    return {number: sorted(names) for number, names in nodes.items()}

@@ -35,8 +35,7 @@ class RunningConfiguration:
     flags: Sequence[str] = ()  # its flags that matter to a simulation
     operand: Operand | None = None  # its image and command; None: not known
     unknown: str = ""  # why its configuration is not known; empty: it is
-    # what was observed that cannot be its configuration, image or command
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # why observed values cannot be its configuration or operand
 
 
 async def running_scheduler(
@@ -73,9 +72,9 @@ async def _of_control_plane(api: Api, platform: Platform) -> RunningConfiguratio
             unknown="the scheduler's configuration is not known, so it runs with its defaults: "
             f"{error}"
         )
-    made = parse_revision(revision.content)
-    command = _command(made) or platform.operand_command
-    return RunningConfiguration(made.config, gate_flags(made), _operand(made.image, command))
+    content = parse_revision(revision.content)
+    operand = _operand(content.image, _command(content) or platform.operand_command)
+    return RunningConfiguration(content.config, gate_flags(content), operand)
 
 
 # --- SecondarySchedulers ------------------------------------------------------------------------
@@ -92,8 +91,8 @@ async def _of_secondary(
 ) -> RunningConfiguration:
     """Return what it runs; the operand is that of `own` if it cannot be verified."""
     name, content_hash = str(scheduler["metadata"]["name"]), running_hash(scheduler)
-    found = await read_config_maps(api, scheduler, [content_hash])
-    if content_hash not in found:
+    config_map = (await read_config_maps(api, scheduler, [content_hash])).get(content_hash)
+    if config_map is None:
         namespace = str(scheduler["spec"]["namespace"])
         ref = ObjectRef(CONFIG_MAPS, namespace, config_map_name(name, content_hash))
         doubt = (
@@ -101,7 +100,7 @@ async def _of_secondary(
             "the owner and the content that its status names"
         )
         return replace(own, doubts=(doubt,))
-    content = parse_content(content_of(found[content_hash]))
+    content = parse_content(content_of(config_map))
     if problem := _operand_problem(scheduler, content, platform):
         doubt = f"the image of SecondaryScheduler {name} is not started: {problem}"
         return RunningConfiguration(content.config, (), own.operand, doubts=(doubt,))
@@ -120,8 +119,8 @@ def _operand_problem(scheduler: Object, content: ParsedRevision, platform: Platf
             f'its content has the image "{content.image}", but status.image is '
             f'"{status.get("image") or ""}"'
         )
-    wanted = tuple(map(str, spec.get("command") or ()))
-    allowed = (wanted,) if wanted else ((names.OPERAND,), platform.operand_command)
+    command = tuple(map(str, spec.get("command") or ()))
+    allowed = (command,) if command else ((names.OPERAND,), platform.operand_command)
     if _command(content) not in allowed:
         return (
             f'its content has the command "{" ".join(_command(content))}", but spec.command is '
@@ -139,7 +138,5 @@ def _operand(image: str, command: Sequence[str]) -> Operand | None:
 def _command(content: ParsedRevision) -> tuple[str, ...]:
     """Return the command of kube-scheduler's container."""
     containers = mapping(content.pod.get("spec")).get("containers") or ()
-    own: Mapping[str, Any] = next(
-        (each for each in containers if each.get("name") == names.OPERAND), {}
-    )
-    return tuple(map(str, own.get("command") or ()))
+    operand: Mapping[str, Any] = next((c for c in containers if c.get("name") == names.OPERAND), {})
+    return tuple(map(str, operand.get("command") or ()))

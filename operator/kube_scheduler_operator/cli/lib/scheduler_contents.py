@@ -54,15 +54,16 @@ async def find_scheduler(api: Api, platform: Platform, name: str | None = None) 
         CommandError: it does not exist.
     """
     if name:
-        found = await find_object(api, ObjectRef(SECONDARY_SCHEDULERS, None, name))
-        if found is None:
+        scheduler = await find_object(api, ObjectRef(SECONDARY_SCHEDULERS, None, name))
+        if scheduler is None:
             raise CommandError(
                 f'SecondaryScheduler "{name}" does not exist; see kubectl get secondaryschedulers'
             )
-        return found
+        return scheduler
     if platform.owns_static_pods:
         return None
-    own = [obj for obj in (await _all(api)).values() if is_ours(obj)]
+    schedulers = await list_by_name(api, SECONDARY_SCHEDULERS) or {}
+    own = [scheduler for scheduler in schedulers.values() if is_ours(scheduler)]
     if len(own) == 1:
         return own[0]
     if own:
@@ -77,16 +78,12 @@ async def find_scheduler(api: Api, platform: Platform, name: str | None = None) 
     )
 
 
-async def _all(api: Api) -> Mapping[str, Object]:
-    return await list_by_name(api, SECONDARY_SCHEDULERS) or {}
-
-
 async def read_contents(api: Api, scheduler: Object) -> tuple[Content, ...]:
     """Return the contents in its history, newest first."""
     entries = read_history(scheduler)
-    found = await read_config_maps(api, scheduler, [entry.hash for entry in entries])
+    config_maps = await read_config_maps(api, scheduler, [entry.hash for entry in entries])
     running = running_hash(scheduler)
-    return tuple(_content(entry, running, found.get(entry.hash)) for entry in entries)
+    return tuple(_content(entry, running, config_maps.get(entry.hash)) for entry in entries)
 
 
 def running_hash(scheduler: Mapping[str, Any]) -> str:
@@ -123,11 +120,11 @@ def find_content(contents: Sequence[Content], prefix: str) -> Content:
     Raises:
         CommandError: no content has it, or several have.
     """
-    found = [one for one in contents if one.hash.startswith(prefix)]
-    if len(found) == 1 and len(prefix) >= _SHORTEST:
-        return found[0]
-    known = ", ".join(one.hash for one in contents) or "none"
-    what = "is ambiguous" if found and len(prefix) >= _SHORTEST else "does not exist"
+    matching = [content for content in contents if content.hash.startswith(prefix)]
+    if len(matching) == 1 and len(prefix) >= _SHORTEST:
+        return matching[0]
+    known = ", ".join(content.hash for content in contents) or "none"
+    what = "is ambiguous" if matching and len(prefix) >= _SHORTEST else "does not exist"
     raise CommandError(f'configuration "{prefix}" {what}; existing configurations: {known}')
 
 

@@ -23,6 +23,7 @@ from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS, ObjectRef
 from ...manifests.templates import fit_name
 from ...schedulerconfig.schema import DEFAULT_SCHEDULER
+from ...status.conditions import condition_in
 from .errors import CommandError, error_message
 from .input_files import embedded_document
 from .objects import find_object, list_by_name
@@ -60,21 +61,21 @@ async def profiles_to_try(api: ApiClient, platform: Platform) -> list[TriedProfi
     Raises:
         KubeError: the configuration or the SecondarySchedulers cannot be read.
     """
-    found: dict[str, TriedProfile] = {}
+    profiles: dict[str, TriedProfile] = {}
     config: Object | None = None
     if platform.owns_static_pods:
         ref = ObjectRef(CONFIG_MAPS, platform.target_namespace, names.CONFIG)
-        data = mapping(mapping(await find_object(api, ref)).get("data"))
-        config = embedded_document(data.get(names.CONFIG_KEY))
-    profiles: Sequence[Any] = mapping(config).get("profiles") or ({},)
-    for profile in profiles:
+        texts = mapping(mapping(await find_object(api, ref)).get("data"))
+        config = embedded_document(texts.get(names.CONFIG_KEY))
+    configured: Sequence[Any] = mapping(config).get("profiles") or ({},)
+    for profile in configured:
         name = str(mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER)
-        found[name] = TriedProfile(name, _CONTROL_PLANE)
+        profiles[name] = TriedProfile(name, _CONTROL_PLANE)
     for owner, obj in sorted((await list_by_name(api, SECONDARY_SCHEDULERS) or {}).items()):
         for profile in mapping(obj.get("status")).get("profiles") or ():
             name = str(profile["schedulerName"])
-            found.setdefault(name, TriedProfile(name, f"SecondaryScheduler {owner}"))
-    return list(found.values())
+            profiles.setdefault(name, TriedProfile(name, f"SecondaryScheduler {owner}"))
+    return list(profiles.values())
 
 
 async def self_test(
@@ -180,15 +181,8 @@ async def _not_bound(
     api: ApiClient, platform: Platform, profile: TriedProfile, pod: Object, seconds: float
 ) -> CheckResult:
     cause = f'profile "{profile.name}" of {profile.scheduler}: no node after {seconds:g} s: '
-    scheduled = next(
-        (
-            one
-            for one in mapping(pod.get("status")).get("conditions") or ()
-            if one.get("type") == "PodScheduled"
-        ),
-        None,
-    )
-    if scheduled is None:
+    scheduled = condition_in(mapping(pod.get("status")), "PodScheduled")
+    if not scheduled:
         cause += "no scheduler has tried the Pod"
         hint = (
             "check that this scheduler runs and holds its Lease: kubectl scheduler status"
@@ -211,19 +205,17 @@ async def _explained(api: ApiClient, platform: Platform, name: str, pod: Object)
         flags = parser.parse_args(["--local", "--timeout", "30"])
         simulation = await from_cluster(api, platform, flags, name)
         try:
-            found = await simulation.ask(explain, pod=dict(pod))
+            explanation = await simulation.ask(explain, pod=dict(pod))
         finally:
             await simulation.close()
     except (CommandError, KubeError):
         return "kubectl scheduler why POD explains a Pod with this schedulerName that waits"
-    if found.fixes:
-        return f"what would help: {'; '.join(fix.text for fix in found.fixes[:3])}"
-    causes = dict.fromkeys(cause.text for group in found.groups for cause in group.causes)
-    return (
-        f"every node refuses it: {'; '.join(list(causes)[:3])}"
-        if causes
-        else ("the Pod would fit now: the scheduler has not tried it again yet")
-    )
+    if explanation.fixes:
+        return f"what would help: {'; '.join(fix.text for fix in explanation.fixes[:3])}"
+    causes = dict.fromkeys(cause.text for group in explanation.groups for cause in group.causes)
+    if causes:
+        return f"every node refuses it: {'; '.join(list(causes)[:3])}"
+    return "the Pod would fit now: the scheduler has not tried it again yet"
 
 
 async def _clean_up(api: ApiClient, namespace: str, run: str) -> None:

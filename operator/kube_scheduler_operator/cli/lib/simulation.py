@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,12 +17,14 @@ from ...schedulerconfig.source import read
 from .connection import run_connected
 from .errors import CommandError, UsageError, print_error
 from .input_files import display_name, read_bytes
+from .output import counted
 from .running_scheduler import RunningConfiguration, running_scheduler
 from .where_to_run import Place, add_where_flags, place_of_cluster, place_of_files
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
     from ...kube.client import ApiClient
+    from ...simulate.owners import MissingPods
     from ...simulate.questions import Question, Simulator
     from ...simulate.run import RunOptions
     from ...simulate.world import World
@@ -38,8 +40,7 @@ class OwnObjects:
 
     extenders: Sequence[Mapping[str, Any]] = ()  # SchedulerExtenders
     load_policies: Sequence[Mapping[str, Any]] = ()  # LoadPolicies
-    # they were in files, with a configuration that the operator may not have made
-    from_files: bool = False
+    from_files: bool = False  # with a configuration that the operator may not have made
     error: str = ""  # why they cannot be read
 
 
@@ -48,8 +49,7 @@ class Simulation:
     world: World  # the copy of the cluster
     options: RunOptions  # how to run kube-scheduler
     where: Simulator  # runs it, on this machine or in the cluster
-    # what the simulation does not consider, one sentence each
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what is not considered, a sentence each
     own: OwnObjects = OwnObjects()  # for extenders
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
@@ -85,9 +85,9 @@ class Simulation:
         """
         from ...simulate.process import SimulationError
 
-        asked = world or self.world, options or self.options
+        world, options = world or self.world, options or self.options
         try:
-            return await self.where.ask(question, *asked, **arguments)
+            return await self.where.ask(question, world, options, **arguments)
         except SimulationError as error:
             raise CommandError(str(error)) from None
 
@@ -199,32 +199,32 @@ def from_files(args: argparse.Namespace) -> Simulation:
     from ...simulate.read_files import WorldFileError, read_files
 
     try:
-        found = read_files([Path(name) for name in args.from_files])
+        files = read_files([Path(name) for name in args.from_files])
     except WorldFileError as error:
         raise UsageError(str(error)) from None
-    if not found.world.objects[NODES]:
+    if not files.world.objects[NODES]:
         named = ", ".join(args.from_files)
-        other = counted_kinds([kind for kind, count in found.ignored.items() for _ in range(count)])
+        other = counted_kinds([kind for kind, count in files.ignored.items() for _ in range(count)])
         has = f", but {other}" if other else ""
         raise UsageError(
             f"{named}: there is no Node{has}; add the output of kubectl get nodes,pods -A -o yaml"
         )
     notes: list[str] = []
     config: Mapping[str, Any] | None = None
-    if args.config is None and len(found.configurations) > 1:
-        names = ", ".join(name for name, _ in found.configurations)
+    if args.config is None and len(files.configurations) > 1:
+        names = ", ".join(name for name, _ in files.configurations)
         raise UsageError(f"several files are a {KIND}: choose one with --config: {names}")
-    if found.configurations:
-        config = found.configurations[0][1]
+    if files.configurations:
+        config = files.configurations[0][1]
     elif args.config is None:
         notes.append(f"no file is a {KIND}, so kube-scheduler runs with its defaults (--config)")
     chosen = configuration_file(args.config) if args.config is not None else config
     own = OwnObjects(
-        [obj for obj in found.own if obj.get("kind") == SCHEDULER_EXTENDERS.kind],
-        [obj for obj in found.own if obj.get("kind") == LOAD_POLICIES.kind],
+        [obj for obj in files.own if obj.get("kind") == SCHEDULER_EXTENDERS.kind],
+        [obj for obj in files.own if obj.get("kind") == LOAD_POLICIES.kind],
         from_files=True,
     )
-    return _simulation(args, found.world, chosen, (), notes, place_of_files(args), own)
+    return _simulation(args, files.world, chosen, (), notes, place_of_files(args), own)
 
 
 async def from_cluster(
@@ -247,10 +247,10 @@ async def from_cluster(
     own = await _own_objects(api)
     world = await read_cluster(api, annotations=bool(own.extenders))
     world.version = str((await api.get_path("/version")).get("gitVersion") or "")
-    given = args.config is not None
-    chosen = configuration_file(args.config) if given else running.config
+    chosen, flags = running.config, running.flags
+    if args.config is not None:
+        chosen, flags = configuration_file(args.config), ()
     place = await place_of_cluster(api, platform, args, world, chosen, running.operand, notes)
-    flags = () if given else running.flags
     return _simulation(args, world, chosen, flags, notes, place, own)
 
 
@@ -263,6 +263,16 @@ async def _own_objects(api: ApiClient) -> OwnObjects:
     except KubeError as error:
         return OwnObjects(error=str(error))
     return OwnObjects(extenders, load_policies)
+
+
+def missing_lines(missing: MissingPods) -> Iterator[str]:
+    """Describe the pods that the API server does not let a workload create."""
+    verb = "does" if missing.count == 1 else "do"
+    kind, _, name = missing.owner.partition("/")
+    owner = f"{kind} {missing.namespace}/{name}"
+    yield f"{counted(missing.count, 'pod')} of {owner} {verb} not exist: {missing.cause}"
+    if missing.fix:
+        yield f"  helps   {missing.fix}"
 
 
 def _simulation(
@@ -299,7 +309,7 @@ def configuration_file(name: str) -> Mapping[str, Any]:
     if error is not None:
         at = f"{display_name(name)}:{error.position.line}:{error.position.column}"
         raise UsageError(f"{at}: {error.message}")
-    values = [each.value for document in documents for each in document.objects()]
+    values = [obj.value for document in documents for obj in document.objects()]
     for value in values:
         if isinstance(value, dict) and value.get("kind") == KIND:
             return value

@@ -19,11 +19,10 @@ from ...simulate.probes import without_preemption
 from ...simulate.scenario import Drain, Prepared, Scenario
 from ...simulate.utilization import Utilization
 from ...simulate.workloads import SimulatedWorkload
-from .output import counted, format_table
+from .output import counted, first_names, format_table
 
 TODAY: Final = "today"
 NOW: Final = "now"
-_NAMED: Final = 3
 _REASONS: Final = 5
 _OF: Final = ("that ", "of ")
 """How titles of groups begin that are not names of workloads."""
@@ -81,7 +80,7 @@ class SimulationAnswer:
     @property
     def proposed(self) -> list[ConfigurationResult]:
         """The columns that the exit code is about: all but today's, if there are others."""
-        return [each for each in self.columns if each.title != TODAY] or self.columns
+        return [column for column in self.columns if column.title != TODAY] or self.columns
 
     @property
     def fits(self) -> bool:
@@ -113,8 +112,8 @@ class SimulationAnswer:
             "repeat": self.repeat,
             "pods": {title: len(pods) for title, pods in self.prepared.groups.items()},
             "addedNodes": self.prepared.added,
-            "drains": [_drain_document(each) for each in self.prepared.drains],
-            "lostNodes": [_drain_document(each) for each in self.prepared.removed],
+            "drains": [_drain_document(drain) for drain in self.prepared.drains],
+            "lostNodes": [_drain_document(removed) for removed in self.prepared.removed],
             "refused": self.question.refused,
             "now": {
                 "pending": self.waiting,
@@ -160,14 +159,14 @@ class SimulationAnswer:
         under = f" with {column.title}" if column.title != TODAY else ""
         if self.largest:
             workload = self.question.workloads[0]
-            found = spread([outcome.largest or 0 for outcome in column.outcomes])
+            fitting = spread([outcome.largest or 0 for outcome in column.outcomes])
             least = "at least " if any(outcome.more for outcome in column.outcomes) else ""
-            more = found.least - workload.replicas
+            more = fitting.least - workload.replicas
             enough = (
                 f"{more:.0f} more than" if more > 0 else "exactly" if more == 0 else "fewer than"
             )
             return (
-                f"{least}{shown_spread(found)} pods of {workload.title} fit{under}: {enough} the "
+                f"{least}{shown_spread(fitting)} pods of {workload.title} fit{under}: {enough} the "
                 f"{workload.replicas} of its spec."
             )
         groups = [
@@ -201,25 +200,27 @@ class SimulationAnswer:
         yield "A figure is the median of the runs, with the least and the most in brackets."
 
     def _now(self) -> dict[str, str]:
-        found = {
+        figures = {
             "pods Pending": str(self.waiting),
             "nodes used": str(self.now.used),
             "fullest node": _percent(self.now.fullest),
         }
-        return found | {_requests(key): _percent(value) for key, value in self.now.whole().items()}
+        return figures | {
+            _requests(key): _percent(value) for key, value in self.now.whole().items()
+        }
 
     def cells(self, column: ConfigurationResult) -> Iterator[tuple[str, str]]:
         """Yield (name, value) of each figure of a configuration."""
-        found = distribution(column.outcomes)
+        figures = distribution(column.outcomes)
         for key, name in _FIGURES.items():
-            if key in found:
-                yield name, shown_spread(found[key], " %" if key.endswith("Percent") else "")
-        for key, values in found.items():
+            if key in figures:
+                yield name, shown_spread(figures[key], " %" if key.endswith("Percent") else "")
+        for key, values in figures.items():
             what, _, rest = key.partition(".")
             if what == "requestsPercent":
                 yield _requests(rest), shown_spread(values, " %")
-        placed = any(found[key].most for key in found if key.startswith("zone."))
-        for key, values in found.items() if placed else ():
+        placed = any(figures[key].most for key in figures if key.startswith("zone."))
+        for key, values in figures.items() if placed else ():
             what, _, zone = key.partition(".")
             if what == "zone":
                 yield (
@@ -228,49 +229,50 @@ class SimulationAnswer:
                 )
 
     def _where(self, column: ConfigurationResult) -> Iterator[str]:
-        found = node_counts(column.outcomes)
-        if not found:
+        counts_by_node = node_counts(column.outcomes)
+        if not counts_by_node:
             return
         under = f" ({column.title})" if len(self.columns) > 1 else ""
         yield ""
         yield f"Where they are{under}:"
         most = self.nodes
-        shown = list(found.items())[:most] if most > 0 else list(found.items())
+        shown = list(counts_by_node.items())[:most] if most > 0 else list(counts_by_node.items())
         rows = [["NODE", "ZONE", "PODS"]]
         zones = column.outcomes[0].utilization.zones
         rows += [[node, zones.get(node, "-"), shown_spread(counts)] for node, counts in shown]
         yield from (f"  {line}" for line in format_table(rows))
-        if len(found) > len(shown):
-            yield f"  … and {len(found) - len(shown)} more (--nodes 0 shows all)"
+        if len(counts_by_node) > len(shown):
+            yield f"  … and {len(counts_by_node) - len(shown)} more (--nodes 0 shows all)"
 
     def _missing(self, column: ConfigurationResult) -> Iterator[str]:
         pending = [
             {name: without_preemption(text) for name, text in outcome.pending.items()}
             for outcome in column.outcomes
         ]
-        counts = [Counter(each.values()) for each in pending]
-        texts = list(dict.fromkeys(text for each in counts for text, _ in each.most_common()))
+        counts = [Counter(reasons.values()) for reasons in pending]
+        texts = list(dict.fromkeys(text for count in counts for text, _ in count.most_common()))
         under = f" ({column.title})" if len(self.columns) > 1 else ""
         if texts:
             yield ""
             yield f"Without a node{under}, in the words of kube-scheduler:"
         for text in texts[:_REASONS]:
-            number = spread([each[text] for each in counts])
+            number = spread([count[text] for count in counts])
             names = next(
-                [name for name, reason in each.items() if reason == text]
-                for each in pending
-                if text in each.values()
+                [name for name, reason in reasons.items() if reason == text]
+                for reasons in pending
+                if text in reasons.values()
             )
             yield f"  {shown_spread(number)}: {text}"
-            yield f"    {_named(names)}"
+            yield f"    {first_names(names)}"
         if len(texts) > _REASONS:
             yield f"  … and {len(texts) - _REASONS} other reasons (-o json has all)"
-        victims = dict.fromkeys(name for each in column.outcomes for name in each.preempted)
+        outcomes = column.outcomes
+        victims = dict.fromkeys(name for outcome in outcomes for name in outcome.preempted)
         if victims:
-            homeless = {name for each in column.outcomes for name in each.homeless}
+            homeless = {name for outcome in outcomes for name in outcome.homeless}
             rest = f"; {len(homeless)} of them find no other node" if homeless else ""
             yield ""
-            yield f"Preempted{under}: {_named(list(victims))}{rest}"
+            yield f"Preempted{under}: {first_names(list(victims))}{rest}"
 
 
 def _drain_document(drain: Drain) -> dict[str, Any]:
@@ -290,7 +292,7 @@ def _drain_lines(drain: Drain, columns: Sequence[ConfigurationResult]) -> Iterat
     yield f"Drain of {drain.node}: {counted(len(drain.moved), 'pod')} would be evicted{rest}."
     for budget, pods in drain.blocked.items():
         yield (
-            f"  PodDisruptionBudget {budget} allows no eviction now: {_named(pods)} "
+            f"  PodDisruptionBudget {budget} allows no eviction now: {first_names(pods)} "
             f"{'stays' if len(pods) == 1 else 'stay'}, and the drain waits."
         )
     for budget, allowed in drain.one_by_one.items():
@@ -312,21 +314,21 @@ def _drain_lines(drain: Drain, columns: Sequence[ConfigurationResult]) -> Iterat
             )
     if drain.lost:
         yield (
-            f"  {_named(drain.lost)}: without a controller, so `kubectl drain` needs --force and "
-            "nothing creates them again."
+            f"  {first_names(drain.lost)}: without a controller, so `kubectl drain` needs --force "
+            "and nothing creates them again."
         )
 
 
 def _removed_lines(gone: Drain) -> Iterator[str]:
     yield f"Without {gone.node}: {counted(len(gone.moved), 'pod')} would be created again."
     if gone.lost:
-        yield f"  {_named(gone.lost)}: without a controller, so nothing creates them again."
+        yield f"  {first_names(gone.lost)}: without a controller, so nothing creates them again."
 
 
-def _documents(found: Mapping[str, Spread]) -> dict[str, Any]:
+def _documents(spreads: Mapping[str, Spread]) -> dict[str, Any]:
     return {
-        key: {"least": each.least, "median": each.median, "most": each.most}
-        for key, each in found.items()
+        key: {"least": figure.least, "median": figure.median, "most": figure.most}
+        for key, figure in spreads.items()
     }
 
 
@@ -338,17 +340,12 @@ def _percent(value: float) -> str:
     return f"{value:.0f} %"
 
 
-def shown_spread(found: Spread, unit: str = "") -> str:
+def shown_spread(figure: Spread, unit: str = "") -> str:
     """Format as `4 (3-5)`, or as `4` if all runs agree."""
 
     def number(value: float) -> str:
         return f"{value:.0f}" if unit else f"{value:g}"
 
-    least, middle, most = number(found.least), number(found.median), number(found.most)
+    least, middle, most = map(number, (figure.least, figure.median, figure.most))
     between = f" ({least}-{most})" if least != most else ""
     return f"{middle}{unit}{between}"
-
-
-def _named(names: Sequence[str]) -> str:
-    rest = f", … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + rest

@@ -45,8 +45,7 @@ class Undo:
     kubescheduler: Object | None  # the changed KubeScheduler; None if it does not change
     patch: tuple[str, ...]  # the changes as a unified diff
     left: tuple[str, ...]  # the differences that will remain from the revision
-    # the edits of SchedulerProfiles since then, which are not restored
-    profiles: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()  # later edits of SchedulerProfiles, which are not restored
     # what causes the differences in `left`
     others: str = (
         "OPERAND_IMAGE of the operator sets the image; its version causes other differences."
@@ -65,8 +64,8 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
     scheduler, kubescheduler = snapshot.scheduler or {}, snapshot.kubescheduler or {}
     image = next((parse_revision(r.content).image for r in reversed(revisions) if r.complete), "")
     snapshot = replace(snapshot, settings=replace(snapshot.settings, operand_image=image))
-    asked, _ = desired_content(snapshot)
-    target = _target(revisions, number, asked)
+    current, _ = desired_content(snapshot)
+    target = _target(revisions, number, current)
     inputs = _inputs(revisions, target)
     new_scheduler, new_kubescheduler = restored(snapshot, inputs)
     changed = replace(snapshot, scheduler=new_scheduler, kubescheduler=new_kubescheduler)
@@ -113,35 +112,35 @@ def _chosen(content: RevisionContent) -> RevisionContent:
 
 
 def _target(
-    revisions: Sequence[Revision], number: int | None, asked: RevisionContent | None
+    revisions: Sequence[Revision], number: int | None, current: RevisionContent | None
 ) -> Revision:
     if number is not None:
-        found = find_revision(revisions, number)
+        target = find_revision(revisions, number)
     else:
         installed = (
             revision
             for revision in reversed(revisions)
-            if revision.outcome == names.OUTCOME_INSTALLED and _chosen(revision.content) != asked
+            if revision.outcome == names.OUTCOME_INSTALLED and _chosen(revision.content) != current
         )
-        chosen = next(installed, None)
-        if chosen is None:
+        latest = next(installed, None)
+        if latest is None:
             raise CommandError("no older healthy revision exists to restore")
-        found = chosen
-    same = [revision for revision in revisions if revision.hash == found.hash]
+        target = latest
+    same = [revision for revision in revisions if revision.hash == target.hash]
     if same[-1].bad:
         raise CommandError(
-            f"the content of revision {found.number} was {same[-1].outcome}: "
+            f"the content of revision {target.number} was {same[-1].outcome}: "
             f"{same[-1].message or 'no reason recorded'}; choose another one: "
             "kubectl scheduler history"
         )
-    return found
+    return target
 
 
 def _inputs(revisions: Sequence[Revision], target: Revision) -> RecordedInputs:
     """Return the recorded inputs of a revision, or of another one with the same content."""
     content = _chosen(target.content)
-    candidates = [target, *(r for r in reversed(revisions) if _chosen(r.content) == content)]
-    for revision in candidates:
+    same = (r for r in reversed(revisions) if _chosen(r.content) == content)
+    for revision in (target, *same):
         inputs = read_inputs(revision.inputs)
         if inputs is not None:
             return inputs

@@ -26,7 +26,7 @@ async def plan_managed_undo(
     the current ones.
 
     Raises:
-        CommandError: it does not exist, failed, has no recorded settings, or is not valid any more.
+        CommandError: it does not exist, failed, has no recorded settings, or is no longer valid.
     """
     contents = await read_contents(api, scheduler)
     target = _target(snapshot, contents, chosen)
@@ -77,7 +77,7 @@ def _refuse_unproved(
 
 def _target(snapshot: Snapshot, contents: Sequence[Content], chosen: str | None) -> Content:
     if chosen is not None:
-        found = find_content(contents, chosen)
+        target = find_content(contents, chosen)
     else:
         installed = (
             content
@@ -86,14 +86,14 @@ def _target(snapshot: Snapshot, contents: Sequence[Content], chosen: str | None)
             and content.inputs is not None
             and restored(snapshot, content.inputs) != (snapshot.scheduler, snapshot.kubescheduler)
         )
-        first = next(installed, None)
-        if first is None:
+        latest = next(installed, None)
+        if latest is None:
             raise CommandError("no older healthy configuration with other settings exists")
-        found = first
-    if found.entry.bad:
+        target = latest
+    if target.entry.bad:
         raise CommandError(
-            f"configuration {found.hash} was {found.entry.outcome}: "
-            f"{found.entry.message or 'no reason recorded'}; choose another one: kubectl scheduler "
-            "history"
+            f"configuration {target.hash} was {target.entry.outcome}: "
+            f"{target.entry.message or 'no reason recorded'}; choose another one: kubectl "
+            "scheduler history"
         )
-    return found
+    return target
