@@ -99,8 +99,8 @@ COMMANDS: Final = (
     Command("guard", "report changes of the scheduler's kubeconfig (runs in guard pods)", "node"),
     Command(
         "read-config",
-        "read the file of the scheduler before the operator (runs in pods)",
-        "config_reader",
+        "read the configuration file of the scheduler that predates the operator (runs in pods)",
+        "node",
     ),
     Command(
         "signal",
@@ -118,12 +118,12 @@ COMMANDS: Final = (
     Command(
         "simulation-launcher",
         "copy what starts kube-scheduler in its own image (runs in pods of simulations)",
-        "simulation_launcher",
+        "simulation",
     ),
     Command(
         "simulation-certificate",
         "make the certificate of a simulation (runs in pods of simulations)",
-        "simulation_certificate",
+        "simulation",
     ),
     Command("node-metrics", "export the load of this node (runs in pods)", "node_metrics"),
     Command(

@@ -87,12 +87,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "KubeScheduler, SchedulerProfiles, SchedulerExtenders and SecondarySchedulers, and the "
         "policy file of LoadPolicies. Does not need a cluster. The exit code is 0 if the result "
         "would be rolled out, 1 if not or if a profile or an extender is not accepted, 2 if the "
-        "files cannot be read. With --for, it writes what a provider of clusters or an autoscaler "
-        "takes instead; the exit code is 1 if the provider does not take all of it.",
+        "files cannot be read. With --for, it writes the files that a provider of clusters or an "
+        "autoscaler accepts instead; the exit code is 1 if the provider rejects a setting.",
     )
     add_file_arguments(parser, "the objects")
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
-    add_for_flag(parser, "write what this provider or autoscaler takes")
+    add_for_flag(parser, "write the files that this provider or autoscaler accepts")
     parser.add_argument(
         "--directory",
         metavar="DIR",

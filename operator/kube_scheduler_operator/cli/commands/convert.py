@@ -123,7 +123,7 @@ def _convert_all(
         if any(document is policy for policy in used):
             continue  # converted with the document that refers to it
         prefix = f"{name}: " if len(named) > 1 else ""
-        reader = convertible.reading.get(name)
+        reader = convertible.readers.get(name)
         try:
             converted = _convert_one(document, documents, policy, target, reader, results, args)
         except (ConversionError, CommandError) as error:
@@ -257,8 +257,7 @@ class _Convertible:
     # (display name, document), also of those in ConfigMaps
     documents: list[tuple[str, Any]] = field(default_factory=list)
     failed: bool = False  # whether one cannot be read
-    # by display name: the scheduler that reads it, as far as the files show it
-    reading: dict[str, convert_forms.Reader] = field(default_factory=dict)
+    readers: dict[str, convert_forms.Reader] = field(default_factory=dict)  # by display name
 
     def add_config_map(
         self,
@@ -277,7 +276,7 @@ class _Convertible:
                 self.documents.append((where, inner))
                 reader = readers.of(document, key) if readers else None
                 if reader is not None:
-                    self.reading[where] = reader
+                    self.readers[where] = reader
             elif key == POLICY_KEY:
                 self._fail([f"{_CONFIG_MAP} {name}: data.{key} has no Policy; add one"])
 

@@ -86,21 +86,18 @@ class ClusterState:
 
     scheduler: Mapping[str, Any] | None
     kubescheduler: Mapping[str, Any] | None
-    cluster_operator: Mapping[str, Any] | None  # the ClusterOperator
-    pods: Mapping[str, Mapping[str, Any]]  # the scheduler pods by node
-    lease: Mapping[str, Any] | None  # the Lease of the schedulers
+    cluster_operator: Mapping[str, Any] | None
+    pods: Mapping[str, Mapping[str, Any]]  # of schedulers, by node
+    lease: Mapping[str, Any] | None  # of the schedulers
     profiling_since: int  # the revision that turned profiling on; 0 if it is off
     events_in: str  # the namespace of the operator's events
-    # SchedulerProfiles by name; None: the kind is not installed or not readable
+    # objects by name; None: the kind is not installed or not readable
     profiles: Mapping[str, Mapping[str, Any]] | None = None
-    loads: Sequence[Mapping[str, Any]] = ()  # LoadPolicies
-    # SchedulerExtenders by name; None: likewise
     extenders: Mapping[str, Mapping[str, Any]] | None = None
-    # OperatorSettings by name; None: likewise
     settings: Mapping[str, Mapping[str, Any]] | None = None
-    # SecondarySchedulers by name; None: likewise
     secondaries: Mapping[str, Mapping[str, Any]] | None = None
     managed: bool = False  # whether they are in the place of the control plane's scheduler
+    load_policies: Sequence[Mapping[str, Any]] = ()
     # kubeadm's ConfigMap; None if it does not exist or is not readable
     kubeadm: Mapping[str, Any] | None = None
 
@@ -137,7 +134,7 @@ async def _read(api: Api, platform: Platform) -> ClusterState:
         profiles=await _allowed("SchedulerProfiles", list_by_name(api, SCHEDULER_PROFILES)),
         extenders=await _allowed("SchedulerExtenders", list_by_name(api, SCHEDULER_EXTENDERS)),
         settings=await _allowed("OperatorSettings", list_by_name(api, OPERATOR_SETTINGS)),
-        loads=await _load_policies(api),
+        load_policies=await _load_policies(api),
         secondaries=await _allowed("SecondarySchedulers", list_by_name(api, SECONDARY_SCHEDULERS)),
         managed=not platform.owns_static_pods,
         kubeadm=await _kubeadm(api, platform),
@@ -260,7 +257,7 @@ def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]
         **(_managed(status, cluster.secondaries or {}) if cluster.managed else {}),
         "eventsIn": cluster.events_in,
         "nodes": nodes,
-        "loadPolicies": [_load_policy(obj) for obj in cluster.loads],
+        "loadPolicies": [_load_policy(obj) for obj in cluster.load_policies],
         "schedulerProfiles": [_profile(obj) for obj in _sorted(cluster.profiles)],
         "operatorSettings": [_settings(obj) for obj in _sorted(cluster.settings)],
         "schedulerExtenders": [_extender(obj) for obj in _sorted(cluster.extenders)],

@@ -39,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 class RunningScheduler:
     name: str  # `node NAME` or `SecondaryScheduler NAME`
     image: str
-    version: str  # the version in the image's tag; empty without one
+    version: str  # in the image's tag; empty without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Versions:
     operator: str  # empty if it has not reported one
     payload: bool  # whether that is the version of an OpenShift release, not the operator's own
     api_server: str  # `gitVersion` of the API server
-    schedulers: tuple[RunningScheduler, ...]  # the schedulers that the operator runs or adopts
+    schedulers: tuple[RunningScheduler, ...]  # that the operator runs or adopts
 
 
 def run(args: argparse.Namespace) -> int:

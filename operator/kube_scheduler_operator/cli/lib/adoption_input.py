@@ -37,9 +37,9 @@ ALL_NODES: Final = ""
 class NodeFiles:
     """The content of the files of `-f`."""
 
-    # node -> the manifest of its scheduler, or its mirror Pod
+    # by node: the manifest of its scheduler, or its mirror Pod
     manifests: Mapping[str, Object] = field(default_factory=dict)
-    # node -> the report on its configuration file; ALL_NODES for nodes without one
+    # by node: the report on its configuration file; ALL_NODES for nodes without one
     reports: Mapping[str, ConfigReport] = field(default_factory=dict)
 
     def pods(self, platform: Platform) -> dict[str, Object]:
@@ -126,7 +126,7 @@ def _schedulers(content: bytes) -> Iterator[Object]:
 @dataclass(frozen=True, slots=True)
 class AdoptionInput:
     snapshot: Snapshot  # with the schedulers that predate the operator
-    reports: Mapping[str, ConfigReport]  # node -> the report on its configuration file
+    reports: Mapping[str, ConfigReport]  # by node: on its configuration file
     recorded: tuple[str, ...] = ()  # nodes whose file the installed operator has read
     notes: tuple[str, ...] = ()  # what could not be read, and what follows
 

@@ -75,7 +75,8 @@ def lines(adoption: AdoptionInput, preview: AdoptionPreview) -> Iterator[str]:
     """Yield the text output: problems last, where users look."""
     nodes = [node.node for node in preview.nodes]
     images = ", ".join(sorted({node.image for node in preview.nodes}))
-    yield f"{counted(len(nodes), 'scheduler')} before the operator: {', '.join(nodes)} ({images})"
+    verb = "predates" if len(nodes) == 1 else "predate"
+    yield f"{counted(len(nodes), 'scheduler')} {verb} the operator: {', '.join(nodes)} ({images})"
     yield ""
     yield from format_table(list(_rows(preview)))
     same = sorted({s.name for n in preview.nodes for s in n.settings if s.outcome is Outcome.SAME})

@@ -158,9 +158,9 @@ class AgentAnswer:
     agents: Annotated[
         tuple[AgentDecisions, ...], ListOf(type_of(AgentDecisions), tuple, most=_AGENTS)
     ]
-    pod: Name = ""  # the pod as namespace/name; empty: not reported
-    uid: Name = ""  # its uid; empty: not reported
-    # agent -> policy -> the current inputs; None: they were not asked for
+    pod: Name = ""  # namespace/name; empty: not reported
+    uid: Name = ""  # empty: not reported
+    # by agent and policy, the current inputs; None: they were not requested
     now: Annotated[Mapping[str, Mapping[str, tuple[DetailRow, ...]]], _NOW] | None = None
 
     def document(self) -> dict[str, Any]:

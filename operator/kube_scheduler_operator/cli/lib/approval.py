@@ -30,9 +30,7 @@ class Approval:
 def plan_approval(snapshot: Snapshot, running: Revision | None) -> Approval:
     """Plan the approval of the edit that is held.
 
-    Args:
-        snapshot: the current inputs of a composition, with OperatorSettings.
-        running: the revision that nodes run; None if it is not known.
+    `running` is the revision that nodes run; None if it is not known.
 
     Raises:
         CommandError: nothing is held.

@@ -48,24 +48,22 @@ class CachedPod:
 
 @dataclass(frozen=True, slots=True)
 class CachedNode:
-    name: str  # the name of the node
+    name: str
     deleted: bool  # whether the node was deleted while the cache still has pods of it
-    # milliCPU, memory and ephemeralStorage in bytes, and extended resources by name
-    requested: Mapping[str, int]
+    requested: Mapping[str, int]  # milliCPU, memory and ephemeralStorage in bytes, others by name
     allocatable: Mapping[str, int]  # the same, and the number of pods
-    pods: tuple[CachedPod, ...]  # the pods on the node, including assumed ones
-    nominated: tuple[CachedPod, ...]  # the pods that will run there after preemption
+    pods: tuple[CachedPod, ...]  # including assumed ones
+    nominated: tuple[CachedPod, ...]  # those that will run there after preemption
 
 
 @dataclass(frozen=True, slots=True)
 class CacheDump:
     """The dump after one SIGUSR2."""
 
-    nodes: tuple[CachedNode, ...]  # the cached nodes, by name
-    queue: tuple[CachedPod, ...]  # the pending pods
+    nodes: tuple[CachedNode, ...]  # by name
+    queue: tuple[CachedPod, ...]
     summary: str  # the number of pods in each part of the queue
-    # the differences that the scheduler's own comparison with its listers found
-    mismatches: tuple[str, ...]
+    mismatches: tuple[str, ...]  # found by the scheduler's own comparison with its listers
 
 
 def parse(log: str) -> CacheDump | None:

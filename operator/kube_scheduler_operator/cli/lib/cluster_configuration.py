@@ -34,10 +34,7 @@ def disagreements(
 ) -> Iterator[str]:
     """Yield one sentence for each difference.
 
-    Args:
-        config_map: kubeadm's; None without one, for example where kubeadm is not used.
-        kubescheduler: with the flags that the operator adopted.
-        images: of all schedulers of the control plane.
+    `config_map` is kubeadm's, None without one; `images` are those of the control plane.
     """
     text = mapping(mapping(config_map).get("data")).get(_KEY)
     try:

@@ -26,8 +26,8 @@ _FALLBACK_VERSION: Final = Version(1, 35, 0)  # for images whose tag is not a ve
 @dataclass(frozen=True, slots=True)
 class ParsedRevision:
     config: Mapping[str, Any]  # the KubeSchedulerConfiguration; empty if it cannot be parsed
-    arguments: tuple[str, ...]  # the arguments of kube-scheduler
-    image: str  # the image of kube-scheduler
+    arguments: tuple[str, ...]  # of kube-scheduler
+    image: str
     pod: Mapping[str, Any]  # the rest of the static pod
     other: Mapping[str, str]  # all other keys of the ConfigMaps, and those that cannot be parsed
 

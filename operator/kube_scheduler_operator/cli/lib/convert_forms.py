@@ -33,12 +33,8 @@ def configuration_in(
 ) -> list[Any]:
     """Return the only configuration inside of other documents, in a list; empty without one.
 
-    Reports on standard error where it stands.
-
-    Args:
-        files: all files.
-        version: of the kube-scheduler that will read the result.
-        converted: documents that are converted themselves.
+    Its place is reported on standard error. `version` is that of the kube-scheduler that will read
+    the result; `converted` are the documents that are converted themselves.
 
     Raises:
         CommandError: there are several, or one beside documents that are converted themselves.
@@ -98,7 +94,7 @@ def _is_in_config_map(source: Source) -> bool:
 class Reader:
     """The scheduler that reads a value of a ConfigMap."""
 
-    command: CommandLine  # its command line
+    command: CommandLine
     is_named: bool  # whether a flag names the value; otherwise it is only mounted
 
     def target(self, target: Target) -> Target:

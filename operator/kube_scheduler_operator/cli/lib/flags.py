@@ -130,7 +130,8 @@ def add_place_flag(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="place",
         metavar="NAME[:VERSION]",
-        help="check for what reads the files: its plugins, and what it does not take. One of "
+        help="check against the program that reads the files: its plugins, and the fields that it "
+        "rejects. One of "
         f"{', '.join(PLACES)}; optionally one of its versions",
     )
 

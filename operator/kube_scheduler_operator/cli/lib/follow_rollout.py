@@ -30,8 +30,8 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RolloutState:
-    latest: int  # the latest revision
-    nodes: Mapping[str, NodeStatus]  # the node statuses by name
+    latest: int  # revision
+    nodes: Mapping[str, NodeStatus]  # by name
     waits: Mapping[str, str]  # the condition that each node waits for
     problem: str  # an error that the operator retries, or that it simulates an edit
     end: End | None  # the outcome; None while the rollout is in progress

@@ -44,7 +44,7 @@ _CONNECTING: Final = 10.0
 @dataclass(frozen=True, slots=True)
 class Operand:
     image: str
-    command: tuple[str, ...]  # the command that runs it
+    command: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

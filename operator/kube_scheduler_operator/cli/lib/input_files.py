@@ -27,8 +27,7 @@ class UnreadableDocumentError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class InputFiles:
-    # (display name, content) in the order of the arguments, each file once
-    contents: tuple[tuple[str, bytes], ...]
+    contents: tuple[tuple[str, bytes], ...]  # (display name, content), each file once
     found: frozenset[str]  # the names of those that were found in a directory or by a pattern
     others: int  # how many files of a directory have another suffix or are too large
 

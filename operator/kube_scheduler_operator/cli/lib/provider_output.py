@@ -1,4 +1,4 @@
-"""Prints what a provider takes, or writes it into a directory, and what it does not take."""
+"""Prints the files that a provider accepts, or writes them, and reports what it rejects."""
 
 from __future__ import annotations
 

@@ -37,8 +37,7 @@ class Content:
     entry: HistoryEntry  # its hash and outcome
     runs: bool  # whether its Pods run it, or are about to
     parsed: ParsedRevision | None  # the content; None if its ConfigMap no longer exists
-    # the settings of Scheduler and KubeScheduler that led to it; None if not recorded
-    inputs: RecordedInputs | None = None
+    inputs: RecordedInputs | None = None  # the settings that led to it; None if not recorded
 
     @property
     def hash(self) -> str:

@@ -38,17 +38,17 @@ _SECONDS: Final = 120
 class OwnObjects:
     """Objects of our own group that extenders need."""
 
-    extenders: Sequence[Mapping[str, Any]] = ()  # SchedulerExtenders
-    load_policies: Sequence[Mapping[str, Any]] = ()  # LoadPolicies
+    extenders: Sequence[Mapping[str, Any]] = ()
+    load_policies: Sequence[Mapping[str, Any]] = ()
     from_files: bool = False  # with a configuration that the operator may not have made
     error: str = ""  # why they cannot be read
 
 
 @dataclass(slots=True)
 class Simulation:
-    world: World  # the copy of the cluster
-    options: RunOptions  # how to run kube-scheduler
-    where: Simulator  # runs it, on this machine or in the cluster
+    world: World
+    options: RunOptions
+    where: Simulator  # on this machine or in the cluster
     notes: list[str] = field(default_factory=list)  # what is not considered, a sentence each
     own: OwnObjects = OwnObjects()  # for extenders
 
@@ -152,11 +152,7 @@ def run_simulating(
 ) -> int:
     """Show the simulation of the files, or of the cluster; 2 for invalid usage.
 
-    Args:
-        args: with the flags of `add_simulation_flags` and `add_cluster_flags`.
-        show: prints the answer; returns the exit code.
-        connected: the simulation of the cluster.
-        failure: the exit code of other errors.
+    `show` prints the answer and returns the exit code; `failure` is that of other errors.
     """
 
     async def work(api: ApiClient, platform: Platform) -> int:

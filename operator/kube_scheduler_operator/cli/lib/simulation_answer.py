@@ -32,11 +32,10 @@ _OF: Final = ("that ", "of ")
 class Question:
     """What the command line asks."""
 
-    scenario: Scenario  # the changes of the cluster
+    scenario: Scenario
     workloads: list[SimulatedWorkload] = field(default_factory=list)  # what is placed in addition
     others: list[dict[str, Any]] = field(default_factory=list)  # other objects of the files
-    # why the API server would refuse pods of a workload
-    refused: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)  # why the API server would refuse pods
     notes: list[str] = field(default_factory=list)  # what is not considered
 
 
@@ -63,10 +62,10 @@ _FIGURES: Final = {
 
 @dataclass(slots=True)
 class SimulationAnswer:
-    question: Question  # what was asked
+    question: Question
     prepared: Prepared  # the changed world
-    columns: list[ConfigurationResult]  # the results
-    now: Utilization  # the utilization of the cluster as it is
+    columns: list[ConfigurationResult]
+    now: Utilization  # of the unchanged cluster
     waiting: int  # the number of pods that wait in it
     notes: list[str]  # what is not considered
     largest: bool = False  # the question is how many pods fit

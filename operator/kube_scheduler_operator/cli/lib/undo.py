@@ -41,13 +41,12 @@ class Undo:
     """The objects to write, and the information to show before."""
 
     target: str  # what is restored, for messages
-    scheduler: Object | None  # the changed Scheduler; None if it does not change
-    kubescheduler: Object | None  # the changed KubeScheduler; None if it does not change
+    scheduler: Object | None  # None if it does not change
+    kubescheduler: Object | None  # None if it does not change
     patch: tuple[str, ...]  # the changes as a unified diff
     left: tuple[str, ...]  # the differences that will remain from the revision
     profiles: tuple[str, ...] = ()  # later edits of SchedulerProfiles, which are not restored
-    # what causes the differences in `left`
-    others: str = (
+    others: str = (  # what causes the differences in `left`
         "OPERAND_IMAGE of the operator sets the image; its version causes other differences."
     )
 

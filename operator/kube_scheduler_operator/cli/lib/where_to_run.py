@@ -75,14 +75,8 @@ async def place_of_cluster(
 ) -> Place:
     """Choose where to simulate a cluster.
 
-    Args:
-        api: the cluster.
-        platform: its kind.
-        args: with the flags of `add_where_flags`.
-        world: the copy of the cluster, with its version.
-        config: what kube-scheduler will run with; None: its defaults.
-        operand: the image of the cluster's kube-scheduler; None: not known.
-        notes: what the simulation does not consider; extended.
+    `config` None: kube-scheduler's defaults; `operand` None: the cluster's own is not known.
+    `notes` receives what the simulation does not consider.
 
     Raises:
         UsageError: no kube-scheduler can be run.

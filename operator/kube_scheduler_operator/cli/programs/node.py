@@ -1,4 +1,4 @@
-"""`installer`, `restore`, `guard`, `cert-syncer` and `signal`: programs that run on nodes."""
+"""Programs that run on nodes: the installer, the guard, and what reads and updates their files."""
 
 from __future__ import annotations
 
@@ -52,6 +52,15 @@ def add_parser(subparsers: Any) -> None:
             ),
         )
     )
+    _add_config_reader(
+        subparsers.add_parser(
+            "read-config",
+            description=(
+                "Reads a scheduler's configuration file once. The termination message has its "
+                "content, or why it cannot be adopted; credentials are never part of it."
+            ),
+        )
+    )
     _add_cert_syncer(
         subparsers.add_parser(
             "cert-syncer",
@@ -91,6 +100,17 @@ def _add_cert_syncer(parser: argparse.ArgumentParser) -> None:
     add("--interval", type=float, default=30.0, help="seconds between checks (default: 30)")
     add("-v", dest="verbosity", type=int, default=2, help="klog verbosity (default: 2)")
     parser.set_defaults(run=run_cert_syncer)
+
+
+def _add_config_reader(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--file", type=Path, required=True, help="the file")
+    parser.add_argument(
+        "--termination-log",
+        type=Path,
+        default=Path("/dev/termination-log"),
+        help="file of the termination message (default: /dev/termination-log)",
+    )
+    parser.set_defaults(run=run_config_reader)
 
 
 def _add_guard(parser: argparse.ArgumentParser) -> None:
@@ -212,6 +232,12 @@ def run_cert_syncer(args: argparse.Namespace) -> int:
         return 2
     args.secrets, args.servers = secrets, tuple(args.servers)
     return _run(cert_syncer.main, cert_syncer.CertSyncerOptions, args)
+
+
+def run_config_reader(args: argparse.Namespace) -> int:
+    from ...programs.config_reader.program import ReaderOptions, main
+
+    return main(ReaderOptions(args.file, args.termination_log))
 
 
 def _run(main: Callable[[Any], int], options: Any, args: argparse.Namespace) -> int:

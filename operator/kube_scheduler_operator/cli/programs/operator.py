@@ -138,7 +138,7 @@ def _environment(*variables: str) -> str:
     A value that the build of a release payload should have replaced counts as unset.
     """
     values = (os.environ.get(variable, "") for variable in variables)
-    return next((one for one in values if one and one not in names.PLACEHOLDERS), "")
+    return next((value for value in values if value and value not in names.PLACEHOLDERS), "")
 
 
 def _seconds(text: str) -> float:
@@ -173,7 +173,7 @@ def run(args: argparse.Namespace) -> int:
     from ...schedulerconfig.merge import require_jsonmerge
     from ...telemetry.certificate import CertificateError
 
-    require_jsonmerge()  # what the operator rolls out is never merged by the offline replacement
+    require_jsonmerge()  # the operator never merges with the offline replacement
     klog.configure(json_format=args.logging_format == "json")
     if args.platform not in CHOICES:
         return _usage(f"--platform {args.platform!r} is unknown; use {', '.join(CHOICES)}")
@@ -245,21 +245,21 @@ def _decide(chosen: str, kubeconfig: str | None) -> Decided:
     if named is not None and named.owns_static_pods:
         return Decided(Decision(Recognition(named)))
 
-    async def decided() -> Decided:
+    async def decide() -> Decided:
         async with ApiClient(find(kubeconfig), field_manager=names.FIELD_MANAGER) as api:
             return await decide_platform(api, named)
 
-    found = asyncio.run(decided())
-    decision = found.decision
+    decided = asyncio.run(decide())
+    decision = decided.decision
     values = {"platform": decision.platform.name}
     if not decision.platform.owns_static_pods:
         values["provider"] = decision.used.provider
-    reason = "; ".join(filter(None, (decision.used.reason, *found.unanswered)))
+    reason = "; ".join(filter(None, (decision.used.reason, *decided.unanswered)))
     log = logging.getLogger(__name__)
     log.info("Detected the platform", extra=klog.kv(**values, reason=reason))
     if decision.disagreement:
         log.warning("%s", decision.disagreement)
-    return found
+    return decided
 
 
 def _address(text: str) -> tuple[str, int] | None:

@@ -88,7 +88,7 @@ def test_a_manifest_and_its_file_without_a_cluster(adopt: Adopt) -> None:
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     assert lines[0] == (
-        "1 scheduler before the operator: a (registry.k8s.io/kube-scheduler:v1.35.4)"
+        "1 scheduler predates the operator: a (registry.k8s.io/kube-scheduler:v1.35.4)"
     )
     rows = {line.split()[0]: line.split() for line in lines if line.startswith(("env", "config"))}
     assert rows["env.GOGC"] == ["env.GOGC", "50", "kept"]
@@ -130,10 +130,10 @@ def test_a_directory_has_the_name_of_its_node(adopt: Adopt) -> None:
     files = {"a/kube-scheduler.yaml": with_config_file(manifest()), "a/config.yaml": CONFIG}
     done = adopt(files, "--dry-run", "-f", "a")
     assert done.code == 0
-    assert done.out.startswith("1 scheduler before the operator: a (")
+    assert done.out.startswith("1 scheduler predates the operator: a (")
     several = {"all/b.yaml": manifest(), "all/c.yaml": manifest()}
     assert adopt(several, "--dry-run", "-f", "all").out.startswith(
-        "2 schedulers before the operator: b, c"
+        "2 schedulers predate the operator: b, c"
     )
 
 
