@@ -265,8 +265,8 @@ class _Convertible:
         number: int,
         readers: convert_forms.ConfigMapReaders | None,
     ) -> None:
-        name = _object(document, "metadata").get("name", number)
-        for key, text in _object(document, "data").items():
+        name = mapping(document.get("metadata")).get("name", number)
+        for key, text in mapping(document.get("data")).items():
             inner = embedded_document(text)
             where = f"{_CONFIG_MAP} {name} {key}"
             errors = embedded_errors(text, where) if _may_be_scheduler(inner, text) else ()
@@ -321,12 +321,6 @@ def _may_be_scheduler(document: Any, text: Any) -> bool:
     return _is_scheduler(document) or (document is None and named)
 
 
-def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return the object in a field; empty if the field is not an object."""
-    value = document.get(key)
-    return value if isinstance(value, dict) else {}
-
-
 def _policy_for(document: Any, documents: Sequence[Any]) -> Mapping[str, Any] | None:
     """Return the Policy to which a v1alpha1 document refers, from a ConfigMap of the same file."""
     try:
@@ -338,10 +332,10 @@ def _policy_for(document: Any, documents: Sequence[Any]) -> Mapping[str, Any] | 
     for other in documents:
         if not isinstance(other, dict) or other.get("kind") != _CONFIG_MAP:
             continue
-        metadata = _object(other, "metadata")
+        metadata = mapping(other.get("metadata"))
         config_map = (metadata.get("namespace") or reference.config_map[0], metadata.get("name"))
         if config_map == reference.config_map:
-            inner = embedded_document(_object(other, "data").get(POLICY_KEY))
+            inner = embedded_document(mapping(other.get("data")).get(POLICY_KEY))
             return inner if isinstance(inner, dict) else None
     return None
 
@@ -363,7 +357,7 @@ def _policy_from_flag(name: str | None) -> Mapping[str, Any] | None:
     for document in read_documents(name):
         policy = document
         if isinstance(document, dict) and document.get("kind") == _CONFIG_MAP:
-            policy = embedded_document(_object(document, "data").get(POLICY_KEY))
+            policy = embedded_document(mapping(document.get("data")).get(POLICY_KEY))
         if is_policy(policy) and isinstance(policy, dict):
             return policy
     raise CommandError(f"--policy {name} does not contain a Policy; specify a file that does")

@@ -298,7 +298,7 @@ async def differences(
         old = read_policy(before).policy
     except LoadPolicyError as error:
         raise CommandError(f"the LoadPolicy would not be accepted: {error}") from error
-    words = [*_words(old, after), *[line async for line in _changed(api, platform, obj)]]
+    words = [*_words(old, after), *[line async for line in _changed_workloads(api, platform, obj)]]
     lines = difflib.unified_diff(
         before.splitlines(), after.text().splitlines(), ref.name, label, lineterm=""
     )
@@ -330,8 +330,9 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, ", ".join(map(str, value)) or "nothing" if isinstance(value, list) else value
 
 
-async def _changed(api: Api, platform: Platform, obj: Mapping[str, Any]) -> AsyncIterator[str]:
-    """Yield the workloads that would be created or updated."""
+async def _changed_workloads(
+    api: Api, platform: Platform, obj: Mapping[str, Any]
+) -> AsyncIterator[str]:
     target = platform.target_namespace
     annotator_name = f"{names.LOAD_ANNOTATOR}-{obj['metadata']['name']}"
     annotator = await find_object(api, ObjectRef(DEPLOYMENTS, target, annotator_name))

@@ -230,6 +230,6 @@ async def _profiles(api: ApiClient, platform: Platform, scheduler: Object) -> li
     number = operand_pods.read(scheduler).revision
     for revision in await list_revisions(api, platform):
         if revision.number == number:
-            profiles = parse_revision(revision.content).config.get("profiles") or ()
-            return [p.get("schedulerName") or DEFAULT_SCHEDULER for p in profiles or ({},)]
+            profiles = parse_revision(revision.content).config.get("profiles") or [{}]
+            return [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
     return [DEFAULT_SCHEDULER]

@@ -183,10 +183,12 @@ def layers_of(revision: Revision, platform: Platform) -> list[Layer]:
     profile = str(inputs.scheduler.get("profile") or "")
     base = profile_fragment(profile) if profile in ("", *PROFILES) else {}
     layers = [Layer(BASE, base), Layer(BASE, default_config(platform))]
-    for origin, field in ((PROFILE, "observedConfig"), (OVERRIDE, "unsupportedConfigOverrides")):
-        settings = inputs.kubescheduler.get(field)
-        if isinstance(settings, Mapping):
-            layers.append(Layer(origin, settings))
+    observed = inputs.kubescheduler.get("observedConfig")
+    if isinstance(observed, Mapping):
+        layers.append(Layer(PROFILE, observed))
+    overrides = inputs.kubescheduler.get("unsupportedConfigOverrides")
+    if isinstance(overrides, Mapping):
+        layers.append(Layer(OVERRIDE, overrides))
     return layers
 
 

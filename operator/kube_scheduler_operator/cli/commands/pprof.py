@@ -12,6 +12,7 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -96,8 +97,7 @@ def run(args: argparse.Namespace) -> int:
         seconds = args.seconds or {"profile": 30, "trace": 5}.get(args.profile, 0)
         lifetime = int(args.timeout) + seconds + 300
         async with _reader(api, platform, lifetime) as token, _profiling(api):
-            prepare = _ready if platform.owns_static_pods else _ready_pod
-            node, pod = await prepare(api, platform, args.node, args.timeout)
+            node, pod = await _ready(api, platform, args.node, args.timeout)
             print_remark(f"fetching {args.profile} of the scheduler on {node}")
             with _new_file(args.output_file) as file:
                 path = url(args.profile, seconds)
@@ -203,50 +203,70 @@ async def _reader(api: ApiClient, platform: Platform, seconds: int) -> AsyncIter
 async def _ready(
     api: ApiClient, platform: Platform, node: str | None, seconds: float
 ) -> tuple[str, Object]:
-    """Wait for the end of the rollout; return the node and the scheduler pod to profile."""
+    """Wait for the end of the rollout; return the node and the scheduler pod to profile.
+
+    Where the provider runs the control plane's scheduler, it is a pod of the SecondaryScheduler
+    that the operator makes in its place.
+    """
     end = asyncio.get_running_loop().time() + seconds
+    managed = await find_scheduler(api, platform)
+    name = str(managed["metadata"]["name"]) if managed is not None else ""
     while True:
         left = end - asyncio.get_running_loop().time()
-        if await watch(
-            lambda: _poll(api), lambda line: print_remark(f"  {line}"), left, report_changes
-        ):
+        if managed is None:
+            failed = await watch(lambda: _poll(api), _print_progress, left, report_changes)
+        else:
+            poll = partial(_poll_managed, api, platform, name)
+            failed = await watch(poll, _print_progress, left, scheduler_changes)
+        if failed:
             raise CommandError("profiling cannot be enabled: the rollout failed, see above")
         kubescheduler = await get_kubescheduler(api)
-        on = profiled(kubescheduler, await list_revisions(api, platform))
-        pods = await list_operand_pods(api, platform)
-        chosen = node or await find_leader(api, platform, pods)
-        if chosen in on:
-            return chosen, operand_on(pods, chosen)
+        target = await (
+            _static_pod(api, platform, kubescheduler, node)
+            if managed is None
+            else _managed_pod(api, platform, name, node)
+        )
+        if target is not None:
+            return target
         if override(kubescheduler) is not True:
             raise CommandError("enableProfiling was changed in the meantime")
         await asyncio.sleep(INTERVAL)  # the rollout that ended was an earlier one
 
 
-async def _ready_pod(
-    api: ApiClient, platform: Platform, node: str | None, seconds: float
-) -> tuple[str, Object]:
-    """Do the same for the SecondaryScheduler that replaces the provider's scheduler."""
-    end = asyncio.get_running_loop().time() + seconds
-    managed = await find_scheduler(api, platform) or {}
-    name = str(managed.get("metadata", {}).get("name", ""))
+def _print_progress(line: str) -> None:
+    print_remark(f"  {line}")
 
-    async def poll() -> SchedulerRollout:
-        scheduler = await find_scheduler(api, platform, name)
-        return read_scheduler(scheduler or {}, await get_kubescheduler(api))
 
-    while True:
-        left = end - asyncio.get_running_loop().time()
-        if await watch(poll, lambda line: print_remark(f"  {line}"), left, scheduler_changes):
-            raise CommandError("profiling cannot be enabled: the rollout failed, see above")
-        scheduler = await find_scheduler(api, platform, name) or {}
-        content = running_content(await read_contents(api, scheduler))
-        if readable(content).config.get(_FIELD) is True:
-            pod = await _pod_of(api, scheduler, content.hash, node)
-            if pod is not None:
-                return str(pod["spec"].get("nodeName", "")), pod
-        if override(await get_kubescheduler(api)) is not True:
-            raise CommandError("enableProfiling was changed in the meantime")
-        await asyncio.sleep(INTERVAL)  # the rollout that ended was an earlier one
+async def _poll(api: ApiClient) -> RolloutState:
+    return read_state(await get_kubescheduler(api))
+
+
+async def _poll_managed(api: ApiClient, platform: Platform, name: str) -> SchedulerRollout:
+    scheduler = await find_scheduler(api, platform, name)
+    return read_scheduler(scheduler or {}, await get_kubescheduler(api))
+
+
+async def _static_pod(
+    api: ApiClient, platform: Platform, kubescheduler: Object, node: str | None
+) -> tuple[str, Object] | None:
+    """Return the node and its scheduler pod, if it runs a revision with profiling enabled."""
+    pods = await list_operand_pods(api, platform)
+    chosen = node or await find_leader(api, platform, pods)
+    if chosen in profiled(kubescheduler, await list_revisions(api, platform)):
+        return chosen, operand_on(pods, chosen)
+    return None
+
+
+async def _managed_pod(
+    api: ApiClient, platform: Platform, name: str, node: str | None
+) -> tuple[str, Object] | None:
+    """Return the node and the scheduler pod, if it runs a content with profiling enabled."""
+    scheduler = await find_scheduler(api, platform, name) or {}
+    content = running_content(await read_contents(api, scheduler))
+    if readable(content).config.get(_FIELD) is not True:
+        return None
+    pod = await _pod_of(api, scheduler, content.hash, node)
+    return None if pod is None else (str(pod["spec"].get("nodeName", "")), pod)
 
 
 async def _pod_of(
@@ -264,10 +284,6 @@ async def _pod_of(
     lease = await find_object(api, ObjectRef(LEASES, namespace, name)) or {}
     holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
     return next((pod for pod in pods if holder.startswith(f"{pod['metadata']['name']}_")), None)
-
-
-async def _poll(api: ApiClient) -> RolloutState:
-    return read_state(await get_kubescheduler(api))
 
 
 async def _fetch(

@@ -248,7 +248,7 @@ async def _admitted(
         async with Client(
             api.credentials, field_manager="kubectl-scheduler", writes=DRY_RUN
         ) as dry:
-            made = await dry.create(PODS, pod)
+            admitted = await dry.create(PODS, pod)
     except Forbidden as error:
         if not error.rule:
             question.refused.append(f"{workload.title}: the API server refuses its pods: {error}")
@@ -262,7 +262,7 @@ async def _admitted(
     except KubeError as error:
         unknown = str(error)
     else:
-        return replace(workload, template={**template, "spec": made["spec"]})
+        return replace(workload, template={**template, "spec": admitted["spec"]})
     question.notes.append(
         f"{workload.title}: LimitRanges, RuntimeClasses, quotas and webhooks are not considered: "
         f"{unknown}"
@@ -293,8 +293,8 @@ async def _simulate(simulation: Simulation, question: Question, args: argparse.N
         raise UsageError(str(error)) from None
     now = utilization_of(world)
     notes = [*simulation.notes, *question.notes]
-    notes += dict.fromkeys(note for column in columns for each in column.outcomes
-                           for note in each.notes)  # fmt: skip
+    outcomes = [outcome for column in columns for outcome in column.outcomes]
+    notes += dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
     answer = SimulationAnswer(
         question, prepared, columns, now, len(world.pending()), notes, args.max, args.nodes
     )

@@ -437,7 +437,6 @@ def _render_scheduler(report: Mapping[str, Any], *, managed: bool) -> list[str]:
 
 
 def _render_settings(report: Mapping[str, Any]) -> list[str]:
-    """Render one line for each thing that is set or in progress."""
     lines = []
     if report["profilingSince"]:
         lines.append(

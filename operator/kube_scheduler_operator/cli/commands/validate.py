@@ -90,7 +90,6 @@ def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationRepor
 
 
 def _nothing(report: ValidationReport, files: InputFiles) -> Sequence[str]:
-    """Report that files have nothing to check, and what they are."""
     from ...offline.other_files import CHECKED, counted_kinds
 
     named = [finding for finding in report.findings if finding.file not in files.found]

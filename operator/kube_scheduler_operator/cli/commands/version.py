@@ -162,7 +162,6 @@ def _scheduler_problems(versions: Versions) -> list[str]:
 
 
 def _notes(versions: Versions) -> list[str]:
-    """List what to know about the versions although they fit."""
     from ...schedulerconfig.newer_versions import newer_version_note
     from ...schedulerconfig.versions import Version
 

@@ -224,7 +224,6 @@ def _without_pod(
 
 
 def _similar_pods(world: World, reference: PodReference) -> str:
-    """Report that there are no pods at all, or which other ones have the name."""
     from ...simulate.kinds import PODS as POD_KIND
 
     keys = list(world.objects[POD_KIND])

@@ -100,7 +100,6 @@ def lines(adoption: AdoptionInput, preview: AdoptionPreview) -> Iterator[str]:
 
 
 def _converted(preview: AdoptionPreview) -> Iterator[str]:
-    """Yield what works differently in v1."""
     yield from dict.fromkeys(
         f"{change.severity.value}: {change.text}"
         for node in preview.nodes

@@ -84,7 +84,6 @@ def parse(log: str) -> CacheDump | None:
 
 
 def _entries(lines: list[str]) -> Iterable[tuple[str, dict[str, str]]]:
-    """Yield the relevant log entries: their messages and values."""
     for index, line in enumerate(lines):
         if not any(message in line for message in (_NODES, _QUEUE, _MISMATCH)):
             continue

@@ -183,7 +183,6 @@ class JobSimulator:
 
 
 def _variable(spec: Mapping[str, Any], name: str) -> str:
-    """Return the value of a variable of the operator."""
     variables = spec["containers"][0].get("env") or ()
     values = (str(entry.get("value") or "") for entry in variables if entry["name"] == name)
     return next(values, "")

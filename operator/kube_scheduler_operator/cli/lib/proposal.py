@@ -261,7 +261,6 @@ async def _known(api: Api, platform: Platform, recorded: RecordedInputs | None) 
 
 
 async def _listable(api: Api) -> Objects:
-    """Read the objects of kinds of which a cluster has several."""
     return Objects(
         profiles=await _listed(api, kinds.SCHEDULER_PROFILES),
         extenders=await _listed(api, kinds.SCHEDULER_EXTENDERS),

@@ -150,7 +150,6 @@ def _settings(args: argparse.Namespace) -> ReportSettings:
 
 
 def _ignored(text: str) -> Suppression:
-    """Parse the value of one `--ignore`."""
     from ...offline.suppressions import Suppression, SuppressionError, parse_suppression
 
     named, colon, reason = text.partition(":")

@@ -40,7 +40,6 @@ def rule_text(rule: Rule) -> str:
 
 
 def rule_markdown(rule: Rule) -> str:
-    """Describe a rule in Markdown, without its name."""
     return "\n\n".join(
         (
             f"**{rule.title}.** {rule.meaning}",

@@ -136,7 +136,6 @@ def _operand(image: str, command: Sequence[str]) -> Operand | None:
 
 
 def _command(content: ParsedRevision) -> tuple[str, ...]:
-    """Return the command of kube-scheduler's container."""
     containers = mapping(content.pod.get("spec")).get("containers") or ()
     operand: Mapping[str, Any] = next((c for c in containers if c.get("name") == names.OPERAND), {})
     return tuple(map(str, operand.get("command") or ()))

@@ -175,8 +175,8 @@ class SimulationAnswer:
         if not groups:
             return f"No pod has to be placed{under}."
         what = " and ".join(groups)
-        one = sum(map(len, self.prepared.groups.values())) == 1
-        fit, fit_not = ("fits", "does not fit") if one else ("fit", "do not all fit")
+        count = sum(map(len, self.prepared.groups.values()))
+        fit, fit_not = ("fits", "does not fit") if count == 1 else ("fit", "do not all fit")
         if column.fits == runs:
             return f"{what} {fit}{under}, in {runs} of {counted(runs, 'run')}."
         if not column.fits:
