@@ -211,11 +211,12 @@ def load_client() -> None:
 
 
 def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
-    from kubernetes import client, stream
+    import kubernetes
     from kubernetes.client.exceptions import ApiException
 
-    made: Any = client.Configuration
-    configuration = made()
+    client: Any = kubernetes.client
+    portforward: Any = kubernetes.stream.portforward
+    configuration = client.Configuration()
     configuration.host = access.server
     configuration.ssl_ca_cert = access.ca_file
     configuration.cert_file = access.cert_file
@@ -228,15 +229,12 @@ def _open(access: Access, namespace: str, pod: str, port: int) -> Any:
     headers = dict(access.impersonation)
     if len(headers) < len(access.impersonation):  # the client keeps one value of each header
         raise CommandError(f"connecting to pod {pod} supports --as-group once; use it once")
-    core: Any = client.CoreV1Api
-    connect: Any = client.ApiClient
-    connected = connect(configuration)
+    connected = client.ApiClient(configuration)
     for header, value in headers.items():
         connected.set_default_header(header, value)
-    api = core(connected)
-    forward: Any = stream.portforward
+    api = client.CoreV1Api(connected)
     try:
-        opened = forward(
+        opened = portforward(
             api.connect_get_namespaced_pod_portforward, pod, namespace, ports=str(port)
         )
     except ApiException as error:

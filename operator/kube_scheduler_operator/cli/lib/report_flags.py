@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -107,7 +108,7 @@ def with_flags(
             Path(args.baseline).write_text(text, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"--baseline: {args.baseline}: {error.strerror}") from None
-        return _accepted(report)
+        return replace(report, findings=(), accepted=report.findings)
     report, fixed = with_settings(report, files, settings)
     if fixed:
         print_remark(
@@ -115,12 +116,6 @@ def with_flags(
             "--write-baseline"
         )
     return report
-
-
-def _accepted(report: ValidationReport) -> ValidationReport:
-    from dataclasses import replace
-
-    return replace(report, findings=(), accepted=report.findings)
 
 
 def _settings(args: argparse.Namespace) -> ReportSettings:

@@ -16,10 +16,8 @@ _CONFIG: Final = "/etc/kube-scheduler-operator/load/policy.json"
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "annotator",
-        description=(
-            "Reads the load of every node and writes it into an annotation of the node. Replicas "
-            "elect a leader (Lease load-annotator). Serves /metrics, /healthz and /readyz."
-        ),
+        description="Reads the load of every node and writes it into an annotation of the node. "
+        "Replicas elect a leader (Lease load-annotator). Serves /metrics, /healthz and /readyz.",
     )
     add = parser.add_argument
     add("--config", type=Path, default=Path(_CONFIG), help=f"the load policy (default: {_CONFIG})")

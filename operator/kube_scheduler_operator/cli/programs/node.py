@@ -13,66 +13,20 @@ from ..lib.output import print_remark
 
 
 def add_parser(subparsers: Any) -> None:
-    _add_installer(
-        subparsers.add_parser(
-            "installer",
-            description=(
-                "Stages a revision on this node, replaces the running scheduler with it, monitors "
-                "its health, and restores the last good manifest if it does not stay healthy. "
-                "Exit code 0 means a definitive result, whose JSON is the termination message."
-            ),
-        )
-    )
-    _add_restore(
-        subparsers.add_parser(
-            "restore",
-            description=(
-                "Replaces the running scheduler with the adopted manifest, monitors its health, "
-                "and removes the operator's files from this node; restores the last good manifest "
-                "if the scheduler does not stay healthy. "
-                "Exit code 0 means a definitive result, whose JSON is the termination message."
-            ),
-        )
-    )
-    _add_guard(
-        subparsers.add_parser(
-            "guard",
-            description=(
-                "Watches the scheduler's kubeconfig, manifest and revision on this node. Exits "
-                "with code 3 when one of them changes; the termination message is a JSON report."
-            ),
-        )
-    )
-    _add_signal(
-        subparsers.add_parser(
-            "signal",
-            description=(
-                "Sends SIGUSR2 to the scheduler of a static pod on this node, which then writes "
-                "its cache and its queue to its log. Requires hostPID, but no capability."
-            ),
-        )
-    )
-    _add_config_reader(
-        subparsers.add_parser(
-            "read-config",
-            description=(
-                "Reads a scheduler's configuration file once. The termination message has its "
-                "content, or why it cannot be adopted; credentials are never part of it."
-            ),
-        )
-    )
-    _add_cert_syncer(
-        subparsers.add_parser(
-            "cert-syncer",
-            description=(
-                "Copies Secrets from the API to this node whenever they change. Every Secret is "
-                "replaced atomically. Works without the operator and without a scheduler."
-            ),
-        )
-    )
+    _add_installer(subparsers)
+    _add_restore(subparsers)
+    _add_guard(subparsers)
+    _add_signal(subparsers)
+    _add_config_reader(subparsers)
+    _add_cert_syncer(subparsers)
 
 
-def _add_cert_syncer(parser: argparse.ArgumentParser) -> None:
+def _add_cert_syncer(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "cert-syncer",
+        description="Copies Secrets from the API to this node whenever they change. Every Secret "
+        "is replaced atomically. Works without the operator and without a scheduler.",
+    )
     add = parser.add_argument
     add("--certs-dir", type=Path, required=True, help="directory of certificates on this node")
     add(
@@ -102,7 +56,12 @@ def _add_cert_syncer(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_cert_syncer)
 
 
-def _add_config_reader(parser: argparse.ArgumentParser) -> None:
+def _add_config_reader(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "read-config",
+        description="Reads a scheduler's configuration file once. The termination message has its "
+        "content, or why it cannot be adopted; credentials are never part of it.",
+    )
     parser.add_argument("--file", type=Path, required=True, help="the file")
     parser.add_argument(
         "--termination-log",
@@ -113,7 +72,12 @@ def _add_config_reader(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_config_reader)
 
 
-def _add_guard(parser: argparse.ArgumentParser) -> None:
+def _add_guard(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "guard",
+        description="Watches the scheduler's kubeconfig, manifest and revision on this node. "
+        "Exits with code 3 when one of them changes; the termination message is a JSON report.",
+    )
     add = parser.add_argument
     add("--kubeconfig", type=Path, help="file to watch (default: none)")
     add("--known", default="", help="fingerprint to compare with (default: the current one)")
@@ -127,13 +91,24 @@ def _add_guard(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_guard)
 
 
-def _add_signal(parser: argparse.ArgumentParser) -> None:
+def _add_signal(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "signal",
+        description="Sends SIGUSR2 to the scheduler of a static pod on this node, which then "
+        "writes its cache and its queue to its log. Requires hostPID, but no capability.",
+    )
     parser.add_argument("--pod-uid", required=True, help="UID of the static pod")
     _add_output(parser)
     parser.set_defaults(run=run_signal)
 
 
-def _add_installer(parser: argparse.ArgumentParser) -> None:
+def _add_installer(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "installer",
+        description="Stages a revision on this node, replaces the running scheduler with it, "
+        "monitors its health, and restores the last good manifest if it does not stay healthy. "
+        "Exit code 0 means a definitive result, whose JSON is the termination message.",
+    )
     add = parser.add_argument
     add("--revision", type=_positive, required=True, help="revision to install")
     add(
@@ -161,7 +136,14 @@ def _add_installer(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_installer)
 
 
-def _add_restore(parser: argparse.ArgumentParser) -> None:
+def _add_restore(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "restore",
+        description="Replaces the running scheduler with the adopted manifest, monitors its "
+        "health, and removes the operator's files from this node; restores the last good manifest "
+        "if the scheduler does not stay healthy. Exit code 0 means a definitive result, whose "
+        "JSON is the termination message.",
+    )
     parser.add_argument(
         "--static-pod-namespace", default="kube-system", help="namespace of the static pod"
     )

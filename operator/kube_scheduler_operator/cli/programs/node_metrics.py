@@ -11,10 +11,8 @@ from typing import Any
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "node-metrics",
-        description=(
-            "Samples CPU and memory of this node and serves averages, their maxima, mean and "
-            "standard deviation: /statistics (JSON, percent), /metrics (Prometheus), /healthz."
-        ),
+        description="Samples CPU and memory of this node and serves averages, their maxima, mean "
+        "and standard deviation: /statistics (JSON, percent), /metrics (Prometheus), /healthz.",
     )
     add = parser.add_argument
     add(
