@@ -54,8 +54,6 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """A list."""
-
     # the objects, with `apiVersion` and `kind` filled in
     items: list[Object] = field(default_factory=list)
     resource_version: str = ""  # the version of the collection
@@ -67,7 +65,7 @@ class Api(Protocol):
     """Reading and writing objects."""
 
     async def get(self, ref: ObjectRef) -> Object:
-        """One object. Raises NotFound if it does not exist."""
+        """Return one object. Raises NotFound if it does not exist."""
 
     async def list(
         self,
@@ -77,7 +75,7 @@ class Api(Protocol):
         label_selector: str | None = None,
         field_selector: str | None = None,
     ) -> ListResult:
-        """All objects of a kind, in one namespace or (None) in all."""
+        """Return all objects of a kind, in one namespace or (None) in all."""
 
     async def create(
         self, resource: Resource, obj: Body, *, field_manager: str | None = None

@@ -64,7 +64,7 @@ class RequestObserver(Protocol):
     """Receives every request, for `rest_client_requests_total` and its duration."""
 
     def __call__(self, *, method: str, host: str, code: str, seconds: float) -> None:
-        """A request of HTTP `method` ended with the status `code` (or NO_ANSWER)."""
+        """Return a request of HTTP `method` ended with the status `code` (or NO_ANSWER)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,6 @@ class _Call:
 
     @property
     def writes(self) -> bool:
-        """Whether it changes something."""
         return self.method != "GET"
 
 
@@ -162,7 +161,6 @@ class ApiClient:
             self._session = None
 
     async def get(self, ref: ObjectRef) -> Object:
-        """One object. Raises NotFound if it does not exist."""
         return await self._request_object("GET", _request_to("get", ref))
 
     async def list(
@@ -174,7 +172,7 @@ class ApiClient:
         field_selector: str | None = None,
         keep: Callable[[Object], Object] = lambda obj: obj,
     ) -> ListResult:
-        """All objects of a kind, in one namespace or (None) in all; read in pages.
+        """Return all objects of a kind, in one namespace or (None) in all; read in pages.
 
         `keep` reduces each object, so that of a large list only one page is in memory as a whole.
         An object that is too large to be decoded is left out and logged.
@@ -191,7 +189,7 @@ class ApiClient:
         size: PageSize,
         loads: Loads = json.loads,
     ) -> Pages:
-        """The pages of a list, for callers that keep none of it."""
+        """Return the pages of a list, for callers that keep none of it."""
         request = ApiRequest("list", resource.path(namespace), resource, namespace)
         return Pages(JsonSource(self, request), size, loads)
 
@@ -205,7 +203,7 @@ class ApiClient:
         kept: Kept | None = None,
         token: str = "",
     ) -> ListResult:
-        """Some fields of the first objects of a kind in all namespaces, as in JSON.
+        """Read some fields of the first objects of a kind in all namespaces, as in JSON.
 
         `at_most`, `kept` and `token` are those of `FieldSource.read`.
 
@@ -221,7 +219,6 @@ class ApiClient:
     async def create(
         self, resource: Resource, obj: Body, *, field_manager: str | None = None
     ) -> Object:
-        """Create `obj` (`metadata.generateName` is allowed). Raises AlreadyExists."""
         namespace = obj["metadata"].get("namespace") if resource.namespaced else None
         if resource.namespaced and not namespace:
             raise ValueError(f"{resource.kind} needs metadata.namespace")
@@ -236,7 +233,6 @@ class ApiClient:
         subresource: str | None = None,
         field_manager: str | None = None,
     ) -> Object:
-        """PUT `obj`. With `metadata.resourceVersion`, raises Conflict if the object has changed."""
         request = _request_to("update", resource.ref(obj), subresource)
         return await self._request_object("PUT", request, self._write_params(field_manager), obj)
 
@@ -250,7 +246,6 @@ class ApiClient:
         force: bool = False,
         field_manager: str | None = None,
     ) -> Object:
-        """Patch one object; `force` takes fields from other managers (APPLY only)."""
         params = self._write_params(field_manager)
         if patch_type is PatchType.APPLY:
             params["force"] = "true" if force else "false"
@@ -268,7 +263,6 @@ class ApiClient:
         grace_period_seconds: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
-        """Delete one object, with the preconditions `uid` and `resource_version`."""
         options: Object = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -316,7 +310,7 @@ class ApiClient:
         silence: float,
         accept: str = "application/json",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response that the caller reads while the server sends it: a watch. No retries.
+        """Return a response that the caller reads while the server sends it: a watch. No retries.
 
         `silence` is the time in seconds without data after which the connection counts as broken;
         `accept` lists media types, the preferred one first.
@@ -392,7 +386,7 @@ class ApiClient:
     async def _send(
         self, call: _Call, limits: aiohttp.ClientTimeout | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One successful attempt with unread body; `limits` None: the session's timeout."""
+        """Return one successful attempt with unread body; `limits` None: the session's timeout."""
         if self._session is None:
             raise RuntimeError("use ApiClient as an async context manager")
         request, access = call.request, await self.credentials.access()
@@ -450,7 +444,7 @@ def _request_to(verb: str, ref: ObjectRef, subresource: str | None = None) -> Ap
 
 
 def _sent_headers(call: _Call, access: Access) -> Any:
-    """The headers of a request, with those of its credentials; some of these come several times."""
+    """Return a request's headers, with those of its credentials; some of these occur repeatedly."""
     headers = dict(call.headers)
     if access.authorization:
         headers["Authorization"] = access.authorization
@@ -504,7 +498,7 @@ async def _decode(text: bytes, limit: Size) -> Object | str:
 
 
 def _no_answer(request: ApiRequest, server: str, error: Exception, timeout: float) -> ApiError:
-    """An exception of the transport as an error with advice."""
+    """Return an exception of the transport as an error with advice."""
     if isinstance(error, (aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError)):
         text = f"no trusted connection to {server}: {error}; check that the CA is the server's"
         return Unavailable(request, status=0, delivered=False, message=text)

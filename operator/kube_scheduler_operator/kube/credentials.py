@@ -54,7 +54,6 @@ class Access:
 
     @property
     def host(self) -> str:
-        """host:port of the server, for metrics."""
         return urlsplit(self.server).netloc
 
     @property
@@ -63,7 +62,7 @@ class Access:
         return replace(self, authorization=None, expires=None, impersonation=())
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """A TLS context for this server; None for plain HTTP.
+        """Return a TLS context for this server; None for plain HTTP.
 
         Raises:
             CredentialsError: a certificate or key cannot be loaded.
@@ -110,7 +109,7 @@ class Credentials:
         self._renew: datetime.datetime | None = None
 
     async def access(self) -> Access:
-        """Credentials for the next request.
+        """Return credentials for the next request.
 
         Raises:
             CredentialsError: the credentials cannot be loaded.
@@ -125,7 +124,7 @@ class Credentials:
         self._access = None
 
     def impersonating(self, headers: Headers) -> Credentials:
-        """These credentials, with requests that count as another user's."""
+        """Return these credentials, with headers by which requests count as another user's."""
         load = self._load
         return Credentials(
             lambda: replace(load(), impersonation=headers), clock=self._clock, now=self._now
@@ -157,7 +156,7 @@ class Credentials:
 def find(
     kubeconfig: str | None = None, context: str | None = None, impersonation: Headers = ()
 ) -> Credentials:
-    """Credentials from `kubeconfig`, $KUBECONFIG, the Pod's service account or ~/.kube/config.
+    """Load credentials from `kubeconfig`, $KUBECONFIG, the service account or ~/.kube/config.
 
     Nothing is read before the first `access`. `kubeconfig` may have several paths; the default
     `context` is the kubeconfig's current one. `impersonation` (`impersonate`) replaces that of the
@@ -172,7 +171,7 @@ def find(
 
 
 def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers:
-    """The headers of requests that count as those of `user`; empty without one.
+    """Return the headers of requests that count as those of `user`; empty without one.
 
     They are those of kubectl's --as, --as-group and --as-uid.
 
@@ -188,17 +187,17 @@ def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers
 
 
 def from_kubeconfig(path: str, context: str | None = None) -> Credentials:
-    """Credentials of a kubeconfig: certificate, token, token file, exec plugin, password."""
+    """Return credentials of a kubeconfig: certificate, token, token file, exec plugin, password."""
     return Credentials(lambda: read_kubeconfig(path, context))
 
 
 def in_cluster(directory: Path = SERVICE_ACCOUNT_DIR) -> Credentials:
-    """Credentials of the Pod's service account."""
+    """Return credentials of the Pod's service account."""
     return Credentials(lambda: read_service_account(directory))
 
 
 def fingerprint(paths: Iterable[str]) -> Files:
-    """Changes when one of the files at `paths` changes."""
+    """Return a value that changes when one of the files at `paths` does."""
     return tuple(_stat(path) for path in paths)
 
 
@@ -306,7 +305,7 @@ class _Discard:
 
 
 def _user(config: Any, context: str | None) -> tuple[Mapping[str, Any], str]:
-    """The user of the context, and the directory of its relative paths."""
+    """Return the user of the context, and the directory of its relative paths."""
     chosen = config["contexts"].get_with_name(context or config["current-context"])
     name = chosen["context"].safe_get("user")
     node = config["users"].get_with_name(name, safe=True) if name and "users" in config else None

@@ -189,7 +189,7 @@ class Unavailable(ApiError):
 
 
 def _missing_rule(request: ApiRequest) -> str:
-    """The RBAC rule that allows `request`, and the object to add it to."""
+    """Return the RBAC rule that allows `request`, and the object to add it to."""
     resource = request.resource
     if resource is None:
         return ""
@@ -204,7 +204,7 @@ def _missing_rule(request: ApiRequest) -> str:
 def from_response(
     request: ApiRequest, status: int, body: Mapping[str, Any] | str, retry_after: str | None = None
 ) -> ApiError:
-    """The error for a response with a status of at least 300.
+    """Return the error for a response with a status of at least 300.
 
     `body` is a Status object, or any other response as text; `retry_after` is the header of that
     name.

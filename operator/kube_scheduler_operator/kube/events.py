@@ -57,7 +57,7 @@ class EventObserver(Protocol):
     """Receives every event, for `event_recorder_total_events_count{severity}`."""
 
     def __call__(self, severity: EventType) -> None:
-        """An event was reported."""
+        """Return an event was reported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Requirement:
     values: tuple[str, ...] = ()  # the values of In and NotIn
 
     def met_by(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels meets it; an unknown operator is never met."""
+        """Return whether an object with these labels meets it; an unknown operator is never met."""
         if self.operator == IN:
             return labels.get(self.key) in self.values
         if self.operator == NOT_IN:
@@ -40,7 +40,7 @@ class Requirement:
         return self.operator == DOES_NOT_EXIST and self.key not in labels
 
     def __str__(self) -> str:
-        """As kubectl writes it."""
+        """Write the requirement as kubectl does."""
         if self.operator == IN and len(self.values) == 1:
             return f"{self.key}={self.values[0]}"
         if self.operator in (IN, NOT_IN):
@@ -50,7 +50,7 @@ class Requirement:
 
 
 def requirements(selector: Selector | None) -> Iterator[Requirement]:
-    """All requirements of a selector; none if it is empty or None."""
+    """Yield all requirements of a selector; none if it is empty or None."""
     for key, value in mapping(mapping(selector).get("matchLabels")).items():
         yield Requirement(key, IN, (str(value),))
     for each in mapping(selector).get("matchExpressions") or ():
@@ -59,17 +59,17 @@ def requirements(selector: Selector | None) -> Iterator[Requirement]:
 
 
 def matches(selector: Selector | None, labels: Mapping[str, str]) -> bool:
-    """Whether an object with `labels` meets all requirements."""
+    """Return whether an object with `labels` meets all requirements."""
     return all(each.met_by(labels) for each in requirements(selector))
 
 
 def written(selector: Selector | None) -> str:
-    """The selector as kubectl writes it; empty if it matches everything."""
+    """Return the selector as kubectl writes it; empty if it matches everything."""
     return ",".join(str(each) for each in requirements(selector))
 
 
 def can_both_match(one: Selector | None, other: Selector | None) -> bool:
-    """Whether labels exist that both selectors match."""
+    """Return whether labels exist that both selectors match."""
     by_key: dict[str, list[Requirement]] = {}
     for each in (*requirements(one), *requirements(other)):
         by_key.setdefault(each.key, []).append(each)
@@ -77,7 +77,7 @@ def can_both_match(one: Selector | None, other: Selector | None) -> bool:
 
 
 def _satisfiable(found: list[Requirement]) -> bool:
-    """Whether a label of one key can meet all of these requirements."""
+    """Return whether a label of one key can meet all of these requirements."""
     allowed = [set(each.values) for each in found if each.operator == IN]
     operators = {each.operator for each in found}
     if DOES_NOT_EXIST in operators:

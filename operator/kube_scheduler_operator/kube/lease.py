@@ -240,7 +240,7 @@ class LeaderElector:
         return True
 
     def _claim(self) -> dict[str, Any]:
-        """The record that makes this process the holder."""
+        """Return the record that makes this process the holder."""
         old = self._lease["spec"] if self._lease else {}
         mine = old.get("holderIdentity") == self._identity
         transitions = int(old.get("leaseTransitions") or 0)
@@ -263,7 +263,7 @@ class LeaderElector:
             self._spec, self._changed_at = dict(spec), self._time()
 
     def _free(self) -> bool:
-        """Whether this process may write: no holder, its own Lease, or an expired one."""
+        """Return whether this process may write: no holder, its own Lease, or an expired one."""
         if self.holder in ("", self._identity):
             return True
         duration = (self._spec or {}).get("leaseDurationSeconds") or self._timings.lease_duration

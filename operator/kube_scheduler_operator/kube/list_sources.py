@@ -57,7 +57,7 @@ class Client(Protocol):
 
 
 def selected(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
-    """The query parameters of a selection."""
+    """Return the query parameters of a selection."""
     selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
     return {name: value for name, value in selectors.items() if value}
 
@@ -65,7 +65,7 @@ def selected(label_selector: str | None, field_selector: str | None) -> dict[str
 async def take_fields(
     kind: str, fields: protobuf.Message, response: aiohttp.ClientResponse
 ) -> tuple[Page, int]:
-    """A page with some fields of each object, and its bytes.
+    """Return a page with some fields of each object, and its bytes.
 
     Raises:
         TooLargeError: it is JSON, and too large.
@@ -101,7 +101,7 @@ async def _object(fields: protobuf.Message, data: bytes) -> Object:
 
 
 async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -> Page:
-    """The page of one object that is left out, as PartialObjectMetadataList.
+    """Return the page of one object that is left out, as PartialObjectMetadataList.
 
     Raises:
         ValueError: see take_fields.
@@ -126,7 +126,7 @@ class JsonSource:
         self._kind = request.resource.kind if request.resource else ""
 
     async def page(self, params: Mapping[str, str]) -> bytes:
-        """A page as JSON."""
+        """Return a page as JSON."""
 
         async def take(_: ApiRequest, response: aiohttp.ClientResponse) -> bytes:
             return await read_body(response, DOCUMENT)
@@ -134,7 +134,7 @@ class JsonSource:
         return await self._client.take(self._request, params, "application/json", take)
 
     async def first(self, params: Mapping[str, str], excess: str) -> Page:
-        """The metadata of the first object, which may be larger than the limit as well."""
+        """Return the metadata of the first object, which may be larger than the limit as well."""
 
         async def take(request: ApiRequest, response: aiohttp.ClientResponse) -> Page:
             return await _readable(request, response, take_first(self._kind, excess, response))
@@ -154,7 +154,7 @@ class FieldSource:
     async def read(
         self, selection: Mapping[str, str], at_most: int, kept: Kept | None = None, token: str = ""
     ) -> ListResult:
-        """The first objects, `at_most` that many.
+        """Return the first objects, `at_most` that many.
 
         Args:
             selection: the query parameters.

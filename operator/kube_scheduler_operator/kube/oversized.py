@@ -22,7 +22,7 @@ _Path: TypeAlias = tuple[bytes, ...]
 
 
 def _path(*keys: str) -> _Path:
-    """The keys from the root; an element of a list has an empty one."""
+    """Return the keys from the root; an element of a list has an empty one."""
     return tuple(f'"{key}"'.encode() if key else b"" for key in keys)
 
 
@@ -49,7 +49,7 @@ class Notices:
         self._known: OrderedDict[LeftOut, None] = OrderedDict()
 
     def report(self, found: Iterable[LeftOut]) -> None:
-        """These objects were left out."""
+        """Log these objects, each once."""
         for each in found:
             if each not in self._known:
                 log.warning("%s", each)
@@ -60,7 +60,7 @@ class Notices:
 
 
 def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]:
-    """An event of a watch whose object is too large: a deletion, and what is left out.
+    """Return an event of a watch whose object is too large: a deletion, and what is left out.
 
     A client that knew the object knows an old state of it, so it does not exist any more.
 
@@ -80,7 +80,7 @@ def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]
 
 
 def first_of_list(kind: str, text: bytes, excess: str) -> Page:
-    """A page of one object that is left out; it is not decoded, because it may be too large."""
+    """Return a page with the metadata of one oversized object, without decoding the object."""
     found = _outline(text, _LIST)
     named = (_left_out(kind, found, excess),) if "name" in found else ()
     return Page((), found.get("listVersion", ""), found.get("continue", ""), named)
@@ -91,7 +91,7 @@ def _left_out(kind: str, found: Mapping[str, str], excess: str) -> LeftOut:
 
 
 def _outline(text: bytes, fields: Mapping[_Path, str], until: int = 0) -> dict[str, str]:
-    """The strings at these paths; ends at the end of the level `until` that has the name."""
+    """Return the strings at these paths; ends at the end of the level `until` that has the name."""
     found: dict[str, str] = {}
     keys: list[bytes] = []
     longest = max(map(len, fields))

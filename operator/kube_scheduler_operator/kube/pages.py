@@ -48,19 +48,19 @@ class PageSize:
         self.limit = self.limit or min(self.most, FIRST)
 
     def enlarge(self, times: int) -> None:
-        """Larger pages, which are fewer; what is too large is noticed."""
+        """Use fewer, larger pages; a page that is too large is noticed."""
         self.most *= times
         self.limit = min(self.limit * times, self.most)
 
     def received(self, objects: int, filled: float) -> None:
-        """A page had that many objects, and filled this part of the limit."""
+        """Return a page had that many objects, and filled this part of the limit."""
         fits = int(objects * ROOM / filled) if objects and filled else self.most
         self.suspect = max(self.suspect - objects, 0)
         growth = 1 if self.suspect else SMALLER
         self.limit = max(1, min(self.most, growth * self.limit, fits))
 
     def exceeded(self) -> bool:
-        """A page was too large; whether there is a smaller one."""
+        """Return a page was too large; whether there is a smaller one."""
         if self.limit == 1:
             return False
         self.suspect = self.limit
@@ -84,10 +84,10 @@ class PageSource(Protocol):
     """Requests pages of one list."""
 
     async def page(self, params: Mapping[str, str]) -> bytes:
-        """A page as JSON. Raises TooLargeError, and errors of the API."""
+        """Return a page as JSON. Raises TooLargeError, and errors of the API."""
 
     async def first(self, params: Mapping[str, str], excess: str) -> Page:
-        """A page of one object, which is left out: `limit` is "1"."""
+        """Return a page of one object, which is left out: `limit` is "1"."""
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class Pages:
     _begun: bool = field(default=False, init=False)  # only then a token can be too old
 
     async def read(self, selection: Mapping[str, str]) -> AsyncGenerator[Page, None]:
-        """The pages of one list from its begin."""
+        """Yield the pages of one list from its begin."""
         self._begun = False
         token = ""
         while True:
@@ -116,7 +116,7 @@ class Pages:
         resource: Resource,
         keep: Callable[[Object], Object] = lambda obj: obj,
     ) -> ListResult:
-        """All objects of a list, each as `keep` reduces it."""
+        """Return all objects of a list, each as `keep` reduces it."""
         while True:
             items: list[Object] = []
             left_out: tuple[LeftOut, ...] = ()
@@ -145,7 +145,7 @@ class Pages:
         self.size.enlarge(LARGER)
 
     async def page(self, selection: Mapping[str, str], token: str = "") -> Page:
-        """One page; `token` is that of the page before."""
+        """Return one page; `token` is that of the page before."""
         while True:
             params = {**selection, "limit": str(self.size.limit)}
             if token:
@@ -165,7 +165,7 @@ class Pages:
 
 
 def page_of(page: Any) -> Page:
-    """A page as the API server sends it.
+    """Return a page as the API server sends it.
 
     Raises:
         ValueError: this is not a list.

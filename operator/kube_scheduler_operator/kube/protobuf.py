@@ -74,7 +74,7 @@ class Message:
         self._puts = {field.tag: field.put for field in fields if field.put is not None}
 
     def read(self, data: bytes, at: int, end: int) -> Found:
-        """The fields in `data[at:end]` as in JSON, with times in seconds since 1970.
+        """Return the fields in `data[at:end]` as in JSON, with times in seconds since 1970.
 
         Raises:
             ValueError, IndexError: invalid data.
@@ -110,7 +110,7 @@ class Message:
 
 
 def _fixed_size(tag: int) -> int:
-    """The size of a field that does not begin with a varint, in bytes."""
+    """Return the size of a field that does not begin with a varint, in bytes."""
     kind = tag & 7
     if kind == _FIXED64:
         return 8
@@ -120,7 +120,7 @@ def _fixed_size(tag: int) -> int:
 
 
 def varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
-    """The number at `at` and its end; seven bits per byte, the least significant first.
+    """Return the number at `at` and its end; seven bits per byte, the least significant first.
 
     Raises:
         IndexError: the data ends before it.
@@ -141,12 +141,12 @@ def varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
 
 
 def number(at: int, name: str) -> Field:
-    """A non-negative integer, or a bool as 0 or 1."""
+    """Return a non-negative integer, or a bool as 0 or 1."""
     return Field(at, name)
 
 
 def text(at: int, name: str) -> Field:
-    """A string; omitted if empty, as in JSON."""
+    """Return a string; omitted if empty, as in JSON."""
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         if end > begin:
@@ -156,7 +156,7 @@ def text(at: int, name: str) -> Field:
 
 
 def begin_of_text(at: int, name: str, most: int) -> Field:
-    """The first bytes of a string whose length the API server does not limit."""
+    """Return the first bytes of a string whose length the API server does not limit."""
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         if end > begin:
@@ -166,7 +166,7 @@ def begin_of_text(at: int, name: str, most: int) -> Field:
 
 
 def time(at: int, name: str) -> Field:
-    """A Time in whole seconds since 1970; omitted if zero."""
+    """Return a Time in whole seconds since 1970; omitted if zero."""
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         if seconds := _TIME.read(data, begin, end).get("seconds"):
@@ -176,7 +176,7 @@ def time(at: int, name: str) -> Field:
 
 
 def date(at: int, name: str) -> Field:
-    """A Time as in JSON; omitted if zero."""
+    """Return a Time as in JSON; omitted if zero."""
     seconds = time(at, name).put
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
@@ -192,7 +192,7 @@ def date(at: int, name: str) -> Field:
 
 
 def present(at: int, name: str) -> Field:
-    """Whether a message or a list has any content: True, or omitted."""
+    """Return whether a message or a list has any content: True, or omitted."""
 
     def put(found: Found, _data: bytes, _begin: int, _end: int) -> None:
         found[name] = True
@@ -201,7 +201,7 @@ def present(at: int, name: str) -> Field:
 
 
 def part(at: int, name: str, message: Message) -> Field:
-    """A nested message."""
+    """Return a nested message."""
 
     def put(found: Found, data: bytes, begin: int, end: int) -> None:
         found[name] = message.read(data, begin, end)
@@ -210,7 +210,7 @@ def part(at: int, name: str, message: Message) -> Field:
 
 
 def parts(at: int, name: str, message: Message) -> Field:
-    """A list of messages. Equal ones are decoded once and share one object; do not change it.
+    """Decode a list of messages. Equal ones are decoded once and share an object: never change it.
 
     The containers of a Deployment's thousand Pods are equal byte by byte.
     """
@@ -223,12 +223,12 @@ def parts(at: int, name: str, message: Message) -> Field:
 
 
 def strings(at: int, name: str) -> Field:
-    """A map from strings to strings."""
+    """Return a map from strings to strings."""
     return _map(at, name, Message(text(1, "key"), text(2, "value")), lambda value: value or "")
 
 
 def quantities(at: int, name: str) -> Field:
-    """A map from strings to quantities as strings."""
+    """Return a map from strings to quantities as strings."""
     entry = Message(text(1, "key"), part(2, "value", _QUANTITY))
     return _map(at, name, entry, lambda value: (value or {}).get("string", "0"))
 
@@ -262,7 +262,7 @@ def _cached(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 
 
 def _raw(at: int, name: str) -> Field:
-    """The position of a field that is decoded later: (begin, end)."""
+    """Return the position of a field that is decoded later: (begin, end)."""
 
     def put(found: Found, _data: bytes, begin: int, end: int) -> None:
         found[name] = begin, end
@@ -292,7 +292,7 @@ _EVENT: Final = Message(text(1, "type"), part(2, "object", Message(_raw(1, "raw"
 
 
 def status(data: bytes) -> Found:
-    """The Status of an error response.
+    """Return the Status of an error response.
 
     Raises:
         UnreadableError: not a Status.
@@ -311,7 +311,7 @@ class ChangeDecoder:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Found]:
-        """The complete events: `type` and `object`, as in JSON.
+        """Yield the complete events: `type` and `object`, as in JSON.
 
         Raises:
             UnreadableError: invalid data.

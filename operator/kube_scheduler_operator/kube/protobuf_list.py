@@ -65,7 +65,7 @@ class ListDecoder:
         self._left = -1  # bytes of the list that will come; -1: it has not begun
 
     def feed(self, data: bytes) -> Iterator[bytes | Oversized]:
-        """The objects that are complete, as they were encoded.
+        """Yield the objects that are complete, as they were encoded.
 
         Raises:
             UnreadableError: invalid data.
@@ -92,7 +92,7 @@ class ListDecoder:
         del self._data[:at]
 
     def close(self) -> None:
-        """The response has ended.
+        """Return the response has ended.
 
         Raises:
             UnreadableError: the list has not.
@@ -101,7 +101,7 @@ class ListDecoder:
             raise UnreadableError("the list is incomplete")
 
     def _begin(self) -> bool:
-        """Whether the list has begun; removes what is in front of it."""
+        """Return whether the list has begun; removes what is in front of it."""
         if not _MAGIC.startswith(bytes(self._data[: len(_MAGIC)])):
             raise UnreadableError("a list without the prefix of its type")
         at = len(_MAGIC)
@@ -120,7 +120,7 @@ class ListDecoder:
         return True
 
     def _header(self, at: int) -> tuple[int, int, int]:
-        """Tag, size and begin of the content of a field."""
+        """Return tag, size and begin of the content of a field."""
         tag, at = protobuf.varint(self._data, at)
         if tag & 7 != 2:  # of a list and its envelope, all fields have a length
             raise UnreadableError(f"unknown field {tag >> 3} of a list")
@@ -128,7 +128,7 @@ class ListDecoder:
         return tag, size, at
 
     def _field(self, at: int) -> tuple[int, bytes | Oversized | None]:
-        """The end of a field, which may be to come, and the object in it.
+        """Return the end of a field, which may be to come, and the object in it.
 
         Raises:
             IndexError: more bytes are needed.
@@ -156,7 +156,7 @@ class ListDecoder:
 
 
 def _named(prefix: bytes, size: int) -> Oversized:
-    """An object by the begin of it."""
+    """Return an object by the begin of it."""
     found: dict[int, str] = {}
     try:
         tag, at = protobuf.varint(prefix, 0)

@@ -38,7 +38,7 @@ class Clock(Protocol):
     """The part of an event loop that a queue needs; tests pass a virtual one."""
 
     def time(self) -> float:
-        """Monotonic seconds."""
+        """Return monotonic seconds."""
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
         """Call `callback` in `delay` seconds."""
@@ -48,16 +48,16 @@ class QueueObserver(Protocol):
     """Receives measurements, for metrics under client-go's `workqueue_` names."""
 
     def added(self, depth: int) -> None:
-        """A key was added; the queue now has `depth` keys."""
+        """Return a key was added; the queue now has `depth` keys."""
 
     def got(self, depth: int, waited: float) -> None:
-        """A key left the queue after `waited` seconds; `depth` keys remain."""
+        """Return a key left the queue after `waited` seconds; `depth` keys remain."""
 
     def finished(self, worked: float) -> None:
-        """A key was processed in `worked` seconds."""
+        """Return a key was processed in `worked` seconds."""
 
     def retried(self) -> None:
-        """A key was added with back-off."""
+        """Return a key was added with back-off."""
 
 
 class WorkQueue(Generic[K]):
@@ -87,7 +87,7 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def __len__(self) -> int:
-        """Queued keys, including those in their debounce."""
+        """Count the queued keys, including those in their debounce."""
         return len(self._dirty)
 
     def add(self, key: K) -> None:
@@ -134,11 +134,11 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """Failures of `key` since the last `forget`."""
+        """Count the failures of `key` since the last `forget`."""
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
-        """The next key; call `done` after processing it.
+        """Return the next key; call `done` after processing it.
 
         Raises:
             ShutDown: the queue is closed and empty.
@@ -151,7 +151,7 @@ class WorkQueue(Generic[K]):
         return self.get_nowait()
 
     def get_nowait(self) -> K:
-        """The next key, if one is ready; call `done` after processing it.
+        """Return the next key, if one is ready; call `done` after processing it.
 
         Raises:
             asyncio.QueueEmpty: no key is ready.

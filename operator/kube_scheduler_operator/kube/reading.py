@@ -29,7 +29,7 @@ Take: TypeAlias = Callable[[ApiRequest, aiohttp.ClientResponse], Awaitable[T]]
 
 
 async def read_body(response: aiohttp.ClientResponse, limit: Size = DOCUMENT) -> bytes:
-    """The body of a response.
+    """Return the body of a response.
 
     Raises:
         TooLargeError: it is larger. The caller aborts the connection.
@@ -46,7 +46,7 @@ async def read_body(response: aiohttp.ClientResponse, limit: Size = DOCUMENT) ->
 
 
 async def decoded(text: bytes, limit: Size | None = DOCUMENT, loads: Loads = json.loads) -> Any:
-    """The document.
+    """Return the document.
 
     Raises:
         TooLargeError: it is larger than `limit`.
@@ -74,7 +74,7 @@ class Lines:
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are complete.
+        """Return the lines that are complete.
 
         Raises:
             ValueError: one is too long.
@@ -92,5 +92,5 @@ class Lines:
         return [line for line in lines if line]
 
     def close(self) -> list[bytes]:
-        """The line that has no end, if there is one."""
+        """Return the line that has no end, if there is one."""
         return [b"".join(self._parts)] if self._parts else []

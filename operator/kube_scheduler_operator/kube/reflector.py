@@ -69,16 +69,14 @@ class Receiver(Protocol):
     """Receives the objects of a reflector."""
 
     def set(self, obj: Object) -> None:
-        """An object exists or has changed. The receiver may keep it."""
+        """Return an object exists or has changed. The receiver may keep it."""
 
     def remove(self, obj: Object) -> None:
-        """An object was deleted; it may have only metadata (namespace, name, uid)."""
+        """Return an object was deleted; it may have only metadata (namespace, name, uid)."""
 
 
 @dataclass(slots=True)
 class ReflectorState:
-    """The state of a reflector."""
-
     synced: bool = False  # whether a list has completed
     version: str = ""  # the last resourceVersion
     # time of the last data from the API server, monotonic seconds
@@ -100,7 +98,6 @@ class Selection:
 
     @property
     def params(self) -> dict[str, str]:
-        """Query parameters."""
         params = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
         return {name: value for name, value in params.items() if value}
 
@@ -380,7 +377,7 @@ class _Changes:
         self._lines = Lines()
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """The events that are complete; of an object that is too large, its deletion.
+        """Yield the events that are complete; of an object that is too large, its deletion.
 
         Raises:
             ValueError: invalid data.
@@ -407,7 +404,7 @@ def _tombstone(key: tuple[str, str], uid: str) -> Object:
 
 
 def _number(version: str) -> int:
-    """0 for a version that is not a number."""
+    """Return 0 for a version that is not a number."""
     return int(version) if version.isdecimal() else 0
 
 

@@ -34,7 +34,7 @@ class Resource:
         name: str | None = None,
         subresource: str | None = None,
     ) -> str:
-        """The URL path of the collection, of one object, or of a subresource of it.
+        """Return the URL path of the collection, of one object, or of a subresource of it.
 
         Raises:
             ValueError: a cluster-scoped kind with a namespace, a namespaced object without one, or
@@ -57,18 +57,18 @@ class Resource:
         return path
 
     def ref(self, obj: Mapping[str, Any]) -> ObjectRef:
-        """The key of `obj`, an object of this kind."""
+        """Return the key of `obj`, an object of this kind."""
         metadata = obj["metadata"]
         namespace = metadata.get("namespace") if self.namespaced else None
         return ObjectRef(self, namespace, metadata["name"])
 
     def owner(self, name: str, uid: str) -> dict[str, Any]:
-        """The reference by which objects are deleted with their owner, of this kind."""
+        """Return the reference by which objects are deleted with their owner, of this kind."""
         reference = {"apiVersion": self.api_version, "kind": self.kind, "name": name, "uid": uid}
         return {**reference, "controller": True}
 
     def named(self, name: str, namespace: str | None = None) -> ObjectRef:
-        """The key of the object `name` of this kind."""
+        """Return the key of the object `name` of this kind."""
         return ObjectRef(self, namespace, name)
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class WatchSpec:
 
 
 def _namespaced(api_version: str, kind: str) -> Resource:
-    """A built-in kind whose plural is regular."""
+    """Return a built-in kind whose plural is regular."""
     group, _, version = api_version.rpartition("/")
     return Resource(group, version, f"{kind.lower()}s", kind, namespaced=True)
 

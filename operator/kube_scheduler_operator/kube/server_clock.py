@@ -34,11 +34,11 @@ class ServerClock:
         self._known = asyncio.Event()
 
     def now(self) -> datetime:
-        """The time, UTC."""
+        """Return the time, UTC."""
         return datetime.fromtimestamp(self.seconds(), UTC)
 
     def seconds(self) -> float:
-        """The time in seconds since 1970."""
+        """Return the time in seconds since 1970."""
         return self._offset + self._monotonic()
 
     async def known(self) -> None:

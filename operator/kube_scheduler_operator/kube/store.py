@@ -38,7 +38,7 @@ class Known:
     version: int = -1
 
     def contradiction(self, obj: Fields) -> str:
-        """Why `obj`, a response to a later request, shows that etcd was restored; or empty."""
+        """Return why `obj`, from a later response, proves an etcd restore; empty if it does not."""
         version = _version(obj)
         if version < self.version:
             return f"{self.ref} has resourceVersion {version} after {self.version}"
@@ -54,7 +54,7 @@ class StoreView:
         self._by_resource = by_resource
 
     def get(self, resource: Resource, name: str, namespace: str | None = None) -> Fields | None:
-        """One object; None if it does not exist."""
+        """Return one object; None if it does not exist."""
         return self._by_resource.get(resource, {}).get(ObjectRef(resource, namespace, name))
 
     def list(
@@ -63,7 +63,7 @@ class StoreView:
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> tuple[Fields, ...]:
-        """The objects of a kind, sorted by namespace and name; all namespaces for None.
+        """Return the objects of a kind, sorted by namespace and name; all namespaces for None.
 
         `labels` selects objects that have all these labels.
         """
@@ -153,7 +153,7 @@ class Store:
         return stored is not None and self.remove(ref.resource, stored)
 
     def known(self, ref: ObjectRef) -> Known:
-        """What is known of `ref` now, to be compared with the response to a request."""
+        """Return what is known of `ref` now, to be compared with the response to a request."""
         if (stored := self.get(ref)) is not None:
             return Known(ref, _version(stored))
         return Known(ref, self._deleted.get(ref, ("", -1))[1])
@@ -165,11 +165,10 @@ class Store:
         self._listed.clear()
 
     def get(self, ref: ObjectRef) -> Fields | None:
-        """The object `ref`; None if it is not stored."""
         return self._by_resource.get(ref.resource, {}).get(ref)
 
     def view(self) -> StoreView:
-        """A view; copies a kind only at its next change."""
+        """Return a view; copies a kind only at its next change."""
         self._shared = set(self._by_resource)
         return StoreView(dict(self._by_resource))
 
@@ -183,11 +182,11 @@ class Store:
         return bool(self._listed)
 
     def synced(self, streams: Iterable[Stream]) -> bool:
-        """Whether all `streams` have been listed; before that, an absent object may exist."""
+        """Return whether all `streams` have been listed; until then, an absent object may exist."""
         return self._listed.issuperset(streams)
 
     def unsynced(self, streams: Iterable[Stream]) -> tuple[Stream, ...]:
-        """Those of `streams` that have not been listed, for messages."""
+        """Return those of `streams` that have not been listed, for messages."""
         return tuple(stream for stream in streams if stream not in self._listed)
 
     def _writable(self, resource: Resource) -> _Objects:
@@ -212,12 +211,12 @@ def _uid(obj: Fields) -> str:
 
 
 def _version(obj: Fields) -> int:
-    """The resourceVersion; 0 for an object without one, which loses to any."""
+    """Return the resourceVersion; 0 for an object without one, which loses to any."""
     return int(obj["metadata"].get("resourceVersion") or 0)
 
 
 def _slim(obj: Fields) -> Fields:
-    """Without managedFields, which are often half of an object; mirror Pods keep theirs."""
+    """Drop managedFields, which are often half of an object; mirror Pods keep theirs."""
     if "managedFields" not in obj["metadata"]:
         return obj
     annotations = obj["metadata"].get("annotations")

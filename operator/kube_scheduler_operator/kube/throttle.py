@@ -56,7 +56,7 @@ class Throttle:
         self._delay = BACKOFF.after(self._delay) if idle else 0.0
 
     def remaining(self) -> float:
-        """Seconds until the next reconcile may begin."""
+        """Return seconds until the next reconcile may begin."""
         if self._reconciled_at is None:
             return 0.0
         delay = min(self._delay, URGENT) if self._urgent else self._delay

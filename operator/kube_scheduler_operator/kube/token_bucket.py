@@ -15,7 +15,7 @@ class TokenBucket:
         self._tokens, self._since = float(size), clock()
 
     def left(self) -> float:
-        """The available tokens; negative if more were spent than available."""
+        """Return the available tokens; negative if more were spent than available."""
         now = self._clock()
         self._tokens = min(float(self._size), self._tokens + (now - self._since) / self._refill)
         self._since = now

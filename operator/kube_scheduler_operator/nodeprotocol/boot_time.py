@@ -15,14 +15,11 @@ _LONGEST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class BootTime:
-    """A moment of one boot."""
-
     # the kernel's identifier of the boot, which the Node has in `nodeInfo.bootID`; empty if unknown
     boot: str = ""
     seconds: float = 0.0  # seconds since that boot
 
     def fields(self) -> dict[str, Any]:
-        """Its fields of a report."""
         return {"boot": self.boot, "uptime": round(self.seconds, 3)}
 
     @classmethod

@@ -22,8 +22,6 @@ _LONGEST_PATH: Final = 150
 
 @dataclass(frozen=True, slots=True)
 class DiskReport:
-    """The state of a node's disk."""
-
     # the revision that was installed last and stayed healthy; 0: none of the operator's
     revision: int = 0
     content: str = ""  # the content hash of that revision, if its directory is verified
@@ -40,7 +38,7 @@ class DiskReport:
     read: BootTime = field(default=UNKNOWN, compare=False)
 
     def serialise(self) -> str:
-        """One line of JSON that fits into a termination message."""
+        """Return one line of JSON that fits into a termination message."""
         shown = [path[-_LONGEST_PATH:] for path in self.edits[:_LISTED]]
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "read"}
         fields |= {"edits": shown, **self.read.fields()}

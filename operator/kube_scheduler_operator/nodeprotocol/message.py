@@ -34,6 +34,5 @@ LIMIT: Final = 4096
 
 
 def serialise(fields: Mapping[str, Any]) -> str:
-    """A message of this version."""
     document = {**fields, "protocol": VERSION}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)

@@ -28,8 +28,6 @@ _NO_STEPS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class InstallerOutcome(StrEnum):
-    """The outcome of an installation or a restore."""
-
     INSTALLED = "Installed"
     """The revision runs and stayed healthy for the settling time."""
 
@@ -54,8 +52,6 @@ class InstallerOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The definitive result of one installer."""
-
     result: InstallerOutcome  # the outcome
     revision: int  # the revision to install
     node: str  # name of the node
@@ -81,7 +77,7 @@ class Result:
         return self.result in (InstallerOutcome.ROLLED_BACK, InstallerOutcome.UNHEALTHY)
 
     def serialise(self, limit: int = message.LIMIT) -> str:
-        """The result as one line of JSON of at most `limit` bytes."""
+        """Return the result as one line of JSON of at most `limit` bytes."""
         text = self._json()
         result = self
         while len(text.encode()) > limit:
@@ -152,7 +148,7 @@ class Result:
 
 
 def _number(value: object) -> int:
-    """A revision number, or 0 for the scheduler before the operator."""
+    """Return a revision number, or 0 for the scheduler before the operator."""
     number = revision_number(value)
     if number or value == STOCK:
         return number
@@ -160,7 +156,7 @@ def _number(value: object) -> int:
 
 
 def _shortened(text: str, length: int) -> str:
-    """`text` without its middle: the beginning has the error, the end the cause."""
+    """Cut the middle out of `text`: the beginning has the error, the end the cause."""
     if len(text) <= length:
         return text
     head = (length - 1) // 2

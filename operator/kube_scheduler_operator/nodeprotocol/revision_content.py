@@ -12,12 +12,12 @@ PLACEHOLDER: Final = "REVISION"
 
 
 def digest(data: bytes) -> str:
-    """SHA-256, 64 hex digits."""
+    """Return the SHA-256: 64 hex digits."""
     return sha256(data).hexdigest()
 
 
 def content_hash(parts: Mapping[str, Mapping[str, str]]) -> str:
-    """The identity of a revision: a hash over ConfigMap names, keys and texts, 64 hex digits."""
+    """Hash a revision's ConfigMap names, keys and texts: its identity, 64 hex digits."""
     canonical = json.dumps(
         {name: dict(data) for name, data in parts.items()}, sort_keys=True, separators=(",", ":")
     )

@@ -11,13 +11,13 @@ _VERSION: Final = re.compile(r"v?([1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:[-_][0
 
 
 def version_of(image: str) -> tuple[int, int, int] | None:
-    """Version in the tag of an image; None if the tag is not a version."""
+    """Return the version in the tag of an image; None if the tag is not a version."""
     match = _VERSION.fullmatch(tag_of(image))
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def why_not_followed(image: str, own: str, api_server: str) -> str:
-    """Why an image in kubeadm's manifest does not request an upgrade; empty if it does.
+    """Return why an image in kubeadm's manifest does not request an upgrade; empty if it does.
 
     Args:
         image: what kubeadm wrote.
@@ -40,12 +40,12 @@ def why_not_followed(image: str, own: str, api_server: str) -> str:
 
 
 def is_upgrade(image: str, own: str, api_server: str) -> bool:
-    """Whether kubeadm's manifest requests another version than the operator's revision has."""
+    """Return whether kubeadm's manifest requests a version other than the revision's."""
     if not image or not own or image == own:
         return False
     return not why_not_followed(image, own, api_server)
 
 
 def tag_of(image: str) -> str:
-    """The tag of an image; empty without one."""
+    """Return the tag of an image; empty without one."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]

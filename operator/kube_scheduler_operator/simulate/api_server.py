@@ -53,16 +53,16 @@ class DecisionListener(Protocol):
     """Gets kube-scheduler's decisions as they are written."""
 
     def bound(self, pod: Object, node: str) -> str | None:
-        """A pod is being bound; an error message refuses it."""
+        """Return a pod is being bound; an error message refuses it."""
 
     def unschedulable(self, pod: Object) -> None:
-        """The status of a pod without a node was written."""
+        """Return the status of a pod without a node was written."""
 
     def deleted(self, pod: Object) -> None:
-        """A pod was deleted, which is how preemption ends."""
+        """Return a pod was deleted, which is how preemption ends."""
 
     def event(self, event: Object) -> None:
-        """An Event was written."""
+        """Return an Event was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +349,7 @@ class WorldServer:
 
 
 def _changed(method: str, target: _Target, known: Object, obj: Object) -> Object:
-    """The object after a PATCH or PUT of `obj`."""
+    """Return the object after a PATCH or PUT of `obj`."""
     if method == "PATCH":
         return merged(known, obj)
     if target.subresource == "status":

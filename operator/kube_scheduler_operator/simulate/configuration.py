@@ -14,12 +14,12 @@ SPY: Final = "spy"
 
 
 def default_configuration() -> dict[str, Any]:
-    """A configuration that sets nothing."""
+    """Return a configuration that sets nothing."""
     return {"apiVersion": API_VERSION, "kind": KIND}
 
 
 def profiles_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The profiles of a configuration, with the names that they get by default."""
+    """Return the profiles of a configuration, with the names that they get by default."""
     profiles: list[dict[str, Any]] = [dict(each) for each in config.get("profiles") or [{}]]
     for profile in profiles:
         profile.setdefault("schedulerName", DEFAULT_SCHEDULER)
@@ -27,7 +27,7 @@ def profiles_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def with_profile(config: Mapping[str, Any], fragment: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration whose profile "default-scheduler" is the one of a fragment."""
+    """Return the configuration whose profile "default-scheduler" is the one of a fragment."""
     (profile,) = profiles_of(fragment)
     others = [each for each in profiles_of(config) if each["schedulerName"] != DEFAULT_SCHEDULER]
     return {**copy.deepcopy(dict(config)), "profiles": [profile, *others]}
@@ -38,7 +38,7 @@ def simulated(
     profiles: Sequence[Mapping[str, Any]] = (),
     extenders: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The configuration to run.
+    """Return the configuration to run.
 
     Args:
         config: the cluster's own; its extenders are replaced by `extenders`.
@@ -63,7 +63,7 @@ def simulated(
 
 
 def spying_extender(url: str, *, last: bool = False) -> dict[str, Any]:
-    """An extender that sees the nodes that all filters accept.
+    """Return an extender that sees the nodes that all filters accept.
 
     Args:
         url: its address.

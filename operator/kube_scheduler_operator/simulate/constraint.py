@@ -14,8 +14,6 @@ Remove = Callable[[Object], None]
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint of a pod."""
-
     family: str  # the key of FAMILIES
     text: str  # what it demands, for "nodes fail because …"
     fix: str  # what to do to remove it, in the imperative
@@ -24,6 +22,6 @@ class Constraint:
 
 
 def containers(spec: Mapping[str, Any]) -> Iterator[Object]:
-    """The init containers and containers of a pod."""
+    """Yield the init containers and containers of a pod."""
     for field in ("initContainers", "containers"):
         yield from spec.get(field) or ()

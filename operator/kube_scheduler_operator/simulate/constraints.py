@@ -48,7 +48,7 @@ thousands of its own, and in the anti-affinity of others."""
 
 
 def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
-    """All constraints of a pod, in the order in which kube-scheduler's filters run."""
+    """Return all constraints of a pod, in the order in which kube-scheduler's filters run."""
     spec = pod["spec"]
     return [
         Constraint(
@@ -70,7 +70,7 @@ def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
 
 
 def tried(constraints: Iterable[Constraint]) -> tuple[list[Constraint], int]:
-    """The first MOST_TRIED constraints of each family, and how many others there are."""
+    """Return the first MOST_TRIED constraints of each family, and how many others there are."""
     found: list[Constraint] = []
     of_family: Counter[str] = Counter()
     for constraint in constraints:
@@ -81,7 +81,7 @@ def tried(constraints: Iterable[Constraint]) -> tuple[list[Constraint], int]:
 
 
 def without(pod: Object, constraints: Iterable[Constraint]) -> Object:
-    """A copy of the pod without these constraints."""
+    """Return a copy of the pod without these constraints."""
     changed = copy.deepcopy(pod)
     for constraint in constraints:
         constraint.remove(changed)
@@ -242,7 +242,7 @@ def _requests(spec: Mapping[str, Any]) -> Iterator[Constraint]:
 
 
 def quantity_text(resource: str, amount: float) -> str:
-    """An amount of `Demand` as users write it: 1500m, 2, 4Gi."""
+    """Return an amount of `Demand` as users write it: 1500m, 2, 4Gi."""
     if resource == "cpu":
         return f"{amount / 1000:g}" if amount % 1000 == 0 else f"{amount:.0f}m"
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
@@ -298,7 +298,7 @@ def _pod_affinity(spec: Mapping[str, Any]) -> Iterator[Constraint]:
 
 
 def _existing_anti_affinity(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
-    """The labels of this pod that running pods keep away by a required anti-affinity."""
+    """Yield the labels of this pod that running pods keep away by a required anti-affinity."""
     labels = pod["metadata"].get("labels") or {}
     if not labels:
         return
@@ -330,7 +330,7 @@ def _existing_anti_affinity(pod: Mapping[str, Any], world: World) -> Iterator[Co
 def _concerns(
     term: Mapping[str, Any], holder: Mapping[str, Any], pod: Mapping[str, Any], world: World
 ) -> bool:
-    """Whether an affinity term of pod `holder` selects `pod`."""
+    """Return whether an affinity term of pod `holder` selects `pod`."""
     namespace = pod["metadata"]["namespace"]
     namespaces = set(term.get("namespaces") or ())
     chosen = term.get("namespaceSelector")

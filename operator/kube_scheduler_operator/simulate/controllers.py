@@ -66,7 +66,6 @@ class Controllers:
             self._bind(volume, claim)
 
     def pod_deleted(self, pod: Object) -> None:
-        """Release the resource claims of a pod."""
         uid = pod["metadata"].get("uid")
         for name in _claims_of(pod):
             claim = self._store.get(RESOURCE_CLAIMS, (pod["metadata"]["namespace"], name))
@@ -122,7 +121,7 @@ class Controllers:
                 self._store.put(CLAIMS, _ephemeral(pod, key, template_of))
 
     def _reach(self, driver: str, node: str) -> Object:
-        """The nodes from which a volume that is provisioned for this node can be used."""
+        """Return the nodes from which a volume that is provisioned for this node can be used."""
         keys: Iterable[str] = ()
         found = self._store.get(CSI_NODES, ("", node))
         for each in ((found or {}).get("spec") or {}).get("drivers") or ():

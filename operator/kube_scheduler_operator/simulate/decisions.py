@@ -35,8 +35,6 @@ _LARGEST: Final = 128 * 2**20
 
 @dataclass(slots=True)
 class PodDecision:
-    """The decision about one pod."""
-
     pod: str  # namespace/name
     node: str = ""  # where it was bound; empty if it was not
     reason: str = ""  # of a pod that was not bound: one of the reasons above
@@ -65,7 +63,7 @@ class PodDecision:
 
 
 def scheduled_condition(pod: Mapping[str, Any]) -> Object:
-    """The condition PodScheduled of a pod; empty without one."""
+    """Return the condition PodScheduled of a pod; empty without one."""
     for condition in (pod.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "PodScheduled":
             return dict(condition)
@@ -108,5 +106,5 @@ class ScoreLog:
 
 
 def _names(match: re.Match[bytes], count: int) -> tuple[str, ...]:
-    """The first groups of a match; a log may be any program's."""
+    """Return the first groups of a match; a log may be any program's."""
     return tuple(part.decode(errors="replace") for part in match.groups()[:count])

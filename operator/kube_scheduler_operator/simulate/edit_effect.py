@@ -41,8 +41,6 @@ class AlikePods:
 
 @dataclass(slots=True)
 class EditEffect:
-    """The effect of an edit."""
-
     # reason -> running pods that have a place today and would have none as new pods
     lost: dict[str, list[str]] = field(default_factory=dict)
     elsewhere: int = 0  # number of running pods that would be placed, but not on their node
@@ -54,7 +52,6 @@ class EditEffect:
     left_out: int = 0  # number of pods that were not tried, because there are too many kinds
 
     def sentences(self) -> Iterator[str]:
-        """The effect in sentences."""
         for running, found in ((True, self.lost), (False, self.newly_waiting)):
             for reason, pods in sorted(found.items(), key=lambda item: -len(item[1])):
                 what = "running" if running else "waiting"
@@ -124,7 +121,7 @@ async def edit_effect(
 
 
 def alike(world: World, served: set[str]) -> list[AlikePods]:
-    """The pods that these schedulers place, without gated ones, the most first."""
+    """Return the pods that these schedulers place, without gated ones, the most first."""
     found: dict[bytes, tuple[Object, list[str]]] = {}
     for entry in world.objects[PODS].values():
         pod = entry.object()
@@ -148,7 +145,7 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
 async def _accepted(
     world: World, options: RunOptions, groups: Sequence[AlikePods]
 ) -> list[_Acceptance]:
-    """For each group, the nodes that accept its first pod."""
+    """Return the nodes that accept each group's first pod."""
     found: dict[int, _Acceptance] = {}
     profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
     by_name: dict[str, list[int]] = {}

@@ -56,7 +56,6 @@ class SimulatedExtender:
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """The verbs that kube-scheduler calls in the simulation."""
         return tuple(verb for verb in _VERBS if self.entry.get(f"{verb}Verb"))
 
     @property
@@ -65,7 +64,7 @@ class SimulatedExtender:
         return int(self.entry.get("weight") or 1) * 10
 
     def entry_at(self, url: str) -> dict[str, Any]:
-        """The entry for the simulated kube-scheduler."""
+        """Return the entry for the simulated kube-scheduler."""
         kept = ("weight", "managedResources", "ignorable")
         found = {key: self.entry[key] for key in kept if key in self.entry}
         if "prioritizeVerb" not in self.entry:
@@ -108,12 +107,12 @@ class InProcessExtenders:
             store.watch(resource, None, self._event)
 
     def handlers(self, name: str) -> Iterator[tuple[str, Handler]]:
-        """(verb, handler) of an extender."""
+        """Return the (verb, handler) pairs of an extender."""
         for verb in _VERBS:
             yield verb, self._handler(name, f"/{name}/{verb}".encode())
 
     def explain(self, pod: str) -> dict[str, dict[str, Any]]:
-        """What each extender decided about a pod (namespace/name) last, as `explain` shows it."""
+        """Return each extender's last decision about a pod (namespace/name), for `explain`."""
         found = {name: decisions.explain(pod) for name, decisions in self._decisions.items()}
         return {name: each for name, each in found.items() if each is not None}
 
@@ -166,7 +165,7 @@ class InProcessExtenders:
 
 
 def measured_at(world: World) -> float | None:
-    """When the newest load of a node was measured, in seconds since 1970; None: never.
+    """Return when the newest load was measured, in seconds since 1970; None: never.
 
     In a world from files this is about the time at which they were written.
     """

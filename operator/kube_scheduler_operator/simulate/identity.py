@@ -33,7 +33,7 @@ def make_identity(directory: Path) -> str:
 
 
 def tls_context(directory: Path) -> ssl.SSLContext:
-    """The server's side of the connection."""
+    """Return the server's side of the connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_cert_chain(directory / _CERTIFICATE, directory / _KEY)

@@ -76,7 +76,7 @@ MiB and the simulation 450 MiB (docs/benchmarks.md)."""
 
 
 def _requested() -> dict[str, float]:
-    """Sum of the requests: CPU in millicores, memory in bytes."""
+    """Return the sum of the requests: CPU in millicores, memory in bytes."""
     running = [amounts(_REQUESTS[name]) for name in (OPERAND, SIMULATION)]
     return {resource: sum(each[resource] for each in running) for resource in ("cpu", "memory")}
 
@@ -120,7 +120,6 @@ class JobPlan:
 
 
 def job_of(plan: JobPlan) -> Object:
-    """The Job."""
     tmp = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108
     own_tmp = {"name": "operand-tmp", "mountPath": FOLDERS}
     launcher = {"name": "launcher", "mountPath": LAUNCHER_FILES}
@@ -232,7 +231,7 @@ def _container(name: str, image: str, plan: JobPlan) -> Object:
 
 
 def choose_node(world: World, images: Sequence[str]) -> str | None:
-    """The node for the Pod; None: no node is Ready and has room.
+    """Return the node for the Pod; None: no node is Ready and has room.
 
     A node of the control plane is preferred, then one that is not cordoned and has the images, then
     the one with most free memory.
@@ -282,7 +281,7 @@ def _usable(node: Mapping[str, Any]) -> bool:
 
 
 def missing_isolation(policies: Sequence[Mapping[str, Any]]) -> str:
-    """Why the Pod would not be isolated by these NetworkPolicies of its namespace; empty: it is."""
+    """Return why these NetworkPolicies do not isolate the Pod; empty if they do."""
     isolating = [policy for policy in policies if "Egress" in _types(policy) and _selects(policy)]
     if not isolating:
         return "no NetworkPolicy there denies its egress"
@@ -293,7 +292,7 @@ def missing_isolation(policies: Sequence[Mapping[str, Any]]) -> str:
 
 
 def certificate_hash(pod: Mapping[str, Any]) -> str:
-    """SHA-256 of the certificate of the Pod, in hex; empty: it has none yet."""
+    """Return the SHA-256 (hex) of the Pod's certificate; empty: it has none yet."""
     for status in (pod.get("status") or {}).get("initContainerStatuses") or ():
         if status.get("name") == CERTIFICATE:
             ended = (status.get("state") or {}).get("terminated") or {}

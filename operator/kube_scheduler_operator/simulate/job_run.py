@@ -66,7 +66,7 @@ class SimulationJob:
             await self._api.delete(self.ref)
 
     async def running(self) -> Object:
-        """The Pod, once its containers run.
+        """Return the Pod, once its containers run.
 
         Raises:
             PodNotRunningError: it does not start.
@@ -95,7 +95,7 @@ class SimulationJob:
         raise self._not_started(f"{problem} for {START_SECONDS} s")
 
     async def pod(self) -> Object | None:
-        """Its Pod; None: it has none yet, or none any more.
+        """Return the Job's Pod; None before it exists and after it is gone.
 
         Pods of other Jobs may have its label, and would receive the copy of the cluster.
 
@@ -108,7 +108,7 @@ class SimulationJob:
         return next(map(dict, own), None)
 
     async def end_of_pod(self) -> str:
-        """Why the Pod ended, for an error message; empty: it runs."""
+        """Return why the Pod ended, for an error message; empty: it runs."""
         await asyncio.sleep(2 * self._poll)
         with suppress(KubeError):
             pod = await self.pod()
@@ -124,7 +124,7 @@ class SimulationJob:
         )
 
     async def _events(self) -> str:
-        """What the Job's events report, for an error message."""
+        """Return what the Job's events report, for an error message."""
         with suppress(KubeError):
             selector = f"involvedObject.kind=Job,involvedObject.name={self.ref.name}"
             events = await self._api.list(EVENTS, self.ref.namespace, field_selector=selector)
@@ -141,7 +141,7 @@ def _states(pod: Object) -> dict[str, Mapping[str, Any]]:
 
 
 def _waiting(states: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
-    """(problem, reason) of the first container that does not run."""
+    """Return (problem, reason) of the first container that does not run."""
     for name in (*PREPARING, OPERAND, SIMULATION):
         state = states.get(name, {})
         ended = state.get("terminated") or {}
@@ -155,7 +155,7 @@ def _waiting(states: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
 
 
 def _ended(pod: Object) -> str:
-    """Why a Pod ended; empty if it runs."""
+    """Return why a Pod ended; empty if it runs."""
     for name, state in _states(pod).items():
         terminated = state.get("terminated") or {}
         failed = name in PREPARING and terminated.get("exitCode")

@@ -202,7 +202,7 @@ def _node(node: Mapping[str, Any]) -> Object:
 
 
 def _replicated(obj: Mapping[str, Any]) -> Object:
-    """Besides what kube-scheduler reads, how many pods there are, and why not more."""
+    """Add how many pods exist, and why not more, to what kube-scheduler reads."""
     reported = obj.get("status") or {}
     status = _kept(reported, ("replicas",))
     failed = [
@@ -344,7 +344,7 @@ BY_KIND: Final = {(resource.api_version, resource.kind): kind for resource, kind
 
 
 def strip(kind: WorldKind, obj: Mapping[str, Any], annotations: bool = False) -> Object:
-    """The part of an object that scheduling reads.
+    """Return the part of an object that scheduling reads.
 
     Args:
         kind: the kind of the object.

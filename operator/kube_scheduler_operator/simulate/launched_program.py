@@ -61,7 +61,7 @@ class LaunchedProgram:
                 return
 
     def version(self) -> str:
-        """What it writes for --version.
+        """Return what it writes for --version.
 
         Raises:
             OSError: it cannot be started, or does not respond.

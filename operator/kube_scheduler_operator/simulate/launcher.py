@@ -67,7 +67,7 @@ class Order:
 
 
 def encoded(order: Order) -> bytes:
-    """An order in bytes: their number in decimal, a line feed, and fields separated by NUL.
+    """Return an order in bytes: their number in decimal, a line feed, and fields separated by NUL.
 
     Raises:
         ValueError: it is too large, or a field has a NUL.
@@ -84,7 +84,7 @@ def encoded(order: Order) -> bytes:
 
 
 def decoded(received: bytes) -> Order | None:
-    """The order in what was received; None: it is not complete yet.
+    """Return the order in what was received; None: it is not complete yet.
 
     Raises:
         ValueError: it is too large or damaged.
@@ -277,16 +277,16 @@ class Launcher:
 
 
 def socket_address(text: str) -> str:
-    """The address that a text is: `@NAME` in the abstract namespace, or a path."""
+    """Return the address that a text is: `@NAME` in the abstract namespace, or a path."""
     return f"\0{text[1:]}" if text.startswith("@") else text
 
 
 def _noted(_number: int, _frame: object) -> None:
-    """The number is in the pipe of signals."""
+    """Return the number is in the pipe of signals."""
 
 
 def _ended() -> Iterator[int]:
-    """Processes that have ended, one after the other; the caller releases each."""
+    """Yield processes that have ended; the caller releases each."""
     while True:
         try:
             found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

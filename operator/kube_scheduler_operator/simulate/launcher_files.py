@@ -41,7 +41,7 @@ _LIBRARY: Final = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x", r
 
 
 def launcher_command(folder: Path, address: str, command: Sequence[str]) -> list[str]:
-    """The command that runs the launcher from a folder of `copy_launcher`.
+    """Return the command that runs the launcher from a folder of `copy_launcher`.
 
     Args:
         folder: where it is.
@@ -82,7 +82,7 @@ def copy_launcher(folder: Path) -> None:
 
 
 def _loader(program: str) -> Path:
-    """The dynamic loader of a program, which is mapped into each process of it."""
+    """Return the dynamic loader of a program, which is mapped into each process of it."""
     maps = Path("/proc/self/maps").read_text()
     if (found := re.search(r"/\S+/ld-[^/\s]+$", maps, re.MULTILINE)) is None:
         raise FileNotFoundError(f"{program} has no dynamic loader")
@@ -90,7 +90,7 @@ def _loader(program: str) -> Path:
 
 
 def _libraries(loader: Path, binaries: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """(name, file) of the libraries of programs."""
+    """Yield (name, file) of the libraries of programs."""
     for binary in binaries:
         listed = subprocess.run(
             [loader, "--list", binary], stdout=subprocess.PIPE, text=True, check=True

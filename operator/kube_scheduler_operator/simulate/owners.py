@@ -31,7 +31,7 @@ class MissingPods:
 
 
 def owner_of(obj: Mapping[str, Any]) -> str:
-    """The controller of an object as Kind/name, or the object itself."""
+    """Return the controller of an object as Kind/name, or the object itself."""
     owner = controller_of(obj)
     if owner is None:
         return f"{obj['kind']}/{obj['metadata']['name']}"
@@ -39,7 +39,7 @@ def owner_of(obj: Mapping[str, Any]) -> str:
 
 
 def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:
-    """The pods of a workload: those that wait first, and the oldest of each first."""
+    """Return the pods of a workload: those that wait first, and the oldest of each first."""
     owners = {f"{kind}/{name}"}
     if kind == _DEPLOYMENT:
         owners = {
@@ -55,7 +55,7 @@ def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:
 
 
 def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods]:
-    """The pods of a namespace, or of all (None), that are not created; most of them first.
+    """Return the pods of a namespace, or of all (None), that are not created; most of them first.
 
     ReplicaSets, and so Deployments, and ReplicationControllers report this in their status; other
     workloads do so only in events. The pods themselves are counted, because a status is written

@@ -50,7 +50,7 @@ class WaitingGroup:
 async def waiting_groups(
     world: World, options: RunOptions, namespace: str | None = None, fixes: int = 0
 ) -> list[WaitingGroup]:
-    """The waiting pods of a namespace, or of all (None), by cause; the largest group first.
+    """Return the waiting pods of a namespace, or of all (None), by cause; the largest group first.
 
     Args:
         world: the cluster.
@@ -99,7 +99,7 @@ async def waiting_groups(
 async def _causes(
     world: World, options: RunOptions, profile: Mapping[str, Any], pods: Sequence[Object]
 ) -> list[tuple[str, str]]:
-    """(kind, cause) of pods of one profile, each tried alone in the world as it is."""
+    """Return (kind, cause) of a profile's pods, each tried alone in the world as it is."""
     gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
     everything = probe_profiles(profile, families_of(profile, gates), gates)[:1]
     only = frozenset({ALL})

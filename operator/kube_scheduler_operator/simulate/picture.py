@@ -31,7 +31,7 @@ class Panel:
 
 
 def svg(title: str, panels: Sequence[Panel]) -> str:
-    """The picture: for each configuration the nodes, the fullest first.
+    """Return the picture: for each configuration the nodes, the fullest first.
 
     A bar is the median of the runs, a line in it the range from the least to the most.
     """
@@ -103,7 +103,7 @@ def _diagram(
 
 
 def ranked(runs: Sequence[Sequence[float]]) -> list[Spread]:
-    """The spread of the fullest node, of the second fullest one, and so on."""
+    """Return the spread of the fullest node, of the second fullest one, and so on."""
     longest = max(map(len, runs), default=0)
     return [
         spread([shares[at] if at < len(shares) else 0.0 for shares in runs])

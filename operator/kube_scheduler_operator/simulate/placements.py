@@ -51,8 +51,6 @@ _ELIGIBILITY: Final = ("cordon", "taints", "node affinity")
 
 @dataclass(slots=True)
 class PlacementOutcome:
-    """The result of one run."""
-
     # namespace/name -> node, of the pods that the question is about
     placed: dict[str, str] = field(default_factory=dict)
     # the others of these -> kube-scheduler's message
@@ -74,7 +72,7 @@ class PlacementOutcome:
         return not self.pending and self.largest != 0
 
     def nodes(self) -> Counter[str]:
-        """Node -> number of pods in `placed`."""
+        """Count the pods in `placed` by node."""
         return Counter(self.placed.values())
 
 
@@ -88,7 +86,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The spread of at least one value."""
+    """Return the spread of at least one value."""
     return Spread(min(values), float(median(values)), max(values))
 
 
@@ -177,7 +175,7 @@ async def placements(
 
 
 def interleaved(pods: Sequence[Object], chance: random.Random) -> list[Object]:
-    """The pods, those that do not exist yet in an order in which their controllers may create them.
+    """Order new pods as their controllers may create them; the others come first, unchanged.
 
     Controllers work at the same time, and create their pods in batches of 1, 2, 4 and so on
     (kube-controller-manager's slow start), a StatefulSet one by one. Which of them comes first in a
@@ -211,7 +209,7 @@ def _is_new(pod: Object) -> bool:
 
 
 def queue_groups(prepared: Prepared) -> Iterator[list[Object]]:
-    """The pods that may be in kube-scheduler's queue together, which sorts them by priority.
+    """Yield the pods that may be in kube-scheduler's queue together, which sorts them by priority.
 
     Controllers create pods more slowly than kube-scheduler places them, so each new pod is alone in
     the queue. That matters: of 400 pods that come one by one, HighNodeUtilization filled 20 to 46
@@ -230,7 +228,7 @@ def queue_groups(prepared: Prepared) -> Iterator[list[Object]]:
 
 
 def _come_alone(pods: Sequence[Object]) -> bool:
-    """Whether new pods can be placed one by one: no pod goes ahead of another or needs others."""
+    """Return whether new pods can be placed one by one: none overtakes or needs another."""
     return (
         sum(map(_is_new, pods)) <= _ALONE
         and len({_priority(pod) for pod in pods}) == 1
@@ -341,7 +339,7 @@ class _Placement:
             outcome.pending[name] = _reason(decision, self._pods[name])
 
     def _origin(self, name: str) -> str:
-        """The pod that was created first, of those that replace each other."""
+        """Return the pod that was created first, of those that replace each other."""
         while name in self._origins:
             name = self._origins[name]
         return name
@@ -363,7 +361,7 @@ def _reason(decision: PodDecision, pod: Object) -> str:
 async def eligible_nodes(
     world: World, options: RunOptions, workload: SimulatedWorkload
 ) -> list[str]:
-    """The nodes for which the DaemonSet controller creates a pod.
+    """Return the nodes for which the DaemonSet controller creates a pod.
 
     It applies the rules of taints and of node affinity; room is kube-scheduler's decision.
 
@@ -396,12 +394,12 @@ async def eligible_nodes(
 
 
 def pending_reasons(outcome: PlacementOutcome) -> Counter[str]:
-    """Message -> number of pods of the question without a node."""
+    """Count the unplaced pods of the question by message."""
     return Counter(outcome.pending.values())
 
 
 def figures(outcome: PlacementOutcome) -> dict[str, float]:
-    """The figures of a run that can be compared, in the order of a table."""
+    """Return the figures of a run that can be compared, in the order of a table."""
     found: dict[str, float] = {
         "placed": len(outcome.placed),
         "pending": outcome.waiting,
@@ -419,14 +417,14 @@ def figures(outcome: PlacementOutcome) -> dict[str, float]:
 
 
 def distribution(outcomes: Sequence[PlacementOutcome]) -> dict[str, Spread]:
-    """The spread of each figure over several runs of the same question."""
+    """Return the spread of each figure over several runs of the same question."""
     rows = [figures(outcome) for outcome in outcomes]
     keys = dict.fromkeys(key for row in rows for key in row)
     return {key: spread([row.get(key, 0.0) for row in rows]) for key in keys}
 
 
 def node_counts(outcomes: Sequence[PlacementOutcome]) -> dict[str, Spread]:
-    """Node -> spread of the number of placed pods, most first."""
+    """Return the spread of the number of placed pods by node, most first."""
     counts = [outcome.nodes() for outcome in outcomes]
     names = sorted({name for each in counts for name in each})
     found = {name: spread([each.get(name, 0) for each in counts]) for name in names}

@@ -30,7 +30,7 @@ _REASON: Final = re.compile(r"(\d+) (.+?)(?=, \d+ |$)")
 
 
 def families_of(profile: Mapping[str, Any], gates: Gates) -> dict[str, list[str]]:
-    """The filter plugins of a profile by family, in the order in which they run.
+    """Return the filter plugins of a profile by family, in the order in which they run.
 
     A plugin that belongs to no family is one of its own.
     """
@@ -45,14 +45,14 @@ def families_of(profile: Mapping[str, Any], gates: Gates) -> dict[str, list[str]
 
 
 def profile_of(family: str) -> str:
-    """The schedulerName of the profile that runs one family only."""
+    """Return the schedulerName of the profile that runs one family only."""
     return _PREFIX + re.sub(r"[^a-z0-9]+", "-", family.lower())
 
 
 def probe_profiles(
     profile: Mapping[str, Any], families: Mapping[str, Sequence[str]], gates: Gates
 ) -> list[dict[str, Any]]:
-    """The profiles for probes: all filters, and each family."""
+    """Return the profiles for probes: all filters, and each family."""
     lists = copy.deepcopy(dict(profile.get("plugins") or {}))
     everything: dict[str, Any] = {
         **copy.deepcopy(dict(profile)),
@@ -85,7 +85,7 @@ def probe_profiles(
 
 
 def probe(pod: Object, name: str, scheduler: str) -> Object:
-    """A copy of a pod under another name, for a profile, that is tried at once.
+    """Return a copy of a pod under another name, for a profile, that is tried at once.
 
     Objects that belong to the pod by its name are referred to by their own.
     """
@@ -113,7 +113,7 @@ def probe(pod: Object, name: str, scheduler: str) -> Object:
 
 
 def reasons(message: str) -> list[tuple[int, str]]:
-    """(nodes, reason) of a message of kube-scheduler, without what preemption adds to it.
+    """Yield (nodes, reason) of a message of kube-scheduler, without preemption's part.
 
     An empty list: the pod was rejected as a whole, and the message is the reason.
     """
@@ -122,10 +122,10 @@ def reasons(message: str) -> list[tuple[int, str]]:
 
 
 def whole_reason(message: str) -> str:
-    """The message without the number of nodes, and without what preemption adds to it."""
+    """Return the message without the number of nodes, and without what preemption adds to it."""
     return without_preemption(message.partition(_AVAILABLE)[2] or message)
 
 
 def without_preemption(message: str) -> str:
-    """The message without what preemption adds to it."""
+    """Return the message without what preemption adds to it."""
     return re.split(r"\. (?:preemption|no new claims)", message, maxsplit=1)[0].rstrip(". ")

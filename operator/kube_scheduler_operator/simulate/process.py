@@ -55,7 +55,7 @@ class SimulationError(Exception):
 
 
 def find_binary(path: str | None, version: str = "") -> Path:
-    """The kube-scheduler to run: `path`, else of $PATH, $KUBEBUILDER_ASSETS or the cache.
+    """Return the kube-scheduler to run: `path`, else of $PATH, $KUBEBUILDER_ASSETS or the cache.
 
     Args:
         path: what the user chose, or None.
@@ -78,7 +78,7 @@ def find_binary(path: str | None, version: str = "") -> Path:
 
 
 def candidates(version: str) -> Iterator[Path]:
-    """The programs of $KUBEBUILDER_ASSETS, $PATH and the cache, those of this version first."""
+    """Yield programs of $KUBEBUILDER_ASSETS, $PATH and the cache, those of `version` first."""
     found = []
     if assets := os.environ.get(_ASSETS):
         found.append(Path(assets, PROGRAM))
@@ -115,14 +115,14 @@ class Started(Protocol):
         """End it; its log then comes to an end, too."""
 
     async def close(self) -> None:
-        """Free what belongs to it, after its log was read."""
+        """Free its resources, after its log was read."""
 
 
 class Program(Protocol):
     """A kube-scheduler that can be started."""
 
     def version(self) -> str:
-        """What it writes for --version.
+        """Return what it writes for --version.
 
         Raises:
             OSError, subprocess.SubprocessError: it does not run.
@@ -143,7 +143,7 @@ Binary = Path | Program
 
 
 def binary_version(binary: Binary) -> Version:
-    """The version of a kube-scheduler.
+    """Return the version of a kube-scheduler.
 
     Raises:
         SimulationError: it does not run, or its answer is not a version.
@@ -200,12 +200,12 @@ class KubeSchedulerProcess:
             self.ended.set()
 
     def failure(self) -> str:
-        """The last error in its log."""
+        """Return the last error in its log."""
         text = [line for line in self.lines if line.strip()]
         return foreign(text[-1], FOREIGN_LINE) if text else "its log is empty"
 
     def undecodable(self) -> str:
-        """Which kind of objects it cannot decode, and why; empty if it decodes all."""
+        """Return which kind of objects it cannot decode, and why; empty if it decodes all."""
         for line in self.lines:
             if (found := _UNDECODABLE.search(line)) is not None:
                 reason = found[2].replace("\\", "")
@@ -227,7 +227,7 @@ class KubeSchedulerProcess:
 
 
 async def _lines(log: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """The lines of a log, each cut at a limit."""
+    """Yield the lines of a log, each cut at a limit."""
     rest, skips = b"", False
     while chunk := await log.read(_CHUNK):
         *whole, rest = (rest + chunk).split(b"\n")
@@ -253,7 +253,7 @@ class LocalProgram:
     path: Path  # its file
 
     def version(self) -> str:
-        """What it writes for --version."""
+        """Return what it writes for --version."""
         return subprocess.run(
             [PROGRAM, "--version"],
             executable=self.path,
@@ -303,7 +303,7 @@ class LocalProcess:
         parent = os.getpid()
 
         def bound() -> None:
-            """In the child: end with the parent, whatever ends it, and take no more memory."""
+            """Limit the child's memory and end it with its parent (runs in the child)."""
             if sys.platform == "linux":
                 ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
                 if os.getppid() != parent:
@@ -337,7 +337,6 @@ class LocalProcess:
             await asyncio.to_thread(self._process.wait, _STOP_SECONDS * 5)
 
     async def close(self) -> None:
-        """Close the pipe and remove its folder."""
         if self._transport is not None:
             self._transport.close()
         if self._process is not None and self._process.stderr is not None:
@@ -353,12 +352,12 @@ def _program(binary: Binary) -> Program:
 
 
 def configuration_arguments(folder: str) -> list[str]:
-    """The arguments of a kube-scheduler with the configuration in a folder."""
+    """Return the arguments of a kube-scheduler with the configuration in a folder."""
     return [f"--config={folder}/{_CONFIG}", "--secure-port=0"]
 
 
 def configuration_files(folder: str, config: Mapping[str, Any], url: str) -> dict[str, str]:
-    """Name and content of the files in its folder, for the API server at `url`."""
+    """Return the files in its folder by name, for the API server at `url`."""
     connection = {
         **(config.get("clientConnection") or {}),
         "kubeconfig": f"{folder}/{_KUBECONFIG}",

@@ -60,7 +60,7 @@ class Simulator(Protocol):
     async def ask(
         self, question: Question[T], world: World, options: RunOptions, **arguments: Any
     ) -> T:
-        """The answer to a question about a world.
+        """Return the answer to a question about a world.
 
         Raises:
             SimulationError: kube-scheduler could not be run.
@@ -76,11 +76,11 @@ class LocalSimulator:
     async def ask(
         self, question: Question[T], world: World, options: RunOptions, **arguments: Any
     ) -> T:
-        """The answer to a question about a world."""
+        """Return the answer to a question about a world."""
         return await question(world=world, options=options, **arguments)
 
     async def close(self) -> None:
-        """Nothing: a run ends with its question."""
+        """Do nothing: a run ends with its question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Asked:
     options: RunOptions  # how to run kube-scheduler, without the program
 
     async def answer(self, binary: Binary) -> bytes:
-        """The answer as JSON.
+        """Return the answer as JSON.
 
         Raises:
             SimulationError: kube-scheduler could not be run.
@@ -106,7 +106,7 @@ class Asked:
 def request(
     question: Question[Any], world: World, options: RunOptions, arguments: Mapping[str, Any]
 ) -> bytes:
-    """A question in bytes, compressed."""
+    """Return a question in bytes, compressed."""
     head = {
         "version": __version__,
         "question": question.__name__,
@@ -130,7 +130,7 @@ def request(
 
 
 def read_request(chunks: Iterable[bytes]) -> Asked:
-    """The question in a request.
+    """Return the question in a request.
 
     Raises:
         ValueError: it is damaged, or of another version; the message states the difference.
@@ -175,7 +175,7 @@ def read_request(chunks: Iterable[bytes]) -> Asked:
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of compressed chunks."""
+    """Yield the lines of compressed chunks."""
     decompressor = zlib.decompressobj(_GZIP)
     rest, size = b"", 0
     try:
@@ -199,7 +199,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def read_answer(question: Question[T], content: bytes) -> T:
-    """The answer of another process.
+    """Return the answer of another process.
 
     Raises:
         SimulationError: it could not answer, or its answer is not the question's type.
@@ -220,7 +220,7 @@ def read_answer(question: Question[T], content: bytes) -> T:
 
 
 def _typed(hint: Any, value: Any, *path: str) -> Any:
-    """A value of the annotated type.
+    """Return a value of the annotated type.
 
     Raises:
         ValueError: the other process may be of another version, and wrote something else.
@@ -229,7 +229,7 @@ def _typed(hint: Any, value: Any, *path: str) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Dataclasses, mappings, sequences, sets and plain values as JSON.
+    """Convert dataclasses, mappings, sequences, sets and plain values to JSON.
 
     Raises:
         TypeError: it contains something else.

@@ -14,7 +14,7 @@ _NEEDED: Final = (NODES, PODS)
 
 
 async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
-    """All kinds that scheduling reads.
+    """Return all kinds that scheduling reads.
 
     What the user may not read is left out and noted, except for Nodes and Pods.
 
@@ -49,7 +49,7 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
 
 
 def not_simulated(each: LeftOut) -> str:
-    """A note about an object that is not in the world."""
+    """Return a note about an object that is not in the world."""
     name = f"{each.namespace}/{each.name}" if each.namespace else each.name
     return f"{each.kind} {name} is not in the simulation: it has {each.excess}"
 

@@ -194,7 +194,7 @@ class Input:
 
 
 def _items(listed: Mapping[str, Any]) -> Iterator[Any]:
-    """The items of a list, with their kinds."""
+    """Yield the items of a list, with their kinds."""
     kind = listed["kind"]
     for item in listed["items"]:
         if isinstance(item, dict) and kind != "List":
@@ -233,7 +233,7 @@ def _check_amounts(value: Any, path: tuple[str, ...], label: str) -> None:
 
 
 def _text(path: Path) -> str:
-    """The text of a file: UTF-8, or UTF-16 as PowerShell writes it.
+    """Return the text of a file: UTF-8, or UTF-16 as PowerShell writes it.
 
     Raises:
         WorldFileError: it cannot be read.
@@ -252,7 +252,7 @@ def _text(path: Path) -> str:
 
 
 def _is_cut_off(error: Exception, text: str) -> bool:
-    """Whether a parser stopped at the end of the text."""
+    """Return whether a parser stopped at the end of the text."""
     if isinstance(error, json.JSONDecodeError):
         return error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
     mark = getattr(error, "problem_mark", None)
@@ -287,7 +287,7 @@ def read_files(paths: list[Path]) -> Input:
 
 
 def _files(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
-    """The files, and whether they were named rather than found in a directory."""
+    """Yield the files, and whether they were named rather than found in a directory."""
     for path in paths:
         if path.is_dir():
             inside = (each for each in sorted(path.rglob("*")) if each.suffix in _SUFFIXES)
@@ -297,7 +297,7 @@ def _files(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
 
 
 def documents(text: str, repetitions: Repetitions | None = None) -> Iterator[Any]:
-    """The objects in a file: its documents, and the items of Lists.
+    """Yield the objects in a file: its documents, and the items of Lists.
 
     Args:
         text: its content.
@@ -317,7 +317,7 @@ def documents(text: str, repetitions: Repetitions | None = None) -> Iterator[Any
 
 
 def _json(text: str) -> Iterator[Any]:
-    """The documents of a stream of JSON, and the items of its Lists."""
+    """Yield the documents of a stream of JSON, and the items of its Lists."""
     decoder = json.JSONDecoder()
     at = len(text) - len(text.lstrip())
     while at < len(text):
@@ -340,7 +340,7 @@ def _json(text: str) -> Iterator[Any]:
 def _json_items(
     text: str, head: re.Match[str], decoder: json.JSONDecoder
 ) -> Generator[Any, None, int]:
-    """The items of a List; returns where the List ends."""
+    """Yield the items of a List; returns where the List ends."""
     # The kind of a List without kinds in its items may follow the items.
     kind = re.search(r'"kind"\s*:\s*"(\w+)List"', head[0]) or re.search(
         r'\]\s*,[^\[\]]*"kind"\s*:\s*"(\w+)List"[^\[\]]*$', text[-2000:]
@@ -389,7 +389,7 @@ def _may_be_deep(document: str) -> bool:
 
 
 def without_unused(document: str) -> str:
-    """The document without the lines of values that no world has; parsing them takes minutes."""
+    """Remove the lines of values that no world has: parsing them takes minutes."""
     kept: list[str] = []
     at = 0
     for match in _UNUSED.finditer(document):
@@ -404,7 +404,7 @@ def without_unused(document: str) -> str:
 
 
 def _end_of_block(document: str, at: int, indent: int) -> int:
-    """The first line that is not part of the value of a key with this indentation."""
+    """Return the first line that is not part of the value of a key with this indentation."""
     deeper, dash = " " * (indent + 1), " " * indent + "- "
     while at < len(document):
         if not document.startswith((deeper, dash), at):

@@ -277,7 +277,7 @@ class Run:
         return _QUIET_AFTER_PREEMPTION if any(map(_preempts, waiting)) else _QUIET
 
     def _feed_sentinel(self, scheduler_name: str) -> PodDecision:
-        """A pod that fits nowhere, with the lowest priority."""
+        """Return a pod that fits nowhere, with the lowest priority."""
         self._sentinels += 1
         name = f"{_SENTINEL}-{self._sentinels}"
         decision = self.decisions[f"default/{name}"] = PodDecision(f"default/{name}")
@@ -294,7 +294,7 @@ class Run:
         return decision
 
     def _named(self, scores: Mapping[str, int]) -> dict[str, int]:
-        """Scores by plugin and extender, with the weights of extenders."""
+        """Name scores by plugin and extender, with the weights of extenders."""
         weights = {each.name: each.weight for each in self._options.extenders}
         found = {}
         for name, score in scores.items():
@@ -308,7 +308,7 @@ class Run:
     # --- what kube-scheduler writes -------------------------------------------------------------
 
     def bound(self, pod: Object, node: str) -> str | None:
-        """A pod is being bound."""
+        """Return a pod is being bound."""
         decision = self.decisions.get(_name(pod))
         self._changed = time.monotonic()
         if decision is not None:
@@ -316,7 +316,7 @@ class Run:
         return None
 
     def unschedulable(self, pod: Object) -> None:
-        """The status of a pod was written."""
+        """Return the status of a pod was written."""
         decision = self.decisions.get(_name(pod))
         self._changed = time.monotonic()
         if decision is None or decision.node:
@@ -329,12 +329,12 @@ class Run:
             decision.nominated = nominated
 
     def deleted(self, pod: Object) -> None:
-        """A pod was preempted."""
+        """Return a pod was preempted."""
         self._changed = time.monotonic()
         self.preempted.append((_name(pod), pod["spec"].get("nodeName") or ""))
 
     def event(self, event: Object) -> None:
-        """An Event was written: that of a preemption names the pod that it made room for."""
+        """Return an Event was written: that of a preemption names the pod that it made room for."""
         if event.get("reason") != "Preempted":
             return
         preemptor, victim = event.get("related") or {}, event.get("regarding") or {}
@@ -345,7 +345,7 @@ class Run:
     # --- extenders -----------------------------------------------------------------------------
 
     def _unless_probed(self, handler: Handler) -> Handler:
-        """The handler, which accepts all nodes for probes that are not about extenders."""
+        """Return the handler, which accepts all nodes for probes that are not about extenders."""
 
         async def handle(body: bytes) -> tuple[int, bytes]:
             options = self._options

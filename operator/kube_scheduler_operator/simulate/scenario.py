@@ -79,7 +79,6 @@ class Prepared:
     in_order: bool = False  # every pod is decided before one of another priority comes
 
     def ask(self, title: str, pods: Iterable[Object]) -> None:
-        """Add pods to place, which the question is about."""
         for pod in pods:
             name = pod_name(pod)
             self.pods.append(pod)
@@ -88,12 +87,12 @@ class Prepared:
 
 
 def pod_name(pod: Mapping[str, Any]) -> str:
-    """namespace/name."""
+    """Return namespace/name."""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def is_daemon(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod belongs to its node: of a DaemonSet, or a mirror of a static pod."""
+    """Return whether a pod belongs to its node: of a DaemonSet, or a mirror of a static pod."""
     return _is_mirror(pod) or (controller_of(pod) or {}).get("kind") == DAEMON_SET
 
 
@@ -191,7 +190,7 @@ def _names(world: World) -> str:
 
 
 def _fresh(pod: Object) -> Object:
-    """The pod as its controller creates it again."""
+    """Return the pod as its controller creates it again."""
     copied = copy.deepcopy(pod)
     copied["spec"].pop("nodeName", None)
     copied["metadata"].pop("deletionTimestamp", None)
@@ -200,7 +199,7 @@ def _fresh(pod: Object) -> Object:
 
 
 def recreated(pod: Object, number: int) -> Object:
-    """The pod that a controller creates for one that was preempted."""
+    """Return the pod that a controller creates for one that was preempted."""
     copied = _fresh(pod)
     name = f"{pod['metadata']['name']}-again-{number}"
     copied["metadata"].update(name=name, uid=f"simulated-{name}")
@@ -283,7 +282,7 @@ def _remove(world: World, name: str) -> tuple[Drain, list[Object]]:
 
 
 def _allowed(budget: Mapping[str, Any]) -> int:
-    """Evictions that are allowed now; the API server allows none before the status is known."""
+    """Return how many evictions are allowed; without a known status, none."""
     return int((budget.get("status") or {}).get("disruptionsAllowed") or 0)
 
 

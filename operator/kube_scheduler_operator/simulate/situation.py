@@ -18,7 +18,7 @@ the kubelet the other after each pull."""
 
 
 def situation(world: World, others: Any) -> str:
-    """A SHA-256 in hexadecimal digits of what decides which nodes accept the Pods of a world.
+    """Return the SHA-256 (hex) of all that decides which nodes accept the Pods of a world.
 
     Args:
         world: the cluster.
@@ -33,7 +33,7 @@ def situation(world: World, others: Any) -> str:
 
 
 def _relevant(resource: Resource, entry: Entry) -> bytes:
-    """The object as JSON, without what changes while it stays as it is."""
+    """Return the object as JSON, without what changes while it stays as it is."""
     field = _UNRELATED.get(resource)
     if field is None:
         return entry.content

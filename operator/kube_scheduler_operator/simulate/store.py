@@ -48,12 +48,12 @@ class WorldStore:
         return self._kinds.setdefault((resource.group, resource.plural), _Kind())
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """A copy of an object; None if it does not exist."""
+        """Return a copy of an object; None if it does not exist."""
         content = self._kind(resource).objects.get(key)
         return None if content is None else orjson.loads(content)
 
     def contents(self, resource: Resource) -> list[bytes]:
-        """All objects of a kind as JSON."""
+        """Return all objects of a kind as JSON."""
         return list(self._kind(resource).objects.values())
 
     def put(self, resource: Resource, obj: Object) -> Object:
@@ -96,7 +96,6 @@ class WorldStore:
         kind.watchers.add(watcher)
 
     def unwatch(self, resource: Resource, watcher: Watcher) -> None:
-        """Send no more events."""
         self._kind(resource).watchers.discard(watcher)
 
     def _emit(self, kind: _Kind, event: str, content: bytes) -> None:
@@ -107,12 +106,12 @@ class WorldStore:
 
 
 def event_line(event: str, content: bytes) -> bytes:
-    """A watch event."""
+    """Return a watch event."""
     return b'{"type":"%b","object":%b}\n' % (event.encode(), content)
 
 
 def _versioned(content: bytes) -> bytes:
-    """The object with the resourceVersion of the world, without parsing it.
+    """Return the object with the resourceVersion of the world, without parsing it.
 
     Every content is written by `World.add`, so its first `"metadata":{` is the object's own.
     """
@@ -121,7 +120,7 @@ def _versioned(content: bytes) -> bytes:
 
 
 def merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
-    """A patch as kube-scheduler sends them: merged, with lists of conditions merged by type."""
+    """Apply a patch of kube-scheduler: objects are merged, lists of conditions by type."""
     result = dict(target)
     for key, value in patch.items():
         if key.startswith("$"):  # directives of strategic merge patches about order

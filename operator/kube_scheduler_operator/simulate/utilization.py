@@ -31,7 +31,7 @@ class Utilization:
     zones: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> Utilization:
-        """A copy whose requests and pods can be changed."""
+        """Return a copy whose requests and pods can be changed."""
         requests = {node: dict(each) for node, each in self.requests.items()}
         return Utilization(self.allocatable, requests, dict(self.pods), self.zones)
 
@@ -47,11 +47,10 @@ class Utilization:
 
     @property
     def used(self) -> int:
-        """The number of nodes with pods that do not belong to the node."""
         return sum(count > 0 for count in self.pods.values())
 
     def shares(self, resource: str) -> list[float]:
-        """Requests against allocatable of each node, in percent, the fullest first."""
+        """Return each node's requests in percent of its allocatable, the fullest first."""
         found = [
             100 * self.requests[node].get(resource, 0.0) / each[resource]
             for node, each in self.allocatable.items()
@@ -65,7 +64,7 @@ class Utilization:
         return max((share for name in _DOMINANT for share in self.shares(name)), default=0.0)
 
     def whole(self) -> dict[str, float]:
-        """Requests against allocatable of all nodes together, in percent, by resource."""
+        """Return all requests in percent of all allocatable, by resource."""
         allocatable: dict[str, float] = {}
         requests: dict[str, float] = {}
         for node, each in self.allocatable.items():
@@ -82,7 +81,7 @@ class Utilization:
 
 
 def utilization_of(world: World) -> Utilization:
-    """The utilization by the bound pods of a world."""
+    """Return the utilization by the bound pods of a world."""
     found = Utilization()
     for node in world.all(NODES):
         name = node["metadata"]["name"]

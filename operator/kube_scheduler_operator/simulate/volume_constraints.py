@@ -18,7 +18,7 @@ _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
 def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
-    """One constraint for each volume that restricts where a pod can run."""
+    """Yield one constraint for each volume that restricts where a pod can run."""
     for volume in pod["spec"].get("volumes") or ():
         name = volume.get("name")
         source = next(key for key in volume if key != "name")
@@ -41,7 +41,7 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
 
 
 def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tuple[str, str]:
-    """What keeps a volume's PersistentVolumeClaim from being used, and what to do about it."""
+    """Return why a volume's PersistentVolumeClaim cannot be used, and the fix."""
     what = f"PersistentVolumeClaim {name}"
     remove = f"remove the volume {volume} ({what})"
     namespace = pod["metadata"]["namespace"]
@@ -87,7 +87,7 @@ def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tupl
 
 
 def _users(pod: Mapping[str, Any], claim: str, world: World) -> list[str]:
-    """The running pods that use a claim of this pod's namespace."""
+    """Return the running pods that use a claim of this pod's namespace."""
     namespace = pod["metadata"]["namespace"]
     found = []
     for (of, name), entry in world.objects[PODS].items():
@@ -100,7 +100,7 @@ def _users(pod: Mapping[str, Any], claim: str, world: World) -> list[str]:
 
 
 def device_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
-    """One constraint for each entry of `spec.resourceClaims`."""
+    """Yield one constraint for each entry of `spec.resourceClaims`."""
     for claim in pod["spec"].get("resourceClaims") or ():
         name = claim["name"]
 

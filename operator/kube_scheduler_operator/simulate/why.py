@@ -196,7 +196,7 @@ class _Inquiry:
     # --- questions ----------------------------------------------------------------------------
 
     async def _ask(self, questions: Sequence[tuple[Object, str]]) -> list[PodDecision]:
-        """The decisions about (pod, schedulerName), in this order."""
+        """Return the decisions about (pod, schedulerName), in this order."""
         pods = []
         for pod, scheduler in questions:
             self._count += 1
@@ -206,7 +206,7 @@ class _Inquiry:
         return list(decisions.values())
 
     async def _exclusions(self) -> tuple[dict[str, dict[Cause | Constraint, set[str]]], Any]:
-        """Family -> constraint or generic cause -> the nodes that it excludes."""
+        """Return the nodes excluded, by family and by constraint or generic cause."""
         by_family: dict[str, list[Constraint]] = {}
         for constraint in self._constraints:
             by_family.setdefault(constraint.family, []).append(constraint)
@@ -234,7 +234,7 @@ class _Inquiry:
         return excluded, own
 
     def _questions(self, by_family: Mapping[str, list[Constraint]]) -> list[tuple[Object, str]]:
-        """The pod with all families, with each one, and in each with one or no constraint."""
+        """Return the pod with all families, with each one, and there with one or no constraint."""
         questions: list[tuple[Object, str]] = [(self._pod, ALL)]
         questions += [(self._pod, profile_of(family)) for family in self._families]
         for family, constraints in by_family.items():
@@ -245,7 +245,7 @@ class _Inquiry:
         return questions
 
     def _texts(self, decision: PodDecision) -> list[str]:
-        """The reasons of a family for rejecting nodes."""
+        """Return the reasons of a family for rejecting nodes."""
         texts = [text for _, text in reasons(decision.message) if text != "spy"]
         if not texts and self._rejected(decision):
             return [whole_reason(decision.message)]
@@ -272,7 +272,7 @@ class _Inquiry:
             causes[generic] = (nodes - known) | (always & nodes)
 
     def _by_extender(self, decision: PodDecision) -> dict[Cause | Constraint, set[str]]:
-        """The nodes that our own extenders rejected, by extender and reason."""
+        """Return the nodes that our own extenders rejected, by extender and reason."""
         found: dict[Cause | Constraint, set[str]] = {}
         for name, answer in self._run.extenders.explain(decision.pod).items():
             for agent in answer["agents"]:
@@ -333,7 +333,7 @@ class _Inquiry:
         found.fixes.sort(key=lambda fix: (fix.changes, fix.size, -len(fix.nodes)))
 
     async def _smaller_request(self, constraint: Constraint, nodes: Sequence[str]) -> Fix:
-        """The largest request with which the pod fits on one of these nodes."""
+        """Return the largest request with which the pod fits on one of these nodes."""
         resource = constraint.resource
         asked = Demand(self._pod["spec"]).requests[resource]
         free = self._free(resource, nodes)
@@ -372,7 +372,7 @@ class _Inquiry:
                 )
 
     async def _combinations(self, blocking: Mapping[Constraint, set[str]]) -> Any:
-        """The smallest sets of changes: for each node, all constraints that exclude it."""
+        """Yield the smallest sets of changes: for each node, all constraints that exclude it."""
         sets: dict[frozenset[int], None] = {}
         order = list(blocking)
         for node in self._nodes:
@@ -390,7 +390,7 @@ class _Inquiry:
                 yield Fix(text, tuple(decision.candidates), len(constraints))
 
     async def _new_nodes(self) -> None:
-        """One more node like each kind of node that there is."""
+        """Return one more node like each kind of node that there is."""
         kinds: dict[str, tuple[Object, int]] = {}
         for node in self._world.all(NODES):
             key = _kind_of(node)
@@ -414,7 +414,7 @@ class _Inquiry:
                 self._found.fixes.append(Fix(f"add a node like {like}{others}", (like,), 2))
 
     async def _candidates_of(self, nodes: int) -> Sequence[str]:
-        """The nodes that accept the pod, once kube-scheduler has noticed all `nodes` nodes.
+        """Return the nodes that accept the pod, once kube-scheduler has noticed all `nodes` nodes.
 
         It watches nodes and pods independently of each other.
         """
@@ -426,7 +426,7 @@ class _Inquiry:
         return ()
 
     async def _decide(self) -> PodDecision:
-        """What kube-scheduler does with the pod itself, including preemption."""
+        """Return what kube-scheduler does with the pod itself, including preemption."""
         name = self._pod["metadata"]["name"]
         decisions = await self._run.schedule([self._pod])
         self._run.forget([self._pod])
@@ -438,7 +438,7 @@ def _generic(family: str, texts: Sequence[str]) -> Cause:
 
 
 def explicit_gates(flags: Sequence[str]) -> dict[str, bool]:
-    """The feature gates that flags of kube-scheduler set."""
+    """Return the feature gates that flags of kube-scheduler set."""
     values = [flag.partition("=")[2] for flag in flags if flag.startswith(FLAG_PREFIX)]
     return parse_gates(values)
 
@@ -472,7 +472,7 @@ def _requested(holder: Mapping[str, Any], resource: str) -> float:
 
 
 def _lowered(spec: Mapping[str, Any], holder: Object, resource: str, amount: float) -> bool:
-    """Lower one request; False, and nothing is changed, if the pod demands no less then."""
+    """Lower one request; return False and change nothing if that lowers no demand of the pod."""
     before = Demand(spec).requests[resource]
     requests = holder["resources"]["requests"]
     kept = requests[resource]

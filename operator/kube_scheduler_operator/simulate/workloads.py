@@ -57,7 +57,7 @@ class SimulatedWorkload:
         return f"{self.kind} {self.namespace}/{self.name}"
 
     def pods(self, names: Iterable[str]) -> Iterator[Object]:
-        """Pods with these names."""
+        """Make pods with these names."""
         for name in names:
             pod = copy.deepcopy(self.template)
             pod["metadata"].update(name=name, uid=f"{_SIMULATED}-{self.namespace}-{name}")
@@ -70,7 +70,7 @@ class SimulatedWorkload:
             yield pod
 
     def names(self, world: World) -> Iterator[str]:
-        """Names that no pod of the world has, without end."""
+        """Yield names that no pod of the world has, without end."""
         taken = {name for namespace, name in world.objects[PODS] if namespace == self.namespace}
         number = 0
         while True:
@@ -80,7 +80,7 @@ class SimulatedWorkload:
                 yield name
 
     def claims_of(self, name: str, world: World) -> Iterator[Object]:
-        """The claims of the pod of this name that do not exist in the world."""
+        """Yield the claims of the pod of this name that do not exist in the world."""
         for claim in self.claims:
             own = f"{claim['metadata']['name']}-{name}"
             if world.get(CLAIMS, own, self.namespace) is None:
@@ -99,7 +99,7 @@ class SimulatedWorkload:
 def read_workloads(
     objects: Iterable[Any], file: str
 ) -> tuple[list[SimulatedWorkload], list[Object]]:
-    """(workloads, all other objects) of a file.
+    """Return (workloads, all other objects) of a file.
 
     Raises:
         WorkloadError: an object is malformed.
@@ -155,7 +155,7 @@ def _workload(obj: Mapping[str, Any], file: str) -> SimulatedWorkload | None:
 
 
 def _width(job: Mapping[str, Any]) -> Any:
-    """The number of pods of a Job that run at the same time."""
+    """Return the number of pods of a Job that run at the same time."""
     width, whole = job.get("parallelism", 1), job.get("completions")
     return min(width, whole) if isinstance(width, int) and isinstance(whole, int) else width
 
@@ -198,7 +198,7 @@ def _check_resources(holder: Any, where: str) -> None:
 
 
 def _default_requests(container: Object) -> None:
-    """The API server sets a missing request to the limit."""
+    """Return the API server sets a missing request to the limit."""
     resources = mapping(container.get("resources"))
     if limits := mapping(resources.get("limits")):
         requests = {**limits, **mapping(resources.get("requests"))}
@@ -206,7 +206,7 @@ def _default_requests(container: Object) -> None:
 
 
 def _owned(workload: SimulatedWorkload, obj: Mapping[str, Any]) -> SimulatedWorkload:
-    """The workload with the owner of its pods, by which default constraints spread them."""
+    """Return the workload with the owner of its pods, by which default constraints spread them."""
     kind, api_version = workload.kind, str(obj.get("apiVersion") or "v1")
     if kind in (_POD, _POD_TEMPLATE):
         return workload
@@ -303,7 +303,7 @@ def _default_class(world: World) -> str:
 
 
 def pinned(pod: Object, node: str) -> Object:
-    """The pod of a DaemonSet for one node, as its controller creates it."""
+    """Return the pod of a DaemonSet for one node, as its controller creates it."""
     copied = copy.deepcopy(pod)
     affinity = copied["spec"].setdefault("affinity", {})
     required = affinity.setdefault("nodeAffinity", {})
@@ -315,5 +315,5 @@ def pinned(pod: Object, node: str) -> Object:
 
 
 def existing(workload: SimulatedWorkload, world: World) -> int:
-    """The number of pods of this workload that exist in the world."""
+    """Return the number of pods of this workload that exist in the world."""
     return len(pods_of(world, workload.kind, workload.namespace, workload.name))

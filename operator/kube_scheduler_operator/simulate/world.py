@@ -31,7 +31,7 @@ class Entry:
     node: str = ""  # of a bound pod, its node; otherwise empty
 
     def object(self) -> Object:
-        """A copy of the object."""
+        """Return a copy of the object."""
         obj: Object = orjson.loads(self.content)
         return obj
 
@@ -106,21 +106,20 @@ class World:
                     )
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """A copy of an object; None if the world does not have it."""
+        """Return a copy of an object; None if the world does not have it."""
         entry = self.objects[resource].get((namespace, name))
         return None if entry is None else entry.object()
 
     def all(self, resource: Resource) -> Iterator[Object]:
-        """Copies of all objects of a kind."""
         return (entry.object() for entry in self.objects[resource].values())
 
     def pending(self) -> list[Object]:
-        """The pods without a node, oldest first."""
+        """Return the pods without a node, oldest first."""
         pods = [entry.object() for entry in self.objects[PODS].values() if not entry.node]
         return sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
 
     def copy(self) -> World:
-        """A world that can be changed without changing this one."""
+        """Return a world that can be changed without changing this one."""
         objects = {resource: dict(entries) for resource, entries in self.objects.items()}
         return World(objects, list(self.notes), self.annotations, self.version)
 

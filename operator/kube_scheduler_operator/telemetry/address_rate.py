@@ -21,7 +21,7 @@ _MAPPED: Final = "::ffff:"
 
 
 def source(peer: tuple[str, ...]) -> str:
-    """The address of a client: without its port and zone, and IPv4 in one form."""
+    """Return the address of a client: without its port and zone, and IPv4 in one form."""
     address = str(peer[0]).partition("%")[0] if peer else ""
     lower = address.lower()
     return address[len(_MAPPED) :] if lower.startswith(_MAPPED) and "." in lower else address
@@ -45,11 +45,11 @@ class AddressRate:
         self._full: OrderedDict[str, float] = OrderedDict()  # when each bucket will be full again
 
     def __len__(self) -> int:
-        """The number of addresses that are remembered."""
+        """Return the number of addresses that are remembered."""
         return len(self._full)
 
     def wait(self, address: str) -> float | None:
-        """Seconds after which `address` may go on; None: refuse it."""
+        """Return seconds after which `address` may go on; None: refuse it."""
         now = self._clock()
         full = max(self._full.get(address, now), now) + self._interval
         wait = max(full - self._allowance - now, 0.0)

@@ -30,7 +30,7 @@ class User:
 
     @classmethod
     def of_certificate(cls, certificate: Mapping[str, Any] | None) -> User | None:
-        """The user of a verified certificate, as `ssl` returns it; None without one."""
+        """Return the user of a verified certificate, as `ssl` returns it; None without one."""
         subject = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
         name = next((value for key, value in subject if key == "commonName"), "")
         groups = tuple(value for key, value in subject if key == "organizationName")
@@ -61,7 +61,7 @@ class Reviewer(Protocol):
 
 
 def delegated(api: Reviewer) -> Authorize:
-    """An `Authorize` that requests both reviews for every call."""
+    """Return an `Authorize` that requests both reviews for every call."""
 
     async def authorize(client: Client, path: str) -> AuthorizationResult:
         if isinstance(client, User):
@@ -98,7 +98,7 @@ def delegated(api: Reviewer) -> Authorize:
 
 
 def cached(authorize: Authorize, clock: Callable[[], float] = time.monotonic) -> Authorize:
-    """`authorize` with a cache by client and path.
+    """Cache `authorize` by client and path.
 
     A result is valid for ALLOWED_SECONDS or REFUSED_SECONDS. Errors are not cached. The cache has
     hashes of tokens only.

@@ -148,7 +148,7 @@ class ServingCertificate:
         connection.context = self._current
 
     def _context(self, pair: KeyPair) -> ssl.SSLContext:
-        """A context with `pair`; OpenSSL loads files only, so `pair` is written to private ones."""
+        """Make a context with `pair`, by way of private files: OpenSSL loads only files."""
         context = _bare_context()
         self._settings.apply(context)
         if self._client_ca:
@@ -206,7 +206,7 @@ def _load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
 
 
 def self_signed() -> KeyPair:
-    """A new key and a certificate for localhost, created by the program openssl.
+    """Return a new key and a certificate for localhost, created by the program openssl.
 
     Python's standard library cannot create certificates.
     """

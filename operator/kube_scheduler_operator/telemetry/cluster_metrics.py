@@ -88,7 +88,7 @@ def gauge(
     labels: Sequence[str],
     samples: Iterable[tuple[tuple[str, ...], float]],
 ) -> Metric:
-    """A gauge with a sample for each (label values, value); the labels may be foreign text."""
+    """Make a gauge from (label values, value); the labels may be foreign text."""
     family = GaugeMetricFamily(name, documentation, labels=labels)
     for values, value in sorted(samples):
         family.add_metric([foreign(label, FOREIGN_NAME) for label in values], value)
@@ -101,7 +101,7 @@ def families(
     own_certificate: float | None,
     webhook_certificate: float | None = None,
 ) -> Iterator[Metric]:
-    """All metrics of the state of the last reconcile.
+    """Yield all metrics of the state of the last reconcile.
 
     `lease_age` is the time in seconds since the last observed renewal of the schedulers' Lease;
     `own_certificate` is the expiry of the HTTPS port's certificate, seconds since 1970, and
@@ -143,7 +143,7 @@ def families(
 
 
 def _spec(scheduler: SchedulerSpec | None) -> Iterator[Metric]:
-    """The gauges of OpenShift's operator, under its names."""
+    """Yield the gauges of OpenShift's operator, under its names."""
     if scheduler is None:
         return
     yield GaugeMetricFamily(

@@ -121,7 +121,7 @@ class Listener(Generic[P]):
         self._reported: set[str] = set()
 
     def __len__(self) -> int:
-        """The number of open connections."""
+        """Return the number of open connections."""
         return len(self._clients)
 
     @property
@@ -165,7 +165,7 @@ class Listener(Generic[P]):
             client.abort()
 
     def started(self, client: _Client[P]) -> P | None:
-        """The server's protocol for a connection that is ready; None: it had to make room."""
+        """Make the server's protocol for a connection that is ready; None: it had to make room."""
         return self._factory() if client in self._clients else None
 
     def used(self, client: _Client[P]) -> None:
@@ -175,7 +175,6 @@ class Listener(Generic[P]):
             client.used_at = asyncio.get_running_loop().time()
 
     def ended(self, client: _Client[P]) -> None:
-        """Stop counting a connection."""
         self._clients.pop(client, None)
 
     # --- accepting ------------------------------------------------------------------------------
@@ -396,7 +395,6 @@ class _Client(asyncio.Protocol, Generic[P]):
         self._transport: asyncio.Transport | None = None
 
     def abort(self) -> None:
-        """Close the connection at once."""
         self._listener.ended(self)
         if self._transport is not None:
             self._transport.abort()
@@ -407,7 +405,7 @@ class _Client(asyncio.Protocol, Generic[P]):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def swallowed(self) -> bool:
-        """Whether the kernel delivered much more than the protocol received."""
+        """Return whether the kernel delivered much more than the protocol received."""
         read = bytes_read(self._socket)
         if read is None:
             return False
@@ -417,7 +415,7 @@ class _Client(asyncio.Protocol, Generic[P]):
         return read > 2 * self._data + OVERHEAD + later
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is ready."""
+        """Return the connection is ready."""
         self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
         self._listener.used(self)
         self.protocol = self._listener.started(self)
@@ -427,28 +425,24 @@ class _Client(asyncio.Protocol, Generic[P]):
             self.protocol.connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection has ended."""
+        """Return the connection has ended."""
         self._listener.ended(self)
         if self.protocol is not None:
             self.protocol.connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
-        """Forward."""
         self._data += len(data)
         if self.protocol is not None:
             self._listener.used(self)
             self.protocol.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """Forward."""
         return self.protocol.eof_received() if self.protocol is not None else None
 
     def pause_writing(self) -> None:
-        """Forward."""
         if self.protocol is not None:
             self.protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """Forward."""
         if self.protocol is not None:
             self.protocol.resume_writing()

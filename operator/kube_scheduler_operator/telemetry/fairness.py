@@ -42,7 +42,7 @@ class Standing:
 
 
 def makes_room(standings: Sequence[Standing]) -> Iterator[int]:
-    """The indices of the connections that make room, in this order.
+    """Yield the indices of the connections that make room, in this order.
 
     `standings` are in the order in which their last bytes arrived. First go unused connections, and
     any of an address with more than MANY of which none was ever used as intended; of those, the

@@ -41,7 +41,7 @@ PATIENCE: Final = 1.0
 
 
 def check_result(checks: Checks) -> tuple[int, str]:
-    """(status, text) of the checks, in the format of Kubernetes' verbose health endpoints."""
+    """Return (status, text) of the checks, in the format of Kubernetes' health endpoints."""
     results = checks()
     lines = [
         f"[+]{name} ok" if problem is None else f"[-]{name} failed: {one_line(problem)}"

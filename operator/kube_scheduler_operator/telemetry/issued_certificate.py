@@ -29,7 +29,7 @@ class Issued:
 
 
 def issue(host: str, days: int) -> Issued:
-    """A certificate for the DNS name `host`, valid for `days`; blocks for about 0.1 s.
+    """Return a certificate for the DNS name `host`, valid for `days`; blocks for about 0.1 s.
 
     Raises:
         CertificateError: openssl is missing or failed.

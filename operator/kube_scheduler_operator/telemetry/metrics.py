@@ -130,7 +130,7 @@ class OperatorMetrics:
         self._reviews.labels(result).inc(number)
 
     def rewound(self) -> None:
-        """Note that etcd was restored from a backup."""
+        """Count an etcd that was restored from a backup."""
         self._rewinds.inc()
 
     def first_pass(self) -> None:
@@ -164,16 +164,16 @@ class OperatorMetrics:
         self._events[severity] += 1
 
     def queue(self, name: str) -> QueueMetrics:
-        """The metrics of one work queue, initially zero."""
+        """Return the metrics of one work queue, initially zero."""
         return QueueMetrics(self._queues, name)
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """All metrics in the format that the header `accept` prefers, and its Content-Type."""
+        """Return all metrics in the format that `accept` prefers, and its Content-Type."""
         encode, content_type = prometheus_client.exposition.choose_encoder(accept)
         return encode(self.registry), content_type
 
     def _families(self) -> Iterator[prometheus_client.Metric]:
-        """The metrics that are read at every scrape."""
+        """Yield the metrics that are read at every scrape."""
         yield gauge(
             f"{PREFIX}build_info",
             "Always 1; the versions are in the labels",
@@ -224,23 +224,23 @@ class QueueMetrics:
         instruments.longest.labels(name).set_function(self._unfinished)
 
     def added(self, depth: int) -> None:
-        """An item was added; the queue now has `depth` items."""
+        """Return an item was added; the queue now has `depth` items."""
         self._adds.inc()
         self._depth.set(depth)
 
     def got(self, depth: int, waited: float) -> None:
-        """An item left the queue after `waited` seconds; `depth` items remain."""
+        """Return an item left the queue after `waited` seconds; `depth` items remain."""
         self._queue_duration.observe(waited)
         self._depth.set(depth)
         self._began = self._clock()
 
     def finished(self, worked: float) -> None:
-        """An item was processed in `worked` seconds."""
+        """Return an item was processed in `worked` seconds."""
         self._work_duration.observe(worked)
         self._began = None
 
     def retried(self) -> None:
-        """An item was added again after a failure."""
+        """Return an item was added again after a failure."""
         self._retries.inc()
 
     def _unfinished(self) -> float:

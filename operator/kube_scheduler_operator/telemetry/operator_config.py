@@ -17,7 +17,7 @@ class OperatorConfigError(ValueError):
 
 
 def parse_serving_info(text: str) -> Mapping[str, Any]:
-    """`servingInfo` of a configuration in YAML; empty if the text or the field is empty.
+    """Read `servingInfo` from a configuration in YAML; empty if the text or the field is empty.
 
     Raises:
         OperatorConfigError: the text is not a GenericOperatorConfig.

@@ -138,7 +138,7 @@ class TelemetryServer:
 
 
 def _client(request: web.Request) -> Client:
-    """The client of a request: by its certificate, else by its token; empty: neither."""
+    """Return the client of a request: by its certificate, else by its token; empty: neither."""
     connection = request.get_extra_info("ssl_object")
     user = User.of_certificate(connection.getpeercert()) if connection is not None else None
     if user is not None:

@@ -20,7 +20,7 @@ _BYTES_RECEIVED: Final = 128
 
 
 def bytes_read(sock: socket.socket) -> int | None:
-    """The bytes that arrived on a TCP connection and were read; None: not known."""
+    """Return the bytes that arrived on a TCP connection and were read; None: not known."""
     if _TCP_INFO is None:
         return None
     try:

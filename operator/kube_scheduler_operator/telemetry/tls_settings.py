@@ -46,7 +46,7 @@ class TLSSettings:
 
     @classmethod
     def parse(cls, serving_info: Mapping[str, Any]) -> tuple[TLSSettings, list[str]]:
-        """The settings of a `servingInfo`, and the names of cipher suites that it cannot have.
+        """Read a `servingInfo`: the settings, and the names of unknown cipher suites.
 
         It has minTLSVersion, and cipherSuites by IANA's names; absent and empty fields have their
         defaults. A list without a suite of TLS 1.2 leaves TLS 1.3 alone.
@@ -74,7 +74,7 @@ class TLSSettings:
         return cls(version, ciphers), unknown
 
     def apply(self, context: ssl.SSLContext) -> None:
-        """Set them for the next handshakes of a context."""
+        """Apply the settings to `context`; new handshakes use them."""
         weak = _WEAK if self.min_version in _OLD else ""
         context.set_ciphers(f"{':'.join(self.ciphers) or _DEFAULT_CIPHERS}{weak}")
         with warnings.catch_warnings():
@@ -84,7 +84,7 @@ class TLSSettings:
 
 @cache
 def _is_built_in(cipher: str) -> bool:
-    """Whether this build of OpenSSL has the cipher suite; 3DES, for example, is optional."""
+    """Return whether this build of OpenSSL has the cipher suite; 3DES, for example, is optional."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.set_ciphers(f"{cipher}{_WEAK}")

@@ -78,11 +78,11 @@ class _Source:
         self._arguments = arguments
 
     async def page(self, params: Mapping[str, str]) -> bytes:
-        """A page as JSON."""
+        """Return a page as JSON."""
         return await _read(f"{self._path}?{urlencode(params)}", self._arguments)
 
     async def first(self, params: Mapping[str, str], excess: str) -> Page:
-        """The metadata of the first object."""
+        """Return the metadata of the first object."""
         arguments = {**self._arguments, "headers": {"Accept": ACCEPT_METADATA}}
         async with _requested(f"{self._path}?{urlencode(params)}", arguments) as response:
             return await take_first(self._path.rpartition("/")[2], excess, response)
@@ -99,7 +99,7 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def _event(text: str) -> Any:
-    """An event of a watch; of an object that is too large, its deletion."""
+    """Return an event of a watch; of an object that is too large, its deletion."""
     try:
         return read_json(text)
     except TooLargeError as error:
@@ -109,7 +109,7 @@ def _event(text: str) -> Any:
 
 
 def event_within_limits(event: Object) -> Object:
-    """An event whose object is not nested deeper than what can be processed.
+    """Return an event whose object is not nested deeper than what can be processed.
 
     Only custom resources have fields without a schema.
     """

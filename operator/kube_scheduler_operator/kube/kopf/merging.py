@@ -20,7 +20,7 @@ _Queue = asyncio.Queue[tuple[int, Any]]
 
 
 async def quiet_ends(source: AsyncIterator[Any], seconds: float) -> AsyncGenerator[Any, None]:
-    """The events of `source`.
+    """Yield the events of `source`.
 
     Raises:
         TimeoutError: there was no event for so long. kopf continues a silent watch at its version,
@@ -41,7 +41,7 @@ async def quiet_ends(source: AsyncIterator[Any], seconds: float) -> AsyncGenerat
 
 
 async def merged(sources: Sequence[AsyncIterator[Any]]) -> AsyncGenerator[tuple[int, Any], None]:
-    """The events of all sources, with the index of their source, until one of them ends.
+    """Yield the events of all sources, with the index of their source, until one of them ends.
 
     There is one Bookmark.LISTED, after all lists.
     """

@@ -67,7 +67,6 @@ class NoDiffBase(kopf.DiffBaseStorage):
         return kopf.BodyEssence()
 
     def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:  # noqa: ARG002
-        """Nothing is stored."""
         return None
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
@@ -124,7 +123,7 @@ def quiet() -> None:
 
 
 def connection_info(access: Access, expires: datetime.datetime) -> kopf.ConnectionInfo:
-    """Credentials as kopf takes them; it requests new ones at `expires`.
+    """Return credentials as kopf takes them; it requests new ones at `expires`.
 
     Raises:
         CredentialsError: kopf does not support them.
@@ -169,7 +168,7 @@ class Login:
         self._last: float | None = None
 
     async def connection(self) -> kopf.ConnectionInfo:
-        """Credentials that are valid for LOGIN_LIFETIME; waits until they can be loaded."""
+        """Return credentials that are valid for LOGIN_LIFETIME; waits until they can be loaded."""
         if self._last is not None:
             if time.monotonic() - self._last < LOGIN_LIFETIME.total_seconds() / 2:
                 self._credentials.invalidate()  # the server rejected the last ones

@@ -38,13 +38,13 @@ class WatchObserver(Protocol):
     """Receives the state of watches, for metrics and conditions. Called in any thread."""
 
     def missing(self, resources: tuple[Resource, ...]) -> None:
-        """The API server does not serve these kinds; empty once it serves all."""
+        """Return the API server does not serve these kinds; empty once it serves all."""
 
     def failed(self, stream: Stream | None, error: Exception) -> None:
-        """A stream, or (None) watching as a whole, failed and will be retried."""
+        """Return a stream, or (None) watching as a whole, failed and will be retried."""
 
     def listed(self, stream: Stream) -> None:
-        """A stream was listed, for the first time or again."""
+        """Return a stream was listed, for the first time or again."""
 
 
 class Ticket:
@@ -55,11 +55,11 @@ class Ticket:
         self._settled = settled
 
     def issue(self) -> None:
-        """One more event was sent."""
+        """Return one more event was sent."""
         self._open += 1
 
     def settle(self) -> None:
-        """One event was received, or the list is complete."""
+        """Return one event was received, or the list is complete."""
         self._open -= 1
         if self._open == 0:
             self._settled()
@@ -76,11 +76,11 @@ class StreamState:
         self._deleted: OrderedDict[str, int] = OrderedDict()  # uid -> version of the deletion
 
     def received(self) -> None:
-        """The server sent an event or a bookmark."""
+        """Return the server sent an event or a bookmark."""
         self.received_at = time.monotonic()
 
     def contradiction(self, listed: Object) -> str:
-        """Why an object of a list shows that etcd was restored from a backup; empty otherwise.
+        """Return why an object of a list proves that etcd was restored; empty if it does not.
 
         The list was read after all that this stream has delivered.
         """
@@ -110,7 +110,7 @@ class StreamState:
             self._deleted.popitem(last=False)
 
     def vanished(self, seen: set[tuple[str | None, str]]) -> list[Object]:
-        """DELETED events for all known objects that a complete list does not contain."""
+        """Make DELETED events for all known objects that are not in a complete list."""
         return [_deleted(self.known.pop(key)) for key in set(self.known) - seen]
 
 
@@ -140,7 +140,7 @@ class Streams:
         self._rewound = rewound
 
     def find(self, group: str, plural: str, namespace: str | None) -> StreamState | None:
-        """The declared stream that serves kopf's request for a kind in a namespace, if any."""
+        """Find the declared stream that serves kopf's request for a kind in a namespace, if any."""
         for stream, state in self.states.items():
             resource = stream.resource
             if (resource.group, resource.plural) != (group, plural):
@@ -205,7 +205,7 @@ class Streams:
     async def _round(
         self, state: StreamState, source: AsyncGenerator[tuple[int, Any], None]
     ) -> AsyncGenerator[watching.Bookmark | Object, None]:
-        """One list and its watches, with DELETED events for objects that vanished before it."""
+        """Yield a list and its watches, with DELETED events for objects that vanished before it."""
         seen: set[tuple[str | None, str]] = set()
         selected = Selected()
         ticket: Ticket | None = Ticket(lambda: self._listed(state.spec.stream))
@@ -254,7 +254,7 @@ def _dispatch(**kwargs: Any) -> AsyncIterator[Any]:
 def _narrowed(
     settings: kopf.OperatorSettings, spec: WatchSpec, label_selector: str | None
 ) -> kopf.OperatorSettings:
-    """`settings` with the selectors of one watch; kopf has one selector for all namespaces."""
+    """Set the selectors of one watch; kopf has one selector for all namespaces."""
     unselected = kopf.OperatorSettings().watching
     narrowed = dataclasses.replace(
         settings.watching,
@@ -289,7 +289,7 @@ def _version(obj: Object) -> int:
 
 
 def _slim(obj: Object) -> Object:
-    """The part of an object that its DELETED event needs."""
+    """Return the part of an object that its DELETED event needs."""
     fields = ("name", "namespace", "uid", "resourceVersion", "labels")
     metadata = {key: obj["metadata"][key] for key in fields if key in obj["metadata"]}
     return {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind"), "metadata": metadata}

@@ -112,7 +112,7 @@ class Watcher:
         )
 
     def ages(self) -> Mapping[Stream, float]:
-        """Seconds since the last event or bookmark of each stream; infinite if there was none."""
+        """Return the seconds since each stream's last event or bookmark; infinite without one."""
         now = time.monotonic()
         received = {stream: self._streams.states[stream].received_at for stream in self.streams}
         return {stream: float("inf") if at is None else now - at for stream, at in received.items()}
@@ -198,7 +198,7 @@ class Watcher:
             self._observer.failed(stream, error)
 
     def _stuck(self, running: float) -> str:
-        """Why kopf must restart after `running` seconds; empty if it is healthy."""
+        """Return why kopf must restart after `running` seconds; empty if it is healthy."""
         if self._reason:
             return self._reason
         if running < min(self.tuning.start, self.tuning.silence):

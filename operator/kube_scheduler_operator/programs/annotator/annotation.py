@@ -50,7 +50,6 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def own(load: Load) -> dict[str, str]:
-    """The operator's own annotation."""
     fields: dict[str, Any] = {"at": _utc(load.at), "source": load.source}
     metrics = zip(METRIC_KEYS, load.values, strict=True)
     fields.update((key, value) for key, value in metrics if not math.isnan(value))
@@ -77,7 +76,7 @@ def read_own(text: str | None) -> Load | None:
 
 
 def crane(load: Load, rules: Rules, zone: datetime.tzinfo, hot: int, now: float) -> dict[str, str]:
-    """Crane's annotations: a value with five decimals and a local time with a literal Z.
+    """Return Crane's annotations: a value with five decimals and a local time with a literal Z.
 
     Source: gocrane/crane-scheduler, pkg/controller/annotator/node.go and pkg/utils/utils.go.
     """
@@ -93,7 +92,7 @@ def crane(load: Load, rules: Rules, zone: datetime.tzinfo, hot: int, now: float)
 
 
 def safe(load: Load, requested: Mapping[str, float]) -> dict[str, str]:
-    """The annotations of kube-safe-scheduler's node-annotator: millicores, bytes, counts.
+    """Return the annotations of kube-safe-scheduler's node-annotator: millicores, bytes, counts.
 
     `requested` has the sum of the requests of the node's pods by resource; empty if unknown.
     """
@@ -109,13 +108,13 @@ def safe(load: Load, requested: Mapping[str, float]) -> dict[str, str]:
 
 
 def read_hot(annotations: Mapping[str, str]) -> int | None:
-    """The hot value in a node's annotations; None if missing."""
+    """Return the hot value in a node's annotations; None if missing."""
     value, comma, _ = annotations.get(HOT_VALUE, "").partition(",")
     return int(value) if comma and value.isdecimal() else None
 
 
 def read_requested(annotations: Mapping[str, str]) -> dict[str, float]:
-    """The sums of requests in a node's annotations."""
+    """Return the sums of requests in a node's annotations."""
     return {
         resource: float(text)
         for key, resource in _SAFE_REQUESTED.items()
@@ -124,7 +123,7 @@ def read_requested(annotations: Mapping[str, str]) -> dict[str, float]:
 
 
 def cleanup_patch(node: Mapping[str, Any], families: Iterable[str]) -> dict[str, Any] | None:
-    """The merge patch that removes all annotations of these families; None without any.
+    """Return the merge patch that removes all annotations of these families; None without any.
 
     The uid excludes a later node with the same name.
     """

@@ -42,7 +42,6 @@ class PodBindings:
         self._times: dict[str, deque[float]] = {}
 
     def set(self, obj: Mapping[str, Any]) -> None:
-        """Handle a new or changed pod."""
         pod = read_pod(obj)
         if not pod.node_name:
             return
@@ -68,7 +67,7 @@ class PodBindings:
         self._forget(metadata.get("uid") or f"{metadata.get('namespace')}/{metadata['name']}")
 
     def hot(self, node: str, now: float) -> int:
-        """Crane's hot value of a node."""
+        """Return Crane's hot value of a node."""
         times = self._times.get(node)
         if not times:
             return 0
@@ -79,7 +78,7 @@ class PodBindings:
         return value
 
     def requested(self, node: str) -> Mapping[str, float]:
-        """Resource -> sum of the requests of a node's pods; `pods` is their number."""
+        """Return resource -> sum of the requests of a node's pods, with `pods` as their number."""
         return self._sums.get(node) or {"pods": 0.0}
 
     def _forget(self, key: str) -> None:

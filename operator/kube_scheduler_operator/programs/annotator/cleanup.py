@@ -88,7 +88,7 @@ async def _clean(api: ApiClient, node: Object, families: Sequence[str]) -> bool:
 
 
 async def _is_same(api: ApiClient, ref: ObjectRef, node: Object) -> bool:
-    """Whether the node still has the uid that was read."""
+    """Return whether the node still has the uid that was read."""
     try:
         return bool((await api.get(ref))["metadata"]["uid"] == node["metadata"]["uid"])
     except NotFound:

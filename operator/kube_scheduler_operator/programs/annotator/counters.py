@@ -41,20 +41,18 @@ class Counters:
         self._minutes[-1][1] += 1
 
     def last_hour(self, now: float) -> int:
-        """Number of PATCHes in the last hour."""
+        """Return the number of PATCHes in the last hour."""
         oldest = int(now // 60) - _HOUR
         return sum(count for minute, count in self._minutes if minute > oldest)
 
     def polled(self, seconds: float) -> None:
-        """Record the end of a poll, in seconds since the start of its cycle."""
         self._cycle = max(self._cycle, seconds)
 
     def end_cycle(self) -> None:
-        """Record the end of a cycle."""
         self.cycle, self._cycle = self._cycle, 0.0
 
     def exposition(self, leading: bool, nodes: dict[str, int]) -> str:
-        """The counters in Prometheus' text format, version 0.0.4."""
+        """Return the counters in Prometheus' text format, version 0.0.4."""
         return "\n".join(self._lines(leading, nodes)) + "\n"
 
     def _lines(self, leading: bool, nodes: dict[str, int]) -> Iterator[str]:

@@ -53,13 +53,11 @@ _API_BACKOFF: Final = Backoff((1.0, 2.0, 5.0, 10.0, 20.0, 30.0))
 
 
 class Bindings(Protocol):
-    """Values derived from the pods of a node."""
-
     def hot(self, node: str, now: float) -> int:
-        """Crane's hot value of a node at `now`, in seconds since 1970."""
+        """Return Crane's hot value of a node at `now`, in seconds since 1970."""
 
     def requested(self, node: str) -> Mapping[str, float]:
-        """Resource -> sum of the requests of a node's pods."""
+        """Return the sum of the requests of a node's pods by resource."""
 
 
 class Annotator:
@@ -171,7 +169,7 @@ class Annotator:
         return self._loop.time() + _position(node.name) * FIRST_SPREAD * self.policy.cycle
 
     def _next_due(self, node: AnnotatedNode) -> float:
-        """The node's next regular time that is at least half a cycle from now."""
+        """Return the node's next regular time that is at least half a cycle from now."""
         cycle = self.policy.cycle
         due = self._started + _position(node.name) * SPREAD * cycle
         pause = cycle / 2
@@ -274,7 +272,7 @@ class Annotator:
         self.counters.patched(reason, self._now())
 
     def _due(self, node: AnnotatedNode, load: Load | None) -> tuple[str, dict[str, str | None]]:
-        """The reason for a PATCH and its annotations; the reason is "" if no PATCH is needed.
+        """Return the reason for a PATCH, "" if none is needed, and its annotations.
 
         Without a load, only unwanted annotations are removed: also from a node that is down.
         """
@@ -317,7 +315,7 @@ class Annotator:
         return any(node.foreign.intersection(annotation.KEYS[each]) for each in self.unwanted)
 
     def removed(self) -> tuple[str, ...]:
-        """Annotation families to remove that are no longer on any node."""
+        """Return the families to remove that are no longer on any node."""
         return tuple(
             family
             for family in self.unwanted
@@ -327,7 +325,7 @@ class Annotator:
     # --- errors -------------------------------------------------------------------------------
 
     def error(self) -> str:
-        """The current error in one sentence; "" without one."""
+        """Return the current error in one sentence; "" without one."""
         if self.api_error:
             return f"writing nodes fails: {self.api_error}"
         silent = [node for node in self.nodes if node.failures]
@@ -363,12 +361,12 @@ class Annotator:
 
 
 def _position(name: str) -> float:
-    """A node's position in the cycle, 0..1, the same in every process."""
+    """Return a node's position in the cycle, 0..1, the same in every process."""
     return zlib.crc32(name.encode()) / 2**32
 
 
 def _body(node: AnnotatedNode, annotations: Mapping[str, str | None]) -> dict[str, Any]:
-    """The body of a PATCH, conditional on the observed version of the node."""
+    """Return the body of a PATCH, conditional on the observed version of the node."""
     return {
         "metadata": {
             "uid": node.uid,

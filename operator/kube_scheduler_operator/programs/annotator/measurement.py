@@ -45,8 +45,6 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load of a node."""
-
     at: float  # time of the measurement, seconds since 1970
     source: str  # the type of the source
     values: tuple[float, ...]  # one for each of KEYS; NaN if unknown
@@ -57,7 +55,7 @@ class Load:
 
 
 def congestion(usage: Mapping[str, float], rules: Rules) -> float:
-    """How far a node exceeds its limits: 0 if it exceeds none, 100 at full usage.
+    """Return how far a node exceeds its limits: 0 if it exceeds none, 100 at full usage.
 
     kube-safe-scheduler does not define this metric (its annotation `congestion-factor`, 0 to 100);
     here it is the maximum of (usage - limit) / (1 - limit) in percent.
@@ -72,7 +70,7 @@ def congestion(usage: Mapping[str, float], rules: Rules) -> float:
 
 
 def score(values: Mapping[str, float], rules: Rules) -> float:
-    """Crane's score without hot values, 0..100; unknown metrics are ignored.
+    """Return Crane's score without hot values, 0..100; unknown metrics are ignored.
 
     Source: gocrane/crane-scheduler, pkg/plugins/dynamic/stats.go, getNodeScore.
     """

@@ -27,8 +27,6 @@ def _windows() -> UsageWindows:
 
 
 class LoadHistory:
-    """The load history of one node."""
-
     __slots__ = ("_forecasts", "_last_at", "_windows")
 
     def __init__(self) -> None:
@@ -102,7 +100,7 @@ class LoadHistory:
         return Load(measured.at, source, rounded, sizes)
 
     def _usage(self, name: str, measured: Measurement, seconds: float, new: bool) -> Usage | None:
-        """Usage from the windows kept here; None if the source provides all values."""
+        """Compute usage from the windows kept here; None if the source provides all values."""
         metrics = (metric for metric in METRICS if metric.startswith(f"{name}_"))
         if name in measured.std and all(metric in measured.usage for metric in metrics):
             self._windows.pop(name, None)

@@ -67,7 +67,7 @@ class AnnotatedNode:
         self._text: str | None = None
 
     def seen(self, reading: object, now: float) -> float:
-        """The time of a measurement to which its source gives the time `reading`.
+        """Return the time of a measurement to which its source gives the time `reading`.
 
         The source's clock may be wrong, or be set. So a measurement is as old as the time since it
         was first seen; one without a time is new.
@@ -77,7 +77,6 @@ class AnnotatedNode:
         return self.read_at
 
     def update(self, obj: Mapping[str, Any]) -> None:
-        """Update from the API object."""
         metadata, status = obj["metadata"], obj.get("status") or {}
         self.version = str(metadata.get("resourceVersion") or "")
         if status:
@@ -114,7 +113,6 @@ class NodeRegistry:
         return iter(self._nodes.values())
 
     def get(self, name: str) -> AnnotatedNode | None:
-        """The node with that name."""
         return self._nodes.get(name)
 
     def update(self, obj: Mapping[str, Any]) -> AnnotatedNode:
@@ -136,7 +134,6 @@ class NodeRegistry:
         return node
 
     def remove(self, name: str) -> None:
-        """Remove a node."""
         node = self._nodes.pop(name, None)
         if node is not None:
             self._left(node)

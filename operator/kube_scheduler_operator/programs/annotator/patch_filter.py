@@ -43,7 +43,7 @@ _SKEW: Final = 60.0
 def why_write(
     written: Load | None, load: Load, policy: LoadPolicy, tolerance: Tolerance = TOLERANCE
 ) -> str:
-    """The reason to write a load now; "" if it need not be written.
+    """Return the reason to write a load now; "" if it need not be written.
 
     `written` is the load in the node's annotation; None if missing or invalid.
     """
@@ -68,7 +68,7 @@ def why_write(
 
 
 def refresh_of(policy: LoadPolicy) -> float:
-    """Maximum age of an annotation in seconds: the policy's refresh, but less than its validity.
+    """Return an annotation's maximum age in seconds: the policy's refresh, less than its validity.
 
     An annotation must still be valid if a cycle is late by one.
     """
@@ -84,7 +84,7 @@ def requested_changed(
     capacities: tuple[float, float],
     tolerance: Tolerance = TOLERANCE,
 ) -> bool:
-    """Whether the sums of requests differ from the written ones by more than the tolerance."""
+    """Return whether sums of requests differ from the written ones by more than the tolerance."""
     for name in {*written, *requested}:
         change = abs(written.get(name, 0.0) - requested.get(name, 0.0))
         if name == "pods":
@@ -105,7 +105,7 @@ def _usage(load: Load) -> dict[str, float]:
 def _crossed(
     before: Mapping[str, float], now: Mapping[str, float], rules: Rules, near: float
 ) -> bool:
-    """Whether a filter would decide wrongly with the written load."""
+    """Return whether a filter would decide wrongly with the written load."""
     for predicate in rules.predicates:
         old, new = before.get(predicate.name, math.nan), now.get(predicate.name, math.nan)
         wrong = (old > predicate.limit) != (new > predicate.limit)

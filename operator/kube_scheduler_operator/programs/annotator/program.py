@@ -73,8 +73,6 @@ class AnnotatorOptions:
 
 
 class AnnotatorProgram:
-    """The process."""
-
     def __init__(self, options: AnnotatorOptions) -> None:
         self._options = options
         self._file = PolicyFollower(options.config, time.monotonic, interval=0.0, required=True)
@@ -254,8 +252,6 @@ class AnnotatorProgram:
 
 
 class _Nodes:
-    """Passes nodes of a watch to the registry."""
-
     def __init__(self, annotator: Annotator) -> None:
         self._nodes = annotator.nodes
 
@@ -283,6 +279,5 @@ def _log_change(state: ReportedState, logged: str) -> str:
 
 
 def run(options: AnnotatorOptions) -> int:
-    """Run until SIGTERM; returns the exit code."""
     gc.set_threshold(20_000, 20, 50)
     return asyncio.run(AnnotatorProgram(options).run())

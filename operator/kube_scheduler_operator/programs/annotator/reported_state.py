@@ -34,8 +34,6 @@ REFRESH: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ReportedState:
-    """The report."""
-
     at: str = ""  # time of the report (RFC 3339)
     source: str = ""  # type of the source
     policy: str = ""  # the first ten hexadecimal digits of the SHA-256 of the policy's text
@@ -57,7 +55,6 @@ class ReportedState:
     error: str = ""  # the current error; "" without one
 
     def text(self) -> str:
-        """The report as JSON."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @property
@@ -68,7 +65,7 @@ class ReportedState:
 
 
 def groups(nodes: NodeRegistry, valid: float, now: float) -> tuple[int, list[str], list[str]]:
-    """The number of nodes with known load, and the names of stale and missing ones.
+    """Return the number of nodes with known load, and the names of stale and missing ones.
 
     A load is valid for `valid` seconds.
     """
@@ -84,7 +81,7 @@ def groups(nodes: NodeRegistry, valid: float, now: float) -> tuple[int, list[str
 
 
 def take_state(annotator: Annotator, digest: str, policy_error: str, now: float) -> ReportedState:
-    """The current report; `digest` is that of the policy's text."""
+    """Return the current report; `digest` is that of the policy's text."""
     policy, nodes = annotator.policy, annotator.nodes
     periods = [sync.period + policy.rules.grace for sync in policy.rules.sync]
     known, stale, missing = groups(nodes, min(periods, default=policy.rules.grace), now)

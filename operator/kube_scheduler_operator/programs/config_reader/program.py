@@ -39,7 +39,7 @@ def main(options: ReaderOptions) -> int:
 
 
 def report(file: Path) -> ConfigReport:
-    """What the file has; no error quotes it."""
+    """Return what the file has; no error quotes it."""
     try:
         with file.open("rb") as stream:
             data = stream.read(_LARGEST + 1)
@@ -49,7 +49,7 @@ def report(file: Path) -> ConfigReport:
 
 
 def report_content(data: bytes) -> ConfigReport:
-    """The same for the content of a file."""
+    """Return the same for the content of a file."""
     if len(data) > _LARGEST:
         return ConfigReport(error=f"the file is larger than {_LARGEST} bytes; shorten it")
     documents, unreadable = read(data)
@@ -76,7 +76,7 @@ def report_content(data: bytes) -> ConfigReport:
 
 
 def credentials(value: Any, path: FieldPath = ()) -> Iterator[FieldPath]:
-    """Paths of the fields that hold credentials by their name or value."""
+    """Yield the paths of fields that hold credentials, by their name or value."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             named = isinstance(each, str) and _SECRET_FIELD.search(str(key))

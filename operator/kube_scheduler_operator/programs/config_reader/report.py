@@ -32,7 +32,7 @@ class ConfigReport:
     error: str = ""
 
     def serialise(self) -> str:
-        """The termination message; an error if the document does not fit."""
+        """Return the termination message; an error if the document does not fit."""
         if self.config is None:
             return json.dumps({"error": self.error})
         text = json.dumps(self.config, sort_keys=True, separators=(",", ":"))
@@ -49,7 +49,7 @@ class ConfigReport:
 
     @classmethod
     def parse(cls, text: str) -> ConfigReport | None:
-        """The report in a termination message; None for anything else."""
+        """Return the report in a termination message; None for anything else."""
         try:
             document = parse_json(text)
             if not isinstance(document, Mapping):

@@ -53,7 +53,6 @@ class ExporterOptions:
     client_ca_file: Path | None = None
 
     def source(self) -> UsageSource:
-        """The source of readings."""
         host = HostSource(self.root / "proc")
         if not self.cgroup:
             return host
@@ -62,7 +61,7 @@ class ExporterOptions:
 
 
 def answers(recorder: UsageRecorder, path: str) -> Answer:
-    """The response for a path."""
+    """Return the response for a path."""
     if path == "/healthz":
         if recorder.fresh:
             return Answer(200, b"ok\n")
@@ -171,7 +170,7 @@ class _Certificates:
         self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
-        """The context for a new connection."""
+        """Return the context for a new connection."""
         try:
             stamp = self._look()
             if stamp != self._stamp:
@@ -207,7 +206,7 @@ def _certificates(options: ExporterOptions) -> _Certificates | None:
 
 @contextlib.contextmanager
 def _termination() -> Iterator[socket.socket]:
-    """A socket that receives a byte on SIGTERM or SIGINT."""
+    """Return a socket that receives a byte on SIGTERM or SIGINT."""
     near, far = socket.socketpair()
     far.setblocking(False)
     near.setblocking(False)

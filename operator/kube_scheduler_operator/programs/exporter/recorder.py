@@ -95,7 +95,7 @@ class UsageRecorder:
         self._windows["mem"].add(reading.at, seconds, reading.memory_usage)
 
     def statistics(self) -> dict[str, float] | None:
-        """Usage in percent, amounts in millicores and bytes; None without a recent sample."""
+        """Return percentages, and amounts in millicores and bytes; None without a recent sample."""
         if not self.fresh or self._last is None:
             return None
         now = self._clock()
@@ -116,7 +116,6 @@ class UsageRecorder:
         return found
 
     def dump(self) -> dict[str, Any]:
-        """The content of a state file."""
         return {name: windows.dump() for name, windows in self._windows.items()}
 
     def load(self, content: Mapping[str, Any], shift: float) -> None:
@@ -134,7 +133,7 @@ def _percent(name: str, usage: Usage) -> dict[str, float]:
 
 
 def exposition(statistics: Mapping[str, float] | None, recorder: UsageRecorder) -> str:
-    """Prometheus' text format, version 0.0.4."""
+    """Return the statistics in Prometheus' text format, version 0.0.4."""
     lines = []
     for key, value in (statistics or {}).items():
         prefix, _, window = key.partition("_usage_")

@@ -23,12 +23,12 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot_time() -> float:
-    """Seconds since boot."""
+    """Return the seconds since boot."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def boot_id() -> str:
-    """Identifier of the current boot; "" if unknown."""
+    """Return the identifier of the current boot; "" if unknown."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -71,7 +71,7 @@ class StateFile:
         replace_file(self.disk, self.path, File(data), scratch)
 
     def load(self) -> tuple[Mapping[str, Any], float] | None:
-        """The content, and the offset from its times to the current clock.
+        """Return the content, and the offset from its times to the current clock.
 
         Returns:
             None if there is no file.

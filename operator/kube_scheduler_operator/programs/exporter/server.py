@@ -43,8 +43,6 @@ _PHRASES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response."""
-
     status: int  # HTTP status code
     body: bytes  # content
     content_type: str = "text/plain; charset=utf-8"  # media type of the content
@@ -195,7 +193,7 @@ class ExporterServer:
                 self._drop(connection)
 
     def _step(self, connection: _Connection) -> bool:
-        """Continue; returns True at the end of the connection, raises if it would block."""
+        """Continue; return True at the end of the connection, raise if it would block."""
         if connection.handshake:
             connection.handshake.do_handshake()
             connection.handshake = None
@@ -227,7 +225,7 @@ class ExporterServer:
         return True
 
     def _answer_to(self, head: bytes) -> tuple[Answer, bool]:
-        """The response, and whether to omit its body."""
+        """Return the response, and whether to omit its body."""
         if not head:
             return Answer(431, b"request header too large\n"), False
         words = head.split(b"\r\n", 1)[0].split(b" ")
@@ -246,7 +244,7 @@ class ExporterServer:
 
 
 def _tls_event(error: OSError) -> int:
-    """The event that TLS waits for; 0 for a real error."""
+    """Return the event that TLS waits for; 0 for a real error."""
     import ssl  # deferred: it costs 5 MiB that plain HTTP does not need
 
     if isinstance(error, ssl.SSLWantReadError):

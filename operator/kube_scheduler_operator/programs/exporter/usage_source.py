@@ -43,7 +43,7 @@ class Reading:
     cpus: float  # number of CPUs
 
     def cpu_since(self, earlier: Reading) -> float | None:
-        """Fraction of the CPU time used since `earlier`, 0..1; None if no time has passed."""
+        """Return the fraction of CPU time used since `earlier`; None if no time has passed."""
         possible = self.possible - earlier.possible
         if possible <= 0:  # also if a counter decreased: CPUs were taken offline
             return None
@@ -56,10 +56,8 @@ class Reading:
 
 
 class UsageSource(Protocol):
-    """A source of readings."""
-
     def read(self, now: float) -> Reading:
-        """A reading at `now`. Raises ReadingError."""
+        """Return a reading at `now`. Raises ReadingError."""
 
 
 class HostSource:
@@ -69,7 +67,7 @@ class HostSource:
         self._stat, self._meminfo = proc / "stat", proc / "meminfo"
 
     def read(self, now: float) -> Reading:
-        """A reading at `now`. Raises ReadingError."""
+        """Return a reading at `now`. Raises ReadingError."""
         busy, possible, cpus = self._cpu()
         memory = self._memory()
         return Reading(now, busy, possible, memory[0] - memory[1], memory[0], cpus)
@@ -85,7 +83,7 @@ class HostSource:
         return sum(times) - idle, sum(times), max(cpus, 1)
 
     def _memory(self) -> tuple[float, float]:
-        """Total and available bytes."""
+        """Return total and available bytes."""
         fields: dict[str, float] = {}
         for line in _read(self._meminfo).splitlines():
             name, _, rest = line.partition(":")
@@ -127,7 +125,7 @@ class CgroupSource:
         self._memory_v1 = root / "memory" / path
 
     def read(self, now: float) -> Reading:
-        """A reading at `now`. Raises ReadingError."""
+        """Return a reading at `now`. Raises ReadingError."""
         if self._cpuacct:
             busy = int(_number(self._cpuacct / "cpuacct.usage")) / 1e9
             used = _number(self._memory_v1 / "memory.usage_in_bytes")

@@ -30,8 +30,6 @@ class PolicyFailedError(Exception):
 
 @dataclass(slots=True)
 class Member:
-    """A policy within an agent."""
-
     name: str  # name in responses and logs
     policy: Policy
     weight: int = 1  # weight of its score; 0: the score is ignored
@@ -41,7 +39,7 @@ class Member:
     _texts: dict[str, str] = field(default_factory=dict)
 
     def formatted(self, reasons: Mapping[int, str]) -> dict[int, str]:
-        """The reasons as they appear in responses."""
+        """Return the reasons as they appear in responses."""
         texts = self._texts
         try:
             return {at: texts[reason] for at, reason in reasons.items()}
@@ -55,15 +53,13 @@ class Member:
 
 @dataclass(slots=True)
 class Scores:
-    """The scores of the nodes of a request."""
-
     known: Ints  # score 0..BEST of each of `args.indices` (intp[k])
     unknown: int = 0  # score of each node that is not in the cluster
     # (policy, weight, scores as in `known`) of each policy that scored
     parts: list[tuple[str, int, Ints]] = field(default_factory=list)
 
     def all(self, args: Args) -> list[int]:
-        """The scores in the order of the request."""
+        """Return the scores in the order of the request."""
         if args.positions is None:
             return [int(score) for score in self.known]
         scores = [self.unknown] * len(args.names)
@@ -103,7 +99,7 @@ class PolicyAgent:
         self._clock = clock
 
     def selects(self, pod: Pod) -> bool:
-        """Whether the agent applies to the Pod."""
+        """Return whether the agent applies to the Pod."""
         selector = self._selector
         if selector is None:
             return True
@@ -113,7 +109,7 @@ class PolicyAgent:
         return all(labels.get(key) == value for key, value in selector.match_labels.items())
 
     def filter(self, args: Args) -> Rejections | None:
-        """The rejected nodes by their position in the request; None: none.
+        """Return the rejected nodes by their position in the request; None: none.
 
         Raises:
             PolicyFailedError: a policy raised, and the failure policy is FAIL.
@@ -146,7 +142,7 @@ class PolicyAgent:
         return found
 
     def score(self, args: Args) -> Scores:
-        """The scores of the nodes of a request.
+        """Return the scores of the nodes of a request.
 
         Nodes that are not in the cluster get the median score, which neither favours nor penalizes
         them.
@@ -175,7 +171,7 @@ class PolicyAgent:
         return Scores(total, unknown, parts)
 
     def explain(self, args: Args) -> dict[str, list[dict[str, Any]]]:
-        """For each policy, its inputs for each node."""
+        """Return each policy's inputs for each node."""
         found: dict[str, list[dict[str, Any]]] = {}
         for member in self.members:
             try:
@@ -218,7 +214,7 @@ class PolicyAgent:
 
 
 def _in_range(found: Any, count: int) -> Ints:
-    """Scores as integers 0..BEST, one for each of `count` nodes.
+    """Round scores to integers 0..BEST, one for each of `count` nodes.
 
     Raises:
         ValueError: the number of scores is wrong.
@@ -238,7 +234,7 @@ def _in_range(found: Any, count: int) -> Ints:
 
 
 def _joined(before: Mapping[int, str], more: Mapping[int, str]) -> dict[int, str]:
-    """The reasons of several policies for the same nodes."""
+    """Return the reasons of several policies for the same nodes."""
     return {
         at: "; ".join(reason for reason in (before.get(at), more.get(at)) if reason)
         for at in {**before, **more}

@@ -90,7 +90,6 @@ class Assembly:
             log.info("Serving", extra=kv(agent=agent.name, policies=names))
 
     def policies(self) -> Iterable[Policy]:
-        """All policies."""
         return self._policies.values()
 
     def _make(self, entry: MemberSpec) -> Policy:
@@ -135,7 +134,7 @@ class NodeLearner:
 
 
 def _size(item: Mapping[str, Any]) -> int:
-    """Approximate bytes of what the cluster keeps of a node."""
+    """Estimate the bytes that the cluster keeps of a node."""
     metadata, spec = item["metadata"], item.get("spec") or {}
     kept = metadata.get("labels"), metadata.get("annotations"), spec.get("taints")
     return len(orjson.dumps(kept))

@@ -74,7 +74,7 @@ class CacheFreshness:
         self._seconds = TokenBucket(SAVED, 1 / SHARE, clock)
 
     def may_be_stale(self, agent: str, pod: Pod) -> bool:
-        """Whether a rejection may rest on stale data, and the budget allows to wait."""
+        """Return whether a rejection may rest on stale data, and the budget allows to wait."""
         before = self._rejections.get((agent, pod.key))
         if before is None or before[0] != self._cluster.version:
             return False

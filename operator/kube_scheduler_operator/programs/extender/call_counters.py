@@ -40,6 +40,5 @@ class CallCounters:
         self.seconds = 0.0
 
     def ended(self, seconds: float) -> None:
-        """Count a call with its duration."""
         self.counts[bisect_left(BUCKETS, seconds)] += 1
         self.seconds += seconds

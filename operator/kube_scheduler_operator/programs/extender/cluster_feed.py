@@ -161,7 +161,6 @@ class ClusterFeed:
             await _ended(self._config_maps.pop(key))
 
     def watched(self) -> list[Watched]:
-        """The state of the watches."""
         now = self._clock()
         return [
             Watched(

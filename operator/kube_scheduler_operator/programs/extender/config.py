@@ -48,8 +48,6 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """A policy within an agent."""
-
     policy: str  # name in the catalogue
     arguments: Mapping[str, Any] = field(default_factory=dict)  # validated arguments
     weight: int = 1  # weight of its score within the agent; 0: its score is ignored
@@ -78,8 +76,6 @@ class PodSelector:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A complete configuration."""
-
     agents: tuple[AgentSpec, ...]  # the agents, including those that consist of a single policy
     listen: Listen = Listen()  # address for calls from kube-scheduler
     # address of a second port, without TLS, for health and metrics only

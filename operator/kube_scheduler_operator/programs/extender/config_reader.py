@@ -61,7 +61,6 @@ class _UnlessEmpty:
     kind: Type
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         return self.kind(value or {}, path, run)
 
 
@@ -88,7 +87,6 @@ class _PolicyEntry:
         return self.name or self.policy
 
     def inconsistencies(self) -> Iterator[Problem]:
-        """What is wrong with its policy and name."""
         wrong = tuple(_policy_problems(self.policy, self.arguments))
         yield from wrong or _name_problems(self.served_as)
 
@@ -106,7 +104,7 @@ class _MemberEntry:
         return not self.policy and self.arguments is None
 
     def inconsistencies(self) -> Iterator[Problem]:
-        """What is wrong with its policy; `name` alone also selects the policy."""
+        """Yield what is wrong with its policy; `name` alone also selects the policy."""
         if not (self.names_entry and self.name):
             yield from _policy_problems(self.policy or self.name, self.arguments or {})
 
@@ -118,7 +116,6 @@ class _AgentEntry:
     failure_policy: _FailurePolicy = IGNORE
 
     def inconsistencies(self) -> Iterator[Problem]:
-        """What is wrong with its name, and whether it has policies."""
         if not self.policies:
             yield Problem(MISSING_FIELD, ("policies",), "an agent needs at least one policy")
         yield from _name_problems(self.name)
@@ -131,7 +128,7 @@ class _TlsEntry:
     client_ca_file: str = named("clientCAFile", "")
 
     def inconsistencies(self) -> Iterator[Problem]:
-        """Whether a file is missing."""
+        """Yield whether a file is missing."""
         if self.tls is not None and not (self.cert_file and self.key_file):
             yield Problem(MISSING_FIELD, (), "certFile and keyFile must be set together")
 
@@ -168,7 +165,7 @@ class _File:
     decisions: Annotated[int, Number(whole=True, least=0, most=100_000, converted=False)] = 200
 
     def inconsistencies(self) -> Iterator[Problem]:
-        """What is wrong with several entries."""
+        """Yield what is wrong with several entries."""
         if not self.policies and not self.agents:
             message = "nothing to serve; add a policy or an agent"
             yield Problem(MISSING_FIELD, ("policies",), message)
@@ -194,7 +191,7 @@ class _File:
 
 
 def _policy_problems(name: str, arguments: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is wrong with a policy and its arguments."""
+    """Yield what is wrong with a policy and its arguments."""
     if not name:
         yield Problem(MISSING_FIELD, ("policy",), "this must be the name of a policy")
         return
@@ -207,7 +204,7 @@ def _policy_problems(name: str, arguments: Mapping[str, Any]) -> Iterator[Proble
 
 
 def _name_problems(name: str) -> Iterator[Problem]:
-    """Whether an agent cannot have this name."""
+    """Yield whether an agent cannot have this name."""
     if not _NAME.fullmatch(name) or name in _RESERVED:
         message = f'"{name}" cannot be used in a URL path'
         fix = f'use letters, digits, "-", "_" and "." and a word other than {listing(_RESERVED)}'
@@ -221,7 +218,7 @@ _FILE: Final = type_of(_File)
 
 
 def of_policies(names: Sequence[str]) -> Config:
-    """A configuration that serves each of these policies with its defaults.
+    """Return a configuration that serves each of these policies with its defaults.
 
     Raises:
         ConfigError: a policy does not exist.
@@ -230,7 +227,7 @@ def of_policies(names: Sequence[str]) -> Config:
 
 
 def read(text: str) -> Config:
-    """The configuration in a YAML or JSON file.
+    """Return the configuration in a YAML or JSON file.
 
     Raises:
         ConfigError: the file is invalid.
@@ -244,7 +241,7 @@ def read(text: str) -> Config:
 
 
 def override(config: Config, environ: Mapping[str, str], port: int | None = None) -> Config:
-    """The configuration with the overrides of flags and the environment.
+    """Return the configuration with the overrides of flags and the environment.
 
     Args:
         config: the configuration of the file.
@@ -268,7 +265,7 @@ def override(config: Config, environ: Mapping[str, str], port: int | None = None
 
 
 def from_document(document: Any) -> Config:
-    """The configuration in a parsed document.
+    """Return the configuration in a parsed document.
 
     Raises:
         ConfigError: the document is invalid.
@@ -324,7 +321,7 @@ def _member(entry: _MemberEntry, served: Mapping[str, MemberSpec]) -> MemberSpec
 
 
 def _parse(text: str) -> source_tree.SourceNode | None:
-    """The document, as kube-scheduler reads YAML and JSON; None for an empty file."""
+    """Return the document, as kube-scheduler reads YAML and JSON; None for an empty file."""
     problems: list[str]
     root: source_tree.SourceNode | None
     try:
@@ -349,7 +346,7 @@ def _parse(text: str) -> source_tree.SourceNode | None:
 
 
 def _located(problems: Iterable[Problem], root: source_tree.SourceNode | None) -> list[str]:
-    """Problems with their positions in the file."""
+    """Prefix problems with their positions in the file."""
     if root is None:
         return [sentence(problem) for problem in problems]
     return [_at(root.walk(problem.path)[0], sentence(problem)) for problem in problems]

@@ -76,7 +76,6 @@ class Decisions:
         self._last: tuple[Pod, _Pod] | None = None
 
     def resize(self, pods: int) -> None:
-        """Change the number of Pods."""
         self._pods = pods
         self._shrink()
 
@@ -115,11 +114,11 @@ class Decisions:
         self._grown(pod, decision, size)
 
     def pods(self) -> list[str]:
-        """namespace/name of the recorded Pods, the latest first."""
+        """Return namespace/name of the recorded Pods, the latest first."""
         return [key for pods in self._pods_by_outcome[::-1] for key in reversed(pods)]
 
     def explain(self, pod: str) -> dict[str, Any] | None:
-        """The decisions for a Pod (namespace/name), for JSON; None: none are recorded."""
+        """Return the decisions for a Pod (namespace/name), for JSON; None: none are recorded."""
         found = self._pods_by_outcome[1].get(pod) or self._pods_by_outcome[0].get(pod)
         if found is None:
             return None
@@ -127,7 +126,7 @@ class Decisions:
         return {"pod": pod, "uid": found.uid, "agents": agents}
 
     def last(self, pod: str) -> Args | None:
-        """A Pod (namespace/name) with the nodes of its last call; None: unknown."""
+        """Return a Pod (namespace/name) with the nodes of its last call; None: unknown."""
         found = self._pods_by_outcome[1].get(pod) or self._pods_by_outcome[0].get(pod)
         if found is None:
             return None
@@ -151,7 +150,7 @@ class Decisions:
         return pod, decision
 
     def _enter(self, args: Args) -> _Pod:
-        """The entry of a Pod, which becomes the latest."""
+        """Return the entry of a Pod, which becomes the latest."""
         source = args.pod
         key = f"{source.namespace}/{source.name}"
         pod = self._pods_by_outcome[0].pop(key, None) or self._pods_by_outcome[1].pop(key, None)

@@ -59,17 +59,15 @@ class Connections:
         self.empty = asyncio.Event()
 
     def joined(self, connection: Connection) -> None:
-        """A client has connected."""
         self.connections[connection] = None
 
     def left(self, connection: Connection) -> None:
-        """A connection has ended."""
         self.connections.pop(connection, None)
         if not self.connections:
             self.empty.set()
 
     def relieve(self) -> None:
-        """All bodies together are too large: refuse the client with most of them."""
+        """Return all bodies together are too large: refuse the client with most of them."""
         max(self.connections, key=lambda connection: connection.held).overload()
 
 
@@ -114,7 +112,6 @@ class Connection(asyncio.Protocol):
     # --- asyncio ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client has connected."""
         self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
         tls = transport.get_extra_info("ssl_object")
         self._tls = tls is not None
@@ -122,14 +119,14 @@ class Connection(asyncio.Protocol):
         self._server.joined(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The connection has ended; pending requests are dropped."""
+        """Return the connection has ended; pending requests are dropped."""
         self._transport = None
         self._waiting.clear()
         self._release(self.held)
         self._server.left(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of one or several requests."""
+        """Receive bytes of one or several requests."""
         if self._refused:
             return
         if not self._receiving:
@@ -145,36 +142,34 @@ class Connection(asyncio.Protocol):
             self._refuse(431, f"headers are limited to {self._limits.head} bytes")
 
     def eof_received(self) -> bool:
-        """The client has closed its half and may still read."""
+        """Return the client has closed its half and may still read."""
         if self._tls or not (self._waiting or self._task or self._unread):
             return False
         self._ending = True
         return True  # keep our half open until the last response
 
     def pause_writing(self) -> None:
-        """The client does not read: stop reading as well."""
+        """Return the client does not read: stop reading as well."""
         self._unread, self._since = True, self._server.now
         self._read(False)
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Return the client reads again."""
         self._unread, self._since = False, self._server.now
         self._next()
 
     # --- the parser ---------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """Start of a request."""
         self._receiving = Connection._HEAD
         self._url = b""
         self._expects = False
 
     def on_url(self, url: bytes) -> None:
-        """Part of the request target."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; only those that affect the reading of the body are used."""
+        """Return a header; only those that affect the reading of the body are used."""
         length = len(name)
         if length == 14 and name.lower() == b"content-length":
             if value.isdigit() and int(value[:20]) > self._limits.body:
@@ -186,13 +181,11 @@ class Connection(asyncio.Protocol):
                 self._refuse(417, "the only supported expectation is 100-continue")
 
     def on_headers_complete(self) -> None:
-        """End of the headers."""
         self._receiving = Connection._BODY
         if self._expects and not self._refused and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, chunk: bytes) -> None:
-        """Part of the body."""
         if self._refused:
             return
         self._around = 0
@@ -212,7 +205,7 @@ class Connection(asyncio.Protocol):
             server.relieve()
 
     def on_message_complete(self) -> None:
-        """A request is complete: handle it, or queue it behind those before it."""
+        """Return a request is complete: handle it, or queue it behind those before it."""
         if self._parser.should_upgrade():
             self._refuse(501, "this server supports only HTTP/1.1, without upgrades")
         if self._refused:

@@ -34,8 +34,6 @@ HEALTH_LIMITS: Final = Limits(body=64 * 1024, bodies=1024 * 1024, connections=64
 
 @dataclass(slots=True)
 class HttpRequest:
-    """One request."""
-
     method: bytes  # as sent, e.g. b"POST".
     path: bytes  # the request target without its query
     query: bytes  # the part after the first question mark, or empty
@@ -60,5 +58,5 @@ App: TypeAlias = Callable[[HttpRequest], Answer | Awaitable[Answer]]
 
 
 def text(status: int, message: str) -> HttpResponse:
-    """A plain-text response."""
+    """Return a plain-text response."""
     return HttpResponse(status, message.encode() + b"\n")

@@ -45,8 +45,6 @@ class MetricSources:
 
 
 class ExtenderMetrics:
-    """The metrics of the process."""
-
     def __init__(self, sources: MetricSources) -> None:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
         self.registry = prometheus_client.CollectorRegistry()
@@ -55,7 +53,6 @@ class ExtenderMetrics:
         prometheus_client.GCCollector(registry=self.registry)
 
     def render(self) -> bytes:
-        """The metrics in the text format."""
         return prometheus_client.generate_latest(self.registry)
 
 

@@ -66,7 +66,7 @@ class NodeNames:
         self._version = cluster.names_version
 
     def split(self, positions: Iterable[int]) -> tuple[NodeNames, list[str]]:
-        """The names at other positions, and the names at these positions.
+        """Return the names at other positions, and the names at these positions.
 
         Successive Pods often have the same nodes rejected, so the last result is cached.
         """
@@ -98,7 +98,7 @@ class RecentNodeNames:
         self._lists: OrderedDict[bytes, NodeNames] = OrderedDict()
 
     def get(self, json: bytes) -> NodeNames:
-        """The list of a request.
+        """Return the list of a request.
 
         Raises:
             orjson.JSONDecodeError: it is not JSON.
@@ -117,7 +117,7 @@ class RecentNodeNames:
 
 
 def without(found: list[Any], positions: Iterable[int]) -> list[Any]:
-    """A list without the elements at these positions."""
+    """Return a list without the elements at these positions."""
     left = found.copy()
     for at in sorted(positions, reverse=True):  # few, so most of the list is copied only once
         del left[at]

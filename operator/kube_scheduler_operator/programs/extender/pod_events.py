@@ -68,7 +68,7 @@ class PodEventRecorder:
 
 
 def message(agent: str, rejections: Rejections) -> str:
-    """A message in the form of kube-scheduler's own: number of nodes and reasons."""
+    """Return a message in the form of kube-scheduler's own: number of nodes and reasons."""
     reasons = Counter(rejections.reasons.values())
     count = len(rejections.reasons)
     nodes = "the only candidate node" if count == 1 else f"all {count} candidate nodes"

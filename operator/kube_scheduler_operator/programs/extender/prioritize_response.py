@@ -26,7 +26,7 @@ class Fragments:
         cluster.on_name(self._named)
 
     def answer(self, indices: Ints, scores: Ints) -> bytes:
-        """HostPriorityList for node indices and their scores 0..BEST (each intp[n])."""
+        """Return the HostPriorityList of node indices and scores 0..BEST (each intp[n])."""
         parts: list[bytes] = self._table[indices * _WIDTH + scores].tolist()
         return b"[" + b",".join(parts) + b"]"
 

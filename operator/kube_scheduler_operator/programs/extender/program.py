@@ -56,8 +56,6 @@ _GC: Final = (50_000, 20, 50)
 
 @dataclass(frozen=True, slots=True)
 class ExtenderOptions:
-    """The command line."""
-
     config: Config  # the initial configuration, without overrides
     # the configuration file, which is reloaded; None: the configuration is from flags
     file: Path | None = None
@@ -68,7 +66,7 @@ class ExtenderOptions:
     limits: Limits | None = None  # limits of clients
 
     def completed(self, config: Config) -> Config:
-        """A configuration with the overrides of flags and environment.
+        """Return a configuration with the overrides of flags and environment.
 
         Raises:
             ConfigError: the environment is invalid.
@@ -93,8 +91,6 @@ def run(options: ExtenderOptions) -> int:
 
 
 class ExtenderProgram:
-    """One extender process."""
-
     def __init__(self, options: ExtenderOptions) -> None:
         self._options = options
         self._config = options.completed(options.config)
@@ -227,7 +223,7 @@ class ExtenderProgram:
             yield
 
     async def _settle(self, feed: ClusterFeed) -> None:
-        """After the initial lists, exempt the objects from garbage collection."""
+        """Exempt the objects of the initial lists from garbage collection."""
         began = time.monotonic()
         await feed.synced()
         values = kv(

@@ -65,7 +65,6 @@ class Routes:
         self._explain = explain
 
     def __call__(self, request: HttpRequest) -> Answer | Awaitable[Answer]:
-        """Handle a request."""
         verb = self.verbs.get(request.path)
         if verb is None:
             return self._other(request)
@@ -122,7 +121,7 @@ class Routes:
 
 
 def verbs_of(agents: list[PolicyAgent], context: VerbContext, bind: Bind) -> dict[bytes, Verb]:
-    """All paths of the agents, with their verbs."""
+    """Return all paths of the agents, with their verbs."""
     found: dict[bytes, Verb] = {}
     for agent in agents:
         verbs: dict[str, Verb] = {
@@ -139,5 +138,5 @@ def verbs_of(agents: list[PolicyAgent], context: VerbContext, bind: Bind) -> dic
 
 
 def calls_of(verbs: Mapping[bytes, Verb]) -> list[CallCounters]:
-    """The counters, once for each verb of each agent."""
+    """Return the counters, once for each verb of each agent."""
     return list({id(verb): verb.calls for verb in verbs.values()}.values())

@@ -89,7 +89,7 @@ class Filter:
         self.calls = CallCounters(agent.name, FILTER)
 
     def __call__(self, body: bytes) -> Answer | Awaitable[Answer]:
-        """ExtenderArgs in, ExtenderFilterResult out."""
+        """Answer ExtenderArgs with an ExtenderFilterResult."""
         began, context = time.perf_counter(), self._context
         try:
             args = context.read(body)
@@ -147,7 +147,7 @@ class Prioritize:
         self.calls = CallCounters(agent.name, PRIORITIZE)
 
     def __call__(self, body: bytes) -> Answer:
-        """ExtenderArgs in, HostPriorityList out."""
+        """Answer ExtenderArgs with a HostPriorityList."""
         began, context, calls = time.perf_counter(), self._context, self.calls
         try:
             args = context.read(body)
@@ -179,7 +179,7 @@ class Preempt:
         self.calls = CallCounters(agent.name, PREEMPT)
 
     def __call__(self, body: bytes) -> Answer:
-        """ExtenderPreemptionArgs in, ExtenderPreemptionResult out."""
+        """Answer ExtenderPreemptionArgs with an ExtenderPreemptionResult."""
         began, calls = time.perf_counter(), self.calls
         try:
             args, victims = read_preemption(body)
@@ -202,7 +202,7 @@ class BindVerb:
         self.calls = CallCounters(agent, BIND)
 
     def __call__(self, body: bytes) -> Answer | Awaitable[Answer]:
-        """ExtenderBindingArgs in, ExtenderBindingResult out."""
+        """Answer ExtenderBindingArgs with an ExtenderBindingResult."""
         began = time.perf_counter()
         try:
             binding = Binding(body)
@@ -235,7 +235,7 @@ def _refused(calls: CallCounters, began: float, error: Exception, answer: Answer
 
 
 def _log_call(agent: PolicyAgent, verb: str, args: Args, **values: object) -> None:
-    """One line for the call and, at TRACE, one for each node with the inputs of its result."""
+    """Log a line for the call and, at TRACE, one for each node with the inputs of its result."""
     pod = f"{args.pod.namespace}/{args.pod.name}"
     log.debug("Answered", extra=kv(agent=agent.name, verb=verb, pod=pod, **values))
     if log.isEnabledFor(klog.TRACE):

@@ -91,21 +91,18 @@ class Args:
 
     @property
     def names(self) -> list[str]:
-        """The names of the nodes."""
         return self.nodes.texts
 
     @property
     def indices(self) -> Ints:
-        """See NodeNames; valid after `locate`."""
         return self.nodes.indices
 
     @property
     def positions(self) -> Ints | None:
-        """See NodeNames; valid after `locate`."""
         return self.nodes.positions
 
     def with_nodes(self, nodes: NodeNames) -> Args:
-        """The same Pod with other nodes."""
+        """Return the same Pod with other nodes."""
         other = Args(self.object, nodes)
         other._pod, other.source = self._pod, self.source
         return other
@@ -155,7 +152,7 @@ class ArgsReader:
         return _read(body)
 
     def _quick(self, body: bytes, cut: int) -> Args | None:
-        """A body with names in Go's layout; None if it has another layout."""
+        """Return a body with names in Go's layout; None if it has another layout."""
         names_json = body[cut + len(_BEFORE_NAMES) - 1 : -1]
         last, prefix = self._last, self._prefix
         try:
@@ -181,7 +178,7 @@ class ArgsReader:
 
 
 def _whole_nodes(body: bytes) -> Args | None:
-    """A body with complete nodes in Go's layout; None if it has another layout."""
+    """Return a body with complete nodes in Go's layout; None if it has another layout."""
     cut = body.find(_BEFORE_NODES + b"{")
     if cut < 0:
         return None
@@ -199,7 +196,7 @@ def _whole_nodes(body: bytes) -> Args | None:
 
 
 def _read(body: bytes) -> Args:
-    """A body with any case and order of keys."""
+    """Return a body with any case and order of keys."""
     fields = _document(body)
     pod = _pod_of(fields)
     names, nodes = fields.get("nodenames"), fields.get("nodes")
@@ -222,7 +219,7 @@ def _with_source(args: Args) -> Args:
 
 
 def _pod_of(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The Pod of a request with lower-case keys. Raises WireError."""
+    """Return the Pod of a request with lower-case keys. Raises WireError."""
     pod = fields.get("pod")
     if not isinstance(pod, dict):
         raise WireError("Pod is missing or not an object")
@@ -236,7 +233,7 @@ def _limit(body: bytes) -> None:
 
 
 def _document(body: bytes) -> dict[str, Any]:
-    """A JSON object with lower-case keys. Raises WireError."""
+    """Return a JSON object with lower-case keys. Raises WireError."""
     _limit(body)
     try:
         found = orjson.loads(body)
@@ -259,7 +256,7 @@ def _node_name(item: Any) -> str:
 
 
 def accepted(args: Args) -> bytes:
-    """ExtenderFilterResult that accepts all nodes."""
+    """Return an ExtenderFilterResult that accepts all nodes."""
     if args.items is None:
         return b'{"Nodes":null,"NodeNames":' + args.nodes.json + _ALL_ACCEPTED
     if args.items_json:
@@ -268,7 +265,7 @@ def accepted(args: Args) -> bytes:
 
 
 def filtered(args: Args, reasons: Mapping[int, str], unresolvable: Iterable[int]) -> bytes:
-    """ExtenderFilterResult, with names or nodes as in the request.
+    """Return an ExtenderFilterResult, with names or nodes as in the request.
 
     `reasons` has the reason of each rejected node by position; preemption would not help at the
     positions in `unresolvable`.
@@ -293,12 +290,12 @@ def filtered(args: Args, reasons: Mapping[int, str], unresolvable: Iterable[int]
 
 
 def failed(message: str) -> bytes:
-    """ExtenderFilterResult or ExtenderBindingResult with an error."""
+    """Return an ExtenderFilterResult or ExtenderBindingResult with an error."""
     return orjson.dumps({"Error": unformatted(message)})
 
 
 def unformatted(text: str) -> str:
-    """A string without percent signs: kube-scheduler uses it as the format of an event's note.
+    """Remove percent signs: kube-scheduler uses the string as the format of an event's note.
 
     A sign would show as `90 %!i(MISSING)s used`, and a doubled one as two in the Pod's status.
     """
@@ -306,7 +303,7 @@ def unformatted(text: str) -> str:
 
 
 def scored(names: Sequence[str], scores: Sequence[int]) -> bytes:
-    """HostPriorityList for any names; prioritize_response.Fragments is faster for known nodes."""
+    """Return a HostPriorityList for any names; Fragments is faster for known nodes."""
     return orjson.dumps(
         [{"Host": name, "Score": score} for name, score in zip(names, scores, strict=True)]
     )
@@ -316,8 +313,6 @@ def scored(names: Sequence[str], scores: Sequence[int]) -> bytes:
 
 
 class Binding:
-    """ExtenderBindingArgs."""
-
     __slots__ = ("name", "namespace", "node", "uid")
 
     def __init__(self, body: bytes) -> None:
@@ -331,7 +326,7 @@ class Binding:
 
 
 def read_preemption(body: bytes) -> tuple[Args, list[Any]]:
-    """ExtenderPreemptionArgs: a Pod, its candidate nodes and the victims on each.
+    """Parse ExtenderPreemptionArgs: a Pod, its candidate nodes and the victims on each.
 
     Returns:
         The nodes as ExtenderArgs with names, and the MetaVictims of each for the response.
@@ -350,7 +345,7 @@ def read_preemption(body: bytes) -> tuple[Args, list[Any]]:
 
 
 def _meta(victims: Any) -> dict[str, Any]:
-    """MetaVictims, from MetaVictims or from Victims, which have complete Pods."""
+    """Return MetaVictims, from MetaVictims or from Victims, which have complete Pods."""
     if not isinstance(victims, dict):
         raise WireError("victims must be an object with Pods and NumPDBViolations")
     fields = {key.lower(): value for key, value in victims.items()}
@@ -375,6 +370,6 @@ def _uid(pod: Any) -> str:
 
 
 def preempted(names: Sequence[str], victims: Sequence[Any]) -> bytes:
-    """ExtenderPreemptionResult with the remaining candidates."""
+    """Return an ExtenderPreemptionResult with the remaining candidates."""
     left = dict(zip(names, victims, strict=True))
     return orjson.dumps({"NodeNameToMetaVictims": left})

@@ -77,7 +77,7 @@ class _Release:
     tidied: float | None = None  # its pod's directory
 
     def is_complete(self, now: float, host: Host, probe: Probe) -> bool:
-        """Note what is gone; whether enough is, for long enough."""
+        """Note what is gone; return whether enough is, for long enough."""
         if host.operands() or not host.is_port_free(probe):
             self.ended = self.tidied = self.freed = None
             return False
@@ -225,7 +225,6 @@ class Activator:
 
     @contextmanager
     def timed(self, step: str) -> Iterator[Mapping[str, float]]:
-        """Record the duration of a step."""
         begin = self._host.now()
         yield self.steps
         self.steps[step] = round(self._host.now() - begin, 3)

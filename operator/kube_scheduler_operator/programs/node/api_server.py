@@ -39,7 +39,7 @@ class ApiServer:
     identity: Path = IDENTITY  # directory with `token` and `ca.crt`
 
     def secret(self, namespace: str, name: str) -> dict[str, bytes] | None:
-        """The data of a Secret; None if it does not exist.
+        """Return the data of a Secret; None if it does not exist.
 
         Raises:
             ApiServerError: no API server answered, or the response is not a Secret.
@@ -128,7 +128,7 @@ class ApiServer:
 
 
 def in_cluster(first: Sequence[str]) -> ApiServer:
-    """The API server of this pod's cluster; the URLs `first` are tried before its Service."""
+    """Return this pod's API server; the URLs `first` are tried before its Service."""
     host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
     port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:

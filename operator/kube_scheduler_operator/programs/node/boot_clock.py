@@ -12,12 +12,12 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 def seconds() -> float:
-    """Seconds since boot, including suspend."""
+    """Return the seconds since boot, including suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def now(boot_id: Path = BOOT_ID) -> BootTime:
-    """The moment; unknown if the boot is."""
+    """Return the moment; unknown if the boot is."""
     try:
         return BootTime(boot_id.read_text().strip(), seconds())
     except OSError:

@@ -76,7 +76,7 @@ class SecretSource(Protocol):
     """Reads Secrets and records Events."""
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
-        """The data of a Secret; None if it does not exist."""
+        """Return the data of a Secret; None if it does not exist."""
 
     def record(self, event: SyncEvent) -> None:
         """Record an Event."""

@@ -25,15 +25,12 @@ class PairError(ValueError):
 
 
 class Certificates:
-    """The certificates of one node."""
-
     def __init__(self, directory: Path, disk: Disk) -> None:
         self._secrets = directory / SECRETS
         self._staging = directory / f".{SECRETS}-staging"
         self._disk = disk
 
     def has(self, name: str) -> bool:
-        """Whether the directory of a Secret exists."""
         return self._path(name).is_dir()
 
     def put(self, name: str, data: Mapping[str, bytes]) -> bool:

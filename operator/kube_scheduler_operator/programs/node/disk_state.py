@@ -29,7 +29,7 @@ class WatchedFiles:
 
 
 def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
-    """The state of the disk now, in seconds since 1970.
+    """Return the state of the disk now, in seconds since 1970.
 
     While an installer replaces the scheduler, nothing counts as edited. A running `kubeadm upgrade`
     is part of the fingerprint, so that its begin and its end are reported.
@@ -64,7 +64,7 @@ def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
 
 
 def active_revision(resource_dir: Path) -> int:
-    """The revision that was installed last and stayed healthy; 0: none of the operator's."""
+    """Return the revision that was installed last and stayed healthy; 0: none of the operator's."""
     link = resource_dir / _LINK
     try:
         return revision_directory.number_of(link.readlink().parts[0])
@@ -78,7 +78,7 @@ def _changed(
     directory: Path,
     hashes: revision_directory.Hashes | None,
 ) -> tuple[tuple[str, str], ...]:
-    """The changed files and their hashes; a file that does not exist has an empty one.
+    """Return the changed files and their hashes; a file that does not exist has an empty one.
 
     An operator before hashes.json left only the copy of the manifest to compare with.
     """

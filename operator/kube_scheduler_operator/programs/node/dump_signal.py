@@ -65,7 +65,7 @@ def send(pod_uid: str, proc: Path, kill: Callable[[int, int], None]) -> str:
 
 
 def _is_scheduler(process: Path) -> bool:
-    """Whether the process is kube-scheduler itself, not a helper or shell, and handles SIGUSR2."""
+    """Return whether the process is kube-scheduler itself, not a shell, and handles SIGUSR2."""
     try:
         command = (process / "cmdline").read_bytes().split(b"\0")
         status = (process / "status").read_text()
@@ -76,7 +76,7 @@ def _is_scheduler(process: Path) -> bool:
 
 
 def _catches(status: str, number: int) -> bool:
-    """Whether /proc/PID/status lists a handler for the signal (proc(5), SigCgt)."""
+    """Return whether /proc/PID/status lists a handler for the signal (proc(5), SigCgt)."""
     for line in status.splitlines():
         name, _, mask = line.partition(":")
         if name == "SigCgt":

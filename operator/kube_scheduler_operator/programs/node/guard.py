@@ -55,7 +55,6 @@ class GuardOptions:
 
     @property
     def watched(self) -> WatchedFiles:
-        """What it reads."""
         return WatchedFiles(
             self.kubeconfig, self.resource_dir, self.manifest_path, self.static_pod_name
         )
@@ -74,7 +73,7 @@ def main(options: GuardOptions) -> int:
 
 
 def _look(watched: WatchedFiles) -> DiskReport:
-    """A report with the time at which the look began, so that it never counts as newer."""
+    """Return a report with the time at which the look began, so that it never counts as newer."""
     read = boot_clock.now()
     return replace(look(watched, time.time()), read=read)
 
@@ -110,7 +109,7 @@ def wait_for_change(options: GuardOptions) -> DiskReport:
 
 
 def _has_api_server(options: GuardOptions) -> bool:
-    """Whether a report would arrive, as far as the scheduler's kubeconfig shows.
+    """Return whether a report would arrive, as far as the scheduler's kubeconfig shows.
 
     A new kubeconfig is reported in any case: it may be the invalid one.
     """

@@ -13,18 +13,18 @@ TIMEOUT: Final = 2.0
 
 
 def is_ready(probe: Probe, timeout: float = TIMEOUT) -> bool:
-    """Whether the probe is answered with status 200."""
+    """Return whether the probe is answered with status 200."""
     return _status(probe, timeout) == "200"
 
 
 def answers(probe: Probe, timeout: float = TIMEOUT) -> bool:
-    """Whether the probe is answered with any status except a server error."""
+    """Return whether the probe is answered with any status except a server error."""
     status = _status(probe, timeout)
     return bool(status) and not status.startswith("5")
 
 
 def _status(probe: Probe, timeout: float) -> str:
-    """The HTTP status of the response; empty without one."""
+    """Return the HTTP status of the response; empty without one."""
     import ssl  # deferred: printing help does not need it
 
     # The certificate may be self-signed: the probe checks readiness, not identity.
@@ -49,7 +49,7 @@ def _status(probe: Probe, timeout: float) -> str:
 
 
 def is_port_free(probe: Probe) -> bool:
-    """Whether a scheduler could listen at the probe's address.
+    """Return whether a scheduler could listen at the probe's address.
 
     Tested by binding, as the scheduler does: a connection attempt could not distinguish a free port
     from an address of another node, for which there is nothing to wait.

@@ -32,8 +32,6 @@ BACK_OFF_LIMIT: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the kubelet did with the static pod in a period."""
-
     started: bool  # whether it began to start the pod
     # log files of the containers that it started. It keeps at most two: those of the running and of
     # the last exited container.
@@ -44,40 +42,40 @@ class Host(Protocol):
     """The observations of a node that a swap needs."""
 
     def now(self) -> float:
-        """Seconds since boot."""
+        """Return the seconds since boot."""
 
     def wall(self) -> float:
-        """Seconds since 1970, comparable to file times."""
+        """Return the seconds since 1970, comparable to file times."""
 
     def boot_id(self) -> str:
-        """Identifier of the current boot."""
+        """Return the identifier of the current boot."""
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
 
     def operands(self) -> tuple[SchedulerProcess, ...]:
-        """The running schedulers of the static pod."""
+        """Return the running schedulers of the static pod."""
 
     def is_ready(self, probe: Probe) -> bool:
-        """Whether the scheduler is ready."""
+        """Return whether the scheduler is ready."""
 
     def has_api_server(self) -> bool:
-        """Whether the scheduler's API server answers."""
+        """Return whether the scheduler's API server answers."""
 
     def is_port_free(self, probe: Probe) -> bool:
-        """Whether no process listens at the probe's address."""
+        """Return whether no process listens at the probe's address."""
 
     def kept_pods(self) -> frozenset[str]:
-        """UIDs of the static pod, past and present, whose directory the kubelet still has."""
+        """Return the static pod's UIDs, past and present, whose directory the kubelet keeps."""
 
     def has_worker(self) -> bool | None:
-        """Whether the kubelet has a worker for the static pod, past or present; None: unknown."""
+        """Return whether the kubelet has a worker for a present or past pod; None: unknown."""
 
     def activity(self, since: float) -> Activity:
-        """The kubelet's activity since `since` (on the clock of `wall`)."""
+        """Observe what the kubelet did after `since` (a `wall` time)."""
 
     def last_error(self, since: float) -> str:
-        """The last error logged by the scheduler started since `since` (on the clock of `wall`)."""
+        """Return the last error that a scheduler started after `since` (a `wall` time) logged."""
 
 
 class HealthWatch:
@@ -126,11 +124,11 @@ class HealthWatch:
         self.exits, self._disregarded = 0, frozenset(self._runs)
 
     def is_settled(self, now: float) -> bool:
-        """Whether the scheduler has been ready without a restart for the settling time."""
+        """Return whether the scheduler has been ready without a restart for the settling time."""
         return self.ready_since is not None and now - self.ready_since >= self._settling_time
 
     def failure(self, timeout: float) -> str:
-        """Why the scheduler is not healthy."""
+        """Return why the scheduler is not healthy."""
         within = f"within {timeout:g} s"
         if self._others:
             return f"another kube-scheduler on this node did not end {within}"

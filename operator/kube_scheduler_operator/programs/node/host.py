@@ -27,8 +27,6 @@ _DEPTH: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class NodePaths:
-    """Directories of a node."""
-
     pod_logs: Path  # the kubelet's directory of container logs
     kubelet_pods: Path  # the kubelet's directory of pods
     cgroups: Path  # mount point of the node's cgroups
@@ -64,31 +62,27 @@ class NodeHost:
         self._api_server = api_server
 
     def now(self) -> float:
-        """Seconds since boot, including suspend."""
+        """Return the seconds since boot, including suspend."""
         return boot_clock.seconds()
 
     def wall(self) -> float:
-        """Seconds since 1970."""
+        """Return the seconds since 1970."""
         return time.time() - _TICK
 
     def boot_id(self) -> str:
-        """The kernel's identifier of the current boot."""
         return (self._proc / "sys/kernel/random/boot_id").read_text().strip()
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
         time.sleep(seconds)
 
     def operands(self) -> tuple[SchedulerProcess, ...]:
-        """The running schedulers of the static pod."""
         return processes.operands(self._proc, self._uids(), self._operand)
 
     def kept_pods(self) -> frozenset[str]:
-        """UIDs of the static pod whose directory the kubelet still has."""
+        """Return the static pod's UIDs, past and present, whose directory the kubelet keeps."""
         return frozenset(uid for uid in self._uids() if (self._kubelet_pod_dir / uid).exists())
 
     def has_worker(self) -> bool | None:
-        """Whether the kubelet has a worker for the static pod; None: unknown."""
         known = pods_with_cgroups(self._cgroup_dir)
         return not known.isdisjoint(self._uids()) if known else None
 
@@ -99,19 +93,16 @@ class NodeHost:
         }
 
     def is_ready(self, probe: Probe) -> bool:
-        """Whether the scheduler is ready."""
         return health_probe.is_ready(probe)
 
     def has_api_server(self) -> bool:
-        """Whether the scheduler's API server answers."""
         return self._api_server is None or health_probe.answers(self._api_server)
 
     def is_port_free(self, probe: Probe) -> bool:
-        """Whether no process listens at the probe's address."""
         return health_probe.is_port_free(probe)
 
     def activity(self, since: float) -> Activity:
-        """The kubelet's activity since `since`; its first step is creating the log directory."""
+        """Observe the kubelet's acts after `since`: it first creates the log directory."""
         runs = frozenset(f"{log.path}" for log in self._logs() if log.modified >= since)
         if runs:
             return Activity(True, runs)
@@ -124,7 +115,7 @@ class NodeHost:
         return Activity(False)
 
     def last_error(self, since: float) -> str:
-        """The last error that a run since `since` logged; without one, the last line of a run.
+        """Return the last error that a run after `since` logged, else the last line of a run.
 
         The newest run may still start: what it has logged so far is not why an earlier one ended.
         """
@@ -139,7 +130,7 @@ class NodeHost:
 
 
 def pods_with_cgroups(root: Path) -> frozenset[str]:
-    """UIDs of the pods that have a cgroup; `root` is the host's /sys/fs/cgroup, version 1 or 2.
+    """Find the UIDs of pods with a cgroup; `root` is the host's /sys/fs/cgroup, version 1 or 2.
 
     Their kubelet worker runs: SyncTerminatedPod removes the cgroup after the volumes; then the
     worker ends and another static pod of the same name may start (pod_workers.go,

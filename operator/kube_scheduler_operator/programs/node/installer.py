@@ -61,7 +61,6 @@ class InstallerOptions(program.NodeProgramOptions):
 
 
 def main(options: InstallerOptions) -> int:
-    """Run the installer; returns the exit code."""
     return program.run(lambda: install(options), options.termination_log)
 
 
@@ -125,7 +124,6 @@ def wait_for_preflight(effective_config: Path, proc: Path) -> bytes:
 
 
 def is_granted(permission: Path) -> bool:
-    """Whether the permission to roll out is granted."""
     return (read(permission) or b"").decode(errors="replace").strip() == PERMISSION_GRANTED
 
 
@@ -214,7 +212,7 @@ def _api_server(options: InstallerOptions, layout: Layout) -> Probe | None:
 
 
 def _read_configmaps(directory: Path) -> dict[str, bytes]:
-    """The files of the revision: their paths in its directory and their content."""
+    """Return the files of the revision: their paths in its directory and their content."""
     return {
         f"{CONFIGMAPS}/{name}/{key}": data
         for name, keys in mounted(directory).items()

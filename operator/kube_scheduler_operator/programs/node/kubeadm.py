@@ -34,8 +34,6 @@ _FIELD: Final = re.compile(r"(?:  - |    )(image|name): \"?([^\s\"]+)\"?")
 
 @dataclass(frozen=True, slots=True)
 class KubeadmFiles:
-    """What kubeadm wrote on this node."""
-
     # image of the scheduler in a manifest of kubeadm's form; empty if another program wrote it
     image: str = ""
     api_server: str = ""  # image of the API server in the manifest beside it; empty if unknown
@@ -56,7 +54,7 @@ def read(manifest_path: Path, component: str, now: float) -> KubeadmFiles:
 
 
 def running_upgrade(kubernetes_dir: Path, now: float) -> str:
-    """Name of the directory of an upgrade that moved a manifest lately; empty without one."""
+    """Name the directory of an upgrade that moved a manifest recently; empty without one."""
     found = []
     try:
         for path in (kubernetes_dir / "tmp").iterdir():
@@ -70,7 +68,7 @@ def running_upgrade(kubernetes_dir: Path, now: float) -> str:
 
 
 def image_in(data: bytes | None, component: str) -> str:
-    """Image of the container `component` in a manifest of kubeadm's form; empty without one."""
+    """Read the image of container `component` from kubeadm's manifest; empty without one."""
     for fields in _containers((data or b"").decode(errors="replace")):
         if fields.get("name") == component:
             return fields.get("image", "")

@@ -18,7 +18,7 @@ _CERTIFICATE: Final = re.compile(r"""\bclient-certificate-data["']?\s*:\s*["']?(
 
 
 def fingerprint(path: Path) -> str:
-    """Fingerprint of the file's content, 16 hex digits; empty if the file is missing or empty.
+    """Hash the file's content: 16 hex digits; empty if the file is missing or empty.
 
     The file has a private key; a truncated hash reveals nothing about it.
     """
@@ -27,7 +27,7 @@ def fingerprint(path: Path) -> str:
 
 
 def expires(path: Path) -> datetime | None:
-    """Expiry of the embedded client certificate; None without exactly one.
+    """Return the expiry of the embedded client certificate; None without exactly one.
 
     A certificate in a separate file is ignored: it can be renewed without the kubeconfig.
     """
@@ -41,7 +41,7 @@ def expires(path: Path) -> datetime | None:
 
 
 def api_server(path: Path) -> Probe | None:
-    """Readiness probe of the API server in the file; None without exactly one.
+    """Return the readiness probe of the API server in the file; None without exactly one.
 
     Found by pattern: the standard library has no YAML parser.
     """

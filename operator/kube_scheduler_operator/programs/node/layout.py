@@ -84,7 +84,6 @@ class Journal:
     steps: Mapping[str, float] = field(default_factory=dict)
 
     def serialise(self) -> bytes:
-        """The content of the journal file."""
         document = {name: getattr(self, name) for name in self.__slots__}
         document[_LAST_ERROR_KEY] = document.pop("last_error")
         if not self.from_kubeadm:
@@ -93,7 +92,7 @@ class Journal:
 
     @classmethod
     def parse(cls, data: bytes | None) -> Journal | None:
-        """The journal in a file; None if it is missing or invalid."""
+        """Return the journal in a file; None if it is missing or invalid."""
         if data is None:
             return None
         try:
@@ -127,12 +126,11 @@ class Layout:
         self._staging = resource_dir / ".kube-scheduler-staging"
 
     def revision_dir(self, revision: int) -> Path:
-        """The directory of a revision."""
         return revision_directory.directory_of(self.resource_dir, revision)
 
     # --- the active manifest -----------------------------------------------------------------
     def current(self) -> Manifest | None:
-        """The manifest in place; None if it is missing."""
+        """Return the manifest in place; None if it is missing."""
         return self._manifest(self.manifest_path)
 
     def prepare(self, target: Manifest) -> None:
@@ -222,12 +220,12 @@ class Layout:
         return files.replace_directory(self._disk, directory, desired, self._staging)
 
     def fallback(self, journal: Journal | None) -> Manifest | None:
-        """The manifest to go back to in a swap: the last good one, or that of kubeadm's upgrade."""
+        """Return the manifest that a failed swap goes back to: the last good one, or kubeadm's."""
         stock = self.adopted() if journal is not None and journal.from_kubeadm else None
         return stock or self.last_good()
 
     def kubeadm(self) -> KubeadmFiles:
-        """What kubeadm wrote on this node, and whether an upgrade is running."""
+        """Return what kubeadm wrote on this node, and whether an upgrade is running."""
         return kubeadm.read(self.manifest_path, OPERAND, time.time())
 
     def adopt(self, found: Manifest) -> None:
@@ -257,7 +255,7 @@ class Layout:
             self._adopt_as_last_known_good()
 
     def adopted(self) -> Manifest | None:
-        """The newest adopted manifest that is plausible; None without one."""
+        """Return the newest adopted manifest that is plausible; None without one."""
         found = []
         for path in self.stock.parent.glob("kube-scheduler*.yaml"):
             one = self._manifest(path, follow=False)
@@ -270,7 +268,7 @@ class Layout:
             self._link(self.stock)
 
     def last_good(self) -> Manifest | None:
-        """The last healthy manifest, else the stock one, else None."""
+        """Return the last healthy manifest, else the stock one, else None."""
         for path in (self._linked(), self.stock):
             found = self._manifest(path, follow=False) if path is not None else None
             if found is not None and manifest.is_plausible(found.data):
@@ -278,7 +276,7 @@ class Layout:
         return None
 
     def _linked(self) -> Path | None:
-        """The target of the link, unless it leads elsewhere."""
+        """Return the target of the link, unless it leads elsewhere."""
         try:
             target = self.last_known_good.readlink()
         except OSError:
@@ -288,12 +286,12 @@ class Layout:
         return path if inside and not path.parent.is_symlink() else None
 
     def last_good_revision(self) -> int:
-        """The revision of the last good manifest; 0 for the stock manifest or none."""
+        """Return the revision of the last good manifest; 0 for the stock manifest or none."""
         good = self.last_good()
         return STOCK if good is None or good.revision is None else good.revision
 
     def active_revision(self) -> int:
-        """The revision that the node runs or is being brought to, by its disk; 0: none.
+        """Return the revision that the node runs or is being brought to, by its disk; 0: none.
 
         The label of the manifest in place does not count: it can be edited.
         """
@@ -304,12 +302,12 @@ class Layout:
         return max(known, journal.revision if journal else 0)
 
     def _is_in_place(self, revision: int) -> bool:
-        """Whether the manifest in place is that of a revision, byte for byte."""
+        """Return whether the manifest in place is that of a revision, byte for byte."""
         current, staged = self.current(), self.staged(revision)
         return current is not None and staged is not None and current.data == staged.data
 
     def is_ours(self, found: Manifest) -> bool:
-        """Whether an installer wrote the manifest: it is that of the revision in its label."""
+        """Return whether an installer wrote the manifest for the revision in its label."""
         if not found.revision:
             return False
         hashes = revision_directory.read_hashes(self.revision_dir(found.revision))
@@ -319,7 +317,7 @@ class Layout:
         )
 
     def newest_verified(self) -> int:
-        """The highest number of a verified revision on the node."""
+        """Return the highest number of a verified revision on the node."""
         return revision_directory.newest_verified(self.resource_dir)
 
     def make_last_good(self, revision: int) -> None:
@@ -334,7 +332,7 @@ class Layout:
             files.replace_link(self._disk, self.last_known_good, target, self._scratch)
 
     def staged(self, revision: int) -> Manifest | None:
-        """The manifest of a staged revision."""
+        """Return the manifest of a staged revision."""
         directory = self.revision_dir(revision)
         return (
             None if directory.is_symlink() else self._manifest(directory / POD_FILE, follow=False)
@@ -367,7 +365,7 @@ class Layout:
         return strangers
 
     def newest_staged(self) -> Manifest | None:
-        """The manifest of the highest staged revision: the last resort."""
+        """Return the manifest of the highest staged revision: the last resort."""
         numbers = {revision_directory.number_of(path.name) for path in self.resource_dir.iterdir()}
         for number in sorted(numbers - {0}, reverse=True):
             found = self.staged(number)
@@ -377,23 +375,21 @@ class Layout:
 
     # --- outcomes and journal ----------------------------------------------------------------
     def outcome(self, revision: int) -> Result | None:
-        """The result of installing `revision` on this node; None if it has not finished."""
+        """Return the result of installing `revision` on this node; None if it has not finished."""
         data = files.read(self.revision_dir(revision) / OUTCOME_FILE, follow=False)
         return None if data is None else Result.parse(data)
 
     def write_outcome(self, result: Result) -> None:
-        """Save the result of an installation."""
         path = self.revision_dir(result.revision) / OUTCOME_FILE
         data = (result.serialise() + "\n").encode()
         if files.read(path, follow=False) != data:
             files.replace_file(self._disk, path, File(data), self._scratch)
 
     def journal(self) -> Journal | None:
-        """The journal of the swap in progress; None without one."""
+        """Return the journal of the swap in progress; None without one."""
         return Journal.parse(files.read(self._journal, follow=False))
 
     def write_journal(self, journal: Journal) -> None:
-        """Save the journal of a swap in progress."""
         files.replace_file(self._disk, self._journal, File(journal.serialise()), self._scratch)
 
     def clear_journal(self) -> None:

@@ -48,8 +48,6 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A static pod manifest."""
-
     data: bytes  # content of the file
     revision: int | None  # the revision; None for a manifest that the operator did not write
     probe: Probe  # readiness probe of its scheduler
@@ -72,7 +70,7 @@ def static_pod_for_revision(
     kubeconfig: str = "",
     kubeconfig_expires: str = "",
 ) -> dict[str, Any]:
-    """The static pod of one revision: a copy of `pod` with its placeholders replaced.
+    """Return the static pod of one revision: a copy of `pod` with its placeholders replaced.
 
     Args:
         pod: a Pod with `REVISION` in `metadata.labels.revision` and in the hostPath of the volume
@@ -114,7 +112,7 @@ def static_pod_for_revision(
 
 
 def serialise(pod: Mapping[str, Any]) -> bytes:
-    """The manifest file of a pod: indented JSON (valid YAML), deterministic."""
+    """Return the manifest file of a pod: indented JSON (valid YAML), deterministic."""
     return (json.dumps(pod, indent=2, sort_keys=True) + "\n").encode()
 
 
@@ -135,7 +133,7 @@ def parse(data: bytes, static_pod_name: str) -> Manifest:
 
 
 def is_plausible(data: bytes) -> bool:
-    """Whether `data` looks like a Pod; an empty or truncated file is not a usable manifest."""
+    """Return whether `data` looks like a Pod: an empty or truncated file is not usable."""
     pod = _json_pod(data)
     if pod is not None:
         return bool(pod.get("spec"))
@@ -144,7 +142,7 @@ def is_plausible(data: bytes) -> bool:
 
 
 def log_directory_prefix(pod: Mapping[str, Any], node: str) -> str:
-    """Prefix of the kubelet's log directories of `pod` on `node`, up to the pod's UID."""
+    """Return the prefix of the kubelet's log directories of `pod` on `node`, up to the UID."""
     metadata = pod["metadata"]
     return f"{metadata['namespace']}_{metadata['name']}-{node}_"
 
@@ -202,7 +200,7 @@ def _probe_of_pod(pod: Mapping[str, Any]) -> Probe:
 
 
 def _probe_of_text(data: bytes) -> Probe:
-    """The probe of another manifest, from its flags: every release serves /healthz."""
+    """Return the probe of another manifest, from its flags: every release serves /healthz."""
     text = data.decode(errors="replace")
     address = re.search(r"--bind-address=([0-9A-Fa-f.:]+)", text)
     port = re.search(r"--secure-port=([0-9]+)", text)

@@ -25,8 +25,6 @@ _START_TIME_FIELD: Final = 19  # field 22 of proc(5), counted after the command'
 
 @dataclass(frozen=True, slots=True)
 class SchedulerProcess:
-    """A running scheduler."""
-
     pid: int  # its process ID
     started: int  # its start time in clock ticks since boot; unique together with the pid
     pod_uid: str  # UID of its static pod
@@ -34,7 +32,7 @@ class SchedulerProcess:
 
 
 def operands(proc: Path, pod_uids: Collection[str], operand: str) -> tuple[SchedulerProcess, ...]:
-    """The processes of the pods `pod_uids`, past and present, with `operand` in their command line.
+    """Find processes of the pods `pod_uids` that have `operand` in their command line.
 
     The text is searched first; reading the mounts of every process would be slow.
     """
@@ -57,7 +55,7 @@ def operands(proc: Path, pod_uids: Collection[str], operand: str) -> tuple[Sched
 
 
 def parse_mounts(mountinfo: str) -> tuple[str, int | None]:
-    """The pod UID ("" outside of pods) and the revision (or None) in a process's mountinfo."""
+    """Read the pod UID ("" outside of pods) and the revision (or None) from a mountinfo."""
     pod_uid, revision = "", None
     for line in mountinfo.splitlines():
         fields = line.split(" ", _MOUNT_POINT_FIELD + 1)
@@ -74,5 +72,5 @@ def parse_mounts(mountinfo: str) -> tuple[str, int | None]:
 
 
 def parse_start_time(stat: str) -> int:
-    """The start time in /proc/PID/stat; its command may contain spaces and parentheses."""
+    """Return the start time in /proc/PID/stat; its command may contain spaces and parentheses."""
     return int(stat.rpartition(")")[2].split()[_START_TIME_FIELD])

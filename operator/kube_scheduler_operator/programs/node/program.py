@@ -49,13 +49,12 @@ class NodeProgramOptions:
     termination_log: Path = Path("/dev/termination-log")
 
     def layout(self, disk: Disk) -> Layout:
-        """The files of this node."""
         return Layout(self.resource_dir, self.manifest_path, self.static_pod_name, disk)
 
     def host(
         self, log_prefix: str, container: str = OPERAND, api_server: Probe | None = None
     ) -> NodeHost:
-        """This node; `log_prefix` is the prefix of the static pod's log directories."""
+        """Make the host; `log_prefix` is the prefix of the static pod's log directories."""
         return NodeHost(
             NodePaths(self.pod_log_dir, self.kubelet_pod_dir, self.cgroup_dir),
             log_prefix=log_prefix,

@@ -32,7 +32,6 @@ class RestoreOptions(program.NodeProgramOptions):
 
 
 def main(options: RestoreOptions) -> int:
-    """Run the program; returns the exit code."""
     return program.run(lambda: restore(options), options.termination_log)
 
 

@@ -44,11 +44,11 @@ class Hashes:
 
     @classmethod
     def of(cls, revision: int, content: str, data: Mapping[str, bytes]) -> Hashes:
-        """The hashes of the files of a revision."""
+        """Return the hashes of the files of a revision."""
         return cls(revision, content, {name: digest(text) for name, text in data.items()})
 
     def replacing(self, known: Hashes | None, present: bytes) -> Hashes:
-        """These hashes after a manifest of the same revision, if that one was not edited."""
+        """Return the hashes after an unedited manifest of the same revision."""
         found, mine = digest(present), self.files.get(POD_FILE)
         if known is None:
             return self if found == mine else replace(self, replaced=found)
@@ -57,11 +57,10 @@ class Hashes:
         return replace(self, replaced=known.replaced)
 
     def has_manifest(self, data: bytes) -> bool:
-        """Whether `data` is the manifest that an installer wrote for this revision."""
+        """Return whether `data` is the manifest that an installer wrote for this revision."""
         return digest(data) in (self.files.get(POD_FILE), self.replaced)
 
     def serialise(self) -> bytes:
-        """The content of the file."""
         document = {
             "revision": self.revision,
             "content": self.content,
@@ -72,7 +71,7 @@ class Hashes:
 
     @classmethod
     def parse(cls, data: bytes | None) -> Hashes | None:
-        """The hashes in a file; None if it is missing or invalid."""
+        """Return the hashes in a file; None if it is missing or invalid."""
         try:
             document = json.loads(data or b"")
             revision = revision_number(document["revision"])
@@ -84,25 +83,24 @@ class Hashes:
 
 
 def directory_of(resource_dir: Path, revision: int) -> Path:
-    """The directory of a revision."""
     return resource_dir / f"{PREFIX}{revision}"
 
 
 def number_of(name: str) -> int:
-    """The number in the name of a revision's directory; 0 for any other name."""
+    """Return the number in the name of a revision's directory; 0 for any other name."""
     match = _NUMBER.fullmatch(name)
     return revision_number(match[1]) if match else 0
 
 
 def read_hashes(directory: Path) -> Hashes | None:
-    """The hashes that were written with a directory; None for one of an older operator."""
+    """Return the hashes that were written with a directory; None for one of an older operator."""
     if directory.is_symlink():
         return None
     return Hashes.parse(files.read(directory / HASHES_FILE, follow=False))
 
 
 def edits(directory: Path, hashes: Hashes) -> tuple[str, ...]:
-    """The files that were changed, removed or added since, as paths in the directory, sorted."""
+    """Return the files changed, removed or added since, as sorted paths in the directory."""
     found = {
         path: _digest(directory / path) for path in _present(directory) if path not in _UNHASHED
     }
@@ -111,14 +109,14 @@ def edits(directory: Path, hashes: Hashes) -> tuple[str, ...]:
 
 
 def is_verified(resource_dir: Path, revision: int) -> bool:
-    """Whether the directory of a revision is complete and as an installer wrote it."""
+    """Return whether the directory of a revision is complete and as an installer wrote it."""
     directory = directory_of(resource_dir, revision)
     hashes = read_hashes(directory)
     return hashes is not None and hashes.revision == revision and not edits(directory, hashes)
 
 
 def newest_verified(resource_dir: Path) -> int:
-    """The highest number of a verified revision on this node; 0 without one."""
+    """Return the highest number of a verified revision on this node; 0 without one."""
     try:
         numbers = [number_of(entry.name) for entry in os.scandir(resource_dir)]
     except FileNotFoundError:
@@ -132,7 +130,7 @@ def _digest(path: Path) -> str:
 
 
 def _present(directory: Path, prefix: str = "") -> Iterator[str]:
-    """Everything in a directory but directories; symbolic links are not followed."""
+    """Yield everything in a directory but directories; symbolic links are not followed."""
     try:
         entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):

@@ -28,8 +28,6 @@ class PortTakenError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class SwapRequest:
-    """A revision to install."""
-
     revision: int  # number of the revision
     retry: int  # number of the attempt
     node: str  # name of the node
@@ -127,7 +125,7 @@ class Swap:
         return self._proceed(self._resumed(journal))
 
     def _overtaken(self, current: Manifest | None, journal: Journal | None) -> str:
-        """Why nothing may be replaced now: `kubeadm upgrade` runs, or wrote another version.
+        """Return why nothing may be replaced now: `kubeadm upgrade` runs, or wrote another version.
 
         kubeadm fails if the manifest is missing when it moves it, or changes while it waits. A swap
         that has removed the manifest continues.
@@ -146,7 +144,7 @@ class Swap:
         return ""
 
     def _is_other_version(self) -> bool:
-        """Whether kubeadm's manifest in place has another version than the last good revision."""
+        """Return whether kubeadm's manifest has a version other than the last good revision's."""
         good, found = self._layout.last_good(), self._layout.kubeadm()
         if good is None or good.revision is None or not found.image:
             return False
@@ -208,7 +206,7 @@ class Swap:
         return self._result(InstallerOutcome.UNHEALTHY, reason, **failure)
 
     def _resumed(self, journal: Journal | None) -> Journal:
-        """The journal of the same attempt, or a new one."""
+        """Return the journal of the same attempt, or a new one."""
         request = self._request
         if journal and journal.revision == request.revision and journal.retry >= request.retry:
             log.info("Resuming an interrupted swap in phase %s", journal.phase)

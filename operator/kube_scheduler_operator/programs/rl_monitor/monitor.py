@@ -41,7 +41,6 @@ class Monitor:
         self._seen: dict[str, set[str]] = {}
 
     def set(self, obj: Mapping[str, Any]) -> None:
-        """Handle a new or changed pod."""
         pod = read_pod(obj)
         if not pod.node_name:
             return
@@ -65,7 +64,6 @@ class Monitor:
             )  # fmt: skip
 
     def remove(self, obj: Mapping[str, Any]) -> None:
-        """Handle a deleted pod."""
         self._seen.pop(read_pod(obj).key, None)
 
 

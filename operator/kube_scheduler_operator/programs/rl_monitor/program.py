@@ -23,8 +23,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RlMonitorOptions:
-    """The flags of `kube-scheduler-operator rl-monitor`."""
-
     namespace: str | None  # namespace of the pods to watch; None for all
     state_namespace: str  # namespace of the ConfigMap
     kubeconfig: str = ""  # path of a kubeconfig; empty for the default

@@ -31,7 +31,7 @@ class RatedEvent:
 
 
 def rated_events(pod: Mapping[str, Any], mttf: float = MTTF) -> Iterator[RatedEvent]:
-    """The events in a pod's status, in order; after `mttf` seconds, a failure counts only half."""
+    """Yield the events in a pod's status in order; after `mttf` seconds, a failure counts half."""
     status = pod.get("status") or {}
     found = [
         each

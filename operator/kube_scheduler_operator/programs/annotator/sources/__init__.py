@@ -12,8 +12,6 @@ from ..nodes import AnnotatedNode
 
 
 class LoadSource(Protocol):
-    """Measures the load of nodes."""
-
     warning: str
     """A problem to report although measurements succeed; "" for none."""
 
@@ -30,7 +28,7 @@ class LoadSource(Protocol):
 def make_source(
     policy: LoadPolicy, api: ApiClient, namespace: str, now: Callable[[], float]
 ) -> LoadSource:
-    """The source that a policy configures; `namespace` has the account that kubelets see.
+    """Return the source that a policy configures; `namespace` has the account that kubelets see.
 
     `now` is the API server's time in seconds since 1970. Each import is deferred: it loads
     dependencies of one source only.

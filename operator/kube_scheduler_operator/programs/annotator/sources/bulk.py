@@ -23,7 +23,7 @@ class BulkSource(Generic[T]):
         self._requested_at = float("-inf")
 
     async def measure(self, node: AnnotatedNode) -> Measurement:
-        """The load of one node. Raises MeasurementError."""
+        """Return the load of one node. Raises MeasurementError."""
         now = asyncio.get_running_loop().time()
         if self._request is None or now - self._requested_at > self._max_age:
             self._cancel()
@@ -41,7 +41,6 @@ class BulkSource(Generic[T]):
         return self.find(response, node)
 
     async def close(self) -> None:
-        """Close connections."""
         self._cancel()
 
     async def fetch(self) -> T:
@@ -49,7 +48,7 @@ class BulkSource(Generic[T]):
         raise NotImplementedError
 
     def find(self, response: T, node: AnnotatedNode) -> Measurement:
-        """The measurement of one node in a response. Raises MeasurementError."""
+        """Return the measurement of one node in a response. Raises MeasurementError."""
         raise NotImplementedError
 
     async def _fetch_in_time(self) -> T:

@@ -21,7 +21,7 @@ SIZE_LIMIT: Final = 4 * 2**20
 
 
 def session(timeout: float, *, connections: int = 256, per_host: int = 0) -> aiohttp.ClientSession:
-    """A session with limits; the caller closes it."""
+    """Return a session with limits; the caller closes it."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
             limit=connections, limit_per_host=per_host, ttl_dns_cache=60, force_close=not per_host
@@ -103,6 +103,6 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 
 def at_host(scheme: str, address: str, port: int, path: str) -> str:
-    """A URL on a node."""
+    """Return a URL on a node."""
     host = f"[{address}]" if ":" in address else address
     return f"{scheme}://{host}:{port}{path}"

@@ -41,7 +41,7 @@ class KubeletSummary:
         self._tls: tuple[Access, ssl.SSLContext] | None = None
 
     async def measure(self, node: AnnotatedNode) -> Measurement:
-        """The load of one node. Raises MeasurementError."""
+        """Return the load of one node. Raises MeasurementError."""
         if not node.address:
             raise MeasurementError("the node has no address")
         if self._source.port != (node.kubelet_port or DEFAULT_PORT):
@@ -63,11 +63,10 @@ class KubeletSummary:
         return read_summary(summary, node, self._now())
 
     async def close(self) -> None:
-        """Close connections."""
         await self._client.close()
 
     def _context(self, access: Access) -> ssl.SSLContext:
-        """TLS context for kubelets: the cluster's CA, without a client certificate."""
+        """Make the TLS context for kubelets: the cluster's CA, no client certificate."""
         transport = access.transport
         if self._tls is None or self._tls[0] != transport:
             verify = not self._source.insecure_skip_verify

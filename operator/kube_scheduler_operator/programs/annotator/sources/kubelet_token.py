@@ -37,7 +37,6 @@ class KubeletToken:
         self._token, self._renew_at = "", float("-inf")
 
     async def get(self) -> str:
-        """The token. Raises MeasurementError."""
         async with self._lock:  # all nodes of a cycle need it at once
             if self._clock() >= self._renew_at:
                 self._token = await self._request()

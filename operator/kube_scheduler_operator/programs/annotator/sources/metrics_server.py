@@ -29,7 +29,7 @@ class MetricsServer(BulkSource[Mapping[str, Mapping[str, Any]]]):
         self._api, self._now = api, now
 
     async def fetch(self) -> Mapping[str, Mapping[str, Any]]:
-        """Node name -> its NodeMetrics."""
+        """Return NodeMetrics by node name."""
         try:
             response = await self._api.get_path(PATH, aggregated=True, limit=METRICS)
         except KubeError as error:
@@ -37,7 +37,6 @@ class MetricsServer(BulkSource[Mapping[str, Mapping[str, Any]]]):
         return {item["metadata"]["name"]: item for item in response.get("items") or ()}
 
     def find(self, response: Mapping[str, Mapping[str, Any]], node: AnnotatedNode) -> Measurement:
-        """The measurement of a node."""
         item = response.get(node.name)
         if item is None:
             raise MeasurementError("metrics-server has no metrics of the node (yet)")
@@ -49,7 +48,7 @@ class MetricsServer(BulkSource[Mapping[str, Mapping[str, Any]]]):
 def instant(
     at: float, capacities: tuple[float, float], cpu: float | None, memory: float | None
 ) -> Measurement:
-    """A measurement from amounts in millicores and bytes. Raises MeasurementError."""
+    """Return a measurement from amounts in millicores and bytes. Raises MeasurementError."""
     pairs = (("cpu", cpu, capacities[0]), ("mem", memory, capacities[1]))
     active = {
         name: min(max(used / capacity, 0.0), 1.0)

@@ -28,7 +28,7 @@ class NodeMetrics:
         self._client = session(policy.source.timeout)
 
     async def measure(self, node: AnnotatedNode) -> Measurement:
-        """The load of one node. Raises MeasurementError."""
+        """Return the load of one node. Raises MeasurementError."""
         if not node.address:
             raise MeasurementError("the node has no address")
         url = at_host("http", node.address, self._source.port, self._source.path)
@@ -36,7 +36,6 @@ class NodeMetrics:
         return read_statistics(statistics, self._now())
 
     async def close(self) -> None:
-        """Close connections."""
         await self._client.close()
 
 

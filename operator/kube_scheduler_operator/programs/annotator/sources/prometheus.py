@@ -37,7 +37,7 @@ class Prometheus(BulkSource[Samples]):
         self._scale = 100.0 if policy.source.percent else 1.0
 
     async def fetch(self) -> Samples:
-        """All samples of all metrics."""
+        """Return all samples of all metrics."""
         headers, tls = _identity(self._source)
         responses = await asyncio.gather(
             *(self._query(metric, headers, tls) for metric in METRICS), return_exceptions=True
@@ -60,7 +60,7 @@ class Prometheus(BulkSource[Samples]):
         return samples
 
     def find(self, response: Samples, node: AnnotatedNode) -> Measurement:
-        """The measurement of a node, by any of the three forms of `instance`."""
+        """Return the measurement of a node, by any of the three forms of `instance`."""
         usage, oldest = {}, math.inf
         for metric, instances in response.items():
             for form in (node.address, f":{node.address}", node.name):
@@ -76,7 +76,6 @@ class Prometheus(BulkSource[Samples]):
         return Measurement(node.seen(oldest, self._now()), usage)
 
     async def close(self) -> None:
-        """Close connections."""
         await super().close()
         await self._client.close()
 
@@ -95,7 +94,7 @@ class Prometheus(BulkSource[Samples]):
 
 
 def read_vector(response: Any) -> tuple[dict[str, tuple[float, float]], list[str]]:
-    """(Samples by instance, warnings) of an instant query. Raises MeasurementError."""
+    """Return samples by instance, and warnings. Raises MeasurementError."""
     if not isinstance(response, Mapping) or response.get("status") != "success":
         raise MeasurementError("the query failed; try it in Prometheus, which shows the reason")
     data = response.get("data") or {}
@@ -116,7 +115,7 @@ def read_vector(response: Any) -> tuple[dict[str, tuple[float, float]], list[str
 
 
 def _sample(pair: Any) -> tuple[float, float]:
-    """(value, time); NaN for an invalid or negative value."""
+    """Return (value, time); NaN for an invalid or negative value."""
     try:
         at, value = float(pair[0]), float(pair[1])
     except (TypeError, ValueError, IndexError, KeyError):
@@ -125,7 +124,7 @@ def _sample(pair: Any) -> tuple[float, float]:
 
 
 def _identity(source: SourceSpec) -> tuple[Mapping[str, str], ssl.SSLContext | bool]:
-    """Headers and TLS context; the files are read each time because they are renewed."""
+    """Return the headers and TLS context; the files are read each time because they are renewed."""
     headers = {}
     try:
         if source.token_file:
