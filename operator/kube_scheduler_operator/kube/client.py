@@ -178,9 +178,9 @@ class ApiClient:
         An object that is too large to be decoded is left out and logged.
         """
         pages = self.pages(resource, namespace, PageSize(PAGE))
-        found = await pages.whole(selected(label_selector, field_selector), resource, keep)
-        self._notices.report(found.left_out)
-        return found
+        listed = await pages.whole(selected(label_selector, field_selector), resource, keep)
+        self._notices.report(listed.left_out)
+        return listed
 
     def pages(
         self,
@@ -212,9 +212,9 @@ class ApiClient:
         """
         request = ApiRequest("list", resource.path(), resource)
         source = FieldSource(self, request, fields)
-        found = await source.read(selected(None, field_selector), at_most, kept, token)
-        self._notices.report(found.left_out)
-        return found
+        selection = await source.read(selected(None, field_selector), at_most, kept, token)
+        self._notices.report(selection.left_out)
+        return selection
 
     async def create(
         self, resource: Resource, obj: Body, *, field_manager: str | None = None

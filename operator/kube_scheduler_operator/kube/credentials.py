@@ -164,10 +164,10 @@ def find(
     """
     path = kubeconfig or os.environ.get("KUBECONFIG")
     if not path and os.environ.get("KUBERNETES_SERVICE_HOST"):
-        found = in_cluster()
+        access = in_cluster()
     else:
-        found = from_kubeconfig(path or "~/.kube/config", context)
-    return found.impersonating(impersonation) if impersonation else found
+        access = from_kubeconfig(path or "~/.kube/config", context)
+    return access.impersonating(impersonation) if impersonation else access
 
 
 def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers:

@@ -53,36 +53,43 @@ def requirements(selector: Selector | None) -> Iterator[Requirement]:
     """Yield all requirements of a selector; none if it is empty or None."""
     for key, value in mapping(mapping(selector).get("matchLabels")).items():
         yield Requirement(key, IN, (str(value),))
-    for each in mapping(selector).get("matchExpressions") or ():
-        values = tuple(map(str, each.get("values") or ()))
-        yield Requirement(str(each.get("key")), str(each.get("operator")), values)
+    for expression in mapping(selector).get("matchExpressions") or ():
+        values = tuple(map(str, expression.get("values") or ()))
+        yield Requirement(str(expression.get("key")), str(expression.get("operator")), values)
 
 
 def matches(selector: Selector | None, labels: Mapping[str, str]) -> bool:
     """Return whether an object with `labels` meets all requirements."""
-    return all(each.met_by(labels) for each in requirements(selector))
+    return all(requirement.met_by(labels) for requirement in requirements(selector))
 
 
 def written(selector: Selector | None) -> str:
     """Return the selector as kubectl writes it; empty if it matches everything."""
-    return ",".join(str(each) for each in requirements(selector))
+    return ",".join(str(requirement) for requirement in requirements(selector))
 
 
 def can_both_match(one: Selector | None, other: Selector | None) -> bool:
     """Return whether labels exist that both selectors match."""
     by_key: dict[str, list[Requirement]] = {}
-    for each in (*requirements(one), *requirements(other)):
-        by_key.setdefault(each.key, []).append(each)
-    return all(_satisfiable(each) for each in by_key.values())
+    for requirement in (*requirements(one), *requirements(other)):
+        by_key.setdefault(requirement.key, []).append(requirement)
+    return all(_satisfiable(requirement) for requirement in by_key.values())
 
 
-def _satisfiable(found: list[Requirement]) -> bool:
+def _satisfiable(requirements: list[Requirement]) -> bool:
     """Return whether a label of one key can meet all of these requirements."""
-    allowed = [set(each.values) for each in found if each.operator == IN]
-    operators = {each.operator for each in found}
+    allowed = [
+        set(requirement.values) for requirement in requirements if requirement.operator == IN
+    ]
+    operators = {requirement.operator for requirement in requirements}
     if DOES_NOT_EXIST in operators:
         return not allowed and EXISTS not in operators
     if not allowed:
         return True  # there are more values than NotIn can list
-    refused = {value for each in found if each.operator == NOT_IN for value in each.values}
+    refused = {
+        value
+        for requirement in requirements
+        if requirement.operator == NOT_IN
+        for value in requirement.values
+    }
     return bool(set.intersection(*allowed) - refused)

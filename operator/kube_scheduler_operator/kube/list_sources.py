@@ -79,12 +79,12 @@ async def take_fields(
     left_out: list[LeftOut] = []
     async for chunk in response.content.iter_any():
         size += len(chunk)
-        for found in objects.feed(chunk):
-            if isinstance(found, Oversized):
-                excess = f"{found.size} bytes"
-                left_out.append(LeftOut(kind, found.namespace, found.name, found.uid, excess))
+        for element in objects.feed(chunk):
+            if isinstance(element, Oversized):
+                excess = f"{element.size} bytes"
+                left_out.append(LeftOut(kind, element.namespace, element.name, element.uid, excess))
             else:
-                items.append(await _object(fields, found))
+                items.append(await _object(fields, element))
     objects.close()
     return replace(
         page_of({"metadata": objects.metadata}), items=items, left_out=(*left_out,)
@@ -109,7 +109,7 @@ async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -
     if response.content_type != protobuf.MEDIA_TYPE:
         return first_of_list(kind, await read_body(response, DOCUMENT), excess)
     page, _ = await take_fields(kind, _METADATA, response)
-    named = [replace(each, excess=excess) for each in page.left_out]
+    named = [replace(left_out, excess=excess) for left_out in page.left_out]
     for item in page.items:
         metadata = item.get("metadata") or {}
         namespace, uid = metadata.get("namespace") or "", metadata.get("uid") or ""
@@ -173,9 +173,9 @@ class FieldSource:
             page, bytes_ = await self._page({**params, "limit": limit})
             items += page.items if kept is None else filter(kept.keep, page.items)
             left_out += page.left_out
-            found = len(page.items) + len(page.left_out)
-            size.received(found, bytes_ / PAGE_BYTES)
-            read, length = read + found, length + bytes_
+            received = len(page.items) + len(page.left_out)
+            size.received(received, bytes_ / PAGE_BYTES)
+            read, length = read + received, length + bytes_
             full = len(items) >= at_most or read >= most
             if not page.more or full or (kept is not None and length >= READ_BYTES):
                 return ListResult(items, page.version, left_out, page.more)

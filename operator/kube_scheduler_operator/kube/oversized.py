@@ -48,13 +48,13 @@ class Notices:
     def __init__(self) -> None:
         self._known: OrderedDict[LeftOut, None] = OrderedDict()
 
-    def report(self, found: Iterable[LeftOut]) -> None:
+    def report(self, left_out: Iterable[LeftOut]) -> None:
         """Log these objects, each once."""
-        for each in found:
-            if each not in self._known:
-                log.warning("%s", each)
-            self._known[each] = None
-            self._known.move_to_end(each)
+        for obj in left_out:
+            if obj not in self._known:
+                log.warning("%s", obj)
+            self._known[obj] = None
+            self._known.move_to_end(obj)
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
 
@@ -67,32 +67,32 @@ def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]
     Raises:
         TooLargeError: `error`, if the event does not name its object.
     """
-    found = _outline(line, _EVENT, _METADATA)
-    metadata: dict[str, str] = {key: found[key] for key in _IDENTITY if key in found}
+    texts = _outline(line, _EVENT, _METADATA)
+    metadata: dict[str, str] = {key: texts[key] for key in _IDENTITY if key in texts}
     if "name" not in metadata:
         raise error
     obj: Object = {
-        "apiVersion": found.get("apiVersion"),
-        "kind": found.get("kind"),
+        "apiVersion": texts.get("apiVersion"),
+        "kind": texts.get("kind"),
         "metadata": metadata,
     }
-    return {"type": "DELETED", "object": obj}, _left_out(found.get("kind", ""), found, error.excess)
+    return {"type": "DELETED", "object": obj}, _left_out(texts.get("kind", ""), texts, error.excess)
 
 
 def first_of_list(kind: str, text: bytes, excess: str) -> Page:
     """Return a page with the metadata of one oversized object, without decoding the object."""
-    found = _outline(text, _LIST)
-    named = (_left_out(kind, found, excess),) if "name" in found else ()
-    return Page((), found.get("listVersion", ""), found.get("continue", ""), named)
+    texts = _outline(text, _LIST)
+    named = (_left_out(kind, texts, excess),) if "name" in texts else ()
+    return Page((), texts.get("listVersion", ""), texts.get("continue", ""), named)
 
 
-def _left_out(kind: str, found: Mapping[str, str], excess: str) -> LeftOut:
-    return LeftOut(kind, found.get("namespace", ""), found["name"], found.get("uid", ""), excess)
+def _left_out(kind: str, texts: Mapping[str, str], excess: str) -> LeftOut:
+    return LeftOut(kind, texts.get("namespace", ""), texts["name"], texts.get("uid", ""), excess)
 
 
 def _outline(text: bytes, fields: Mapping[_Path, str], until: int = 0) -> dict[str, str]:
     """Return the strings at these paths; ends at the end of the level `until` that has the name."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     keys: list[bytes] = []
     longest = max(map(len, fields))
     for token in _TOKEN.finditer(text):
@@ -100,11 +100,11 @@ def _outline(text: bytes, fields: Mapping[_Path, str], until: int = 0) -> dict[s
         if bracket in b"[{":
             keys.append(b"")
         elif bracket in b"]}":
-            if len(keys) == until and "name" in found:
+            if len(keys) == until and "name" in texts:
                 break
             del keys[-1:]
         elif token[2] and keys:
             keys[-1] = token[1]
         elif len(keys) <= longest and (name := fields.get(tuple(keys))):
-            found[name] = json.loads(token[1])
-    return found
+            texts[name] = json.loads(token[1])
+    return texts

@@ -159,9 +159,9 @@ class Pages:
                 self.size.suspect = 0
                 self.size.received(1, 0.0)
                 return await self.source.first(params, error.excess)
-            found = page_of(await decoded(text, None, self.loads))
-            self.size.received(len(found.items), filled)
-            return found
+            page = page_of(await decoded(text, None, self.loads))
+            self.size.received(len(page.items), filled)
+            return page
 
 
 def page_of(page: Any) -> Page:

@@ -81,7 +81,7 @@ class Message:
         """
         # This runs for every change of every Pod. Most lengths are one byte, and one call costs as
         # much as everything else for a skipped field.
-        found: Found = {}
+        values: Found = {}
         numbers, puts = self._numbers, self._puts
         while at < end:
             tag = data[at]
@@ -97,16 +97,16 @@ class Message:
                 value, at = varint(data, at - 1)
             if not tag & _BYTES:
                 if (name := numbers.get(tag)) is not None:
-                    found[name] = value
+                    values[name] = value
                 continue
             begin, at = at, at + value
             if at > end:
                 break
             if (put := puts.get(tag)) is not None:
-                put(found, data, begin, at)
+                put(values, data, begin, at)
         if at != end:
             raise UnreadableError("a field exceeds its message")
-        return found
+        return values
 
 
 def _fixed_size(tag: int) -> int:
@@ -148,9 +148,9 @@ def number(at: int, name: str) -> Field:
 def text(at: int, name: str) -> Field:
     """Return a string; omitted if empty, as in JSON."""
 
-    def put(found: Found, data: bytes, begin: int, end: int) -> None:
+    def put(values: Found, data: bytes, begin: int, end: int) -> None:
         if end > begin:
-            found[name] = data[begin:end].decode()
+            values[name] = data[begin:end].decode()
 
     return Field(at, name, put)
 
@@ -158,9 +158,9 @@ def text(at: int, name: str) -> Field:
 def begin_of_text(at: int, name: str, most: int) -> Field:
     """Return the first bytes of a string whose length the API server does not limit."""
 
-    def put(found: Found, data: bytes, begin: int, end: int) -> None:
+    def put(values: Found, data: bytes, begin: int, end: int) -> None:
         if end > begin:
-            found[name] = data[begin : min(end, begin + most)].decode(errors="ignore")
+            values[name] = data[begin : min(end, begin + most)].decode(errors="ignore")
 
     return Field(at, name, put)
 
@@ -168,9 +168,9 @@ def begin_of_text(at: int, name: str, most: int) -> Field:
 def time(at: int, name: str) -> Field:
     """Return a Time in whole seconds since 1970; omitted if zero."""
 
-    def put(found: Found, data: bytes, begin: int, end: int) -> None:
+    def put(values: Found, data: bytes, begin: int, end: int) -> None:
         if seconds := _TIME.read(data, begin, end).get("seconds"):
-            found[name] = seconds if seconds < _SIGN else seconds - 2 * _SIGN
+            values[name] = seconds if seconds < _SIGN else seconds - 2 * _SIGN
 
     return Field(at, name, put)
 
@@ -179,14 +179,14 @@ def date(at: int, name: str) -> Field:
     """Return a Time as in JSON; omitted if zero."""
     seconds = time(at, name).put
 
-    def put(found: Found, data: bytes, begin: int, end: int) -> None:
+    def put(values: Found, data: bytes, begin: int, end: int) -> None:
         if seconds is not None:
-            seconds(found, data, begin, end)
-        if name in found:
+            seconds(values, data, begin, end)
+        if name in values:
             try:
-                found[name] = rfc3339(_EPOCH + timedelta(seconds=found[name]))
+                values[name] = rfc3339(_EPOCH + timedelta(seconds=values[name]))
             except OverflowError:  # not a date
-                del found[name]
+                del values[name]
 
     return Field(at, name, put)
 
@@ -194,8 +194,8 @@ def date(at: int, name: str) -> Field:
 def present(at: int, name: str) -> Field:
     """Return whether a message or a list has any content: True, or omitted."""
 
-    def put(found: Found, _data: bytes, _begin: int, _end: int) -> None:
-        found[name] = True
+    def put(values: Found, _data: bytes, _begin: int, _end: int) -> None:
+        values[name] = True
 
     return Field(at, name, put)
 
@@ -203,8 +203,8 @@ def present(at: int, name: str) -> Field:
 def part(at: int, name: str, message: Message) -> Field:
     """Return a nested message."""
 
-    def put(found: Found, data: bytes, begin: int, end: int) -> None:
-        found[name] = message.read(data, begin, end)
+    def put(values: Found, data: bytes, begin: int, end: int) -> None:
+        values[name] = message.read(data, begin, end)
 
     return Field(at, name, put)
 
@@ -216,8 +216,8 @@ def parts(at: int, name: str, message: Message) -> Field:
     """
     read = _cached(lambda data: message.read(data, 0, len(data)))
 
-    def put(found: Found, data: bytes, begin: int, end: int) -> None:
-        found.setdefault(name, []).append(read(data[begin:end]))
+    def put(values: Found, data: bytes, begin: int, end: int) -> None:
+        values.setdefault(name, []).append(read(data[begin:end]))
 
     return Field(at, name, put)
 
@@ -235,14 +235,14 @@ def quantities(at: int, name: str) -> Field:
 
 def _map(at: int, name: str, entry: Message, valued: Callable[[Any], str]) -> Field:
     def pair(data: bytes) -> tuple[str, str]:
-        found = entry.read(data, 0, len(data))
-        return found.get("key", ""), valued(found.get("value"))
+        values = entry.read(data, 0, len(data))
+        return values.get("key", ""), valued(values.get("value"))
 
     read = _cached(pair)
 
-    def put(found: Found, data: bytes, begin: int, end: int) -> None:
+    def put(values: Found, data: bytes, begin: int, end: int) -> None:
         key, value = read(data[begin:end])
-        found.setdefault(name, {})[key] = value
+        values.setdefault(name, {})[key] = value
 
     return Field(at, name, put)
 
@@ -264,8 +264,8 @@ def _cached(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 def _raw(at: int, name: str) -> Field:
     """Return the position of a field that is decoded later: (begin, end)."""
 
-    def put(found: Found, _data: bytes, begin: int, end: int) -> None:
-        found[name] = begin, end
+    def put(values: Found, _data: bytes, begin: int, end: int) -> None:
+        values[name] = begin, end
 
     return Field(at, name, put)
 

@@ -79,11 +79,11 @@ class ListDecoder:
         at = 0
         while at < len(self._data) and self._left > 0:
             try:
-                end, found = self._field(at)
+                end, element = self._field(at)
             except IndexError:  # more is to come
                 break
-            if found is not None:
-                yield found
+            if element is not None:
+                yield element
             self._left -= end - at
             at = end
         if self._left == 0:  # what follows has no objects
@@ -157,7 +157,7 @@ class ListDecoder:
 
 def _named(prefix: bytes, size: int) -> Oversized:
     """Return an object by the begin of it."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     try:
         tag, at = protobuf.varint(prefix, 0)
         _, at = protobuf.varint(prefix, at)
@@ -166,8 +166,8 @@ def _named(prefix: bytes, size: int) -> Oversized:
             length, at = protobuf.varint(prefix, at)
             if field & 7 != 2 or at + length > len(prefix):
                 break
-            found[field] = prefix[at : at + length].decode()
+            names[field] = prefix[at : at + length].decode()
             at += length
     except (IndexError, ValueError):
         pass  # what was read before
-    return Oversized(found.get(_NAMESPACE, ""), found.get(_NAME, ""), found.get(_UID, ""), size)
+    return Oversized(names.get(_NAMESPACE, ""), names.get(_NAME, ""), names.get(_UID, ""), size)

@@ -79,18 +79,18 @@ class Result:
     def serialise(self, limit: int = message.LIMIT) -> str:
         """Return the result as one line of JSON of at most `limit` bytes."""
         text = self._json()
-        result = self
+        shortened = self
         while len(text.encode()) > limit:
-            longest = max(len(result.reason), len(result.last_error))
+            longest = max(len(shortened.reason), len(shortened.last_error))
             if longest <= _SHORTEST_TEXT:
-                return replace(result, steps=_NO_STEPS, strangers=())._json()
+                return replace(shortened, steps=_NO_STEPS, strangers=())._json()
             keep = max(longest * 3 // 4, _SHORTEST_TEXT)
-            result = replace(
-                result,
-                reason=_shortened(result.reason, keep),
-                last_error=_shortened(result.last_error, keep),
+            shortened = replace(
+                shortened,
+                reason=_shortened(shortened.reason, keep),
+                last_error=_shortened(shortened.last_error, keep),
             )
-            text = result._json()
+            text = shortened._json()
         return text
 
     def _json(self) -> str:

@@ -27,14 +27,14 @@ def why_not_followed(image: str, own: str, api_server: str) -> str:
     """
     if repository(image) != repository(own):
         return f"its repository is not {repository(own)}"
-    found, server = version_of(image), version_of(api_server)
-    if found is None:
+    version, server_version = version_of(image), version_of(api_server)
+    if version is None:
         return "its tag is not a version"
-    if server is None:
+    if server_version is None:
         return ""
-    if found[:2] > server[:2]:
+    if version[:2] > server_version[:2]:
         return f"it is newer than the API server of the node ({tag_of(api_server)})"
-    if found[0] != server[0] or server[1] - found[1] > 1:
+    if version[0] != server_version[0] or server_version[1] - version[1] > 1:
         return f"it is too old for the API server of the node ({tag_of(api_server)})"
     return ""
 

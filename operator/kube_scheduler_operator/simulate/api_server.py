@@ -178,7 +178,7 @@ class WorldServer:
             }
         if parts == ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"]}
-        groups = sorted({(each.group, each.version) for each in KINDS if each.group})
+        groups = sorted({(kind.group, kind.version) for kind in KINDS if kind.group})
         return {
             "kind": "APIGroupList",
             "apiVersion": "v1",

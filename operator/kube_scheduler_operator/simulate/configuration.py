@@ -20,7 +20,7 @@ def default_configuration() -> dict[str, Any]:
 
 def profiles_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the profiles of a configuration, with the names that they get by default."""
-    profiles: list[dict[str, Any]] = [dict(each) for each in config.get("profiles") or [{}]]
+    profiles: list[dict[str, Any]] = [dict(given) for given in config.get("profiles") or [{}]]
     for profile in profiles:
         profile.setdefault("schedulerName", DEFAULT_SCHEDULER)
     return profiles
@@ -29,7 +29,7 @@ def profiles_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
 def with_profile(config: Mapping[str, Any], fragment: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration whose profile "default-scheduler" is the one of a fragment."""
     (profile,) = profiles_of(fragment)
-    others = [each for each in profiles_of(config) if each["schedulerName"] != DEFAULT_SCHEDULER]
+    others = [other for other in profiles_of(config) if other["schedulerName"] != DEFAULT_SCHEDULER]
     return {**copy.deepcopy(dict(config)), "profiles": [profile, *others]}
 
 
@@ -46,14 +46,14 @@ def simulated(
         extenders: the extenders that take part, served in process.
     """
     kept = {field: copy.deepcopy(config[field]) for field in PLACEMENT_FIELDS if field in config}
-    result = {**default_configuration(), **kept}
-    result["profiles"] = [*profiles_of(config), *profiles]
+    configuration = {**default_configuration(), **kept}
+    configuration["profiles"] = [*profiles_of(config), *profiles]
     chosen = list(extenders)
-    result.pop("extenders", None)
+    configuration.pop("extenders", None)
     if chosen:
-        result["extenders"] = chosen
+        configuration["extenders"] = chosen
     return {
-        **result,
+        **configuration,
         "leaderElection": {"leaderElect": False},
         "enableProfiling": False,
         "enableContentionProfiling": False,

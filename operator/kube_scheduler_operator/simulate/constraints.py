@@ -71,13 +71,13 @@ def constraints_of(pod: Mapping[str, Any], world: World) -> list[Constraint]:
 
 def tried(constraints: Iterable[Constraint]) -> tuple[list[Constraint], int]:
     """Return the first MOST_TRIED constraints of each family, and how many others there are."""
-    found: list[Constraint] = []
+    chosen: list[Constraint] = []
     of_family: Counter[str] = Counter()
     for constraint in constraints:
         of_family[constraint.family] += 1
         if of_family[constraint.family] <= MOST_TRIED:
-            found.append(constraint)
-    return found, of_family.total() - len(found)
+            chosen.append(constraint)
+    return chosen, of_family.total() - len(chosen)
 
 
 def without(pod: Object, constraints: Iterable[Constraint]) -> Object:
@@ -99,13 +99,13 @@ def _tolerate(toleration: Object) -> Remove:
 
 
 def _taints(world: World) -> Iterator[Constraint]:
-    found: dict[tuple[str, str, str], int] = {}
+    nodes_by_taint: dict[tuple[str, str, str], int] = {}
     for node in world.all(NODES):
         for taint in node["spec"].get("taints") or ():
             if taint.get("effect") in _BLOCKING and taint.get("key") != UNSCHEDULABLE_TAINT:
                 key = (taint["key"], taint.get("value") or "", taint["effect"])
-                found[key] = found.get(key, 0) + 1
-    often = sorted(found, key=lambda key: (-found[key], key))[:_MOST_TAINTS]
+                nodes_by_taint[key] = nodes_by_taint.get(key, 0) + 1
+    often = sorted(nodes_by_taint, key=lambda key: (-nodes_by_taint[key], key))[:_MOST_TAINTS]
     for name, value, effect in often:
         taint = f"{name}={value}:{effect}" if value else f"{name}:{effect}"
         toleration = {"key": name, "operator": "Equal", "value": value, "effect": effect}
@@ -135,20 +135,20 @@ def _selectors(spec: Mapping[str, Any]) -> Iterator[Constraint]:
         for field in ("matchExpressions", "matchFields"):
             expressions = terms[0].get(field) or []
             for expression in expressions:
-                what = _expression(expression)
+                label = _expression(expression)
 
                 def without_expression(
                     pod: Object, field: str = field, wanted: Object = expression
                 ) -> None:
                     (term,) = _required(pod["spec"], "nodeAffinity")["nodeSelectorTerms"]
-                    term[field] = [each for each in term[field] if each != wanted]
-                    if not any(term.get(each) for each in ("matchExpressions", "matchFields")):
+                    term[field] = [entry for entry in term[field] if entry != wanted]
+                    if not any(term.get(entry) for entry in ("matchExpressions", "matchFields")):
                         pod["spec"]["affinity"]["nodeAffinity"].pop(_REQUIRED)
 
                 yield Constraint(
                     "node affinity",
-                    f"the pod's node affinity demands {what}",
-                    f"remove {what} from the node affinity",
+                    f"the pod's node affinity demands {label}",
+                    f"remove {label} from the node affinity",
                     without_expression,
                 )
     elif terms:
@@ -158,9 +158,9 @@ def _selectors(spec: Mapping[str, Any]) -> Iterator[Constraint]:
 
         texts = " or ".join(
             " and ".join(
-                _expression(each)
+                _expression(entry)
                 for field in ("matchExpressions", "matchFields")
-                for each in term.get(field) or ()
+                for entry in term.get(field) or ()
             )
             for term in terms
         )
@@ -200,11 +200,12 @@ def _ports(spec: Mapping[str, Any]) -> Iterator[Constraint]:
             seen.add((number, protocol))
 
             def remove(pod: Object, number: Any = number, protocol: str = protocol) -> None:
-                for each in containers(pod["spec"]):
-                    each["ports"] = [
-                        one
-                        for one in each.get("ports") or ()
-                        if (one.get("hostPort"), one.get("protocol") or "TCP") != (number, protocol)
+                for holder in containers(pod["spec"]):
+                    holder["ports"] = [
+                        other
+                        for other in holder.get("ports") or ()
+                        if (other.get("hostPort"), other.get("protocol") or "TCP")
+                        != (number, protocol)
                     ]
 
             yield Constraint(
@@ -262,7 +263,7 @@ def _spread(spec: Mapping[str, Any]) -> Iterator[Constraint]:
 
         def remove(pod: Object, rule: Object = rule) -> None:
             rules = pod["spec"]["topologySpreadConstraints"]
-            pod["spec"]["topologySpreadConstraints"] = [each for each in rules if each != rule]
+            pod["spec"]["topologySpreadConstraints"] = [other for other in rules if other != rule]
 
         key, skew = rule.get("topologyKey"), rule.get("maxSkew")
         yield Constraint(
@@ -279,20 +280,20 @@ def _pod_affinity(spec: Mapping[str, Any]) -> Iterator[Constraint]:
         "podAffinity": ("no pod {selector} runs in the node's {key}", "pod affinity"),
         "podAntiAffinity": ("a pod {selector} runs in the node's {key}", "pod anti-affinity"),
     }
-    for kind, (text, what) in words.items():
+    for kind, (text, verb) in words.items():
         for term in _required(spec, kind) or ():
 
             def remove(pod: Object, kind: str = kind, term: Object = term) -> None:
                 holder = pod["spec"]["affinity"][kind]
-                holder[_REQUIRED] = [each for each in holder[_REQUIRED] if each != term]
+                holder[_REQUIRED] = [other for other in holder[_REQUIRED] if other != term]
 
             selector = written(term.get("labelSelector")) or "any labels"
             key = term.get("topologyKey", "")
             described = text.format(selector=f"with {selector}", key=key)
             yield Constraint(
                 "pod affinity",
-                f"{described} ({what})",
-                f"remove the {what} to pods with {selector} per {key}",
+                f"{described} ({verb})",
+                f"remove the {verb} to pods with {selector} per {key}",
                 remove,
             )
 
@@ -309,7 +310,7 @@ def _existing_anti_affinity(pod: Mapping[str, Any], world: World) -> Iterator[Co
         other = entry.object()
         for term in _required(other["spec"], "podAntiAffinity") or ():
             selector = term.get("labelSelector")
-            keys = tuple(sorted({each.key for each in requirements(selector)} & set(labels)))
+            keys = tuple(sorted({rule.key for rule in requirements(selector)} & set(labels)))
             if keys and keys not in seen and _concerns(term, other, pod, world):
                 seen[keys] = f"{other['metadata']['namespace']}/{other['metadata']['name']}"
     for keys, name in seen.items():
@@ -337,7 +338,7 @@ def _concerns(
     if not namespaces and chosen is None:
         namespaces = {holder["metadata"]["namespace"]}
     if namespace not in namespaces:
-        found = world.get(NAMESPACES, namespace) or {"metadata": {}}
-        if chosen is None or not matches(chosen, found["metadata"].get("labels") or {}):
+        namespace_object = world.get(NAMESPACES, namespace) or {"metadata": {}}
+        if chosen is None or not matches(chosen, namespace_object["metadata"].get("labels") or {}):
             return False
     return matches(term.get("labelSelector"), pod["metadata"].get("labels") or {})

@@ -35,10 +35,11 @@ class Controllers:
         node = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if not node or claim["spec"].get("volumeName"):
             return
-        found = self._store.get(STORAGE_CLASSES, ("", claim["spec"].get("storageClassName") or ""))
-        if found is None or found.get("provisioner") in (None, "", _NO_PROVISIONER):
-            return
         spec = claim["spec"]
+        storage_class = self._store.get(STORAGE_CLASSES, ("", spec.get("storageClassName") or ""))
+        provisioner = (storage_class or {}).get("provisioner")
+        if provisioner in (None, "", _NO_PROVISIONER):
+            return
         volume: Object = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
@@ -51,8 +52,8 @@ class Controllers:
                 "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
                 "capacity": (spec.get("resources") or {}).get("requests") or {},
                 "storageClassName": spec.get("storageClassName"),
-                "csi": {"driver": found["provisioner"], "volumeHandle": claim["metadata"]["uid"]},
-                "nodeAffinity": {"required": self._reach(str(found["provisioner"]), str(node))},
+                "csi": {"driver": provisioner, "volumeHandle": claim["metadata"]["uid"]},
+                "nodeAffinity": {"required": self._reach(str(provisioner), str(node))},
             },
             "status": {"phase": "Available"},
         }
@@ -76,7 +77,7 @@ class Controllers:
                 self._store.delete(RESOURCE_CLAIMS, (pod["metadata"]["namespace"], name))
                 continue
             status = claim.get("status") or {}
-            left = [each for each in status.get("reservedFor") or () if each.get("uid") != uid]
+            left = [user for user in status.get("reservedFor") or () if user.get("uid") != uid]
             status["reservedFor"] = left
             if not left:
                 status.pop("reservedFor")
@@ -86,17 +87,17 @@ class Controllers:
 
     def prepare(self, pod: Object) -> None:
         """Create the claims that a pod's templates describe, and record them in its status."""
-        named = {each.get("name") for each in (pod["status"].get("resourceClaimStatuses") or ())}
+        named = {item.get("name") for item in (pod["status"].get("resourceClaimStatuses") or ())}
         for reference in pod["spec"].get("resourceClaims") or ():
             template = reference.get("resourceClaimTemplateName")
             if not template or reference["name"] in named:
                 continue
             namespace = pod["metadata"]["namespace"]
-            found = self._store.get(CLAIM_TEMPLATES, (namespace, template))
-            if found is None:
+            claim_template = self._store.get(CLAIM_TEMPLATES, (namespace, template))
+            if claim_template is None:
                 continue
             name = f"{pod['metadata']['name']}-{reference['name']}"
-            content = found["spec"]
+            content = claim_template["spec"]
             claim = {
                 "apiVersion": RESOURCE_CLAIMS.api_version,
                 "kind": RESOURCE_CLAIMS.kind,
@@ -123,10 +124,10 @@ class Controllers:
     def _reach(self, driver: str, node: str) -> Object:
         """Return the nodes from which a volume that is provisioned for this node can be used."""
         keys: Iterable[str] = ()
-        found = self._store.get(CSI_NODES, ("", node))
-        for each in ((found or {}).get("spec") or {}).get("drivers") or ():
-            if each.get("name") == driver:
-                keys = each.get("topologyKeys") or ()
+        csi_node = self._store.get(CSI_NODES, ("", node))
+        for entry in ((csi_node or {}).get("spec") or {}).get("drivers") or ():
+            if entry.get("name") == driver:
+                keys = entry.get("topologyKeys") or ()
         labels = ((self._store.get(NODES, ("", node)) or {}).get("metadata") or {}).get("labels")
         values = labels or {}
         expressions = [
@@ -156,12 +157,12 @@ class Controllers:
 def _claims_of(pod: Mapping[str, Any]) -> list[str]:
     status = pod.get("status") or {}
     generated = {
-        each.get("name"): each.get("resourceClaimName")
-        for each in status.get("resourceClaimStatuses") or ()
+        claim.get("name"): claim.get("resourceClaimName")
+        for claim in status.get("resourceClaimStatuses") or ()
     }
     names = [
-        each.get("resourceClaimName") or generated.get(each.get("name"))
-        for each in (pod.get("spec") or {}).get("resourceClaims") or ()
+        claim.get("resourceClaimName") or generated.get(claim.get("name"))
+        for claim in (pod.get("spec") or {}).get("resourceClaims") or ()
     ]
     return [name for name in names if name]
 

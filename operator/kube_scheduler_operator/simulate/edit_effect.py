@@ -52,10 +52,10 @@ class EditEffect:
     left_out: int = 0  # number of pods that were not tried, because there are too many kinds
 
     def sentences(self) -> Iterator[str]:
-        for running, found in ((True, self.lost), (False, self.newly_waiting)):
-            for reason, pods in sorted(found.items(), key=lambda item: -len(item[1])):
-                what = "running" if running else "waiting"
-                number = f"{len(pods)} {what} {'pod' if len(pods) == 1 else 'pods'}"
+        for running, losses in ((True, self.lost), (False, self.newly_waiting)):
+            for reason, pods in sorted(losses.items(), key=lambda item: -len(item[1])):
+                state = "running" if running else "waiting"
+                number = f"{len(pods)} {state} {'pod' if len(pods) == 1 else 'pods'}"
                 rest = f", … and {len(pods) - 3} more" if len(pods) > 3 else ""
                 yield (
                     f"{number} could no longer be placed: {reason} ({', '.join(pods[:3])}{rest})"
@@ -103,16 +103,16 @@ async def edit_effect(
     """
     before = options
     after = replace(options, config=config, flags=flags, extenders=tuple(extenders))
-    groups = alike(world, {each["schedulerName"] for each in profiles_of(before.config)})
-    effect = EditEffect(left_out=sum(len(each.pods) for each in groups[MOST_KINDS:]))
-    groups = groups[:MOST_KINDS]
+    all_groups = alike(world, {profile["schedulerName"] for profile in profiles_of(before.config)})
+    effect = EditEffect(left_out=sum(len(group.pods) for group in all_groups[MOST_KINDS:]))
+    groups = all_groups[:MOST_KINDS]
     old, new = await _accepted(world, before, groups), await _accepted(world, after, groups)
     for group, was, would in zip(groups, old, new, strict=True):
         effect.tried += len(group.pods)
         node = group.first["spec"].get("nodeName")
         if was.nodes and not would.nodes:
-            found = effect.lost if group.running else effect.newly_waiting
-            found.setdefault(would.reason, []).extend(group.pods)
+            losses = effect.lost if group.running else effect.newly_waiting
+            losses.setdefault(would.reason, []).extend(group.pods)
         elif would.nodes and not was.nodes and not group.running:
             effect.newly_fitting += group.pods
         elif node in was.nodes and node not in would.nodes:
@@ -122,7 +122,7 @@ async def edit_effect(
 
 def alike(world: World, served: set[str]) -> list[AlikePods]:
     """Return the pods that these schedulers place, without gated ones, the most first."""
-    found: dict[bytes, tuple[Object, list[str]]] = {}
+    by_content: dict[bytes, tuple[Object, list[str]]] = {}
     for entry in world.objects[PODS].values():
         pod = entry.object()
         spec, metadata = pod["spec"], pod["metadata"]
@@ -133,11 +133,11 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
         own = {key: value for key, value in spec.items() if key != "nodeName"}
         kind = [metadata["namespace"], metadata.get("labels"), own, bool(entry.node)]
         key = orjson.dumps(kind, option=orjson.OPT_SORT_KEYS)
-        _, names = found.setdefault(key, (pod, []))
+        _, names = by_content.setdefault(key, (pod, []))
         names.append(pod_name(pod))
     groups = [
         AlikePods(tuple(names), first, bool(first["spec"].get("nodeName")))
-        for first, names in found.values()
+        for first, names in by_content.values()
     ]
     return sorted(groups, key=lambda group: -len(group.pods))
 
@@ -146,8 +146,8 @@ async def _accepted(
     world: World, options: RunOptions, groups: Sequence[AlikePods]
 ) -> list[_Acceptance]:
     """Return the nodes that accept each group's first pod."""
-    found: dict[int, _Acceptance] = {}
-    profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
+    acceptances: dict[int, _Acceptance] = {}
+    profiles = {profile["schedulerName"]: profile for profile in profiles_of(options.config)}
     by_name: dict[str, list[int]] = {}
     for at, group in enumerate(groups):
         name = group.first["spec"]["schedulerName"]
@@ -155,7 +155,7 @@ async def _accepted(
             by_name.setdefault(name, []).append(at)
         else:
             reason = f'no scheduler serves spec.schedulerName "{name}"'
-            found[at] = _Acceptance(frozenset(), reason)
+            acceptances[at] = _Acceptance(frozenset(), reason)
     gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
     for name, chosen in by_name.items():
         profile = profiles[name]
@@ -169,8 +169,8 @@ async def _accepted(
         )
         async with Run(world, run_options) as run:
             for at in chosen:
-                found[at] = await _acceptance(run, groups[at].first, at)
-    return [found[at] for at in range(len(groups))]
+                acceptances[at] = await _acceptance(run, groups[at].first, at)
+    return [acceptances[at] for at in range(len(groups))]
 
 
 async def _acceptance(run: Run, pod: Object, number: int) -> _Acceptance:

@@ -66,11 +66,11 @@ class SimulatedExtender:
     def entry_at(self, url: str) -> dict[str, Any]:
         """Return the entry for the simulated kube-scheduler."""
         kept = ("weight", "managedResources", "ignorable")
-        found = {key: self.entry[key] for key in kept if key in self.entry}
+        entry = {key: self.entry[key] for key in kept if key in self.entry}
         if "prioritizeVerb" not in self.entry:
-            found.pop("weight", None)
-        found |= {f"{verb}Verb": verb for verb in self.verbs}
-        return {**found, "urlPrefix": url, "nodeCacheCapable": True, "httpTimeout": _TIMEOUT}
+            entry.pop("weight", None)
+        entry |= {f"{verb}Verb": verb for verb in self.verbs}
+        return {**entry, "urlPrefix": url, "nodeCacheCapable": True, "httpTimeout": _TIMEOUT}
 
 
 class InProcessExtenders:
@@ -113,8 +113,8 @@ class InProcessExtenders:
 
     def explain(self, pod: str) -> dict[str, dict[str, Any]]:
         """Return each extender's last decision about a pod (namespace/name), for `explain`."""
-        found = {name: decisions.explain(pod) for name, decisions in self._decisions.items()}
-        return {name: each for name, each in found.items() if each is not None}
+        answers = {name: decisions.explain(pod) for name, decisions in self._decisions.items()}
+        return {name: answer for name, answer in answers.items() if answer is not None}
 
     def close(self) -> None:
         """Delete files and follow the world no longer."""

@@ -78,7 +78,7 @@ MiB and the simulation 450 MiB (docs/benchmarks.md)."""
 def _requested() -> dict[str, float]:
     """Return the sum of the requests: CPU in millicores, memory in bytes."""
     running = [amounts(_REQUESTS[name]) for name in (OPERAND, SIMULATION)]
-    return {resource: sum(each[resource] for each in running) for resource in ("cpu", "memory")}
+    return {resource: sum(item[resource] for item in running) for resource in ("cpu", "memory")}
 
 
 _REQUESTED: Final = {**_requested(), "pods": 1.0}
@@ -162,8 +162,8 @@ def job_of(plan: JobPlan) -> Object:
             }
         ],
         "volumes": [
-            {"name": each["name"], "emptyDir": {"sizeLimit": "64Mi"}}
-            for each in (tmp, own_tmp, launcher)
+            {"name": volume["name"], "emptyDir": {"sizeLimit": "64Mi"}}
+            for volume in (tmp, own_tmp, launcher)
         ],
     }
     if plan.serves_address:
@@ -268,7 +268,10 @@ def _usable(node: Mapping[str, Any]) -> bool:
     metadata = node["metadata"]
     labels = metadata.get("labels") or {}
     conditions = node["status"].get("conditions") or ()
-    ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    ready = any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in conditions
+    )
     return (
         ready
         and "deletionTimestamp" not in metadata

@@ -128,7 +128,7 @@ class SimulationJob:
         with suppress(KubeError):
             selector = f"involvedObject.kind=Job,involvedObject.name={self.ref.name}"
             events = await self._api.list(EVENTS, self.ref.namespace, field_selector=selector)
-            messages = [str(each.get("message")) for each in events.items]
+            messages = [str(event.get("message")) for event in events.items]
             if messages:
                 return f": {messages[-1]}"
         return f": see kubectl -n {self.ref.namespace} get events"
@@ -136,8 +136,11 @@ class SimulationJob:
 
 def _states(pod: Object) -> dict[str, Mapping[str, Any]]:
     status = pod.get("status") or {}
-    found = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    return {str(each["name"]): each.get("state") or {} for each in found}
+    statuses = (
+        *(status.get("initContainerStatuses") or ()),
+        *(status.get("containerStatuses") or ()),
+    )
+    return {str(container["name"]): container.get("state") or {} for container in statuses}
 
 
 def _waiting(states: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:

@@ -161,7 +161,7 @@ def _pod(pod: Mapping[str, Any]) -> Object:
     source = pod.get("spec") or {}
     spec = _kept(source, _POD_SPEC)
     for field in ("initContainers", "containers"):
-        if containers := [_container(each) for each in _items(source.get(field))]:
+        if containers := [_container(item) for item in _items(source.get(field))]:
             spec[field] = containers
     volumes = [_volume(volume) for volume in _items(source.get("volumes"))]
     if kept := [volume for volume in volumes if volume is not None]:
@@ -171,12 +171,14 @@ def _pod(pod: Mapping[str, Any]) -> Object:
     # A pod that is resized counts with what its containers have got.
     for field in ("initContainerStatuses", "containerStatuses"):
         resized = [
-            _kept(each, ("name", "resources", "allocatedResources"))
-            for each in _items(reported.get(field))
-            if each.get("resources") or each.get("allocatedResources")
+            _kept(item, ("name", "resources", "allocatedResources"))
+            for item in _items(reported.get(field))
+            if item.get("resources") or item.get("allocatedResources")
         ]
         if resized:
-            status[field] = [{"ready": True, "image": "", "imageID": "", **one} for one in resized]
+            status[field] = [
+                {"ready": True, "image": "", "imageID": "", **entry} for entry in resized
+            ]
     conditions = [
         _kept(condition, ("type", "status", "reason", "message", "lastTransitionTime"))
         for condition in _items(reported.get("conditions"))
@@ -206,11 +208,13 @@ def _replicated(obj: Mapping[str, Any]) -> Object:
     reported = obj.get("status") or {}
     status = _kept(reported, ("replicas",))
     failed = [
-        each for each in _items(reported.get("conditions")) if each.get("type") == REPLICA_FAILURE
+        condition
+        for condition in _items(reported.get("conditions"))
+        if condition.get("type") == REPLICA_FAILURE
     ]
     if failed:
         status["conditions"] = [
-            _kept(each, ("type", "status", "reason", "message")) for each in failed
+            _kept(condition, ("type", "status", "reason", "message")) for condition in failed
         ]
     return {"spec": _kept(obj.get("spec"), ("selector", "replicas")), "status": status}
 

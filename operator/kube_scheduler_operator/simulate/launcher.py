@@ -89,10 +89,10 @@ def decoded(received: bytes) -> Order | None:
     Raises:
         ValueError: it is too large or damaged.
     """
-    head, found, body = received.partition(b"\n")
+    head, newline, body = received.partition(b"\n")
     if len(head) >= _LONGEST_LENGTH or not (head.isdigit() or not received):
         raise ValueError("the order does not begin with its length")
-    if not found:
+    if not newline:
         return None
     if int(head) > LARGEST:
         raise ValueError(f"the order has {int(head)} bytes; the limit is {LARGEST}")
@@ -254,7 +254,7 @@ class Launcher:
                     _kill(connection)  # the rest of its group, while its number is taken
                     self._end(connection)
             os.waitpid(pid, 0)
-        if os.getpid() == _INIT and not any(each.pid for each in self._connections.values()):
+        if os.getpid() == _INIT and not any(client.pid for client in self._connections.values()):
             try:
                 os.kill(-1, _signal.SIGKILL)  # what has left its group
             except ProcessLookupError:
@@ -289,12 +289,12 @@ def _ended() -> Iterator[int]:
     """Yield processes that have ended; the caller releases each."""
     while True:
         try:
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
-        if found is None:
+        if child is None:
             return
-        yield found.si_pid
+        yield child.si_pid
 
 
 def _kill(connection: _Connection) -> None:

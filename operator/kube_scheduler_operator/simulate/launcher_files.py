@@ -64,8 +64,8 @@ def copy_launcher(folder: Path) -> None:
         stdout=subprocess.PIPE,
         check=True,
     )
-    program, landmark, found = json.loads(report.stdout)
-    modules = {Path(each) for each in (landmark, *found)}
+    program, landmark, modules_found = json.loads(report.stdout)
+    modules = {Path(each) for each in (landmark, *modules_found)}
     top = Path(landmark).parent
     library = folder / _LIBRARIES / top.name
     # Python looks for this directory, and for os.py, to know where its modules are.
@@ -84,9 +84,9 @@ def copy_launcher(folder: Path) -> None:
 def _loader(program: str) -> Path:
     """Return the dynamic loader of a program, which is mapped into each process of it."""
     maps = Path("/proc/self/maps").read_text()
-    if (found := re.search(r"/\S+/ld-[^/\s]+$", maps, re.MULTILINE)) is None:
+    if (match := re.search(r"/\S+/ld-[^/\s]+$", maps, re.MULTILINE)) is None:
         raise FileNotFoundError(f"{program} has no dynamic loader")
-    return Path(found[0])
+    return Path(match[0])
 
 
 def _libraries(loader: Path, binaries: Sequence[str]) -> Iterator[tuple[str, Path]]:

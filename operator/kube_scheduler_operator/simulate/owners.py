@@ -43,15 +43,15 @@ def pods_of(world: World, kind: str, namespace: str, name: str) -> list[Object]:
     owners = {f"{kind}/{name}"}
     if kind == _DEPLOYMENT:
         owners = {
-            f"{REPLICA_SETS.kind}/{each['metadata']['name']}"
-            for each in world.all(REPLICA_SETS)
-            if each["metadata"]["namespace"] == namespace and owner_of(each) in owners
+            f"{REPLICA_SETS.kind}/{replica_set['metadata']['name']}"
+            for replica_set in world.all(REPLICA_SETS)
+            if replica_set["metadata"]["namespace"] == namespace and owner_of(replica_set) in owners
         }
-    found = []
+    pods = []
     for (where, _), entry in world.objects[PODS].items():
         if where == namespace and owner_of(pod := entry.object()) in owners:
-            found.append((bool(entry.node), str(pod["metadata"]["creationTimestamp"]), pod))
-    return [pod for *_, pod in sorted(found, key=lambda each: each[:2])]
+            pods.append((bool(entry.node), str(pod["metadata"]["creationTimestamp"]), pod))
+    return [pod for *_, pod in sorted(pods, key=lambda replica_set: replica_set[:2])]
 
 
 def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods]:
@@ -62,13 +62,13 @@ def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods
     later than its pods are created.
     """
     existing = Counter(_active_pods(world))
-    found: list[MissingPods] = []
+    missing: list[MissingPods] = []
     for resource in (REPLICA_SETS, CONTROLLERS):
         for obj in world.all(resource):
             where, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
             if namespace in (None, where):
-                found += _missing(obj, existing[where, f"{resource.kind}/{name}"])
-    return sorted(found, key=lambda each: (-each.count, each.namespace, each.owner))
+                missing += _missing(obj, existing[where, f"{resource.kind}/{name}"])
+    return sorted(missing, key=lambda pods: (-pods.count, pods.namespace, pods.owner))
 
 
 def _active_pods(world: World) -> Iterator[tuple[str, str]]:
@@ -94,9 +94,9 @@ def _missing(obj: Mapping[str, Any], existing: int) -> Iterator[MissingPods]:
 
 
 def _fix(cause: str, namespace: str) -> str:
-    if found := _EXCEEDED.search(cause):
-        return f"raise ResourceQuota {namespace}/{found[1]}, or request less"
-    if found := _UNSPECIFIED.search(cause):
-        unset = found[2].strip().replace(" for: ", " of ")
-        return f"set {unset}, as ResourceQuota {namespace}/{found[1]} requires"
+    if match := _EXCEEDED.search(cause):
+        return f"raise ResourceQuota {namespace}/{match[1]}, or request less"
+    if match := _UNSPECIFIED.search(cause):
+        unset = match[2].strip().replace(" for: ", " of ")
+        return f"set {unset}, as ResourceQuota {namespace}/{match[1]} requires"
     return ""

@@ -72,7 +72,7 @@ async def waiting_groups(
     def put(kind: str, cause: str, pod: Object) -> None:
         groups.setdefault((kind, cause), WaitingGroup(kind, cause)).pods.append(pod)
 
-    profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
+    profiles = {profile["schedulerName"]: profile for profile in profiles_of(options.config)}
     served: dict[str, list[Object]] = {}
     for pod in pods:
         gates = [str(gate.get("name")) for gate in pod["spec"].get("schedulingGates") or ()]
@@ -89,11 +89,11 @@ async def waiting_groups(
             chosen, await _causes(world, options, profiles[name], chosen), strict=True
         ):
             put(kind, cause, pod)
-    found = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
-    for group in [each for each in found if each.kind == UNSCHEDULABLE][:fixes]:
+    ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
+    for group in [profile for profile in ordered if profile.kind == UNSCHEDULABLE][:fixes]:
         explained = await explain(world, group.pods[0], options)
         group.fix, group.tried = next(iter(explained.fixes), None), True
-    return found
+    return ordered
 
 
 async def _causes(
@@ -113,12 +113,12 @@ async def _causes(
     async with Run(world, run_options) as run:
         probes = [probe(pod, f"simulation-{at:05d}", ALL) for at, pod in enumerate(pods)]
         decisions = list((await run.schedule(probes, settle=False)).values())
-    found = []
+    causes = []
     for decision in decisions:
         if decision.candidates:
-            found.append((QUEUED, "fits: it is in the queue, or backs off"))
+            causes.append((QUEUED, "fits: it is in the queue, or backs off"))
             continue
         texts = sorted({reason for _, reason in reasons(decision.message)})
         cause = "; ".join(texts) or whole_reason(decision.message)
-        found.append((UNSCHEDULABLE, cause))
-    return found
+        causes.append((UNSCHEDULABLE, cause))
+    return causes

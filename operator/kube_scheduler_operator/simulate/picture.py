@@ -93,7 +93,7 @@ def _diagram(
         )
         if bar.most > bar.least:
             middle = x + body / 2
-            low, high = (top + _HEIGHT - _HEIGHT * each / highest for each in (bar.least, bar.most))
+            low, high = (top + _HEIGHT - _HEIGHT * end / highest for end in (bar.least, bar.most))
             yield (
                 f"<line x1='{middle:.2f}' x2='{middle:.2f}' y1='{low:.2f}' y2='{high:.2f}' "
                 "stroke='#222222' stroke-width='1'/>"

@@ -220,8 +220,8 @@ def queue_groups(prepared: Prepared) -> Iterator[list[Object]]:
         for _, group in groupby(pods, key=_priority):
             yield list(group)
     elif _come_alone(pods):
-        for is_new, found in groupby(pods, key=_is_new):
-            together = list(found)
+        for is_new, batch in groupby(pods, key=_is_new):
+            together = list(batch)
             yield from [[pod] for pod in together] if is_new else [together]
     elif pods:
         yield pods
@@ -381,7 +381,7 @@ async def eligible_nodes(
         options,
         config=default_configuration(),
         profiles=probes,
-        probes=frozenset(each["schedulerName"] for each in probes),
+        probes=frozenset(decision["schedulerName"] for decision in probes),
         flags=(),
     )
     asked = [
@@ -389,7 +389,7 @@ async def eligible_nodes(
     ]
     async with Run(world, run_options) as run:
         decisions = await run.schedule(asked, settle=False)
-    accepted = [set(each.candidates or ()) for each in decisions.values()]
+    accepted = [set(decision.candidates or ()) for decision in decisions.values()]
     return sorted(set.intersection(*accepted)) if accepted else []
 
 
@@ -400,7 +400,7 @@ def pending_reasons(outcome: PlacementOutcome) -> Counter[str]:
 
 def figures(outcome: PlacementOutcome) -> dict[str, float]:
     """Return the figures of a run that can be compared, in the order of a table."""
-    found: dict[str, float] = {
+    values: dict[str, float] = {
         "placed": len(outcome.placed),
         "pending": outcome.waiting,
         "preempted": len(outcome.preempted),
@@ -408,12 +408,12 @@ def figures(outcome: PlacementOutcome) -> dict[str, float]:
         "fullestNodePercent": outcome.utilization.fullest,
     }
     if outcome.largest is not None:
-        found["largest"] = outcome.largest
+        values["largest"] = outcome.largest
     for resource, percent in outcome.utilization.whole().items():
-        found[f"requestsPercent.{resource}"] = percent
+        values[f"requestsPercent.{resource}"] = percent
     for zone, count in outcome.zones.items():
-        found[f"zone.{zone}"] = count
-    return found
+        values[f"zone.{zone}"] = count
+    return values
 
 
 def distribution(outcomes: Sequence[PlacementOutcome]) -> dict[str, Spread]:
@@ -426,6 +426,6 @@ def distribution(outcomes: Sequence[PlacementOutcome]) -> dict[str, Spread]:
 def node_counts(outcomes: Sequence[PlacementOutcome]) -> dict[str, Spread]:
     """Return the spread of the number of placed pods by node, most first."""
     counts = [outcome.nodes() for outcome in outcomes]
-    names = sorted({name for each in counts for name in each})
-    found = {name: spread([each.get(name, 0) for each in counts]) for name in names}
-    return dict(sorted(found.items(), key=lambda item: (-item[1].median, -item[1].most, item[0])))
+    names = sorted({name for count in counts for name in count})
+    spreads = {name: spread([count.get(name, 0) for count in counts]) for name in names}
+    return dict(sorted(spreads.items(), key=lambda item: (-item[1].median, -item[1].most, item[0])))

@@ -34,14 +34,14 @@ def families_of(profile: Mapping[str, Any], gates: Gates) -> dict[str, list[str]
 
     A plugin that belongs to no family is one of its own.
     """
-    found: dict[str, list[str]] = {}
+    families: dict[str, list[str]] = {}
     effective = effective_plugins(profile, gates)
     names = [entry.name for entry in effective.points.get("filter", ())]
     for name in (*names, *effective.unknown):
         family = FAMILY_OF.get(name, name)
-        if name not in found.setdefault(family, []):
-            found[family].append(name)
-    return found
+        if name not in families.setdefault(family, []):
+            families[family].append(name)
+    return families
 
 
 def profile_of(family: str) -> str:
@@ -64,12 +64,12 @@ def probe_profiles(
     bind = effective_plugins(profile, gates).points.get("bind", ())
     profiles = [everything]
     for family, names in families.items():
-        enabled = [{"name": each} for each in (*(each.name for each in queue), *names)]
+        enabled = [{"name": plugin} for plugin in (*(plugin.name for plugin in queue), *names)]
         plugins: dict[str, Any] = {
             "multiPoint": {**_OFF, "enabled": enabled},
             "preEnqueue": _OFF,
             **dict.fromkeys(_AFTER, _OFF),
-            "bind": {**_OFF, "enabled": [{"name": each.name} for each in bind]},
+            "bind": {**_OFF, "enabled": [{"name": plugin.name} for plugin in bind]},
         }
         if "queueSort" in lists:  # it has to be equal in all profiles, as it is written
             plugins["queueSort"] = lists["queueSort"]
@@ -100,8 +100,8 @@ def probe(pod: Object, name: str, scheduler: str) -> Object:
         if volume.pop("ephemeral", None) is not None:
             volume["persistentVolumeClaim"] = {"claimName": f"{original}-{volume['name']}"}
     generated = {
-        each.get("name"): each.get("resourceClaimName")
-        for each in copied.get("status", {}).get("resourceClaimStatuses") or ()
+        status.get("name"): status.get("resourceClaimName")
+        for status in copied.get("status", {}).get("resourceClaimStatuses") or ()
     }
     for claim in spec.get("resourceClaims") or ():
         if claim.pop("resourceClaimTemplateName", None) is not None:
@@ -117,8 +117,8 @@ def reasons(message: str) -> list[tuple[int, str]]:
 
     An empty list: the pod was rejected as a whole, and the message is the reason.
     """
-    found = _REASON.findall(whole_reason(message)) if _AVAILABLE in message else ()
-    return [(int(count), reason) for count, reason in found]
+    matches = _REASON.findall(whole_reason(message)) if _AVAILABLE in message else ()
+    return [(int(count), reason) for count, reason in matches]
 
 
 def whole_reason(message: str) -> str:

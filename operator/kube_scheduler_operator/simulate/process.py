@@ -65,10 +65,10 @@ def find_binary(path: str | None, version: str = "") -> Path:
         SimulationError: no program was found, or `path` is not a program.
     """
     if path:
-        found = shutil.which(path)
-        if found is None:
+        program = shutil.which(path)
+        if program is None:
             raise SimulationError(f"--kube-scheduler {path}: this is not an executable file")
-        return Path(found).absolute()
+        return Path(program).absolute()
     for candidate in candidates(version):
         return candidate
     raise SimulationError(
@@ -79,29 +79,29 @@ def find_binary(path: str | None, version: str = "") -> Path:
 
 def candidates(version: str) -> Iterator[Path]:
     """Yield programs of $KUBEBUILDER_ASSETS, $PATH and the cache, those of `version` first."""
-    found = []
+    programs = []
     if assets := os.environ.get(_ASSETS):
-        found.append(Path(assets, PROGRAM))
+        programs.append(Path(assets, PROGRAM))
     if on_path := shutil.which(PROGRAM):
-        found.append(Path(on_path))
+        programs.append(Path(on_path))
     cached = _cached()
     minor = re.match(r"v?(\d+\.\d+)", version)
     if minor:
-        same = [each for each in cached if each.parent.name.startswith(f"v{minor[1]}.")]
+        same = [path for path in cached if path.parent.name.startswith(f"v{minor[1]}.")]
         cached = same or cached
-    for candidate in (*found, *cached):
+    for candidate in (*programs, *cached):
         if os.access(candidate, os.X_OK):
             yield candidate.absolute()
 
 
 def _cached() -> list[Path]:
     base = Path(os.environ.get(_CACHE) or Path.home() / ".cache" / "kube-scheduler-operator")
-    found = [*base.glob(f"build/v*/{PROGRAM}"), *base.glob(f"build/v*/{_ALL_COMPONENTS}")]
+    programs = [*base.glob(f"build/v*/{PROGRAM}"), *base.glob(f"build/v*/{_ALL_COMPONENTS}")]
 
     def version(path: Path) -> tuple[int, ...]:
         return tuple(map(int, re.findall(r"\d+", path.parent.name)[:3]))
 
-    return sorted(found, key=version, reverse=True)
+    return sorted(programs, key=version, reverse=True)
 
 
 class Started(Protocol):
@@ -207,9 +207,9 @@ class KubeSchedulerProcess:
     def undecodable(self) -> str:
         """Return which kind of objects it cannot decode, and why; empty if it decodes all."""
         for line in self.lines:
-            if (found := _UNDECODABLE.search(line)) is not None:
-                reason = found[2].replace("\\", "")
-                return f"kube-scheduler cannot decode a {found[1]}: {reason}; correct that field"
+            if (match := _UNDECODABLE.search(line)) is not None:
+                reason = match[2].replace("\\", "")
+                return f"kube-scheduler cannot decode a {match[1]}: {reason}; correct that field"
         return ""
 
     async def stop(self) -> None:

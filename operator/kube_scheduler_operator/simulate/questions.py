@@ -99,8 +99,8 @@ class Asked:
             SimulationError: kube-scheduler could not be run.
         """
         options = replace(self.options, binary=binary)
-        found = await self.question(world=self.world, options=options, **self.arguments)
-        return to_json(found)
+        answer = await self.question(world=self.world, options=options, **self.arguments)
+        return to_json(answer)
 
 
 def request(
@@ -112,9 +112,9 @@ def request(
         "question": question.__name__,
         "arguments": arguments,
         "options": {
-            each.name: getattr(options, each.name)
-            for each in fields(options)
-            if each.name != "binary"
+            field.name: getattr(options, field.name)
+            for field in fields(options)
+            if field.name != "binary"
         },
         "world": {
             "notes": world.notes,
@@ -205,12 +205,12 @@ def read_answer(question: Question[T], content: bytes) -> T:
         SimulationError: it could not answer, or its answer is not the question's type.
     """
     try:
-        found = parse_json(content, ANSWER, orjson.loads)
-        if not isinstance(found, dict) or not found.keys() & {"answer", "error"}:
+        parsed = parse_json(content, ANSWER, orjson.loads)
+        if not isinstance(parsed, dict) or not parsed.keys() & {"answer", "error"}:
             raise ValueError("there is neither an answer nor an error")
-        if "error" in found:
-            raise SimulationError(str(found["error"]))
-        answer: T = _typed(hints_of(question)["return"], found["answer"], "answer")
+        if "error" in parsed:
+            raise SimulationError(str(parsed["error"]))
+        answer: T = _typed(hints_of(question)["return"], parsed["answer"], "answer")
     except ValueError as error:
         raise SimulationError(
             f"the answer cannot be read: {error}; the operator's image may be of another version "

@@ -43,15 +43,15 @@ async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
         except NotFound:
             pass  # this version does not serve the kind
         else:
-            world.notes += [not_simulated(each) for each in listed.left_out]
+            world.notes += [not_simulated(left_out) for left_out in listed.left_out]
     world.complete()
     return world
 
 
-def not_simulated(each: LeftOut) -> str:
+def not_simulated(left_out: LeftOut) -> str:
     """Return a note about an object that is not in the world."""
-    name = f"{each.namespace}/{each.name}" if each.namespace else each.name
-    return f"{each.kind} {name} is not in the simulation: it has {each.excess}"
+    name = f"{left_out.namespace}/{left_out.name}" if left_out.namespace else left_out.name
+    return f"{left_out.kind} {name} is not in the simulation: it has {left_out.excess}"
 
 
 _NOTHING: Final[Object] = {}

@@ -217,8 +217,8 @@ def check_quantities(obj: Mapping[str, Any]) -> None:
     for key in ("containers", "initContainers"):
         listed = mapping(obj.get("spec")).get(key)
         for index, container in enumerate(listed if isinstance(listed, list) else ()):
-            for each in ("requests", "limits"):
-                path = ("resources", each)
+            for field in ("requests", "limits"):
+                path = ("resources", field)
                 _check_amounts(container, path, f"spec.{key}[{index}].{'.'.join(path)}")
 
 
@@ -267,14 +267,14 @@ def read_files(paths: list[Path]) -> Input:
     Raises:
         WorldFileError: a file cannot be read, or there is no object of a world.
     """
-    found, repetitions = Input(), Repetitions()
+    files, repetitions = Input(), Repetitions()
     for path, is_named in _files(paths):
         text = _text(path)
         try:
             for obj in documents(text, repetitions):
                 # A must-gather has other files, too: lists, and objects without kind.
                 if is_named or (isinstance(obj, Mapping) and "kind" in obj):
-                    found.take(obj, str(path))
+                    files.take(obj, str(path))
         except RepetitionError as error:
             raise WorldFileError(f"{path}: {error}") from None
         except (ValueError, RecursionError, yaml.YAMLError) as error:
@@ -282,16 +282,16 @@ def read_files(paths: list[Path]) -> Input:
                 raise WorldFileError(f"{path}: the file is cut off; write it again") from None
             message = " ".join(str(error).split())
             raise WorldFileError(f"{path}: this is neither JSON nor YAML: {message}") from None
-    found.world.complete()
-    return found
+    files.world.complete()
+    return files
 
 
 def _files(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
     """Yield the files, and whether they were named rather than found in a directory."""
     for path in paths:
         if path.is_dir():
-            inside = (each for each in sorted(path.rglob("*")) if each.suffix in _SUFFIXES)
-            yield from ((each, False) for each in inside if each.is_file())
+            inside = (file for file in sorted(path.rglob("*")) if file.suffix in _SUFFIXES)
+            yield from ((file, False) for file in inside if file.is_file())
         else:
             yield path, True
 

@@ -194,8 +194,8 @@ class Run:
                 self.decisions[key].reason = NO_SCHEDULER
         self._changed = time.monotonic()
         await self._settled(fed, settle)
-        found = {key: self.decisions[key] for key in fed}
-        for key, decision in found.items():
+        decisions = {key: self.decisions[key] for key in fed}
+        for key, decision in decisions.items():
             scores = self._scores.scores.get(key, {})
             decision.scores = {node: self._named(plugins) for node, plugins in scores.items()}
             decision.totals = self._scores.totals.get(key, {})
@@ -203,7 +203,7 @@ class Run:
             for victim, node in self.preempted:
                 if decision.nominated and node == on_node and victim not in decision.preempted:
                     decision.preempted.append(victim)
-        return found
+        return decisions
 
     async def settle(self) -> None:
         """Wait until no pod that was fed is tried again.
@@ -213,7 +213,7 @@ class Run:
         """
         while True:
             decisions = self.decisions.values()
-            waiting = [each for each in decisions if not each.node]
+            waiting = [decision for decision in decisions if not decision.node]
             if not waiting:
                 return
             quiet = _QUIET_AFTER_PREEMPTION if any(map(_preempts, waiting)) else _QUIET
@@ -295,15 +295,15 @@ class Run:
 
     def _named(self, scores: Mapping[str, int]) -> dict[str, int]:
         """Name scores by plugin and extender, with the weights of extenders."""
-        weights = {each.name: each.weight for each in self._options.extenders}
-        found = {}
+        weights = {simulated.name: simulated.weight for simulated in self._options.extenders}
+        named = {}
         for name, score in scores.items():
             _, own, extender = name.partition("/extenders/")
             if not own:
-                found[name] = score
+                named[name] = score
             elif extender in weights:
-                found[f"extender {extender}"] = score * weights[extender]
-        return found
+                named[f"extender {extender}"] = score * weights[extender]
+        return named
 
     # --- what kube-scheduler writes -------------------------------------------------------------
 

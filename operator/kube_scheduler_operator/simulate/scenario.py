@@ -139,11 +139,11 @@ def prepare(world: World, scenario: Scenario, served: Collection[str]) -> Prepar
         prepared.pods.sort(key=lambda pod: (pod["metadata"]["creationTimestamp"], pod_name(pod)))
         return prepared
     prepared.pods += waiting
-    for what, done in (("drained", prepared.drains), ("lost", prepared.removed)):
+    for verb, done in (("drained", prepared.drains), ("lost", prepared.removed)):
         for drain in done:
             own = set(drain.moved)
             chosen = [_fresh(pod) for pod in displaced if pod_name(pod) in own]
-            prepared.ask(f"of the {what} node {drain.node}", chosen)
+            prepared.ask(f"of the {verb} node {drain.node}", chosen)
     return prepared
 
 
@@ -184,7 +184,7 @@ def add_daemon_set(prepared: Prepared, workload: SimulatedWorkload, nodes: Seque
 
 
 def _names(world: World) -> str:
-    names = [each for _, each in world.objects[NODES]]
+    names = [name for _, name in world.objects[NODES]]
     listed = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
     return f"; nodes are {listed}" if names else "; there are no nodes"
 
@@ -229,7 +229,7 @@ def _take_running(world: World, served: Collection[str]) -> Iterator[Object]:
 def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:
     node = world.get(NODES, name) or {}
     taints = [
-        each for each in node["spec"].get("taints") or () if each["key"] != UNSCHEDULABLE_TAINT
+        taint for taint in node["spec"].get("taints") or () if taint["key"] != UNSCHEDULABLE_TAINT
     ]
     taints.append({"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"})
     node["spec"].update(unschedulable=True, taints=taints)
@@ -244,11 +244,11 @@ def _drain(world: World, name: str) -> tuple[Drain, list[Object]]:
         if is_daemon(pod):
             drain.stay["of DaemonSets"] = drain.stay.get("of DaemonSets", 0) + 1
             continue
-        covering = [each for each in budgets if _covers(each, pod)]
-        forbidding = [each for each in covering if _allowed(each) <= 0]
+        covering = [budget for budget in budgets if _covers(budget, pod)]
+        forbidding = [budget for budget in covering if _allowed(budget) <= 0]
+        for budget in forbidding:
+            drain.blocked.setdefault(pod_name(budget), []).append(own)
         if forbidding:
-            for budget in forbidding:
-                drain.blocked.setdefault(pod_name(budget), []).append(own)
             continue
         _take(world, pod)
         if controller_of(pod) is None:
@@ -334,7 +334,7 @@ def _node_like(node: Mapping[str, Any], like: str, name: str) -> Object:
     spec = made["spec"]
     spec.pop("unschedulable", None)
     spec.pop("providerID", None)
-    taints = [each for each in spec.get("taints") or () if each.get("key") not in _PASSING]
+    taints = [taint for taint in spec.get("taints") or () if taint.get("key") not in _PASSING]
     spec["taints"] = taints
     made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     return made

@@ -121,23 +121,23 @@ def _versioned(content: bytes) -> bytes:
 
 def merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
     """Apply a patch of kube-scheduler: objects are merged, lists of conditions by type."""
-    result = dict(target)
+    obj = dict(target)
     for key, value in patch.items():
         if key.startswith("$"):  # directives of strategic merge patches about order
             continue
         if value is None:
-            result.pop(key, None)
+            obj.pop(key, None)
         elif isinstance(value, Mapping):
-            before = result.get(key)
-            result[key] = merged(before if isinstance(before, Mapping) else {}, value)
+            before = obj.get(key)
+            obj[key] = merged(before if isinstance(before, Mapping) else {}, value)
         elif key == "conditions" and isinstance(value, list):
-            known = {each.get("type"): each for each in result.get(key) or ()}
+            known = {item.get("type"): item for item in obj.get(key) or ()}
             for condition in value:
                 known[condition.get("type")] = {
                     **known.get(condition.get("type"), {}),
                     **condition,
                 }
-            result[key] = list(known.values())
+            obj[key] = list(known.values())
         else:
-            result[key] = value
-    return result
+            obj[key] = value
+    return obj

@@ -32,7 +32,7 @@ class Utilization:
 
     def copy(self) -> Utilization:
         """Return a copy whose requests and pods can be changed."""
-        requests = {node: dict(each) for node, each in self.requests.items()}
+        requests = {node: dict(sums) for node, sums in self.requests.items()}
         return Utilization(self.allocatable, requests, dict(self.pods), self.zones)
 
     def add(self, pod: Mapping[str, Any], node: str, sign: int = 1) -> None:
@@ -51,12 +51,12 @@ class Utilization:
 
     def shares(self, resource: str) -> list[float]:
         """Return each node's requests in percent of its allocatable, the fullest first."""
-        found = [
-            100 * self.requests[node].get(resource, 0.0) / each[resource]
-            for node, each in self.allocatable.items()
-            if each.get(resource)
+        percentages = [
+            100 * self.requests[node].get(resource, 0.0) / allocatable[resource]
+            for node, allocatable in self.allocatable.items()
+            if allocatable.get(resource)
         ]
-        return sorted(found, reverse=True)
+        return sorted(percentages, reverse=True)
 
     @property
     def fullest(self) -> float:
@@ -67,8 +67,8 @@ class Utilization:
         """Return all requests in percent of all allocatable, by resource."""
         allocatable: dict[str, float] = {}
         requests: dict[str, float] = {}
-        for node, each in self.allocatable.items():
-            for resource, amount in each.items():
+        for node, resources in self.allocatable.items():
+            for resource, amount in resources.items():
                 allocatable[resource] = allocatable.get(resource, 0.0) + amount
                 requested = self.requests[node].get(resource, 0.0)
                 requests[resource] = requests.get(resource, 0.0) + requested
@@ -82,14 +82,14 @@ class Utilization:
 
 def utilization_of(world: World) -> Utilization:
     """Return the utilization by the bound pods of a world."""
-    found = Utilization()
+    utilization = Utilization()
     for node in world.all(NODES):
         name = node["metadata"]["name"]
-        found.allocatable[name] = amounts(node["status"].get("allocatable"))
-        found.requests[name], found.pods[name] = {}, 0
+        utilization.allocatable[name] = amounts(node["status"].get("allocatable"))
+        utilization.requests[name], utilization.pods[name] = {}, 0
         if zone := (node["metadata"].get("labels") or {}).get(_ZONE):
-            found.zones[name] = zone
+            utilization.zones[name] = zone
     for entry in world.objects[PODS].values():
         if entry.node:
-            found.add(entry.object(), entry.node)
-    return found
+            utilization.add(entry.object(), entry.node)
+    return utilization

@@ -26,7 +26,7 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
 
         def remove(pod: Object, name: Any = name) -> None:
             volumes = pod["spec"].get("volumes") or ()
-            pod["spec"]["volumes"] = [each for each in volumes if each.get("name") != name]
+            pod["spec"]["volumes"] = [other for other in volumes if other.get("name") != name]
 
         claim = content.get("claimName")
         if source == "ephemeral":
@@ -34,69 +34,74 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         if claim:
             text, fix = _claim(pod, str(name), claim, world)
         else:
-            what = content.get("driver") or source
-            text = f"the volume {name} ({what}) cannot be used there"
-            fix = f"remove the volume {name} ({what})"
+            label = content.get("driver") or source
+            text = f"the volume {name} ({label}) cannot be used there"
+            fix = f"remove the volume {name} ({label})"
         yield Constraint(VOLUMES_FAMILY, text, fix, remove)
 
 
 def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tuple[str, str]:
     """Return why a volume's PersistentVolumeClaim cannot be used, and the fix."""
-    what = f"PersistentVolumeClaim {name}"
-    remove = f"remove the volume {volume} ({what})"
+    text = f"PersistentVolumeClaim {name}"
+    remove = f"remove the volume {volume} ({text})"
     namespace = pod["metadata"]["namespace"]
     claim = world.get(CLAIMS, name, namespace)
     if claim is None:
-        return f"{what} does not exist", f"create {what}"
+        return f"{text} does not exist", f"create {text}"
     if claim["metadata"].get("deletionTimestamp"):
-        return f"{what} is being deleted", f"create {what} again once it is gone"
+        return f"{text} is being deleted", f"create {text} again once it is gone"
     spec, status = claim.get("spec") or {}, claim.get("status") or {}
     bound = spec.get("volumeName")
     if status.get("phase") == "Lost":
         return (
-            f"{what} has lost its volume {bound}",
-            f"create {what} again, or restore PersistentVolume {bound}",
+            f"{text} has lost its volume {bound}",
+            f"create {text} again, or restore PersistentVolume {bound}",
         )
     if bound:
         others = _users(pod, name, world) if _EXCLUSIVE in (spec.get("accessModes") or ()) else []
         if others:
-            used = f"pod {others[0]} uses {what}, whose access mode is {_EXCLUSIVE}"
+            used = f"pod {others[0]} uses {text}, whose access mode is {_EXCLUSIVE}"
             return used, f"delete pod {others[0]}"
-        return f"the volume {bound} of {what} cannot be used there", remove
+        return f"the volume {bound} of {text} cannot be used there", remove
     annotations = claim["metadata"].get("annotations") or {}
     class_name = spec.get("storageClassName")
     class_name = annotations.get(_CLASS_ANNOTATION) if class_name is None else class_name
     if not class_name:
-        return f"{what} has no volume and no StorageClass", f"create a PersistentVolume for {what}"
+        return (
+            f"{text} has no volume and no StorageClass",
+            f"create a PersistentVolume for {text}",
+        )
     storage_class = world.get(STORAGE_CLASSES, class_name)
     if storage_class is None:
-        missing = f"{what} names StorageClass {class_name}, which does not exist"
-        return missing, f"create StorageClass {class_name}, or a PersistentVolume for {what}"
+        missing = f"{text} names StorageClass {class_name}, which does not exist"
+        return missing, f"create StorageClass {class_name}, or a PersistentVolume for {text}"
     provisioner = storage_class.get("provisioner", "")
     if provisioner == _NO_PROVISIONER:
         return (
-            f"no free PersistentVolume of StorageClass {class_name} can be used there for {what}",
-            f"create a PersistentVolume for {what}",
+            f"no free PersistentVolume of StorageClass {class_name} can be used there for {text}",
+            f"create a PersistentVolume for {text}",
         )
     if storage_class.get("volumeBindingMode") == "WaitForFirstConsumer":
-        return f"{provisioner} cannot provide a volume for {what} there", remove
+        return f"{provisioner} cannot provide a volume for {text} there", remove
     return (
-        f"{what} waits for a volume of {provisioner} (StorageClass {class_name})",
-        f"make {provisioner} provide a volume for {what}",
+        f"{text} waits for a volume of {provisioner} (StorageClass {class_name})",
+        f"make {provisioner} provide a volume for {text}",
     )
 
 
 def _users(pod: Mapping[str, Any], claim: str, world: World) -> list[str]:
     """Return the running pods that use a claim of this pod's namespace."""
     namespace = pod["metadata"]["namespace"]
-    found = []
+    users = []
     for (of, name), entry in world.objects[PODS].items():
         if of == namespace and entry.node and claim.encode() in entry.content:
             volumes = entry.object()["spec"].get("volumes") or ()
-            used = {(each.get("persistentVolumeClaim") or {}).get("claimName") for each in volumes}
+            used = {
+                (volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes
+            }
             if claim in used:
-                found.append(name)
-    return found
+                users.append(name)
+    return users
 
 
 def device_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constraint]:
@@ -106,12 +111,12 @@ def device_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
 
         def remove(pod: Object, name: str = name) -> None:
             changed = pod["spec"]
-            claims = [each for each in changed["resourceClaims"] if each["name"] != name]
+            claims = [other for other in changed["resourceClaims"] if other["name"] != name]
             changed["resourceClaims"] = claims
             for container in containers(changed):
                 used = (container.get("resources") or {}).get("claims")
                 if used:
-                    kept = [each for each in used if each.get("name") != name]
+                    kept = [other for other in used if other.get("name") != name]
                     container["resources"]["claims"] = kept
 
         text = f"the devices of the resource claim {name} are not available"

@@ -118,7 +118,7 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Explanation
     spec = pod["spec"]
     names = [profile["schedulerName"] for profile in profiles_of(options.config)]
     metadata = pod["metadata"]
-    found = Explanation(
+    explanation = Explanation(
         f"{metadata['namespace']}/{metadata['name']}",
         spec.get("schedulerName") or "",
         names,
@@ -126,18 +126,18 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Explanation
         gates=[str(gate.get("name")) for gate in spec.get("schedulingGates") or ()],
         nodes=len(world.objects[NODES]),
     )
-    if found.served:
-        await _Inquiry(world, pod, options, found).run()
+    if explanation.served:
+        await _Inquiry(world, pod, options, explanation).run()
     else:
-        found.decision = PodDecision(found.pod, reason=NO_SCHEDULER)
-    return found
+        explanation.decision = PodDecision(explanation.pod, reason=NO_SCHEDULER)
+    return explanation
 
 
 class _Inquiry:
     """The runs for one explanation."""
 
-    def __init__(self, world: World, pod: Object, options: RunOptions, found: Explanation) -> None:
-        self._found = found
+    def __init__(self, world: World, pod: Object, options: RunOptions, answer: Explanation) -> None:
+        self._answer = answer
         self._world = world.copy()
         self._world.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
         self._pod = copy.deepcopy(pod)
@@ -145,14 +145,14 @@ class _Inquiry:
         self._pod["spec"].pop("schedulingGates", None)
         gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
         profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
-        profile = profiles[found.scheduler]
+        profile = profiles[answer.scheduler]
         self._families = families_of(profile, gates)
         if options.extenders:
             self._families[EXTENDERS] = []
         probes = probe_profiles(
             {**profile, "plugins": profile.get("plugins") or {}}, self._families, gates
         )
-        if found.node:  # every node gets a score
+        if answer.node:  # every node gets a score
             config = dict(simulated(options.config))
             config["profiles"] = [
                 {**each, "percentageOfNodesToScore": 100} for each in config["profiles"]
@@ -163,8 +163,8 @@ class _Inquiry:
             profiles=probes,
             probes=frozenset(each["schedulerName"] for each in probes),
             extended=frozenset({ALL, profile_of(EXTENDERS)}),
-            probed=found.scheduler,
-            scores=bool(found.node) or options.scores,
+            probed=answer.scheduler,
+            scores=bool(answer.node) or options.scores,
         )
         self._nodes = [name for _, name in world.objects[NODES]]
         constraints = constraints_of(self._pod, world)
@@ -172,26 +172,26 @@ class _Inquiry:
             each for each in constraints if each.family in self._families
         )
         if others:
-            found.notes.append(
+            answer.notes.append(
                 f"{others} more constraints of the Pod are not tried one by one, because there are "
                 f"more than {MOST_TRIED} of a kind"
             )
         self._count = 0
 
     async def run(self) -> None:
-        found = self._found
+        explanation = self._answer
         async with Run(self._world, self._options) as run:
             self._run = run
             excluded, own = await self._exclusions()
-            if not found.candidates or found.node:
+            if not explanation.candidates or explanation.node:
                 self._group(excluded, own)
-            if not found.candidates:
+            if not explanation.candidates:
                 await self._fixes(excluded)
-            found.decision = await self._decide()
-            found.extenders = run.extenders.explain(found.pod)
-            if not found.candidates:
+            explanation.decision = await self._decide()
+            explanation.extenders = run.extenders.explain(explanation.pod)
+            if not explanation.candidates:
                 await self._new_nodes()
-            found.notes += run.notes
+            explanation.notes += run.notes
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -212,8 +212,8 @@ class _Inquiry:
             by_family.setdefault(constraint.family, []).append(constraint)
         answers = iter(await self._ask(self._questions(by_family)))
         whole = next(answers)
-        self._found.candidates = list(whole.candidates or ())
-        self._found.message = "" if whole.candidates else whole.message
+        self._answer.candidates = list(whole.candidates or ())
+        self._answer.message = "" if whole.candidates else whole.message
         families = {family: next(answers) for family in self._families}
         excluded: dict[str, dict[Cause | Constraint, set[str]]] = {}
         own: dict[str, tuple[str, ...]] = {}
@@ -239,7 +239,7 @@ class _Inquiry:
         questions += [(self._pod, profile_of(family)) for family in self._families]
         for family, constraints in by_family.items():
             for constraint in constraints:
-                others = [each for each in constraints if each is not constraint]
+                others = [other for other in constraints if other is not constraint]
                 questions.append((without(self._pod, others), profile_of(family)))
             questions.append((without(self._pod, constraints), profile_of(family)))
         return questions
@@ -273,13 +273,13 @@ class _Inquiry:
 
     def _by_extender(self, decision: PodDecision) -> dict[Cause | Constraint, set[str]]:
         """Return the nodes that our own extenders rejected, by extender and reason."""
-        found: dict[Cause | Constraint, set[str]] = {}
+        nodes_by_cause: dict[Cause | Constraint, set[str]] = {}
         for name, answer in self._run.extenders.explain(decision.pod).items():
             for agent in answer["agents"]:
                 for row in (agent.get("filter") or {}).get("rejected") or ():
                     cause = Cause(f"extender {name}: {row['reason']}")
-                    found.setdefault(cause, set()).add(row["node"])
-        return found
+                    nodes_by_cause.setdefault(cause, set()).add(row["node"])
+        return nodes_by_cause
 
     def _rejected(self, decision: PodDecision) -> set[str]:
         return set(self._nodes) - set(decision.candidates or ())
@@ -291,15 +291,15 @@ class _Inquiry:
     ) -> None:
         causes_of: dict[str, list[Cause]] = {node: [] for node in self._nodes}
         for family in self._families:
-            for what, nodes in excluded.get(family, {}).items():
-                cause = Cause(what.text, own.get(family, ()))
+            for reason, nodes in excluded.get(family, {}).items():
+                cause = Cause(reason.text, own.get(family, ()))
                 for node in nodes:
                     causes_of[node].append(cause)
         groups: dict[tuple[Cause, ...], list[str]] = {}
         for node, causes in causes_of.items():
             if causes:
                 groups.setdefault(tuple(causes), []).append(node)
-        self._found.groups = sorted(
+        self._answer.groups = sorted(
             (Group(tuple(nodes), causes) for causes, nodes in groups.items()),
             key=lambda group: (-len(group.nodes), len(group.causes)),
         )
@@ -307,7 +307,7 @@ class _Inquiry:
     # --- what would help ----------------------------------------------------------------------
 
     async def _fixes(self, excluded: Mapping[str, Mapping[Cause | Constraint, set[str]]]) -> None:
-        found = self._found
+        explanation = self._answer
         blocking = {
             what: nodes
             for causes in excluded.values()
@@ -315,7 +315,7 @@ class _Inquiry:
             if isinstance(what, Constraint) and nodes
         }
         tried = list(blocking)
-        answers = await self._ask([(without(self._pod, [each]), ALL) for each in tried])
+        answers = await self._ask([(without(self._pod, [change]), ALL) for change in tried])
         helps = {
             constraint: decision.candidates
             for constraint, decision in zip(tried, answers, strict=True)
@@ -326,11 +326,11 @@ class _Inquiry:
                 fix = await self._smaller_request(constraint, nodes or [])
             else:
                 fix = Fix(constraint.fix, tuple(nodes or ()))
-            found.fixes.append(replace(fix, size=fix.size or _SIZES[constraint.family]))
-        found.impossible = list(self._impossible())
-        if not found.fixes:
-            found.fixes += [fix async for fix in self._combinations(blocking)]
-        found.fixes.sort(key=lambda fix: (fix.changes, fix.size, -len(fix.nodes)))
+            explanation.fixes.append(replace(fix, size=fix.size or _SIZES[constraint.family]))
+        explanation.impossible = list(self._impossible())
+        if not explanation.fixes:
+            explanation.fixes += [fix async for fix in self._combinations(blocking)]
+        explanation.fixes.sort(key=lambda fix: (fix.changes, fix.size, -len(fix.nodes)))
 
     async def _smaller_request(self, constraint: Constraint, nodes: Sequence[str]) -> Fix:
         """Return the largest request with which the pod fits on one of these nodes."""
@@ -376,14 +376,16 @@ class _Inquiry:
         sets: dict[frozenset[int], None] = {}
         order = list(blocking)
         for node in self._nodes:
-            sets[frozenset(at for at, each in enumerate(order) if node in blocking[each])] = None
-        smallest = sorted((each for each in sets if len(each) > 1), key=len)
+            excluding = (at for at, constraint in enumerate(order) if node in blocking[constraint])
+            sets[frozenset(excluding)] = None
+        smallest = sorted((numbers for numbers in sets if len(numbers) > 1), key=len)
         minimal: list[frozenset[int]] = []
-        for each in smallest:
-            if not any(other < each for other in minimal):
-                minimal.append(each)
-        chosen = [[order[at] for at in sorted(each)] for each in minimal[:_MOST_COMBINATIONS]]
-        answers = await self._ask([(without(self._pod, each), ALL) for each in chosen])
+        for numbers in smallest:
+            if not any(other < numbers for other in minimal):
+                minimal.append(numbers)
+        tried = minimal[:_MOST_COMBINATIONS]
+        chosen = [[order[at] for at in sorted(numbers)] for numbers in tried]
+        answers = await self._ask([(without(self._pod, changes), ALL) for changes in chosen])
         for constraints, decision in zip(chosen, answers, strict=True):
             if decision.candidates:
                 text = ", and ".join(constraint.fix for constraint in constraints)
@@ -411,7 +413,7 @@ class _Inquiry:
         for name, (like, count) in added.items():
             if name in fitting:
                 others = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
-                self._found.fixes.append(Fix(f"add a node like {like}{others}", (like,), 2))
+                self._answer.fixes.append(Fix(f"add a node like {like}{others}", (like,), 2))
 
     async def _candidates_of(self, nodes: int) -> Sequence[str]:
         """Return the nodes that accept the pod, once kube-scheduler has noticed all `nodes` nodes.
@@ -444,8 +446,8 @@ def explicit_gates(flags: Sequence[str]) -> dict[str, bool]:
 
 
 def _allocatable(world: World, node: str, resource: str) -> float:
-    found = world.get(NODES, node) or {}
-    return amounts(found["status"].get("allocatable")).get(resource, 0.0)
+    obj = world.get(NODES, node) or {}
+    return amounts(obj["status"].get("allocatable")).get(resource, 0.0)
 
 
 def _reduce(spec: Object, resource: str, to: float) -> bool:
@@ -458,8 +460,8 @@ def _reduce(spec: Object, resource: str, to: float) -> bool:
         excess = Demand(spec).requests[resource] - to
         if excess <= 0:
             return True
-        found = [(_requested(holder, resource), at) for at, holder in enumerate(holders)]
-        for amount, at in sorted(found, reverse=True):
+        requests = [(_requested(holder, resource), at) for at, holder in enumerate(holders)]
+        for amount, at in sorted(requests, reverse=True):
             if amount > excess and _lowered(spec, holders[at], resource, amount - excess):
                 break
         else:

@@ -65,7 +65,7 @@ class SimulatedWorkload:
             for claim in self.claims:
                 volume = claim["metadata"]["name"]
                 source = {"claimName": f"{volume}-{name}"}
-                volumes[:] = [each for each in volumes if each.get("name") != volume]
+                volumes[:] = [other for other in volumes if other.get("name") != volume]
                 volumes.append({"name": volume, "persistentVolumeClaim": source})
             yield pod
 
@@ -108,11 +108,11 @@ def read_workloads(
     for obj in objects:
         if not isinstance(obj, Mapping) or not isinstance(obj.get("kind"), str):
             raise WorkloadError(f"{file}: a document is not an object with apiVersion and kind")
-        found = _workload(obj, file)
-        if found is None:
+        workload = _workload(obj, file)
+        if workload is None:
             others.append(dict(obj))
         else:
-            workloads.append(found)
+            workloads.append(workload)
     return workloads, others
 
 
@@ -175,8 +175,8 @@ def _template(source: Any, namespace: str, where: str, path: str) -> Object:
     kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
     spec = copy.deepcopy(dict(source["spec"]))
     spec.pop("nodeName", None)
-    for each in (*spec["containers"], *(spec.get("initContainers") or ())):
-        _default_requests(each)
+    for holder in (*spec["containers"], *(spec.get("initContainers") or ())):
+        _default_requests(holder)
     pod: Object = {
         "apiVersion": "v1",
         "kind": _POD,
@@ -272,7 +272,7 @@ def admit(workload: SimulatedWorkload, world: World) -> list[str]:
             key = "node.kubernetes.io/network-unavailable"
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoSchedule"})
     for key in _NOT_READY:
-        if not any(_tolerates_no_execute(each, key) for each in tolerations):
+        if not any(_tolerates_no_execute(toleration, key) for toleration in tolerations):
             tolerations.append(
                 {
                     "key": key,
@@ -292,13 +292,16 @@ def _tolerates_no_execute(toleration: Mapping[str, Any], key: str) -> bool:
 
 
 def _default_priority(world: World) -> Object | None:
-    return next((each for each in world.all(PRIORITY_CLASSES) if each.get("globalDefault")), None)
+    return next(
+        (item for item in world.all(PRIORITY_CLASSES) if item.get("globalDefault")),
+        None,
+    )
 
 
 def _default_class(world: World) -> str:
-    for each in world.all(STORAGE_CLASSES):
-        if (each["metadata"].get("annotations") or {}).get(_IS_DEFAULT) == "true":
-            return str(each["metadata"]["name"])
+    for storage_class in world.all(STORAGE_CLASSES):
+        if (storage_class["metadata"].get("annotations") or {}).get(_IS_DEFAULT) == "true":
+            return str(storage_class["metadata"]["name"])
     return ""
 
 

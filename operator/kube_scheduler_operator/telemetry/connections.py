@@ -137,16 +137,16 @@ class Listener(Generic[P]):
             OSError: an address is not available.
         """
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(
+        addresses = await loop.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         try:
-            for family, _, _, _, address in dict.fromkeys(found):
+            for family, _, _, _, address in dict.fromkeys(addresses):
                 self._listen(family, address)
         except OSError:
             await self.close()
             raise
-        self._accepting = [asyncio.create_task(self._accept(one)) for one in self._sockets]
+        self._accepting = [asyncio.create_task(self._accept(sock)) for sock in self._sockets]
         self._check()
 
     async def close(self) -> None:
@@ -156,8 +156,8 @@ class Listener(Generic[P]):
         for task in self._accepting:
             task.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
-        for one in self._sockets:  # uvloop refuses to close one that is being waited for
-            one.close()
+        for sock in self._sockets:  # uvloop refuses to close one that is being waited for
+            sock.close()
 
     def abort(self) -> None:
         """Close all connections at once."""
@@ -181,25 +181,25 @@ class Listener(Generic[P]):
 
     def _listen(self, family: int, address: Any) -> None:
         try:
-            one = socket.socket(family, socket.SOCK_STREAM)
+            sock = socket.socket(family, socket.SOCK_STREAM)
         except OSError:
             if family == socket.AF_INET6:
                 return  # the machine has no IPv6
             raise
-        self._sockets.append(one)
-        one.setblocking(False)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._sockets.append(sock)
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self._sharing is not None:  # accepted connections inherit it
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._sharing.received)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._sharing.received)
         if family == socket.AF_INET6:
-            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:
-            one.bind(address)
+            sock.bind(address)
         except OSError as error:
             raise OSError(
                 error.errno, f"cannot listen on {address[:2]}: {error.strerror}"
             ) from None
-        one.listen(_BACKLOG)
+        sock.listen(_BACKLOG)
 
     async def _accept(self, listening: socket.socket) -> None:
         client: _Client[P] | None = None
@@ -254,14 +254,16 @@ class Listener(Generic[P]):
         ends = loop.time() + PLACE_SECONDS
         while client in self._clients:
             theirs = [
-                one for one in self._clients if one.address == client.address and not one.waiting
+                peer
+                for peer in self._clients
+                if peer.address == client.address and not peer.waiting
             ]
             if len(theirs) < sharing.connections:
                 client.waiting = False
                 return True
             # One that has just become idle is about to be used for a request that waits.
             before = loop.time() - PLACE_SECONDS
-            uses = [(self._use(one, sharing), one) for one in theirs if one.used_at <= before]
+            uses = [(self._use(peer, sharing), peer) for peer in theirs if peer.used_at <= before]
             idle = [pair for pair in uses if pair[0] in (Use.UNUSED, Use.RESTS)]
             if idle:
                 min(idle, key=lambda pair: pair[0])[1].abort()
@@ -312,7 +314,7 @@ class Listener(Generic[P]):
 
     def _fair(self, newest: _Client[P] | None, sharing: Sharing[P]) -> Iterator[_Client[P]]:
         clients = list(self._clients)
-        order = makes_room([Standing(one.address, self._use(one, sharing)) for one in clients])
+        order = makes_room([Standing(peer.address, self._use(peer, sharing)) for peer in clients])
         yield from (clients[at] for at in order if clients[at] is not newest)
 
     def _use(self, client: _Client[P], sharing: Sharing[P]) -> Use:

@@ -48,9 +48,9 @@ def makes_room(standings: Sequence[Standing]) -> Iterator[int]:
     any of an address with more than MANY of which none was ever used as intended; of those, the
     address with most loses one. Then the address with most connections loses the least useful one.
     """
-    numbers = Counter(one.address for one in standings)
-    unused = Counter(one.address for one in standings if one.use is Use.UNUSED)
-    proven = {one.address for one in standings if one.use in (Use.RESTS, Use.WORKS)}
+    numbers = Counter(standing.address for standing in standings)
+    unused = Counter(standing.address for standing in standings if standing.use is Use.UNUSED)
+    proven = {standing.address for standing in standings if standing.use in (Use.RESTS, Use.WORKS)}
     useless = unused | Counter(
         {address: n for address, n in numbers.items() if n > MANY and address not in proven}
     )

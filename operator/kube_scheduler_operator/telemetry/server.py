@@ -121,16 +121,16 @@ class TelemetryServer:
         if not client:
             return _unauthorized("a bearer token is required, for example of a ServiceAccount")
         try:
-            result = await self._authorize(client, request.path)
+            authorization = await self._authorize(client, request.path)
         except Exception as error:  # refuse the request and keep serving
             log.warning(
                 "Cannot authorize a request for metrics", extra=kv(err=type(error).__name__)
             )
             return _text(503, "cannot verify the token, the API server is not available: retry")
-        if not result.authenticated:
-            return _unauthorized(result.reason)
-        if not result.allowed:
-            return _text(403, result.reason)
+        if not authorization.authenticated:
+            return _unauthorized(authorization.reason)
+        if not authorization.allowed:
+            return _text(403, authorization.reason)
         body, content_type = self._render(request.headers.get("Accept", ""))
         response = web.Response(body=body, headers={"Content-Type": content_type})
         response.enable_compression()

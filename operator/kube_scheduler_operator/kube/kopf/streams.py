@@ -227,8 +227,8 @@ class Streams:
                         seen.add(_key(event["object"]))
                         if evidence := state.contradiction(event["object"]):
                             self._rewound(evidence)
-                    for each in state.follow(event):
-                        yield _ticketed(each, ticket)
+                    for emitted in state.follow(event):
+                        yield _ticketed(emitted, ticket)
 
 
 _current: contextvars.ContextVar[Streams | None] = contextvars.ContextVar("streams", default=None)

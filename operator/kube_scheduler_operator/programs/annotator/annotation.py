@@ -81,14 +81,14 @@ def crane(load: Load, rules: Rules, zone: datetime.tzinfo, hot: int, now: float)
     Source: gocrane/crane-scheduler, pkg/controller/annotator/node.go and pkg/utils/utils.go.
     """
     at = _local(load.at, zone)
-    found = {}
+    annotations = {}
     for metric in rules.metrics:
         value = load[metric] if metric in METRICS else UNKNOWN
         if not math.isnan(value):
-            found[metric] = f"{value:.5f},{at}"
+            annotations[metric] = f"{value:.5f},{at}"
     if rules.hot_values:
-        found[HOT_VALUE] = f"{hot},{_local(now, zone)}"
-    return found
+        annotations[HOT_VALUE] = f"{hot},{_local(now, zone)}"
+    return annotations
 
 
 def safe(load: Load, requested: Mapping[str, float]) -> dict[str, str]:
@@ -96,15 +96,15 @@ def safe(load: Load, requested: Mapping[str, float]) -> dict[str, str]:
 
     `requested` has the sum of the requests of the node's pods by resource; empty if unknown.
     """
-    found = {}
+    annotations = {}
     for key, metric in _SAFE_METRICS.items():
         value = load[metric]
         if not math.isnan(value):
-            found[key] = str(round(value))
+            annotations[key] = str(round(value))
     if requested:
         for key, resource in _SAFE_REQUESTED.items():
-            found[key] = str(round(requested.get(resource, 0.0)))
-    return found
+            annotations[key] = str(round(requested.get(resource, 0.0)))
+    return annotations
 
 
 def read_hot(annotations: Mapping[str, str]) -> int | None:

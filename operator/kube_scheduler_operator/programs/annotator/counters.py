@@ -68,10 +68,10 @@ class Counters:
             yield f'{_PREFIX}_looks_total{{result="{result}"}} {number}'
         yield from _family("cycle_seconds", "gauge", "Duration of the last cycle.", self.cycle)
         if self.first_cycle is not None:
-            what = "Seconds until every node was polled once."
-            yield from _family("first_cycle_seconds", "gauge", what, self.first_cycle)
-        what = "Number of policy changes."
-        yield from _family("policy_reloads_total", "counter", what, self.reloads)
+            help_text = "Seconds until every node was polled once."
+            yield from _family("first_cycle_seconds", "gauge", help_text, self.first_cycle)
+        help_text = "Number of policy changes."
+        yield from _family("policy_reloads_total", "counter", help_text, self.reloads)
 
 
 def _head(name: str, kind: str, text: str) -> Iterator[str]:

@@ -312,7 +312,7 @@ class Annotator:
         return tuple(family for family in policy.remove if family not in policy.write)
 
     def _has_unwanted(self, node: AnnotatedNode) -> bool:
-        return any(node.foreign.intersection(annotation.KEYS[each]) for each in self.unwanted)
+        return any(node.foreign.intersection(annotation.KEYS[family]) for family in self.unwanted)
 
     def removed(self) -> tuple[str, ...]:
         """Return the families to remove that are no longer on any node."""

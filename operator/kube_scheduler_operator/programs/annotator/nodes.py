@@ -82,8 +82,8 @@ class AnnotatedNode:
         if status:
             self.address = _address(status.get("addresses") or ())
             self.kubelet_port = _kubelet_port(status)
-            found = amounts(status.get("capacity"))
-            self.capacities = (found.get("cpu", 0.0), found.get("memory", 0.0))
+            capacity = amounts(status.get("capacity"))
+            self.capacities = (capacity.get("cpu", 0.0), capacity.get("memory", 0.0))
         annotations = metadata.get("annotations") or {}
         foreign = _FOREIGN.intersection(annotations)
         if foreign or self.foreign:
@@ -146,5 +146,5 @@ def _kubelet_port(status: Mapping[str, Any]) -> int:
 
 
 def _address(addresses: Any) -> str:
-    found = {entry.get("type"): str(entry.get("address") or "") for entry in reversed(addresses)}
-    return next((found[kind] for kind in _ADDRESSES if found.get(kind)), "")
+    by_type = {item.get("type"): str(item.get("address") or "") for item in reversed(addresses)}
+    return next((by_type[kind] for kind in _ADDRESSES if by_type.get(kind)), "")

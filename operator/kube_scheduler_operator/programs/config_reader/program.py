@@ -53,13 +53,13 @@ def report_content(data: bytes) -> ConfigReport:
     if len(data) > _LARGEST:
         return ConfigReport(error=f"the file is larger than {_LARGEST} bytes; shorten it")
     documents, unreadable = read(data)
-    places = [one.position for document in documents for one in document.flaws]
+    places = [flaw.position for document in documents for flaw in document.flaws]
     if unreadable is not None:
         places.append(unreadable.position)
     for place in places[:1]:
         at = f"line {place.line}, column {place.column}"
         return ConfigReport(error=f"the file has a syntax error at {at}; correct it")
-    objects = [each.value for document in documents for each in document.objects() if each.value]
+    objects = [obj.value for document in documents for obj in document.objects() if obj.value]
     if len(objects) != 1 or not isinstance(objects[0], Mapping):
         return ConfigReport(error="the file does not have one object; leave one in it")
     config = objects[0]

@@ -141,9 +141,9 @@ def _run(
 
 def _resume(recorder: UsageRecorder, state: StateFile) -> None:
     try:
-        found = state.load()
-        if found:
-            recorder.load(*found)
+        saved = state.load()
+        if saved:
+            recorder.load(*saved)
             log.info("Loaded the history from %s", state.path)
     except StateError as error:
         log.warning("Ignoring the history in %s: %s", state.path, error)

@@ -99,21 +99,21 @@ class UsageRecorder:
         if not self.fresh or self._last is None:
             return None
         now = self._clock()
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         capacities = {"cpu": self._last.cpus * 1000, "mem": self._last.memory}
         for name, windows in self._windows.items():
             usage = windows.read(now)
             if usage is None:
                 return None
-            found.update(_percent(name, usage))
+            values.update(_percent(name, usage))
             amount = "memory" if name == "mem" else name
-            found[f"free_{amount}_mean"] = round((1 - usage.mean) * capacities[name], 3)
-            found[f"free_{amount}_std"] = round(usage.std * capacities[name], 3)
-            found[f"capacity_{amount}"] = capacities[name]
+            values[f"free_{amount}_mean"] = round((1 - usage.mean) * capacities[name], 3)
+            values[f"free_{amount}_std"] = round(usage.std * capacities[name], 3)
+            values[f"capacity_{amount}"] = capacities[name]
         # The age does not depend on wall clocks, which may be adjusted or differ between nodes.
-        found["age"] = round(now - (self._sampled or now), 3)
-        found["timestamp"] = round(time.time() - found["age"], 3)
-        return found
+        values["age"] = round(now - (self._sampled or now), 3)
+        values["timestamp"] = round(time.time() - values["age"], 3)
+        return values
 
     def dump(self) -> dict[str, Any]:
         return {name: windows.dump() for name, windows in self._windows.items()}
@@ -138,8 +138,8 @@ def exposition(statistics: Mapping[str, float] | None, recorder: UsageRecorder) 
     for key, value in (statistics or {}).items():
         prefix, _, window = key.partition("_usage_")
         if window:
-            what = "CPU" if prefix == "cpu" else "memory"
-            lines.append(f"# HELP node_{key} Percent of {what} in use {_HELP[window]}.")
+            noun = "CPU" if prefix == "cpu" else "memory"
+            lines.append(f"# HELP node_{key} Percent of {noun} in use {_HELP[window]}.")
         else:
             lines.append(
                 f"# HELP node_{key} The value of /statistics in millicores, bytes or seconds."

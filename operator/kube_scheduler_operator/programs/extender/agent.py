@@ -117,29 +117,29 @@ class PolicyAgent:
         pod = args.pod
         if not self.selects(pod) or not len(args.indices):
             return None
-        found: Rejections | None = None
+        total: Rejections | None = None
         for member in self._filtering:
             rejections = self._filter(member, pod, args.indices)
             if rejections is None or not rejections.reasons:
                 continue
             member.rejected += len(rejections.reasons)
             reasons = member.formatted(rejections.reasons)
-            if found is None:
-                found = Rejections(reasons, rejections.unresolvable, rejections.figures)
+            if total is None:
+                total = Rejections(reasons, rejections.unresolvable, rejections.figures)
                 continue
-            found.reasons = _joined(found.reasons, reasons)
-            found.figures = _joined(found.figures, rejections.figures)
-            found.unresolvable = found.unresolvable | rejections.unresolvable
-        if found is not None and args.positions is not None:
+            total.reasons = _joined(total.reasons, reasons)
+            total.figures = _joined(total.figures, rejections.figures)
+            total.unresolvable = total.unresolvable | rejections.unresolvable
+        if total is not None and args.positions is not None:
             positions = args.positions.tolist()
-            found.figures = {
+            total.figures = {
                 positions[at]: figures
-                for at, figures in found.figures.items()
-                if at in found.reasons
+                for at, figures in total.figures.items()
+                if at in total.reasons
             }
-            found.reasons = {positions[at]: reason for at, reason in found.reasons.items()}
-            found.unresolvable = {positions[at] for at in found.unresolvable}
-        return found
+            total.reasons = {positions[at]: reason for at, reason in total.reasons.items()}
+            total.unresolvable = {positions[at] for at in total.unresolvable}
+        return total
 
     def score(self, args: Args) -> Scores:
         """Return the scores of the nodes of a request.
@@ -172,19 +172,19 @@ class PolicyAgent:
 
     def explain(self, args: Args) -> dict[str, list[dict[str, Any]]]:
         """Return each policy's inputs for each node."""
-        found: dict[str, list[dict[str, Any]]] = {}
+        inputs: dict[str, list[dict[str, Any]]] = {}
         for member in self.members:
             try:
-                found[member.name] = member.policy.explain(args.pod, args.indices)
+                inputs[member.name] = member.policy.explain(args.pod, args.indices)
             except Exception as error:
                 self._failed(member, error)
-        return found
+        return inputs
 
     def _filter(self, member: Member, pod: Pod, indices: Ints) -> Rejections | None:
         try:
-            found = member.policy.filter(pod, indices)
-            if found is not None and found.reasons:
-                low, high = min(found.reasons), max(found.reasons)
+            rejections = member.policy.filter(pod, indices)
+            if rejections is not None and rejections.reasons:
+                low, high = min(rejections.reasons), max(rejections.reasons)
                 if low < 0 or high >= len(indices):
                     raise IndexError(
                         f"position {high if low >= 0 else low} of {len(indices)} nodes"
@@ -192,12 +192,12 @@ class PolicyAgent:
         except Exception as error:
             self._failed(member, error)
             return None
-        return found
+        return rejections
 
     def _score(self, member: Member, pod: Pod, indices: Ints) -> Ints | None:
         try:
-            found = member.policy.score(pod, indices)
-            return None if found is None else _in_range(found, len(indices))
+            scores = member.policy.score(pod, indices)
+            return None if scores is None else _in_range(scores, len(indices))
         except Exception as error:
             self._failed(member, error)
             return None
@@ -213,23 +213,23 @@ class PolicyAgent:
             raise PolicyFailedError(f"policy {member.name} failed: {error!r}") from error
 
 
-def _in_range(found: Any, count: int) -> Ints:
+def _in_range(scores: Any, count: int) -> Ints:
     """Round scores to integers 0..BEST, one for each of `count` nodes.
 
     Raises:
         ValueError: the number of scores is wrong.
     """
-    scores = np.asarray(found)
-    if scores.shape != (count,):
-        raise ValueError(f"{scores.shape} scores for {count} nodes")
-    if scores.dtype.kind in "iu":
-        exact: Ints = scores.astype(np.intp)
+    checked = np.asarray(scores)
+    if checked.shape != (count,):
+        raise ValueError(f"{checked.shape} scores for {count} nodes")
+    if checked.dtype.kind in "iu":
+        exact: Ints = checked.astype(np.intp)
         # As unsigned integers, negative ones are huge: one comparison finds all out of range.
         if not count or np.maximum.reduce(exact.view(np.uintp)) <= BEST:
             return exact
     else:
-        scores = np.rint(np.nan_to_num(scores.astype(np.float64), posinf=BEST, neginf=0))
-    whole: Ints = np.minimum(np.maximum(scores, 0), BEST).astype(np.intp, copy=False)
+        checked = np.rint(np.nan_to_num(checked.astype(np.float64), posinf=BEST, neginf=0))
+    whole: Ints = np.minimum(np.maximum(checked, 0), BEST).astype(np.intp, copy=False)
     return whole
 
 

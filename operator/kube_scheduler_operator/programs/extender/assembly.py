@@ -63,21 +63,21 @@ class Assembly:
             for spec in config.agents:
                 chosen = []
                 for position, entry in enumerate(spec.members):
-                    what = _policy_key(entry)
-                    if what not in used:
-                        used[what] = before.get(what) or self._make(entry)
-                    key = json.dumps([spec.name, position, entry.name, entry.weight, what])
+                    identity = _policy_key(entry)
+                    if identity not in used:
+                        used[identity] = before.get(identity) or self._make(entry)
+                    key = json.dumps([spec.name, position, entry.name, entry.weight, identity])
                     member = self._members.get(key)
                     if member is None:
                         name = entry.name or entry.policy
-                        member = Member(name, used[what], entry.weight)
+                        member = Member(name, used[identity], entry.weight)
                     members[key] = member
                     chosen.append(member)
                 agents.append(PolicyAgent(spec, chosen, config.pod_selector))
         except Exception:
-            _close(policy for what, policy in used.items() if what not in before)
+            _close(policy for identity, policy in used.items() if identity not in before)
             raise
-        _close(policy for what, policy in before.items() if what not in used)
+        _close(policy for identity, policy in before.items() if identity not in used)
         verbs = verbs_of(agents, self._context, self._bind)
         for path, verb in verbs.items():
             old = self.verbs.get(path)

@@ -119,19 +119,19 @@ class Decisions:
 
     def explain(self, pod: str) -> dict[str, Any] | None:
         """Return the decisions for a Pod (namespace/name), for JSON; None: none are recorded."""
-        found = self._pods_by_outcome[1].get(pod) or self._pods_by_outcome[0].get(pod)
-        if found is None:
+        entry = self._pods_by_outcome[1].get(pod) or self._pods_by_outcome[0].get(pod)
+        if entry is None:
             return None
-        agents = [_explain(decision) for decision in found.decisions.values()]
-        return {"pod": pod, "uid": found.uid, "agents": agents}
+        agents = [_explain(decision) for decision in entry.decisions.values()]
+        return {"pod": pod, "uid": entry.uid, "agents": agents}
 
     def last(self, pod: str) -> Args | None:
         """Return a Pod (namespace/name) with the nodes of its last call; None: unknown."""
-        found = self._pods_by_outcome[1].get(pod) or self._pods_by_outcome[0].get(pod)
-        if found is None:
+        entry = self._pods_by_outcome[1].get(pod) or self._pods_by_outcome[0].get(pod)
+        if entry is None:
             return None
-        obj = orjson.loads(found.source)["Pod"]
-        decision = next(iter(found.decisions.values()))
+        obj = orjson.loads(entry.source)["Pod"]
+        decision = next(iter(entry.decisions.values()))
         return Args(obj, NodeNames(orjson.loads(decision.filtered or decision.scored)))
 
     def __len__(self) -> int:
@@ -189,11 +189,11 @@ class Decisions:
 
 
 def _explain(decision: AgentDecision) -> dict[str, Any]:
-    result: dict[str, Any] = {"agent": decision.agent}
+    explanation: dict[str, Any] = {"agent": decision.agent}
     if decision.filtered_at:
         names = orjson.loads(decision.filtered)
         rejections = decision.rejections or Rejections()
-        result["filter"] = {
+        explanation["filter"] = {
             "at": _time(decision.filtered_at),
             "nodes": len(names),
             "rejected": [
@@ -206,12 +206,12 @@ def _explain(decision: AgentDecision) -> dict[str, Any]:
             ],
         }
     if decision.scores is not None:
-        result["prioritize"] = {
+        explanation["prioritize"] = {
             "at": _time(decision.scored_at),
             "weights": {name: weight for name, weight, _ in decision.scores.parts},
             "nodes": sorted(_rows(decision), key=lambda row: (-row["score"], row["node"])),
         }
-    return result
+    return explanation
 
 
 def _rows(decision: AgentDecision) -> Iterator[dict[str, Any]]:

@@ -60,7 +60,7 @@ class HttpServer(Connections):
             lambda: Connection(self),
             self.limits.connections,
             tls,
-            lambda one: one.idle,
+            lambda connection: connection.idle,
             self._sharing() if tls is not None else None,
         )
         await self._listener.start(host, port)
@@ -94,7 +94,7 @@ class HttpServer(Connections):
             AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
             HANDSHAKE_SECONDS,
             HANDSHAKES_TOGETHER,
-            lambda one: one.proven,
+            lambda connection: connection.proven,
             self.limits.connections,
             received=RECEIVED,
         )

@@ -157,12 +157,12 @@ def _watches(watched: Iterable[Watched]) -> Iterator[Any]:
     events = _counter("watch_events", "Events received by a watch", labels)
     lists = _counter("watch_lists", "Full lists of a resource", labels)
     failures = _counter("watch_failures", "Failed list and watch requests", labels)
-    for one in watched:
-        synced.add_metric([one.resource], one.synced)
-        ages.add_metric([one.resource], one.age)
-        events.add_metric([one.resource], one.events)
-        lists.add_metric([one.resource], one.lists)
-        failures.add_metric([one.resource], one.failures)
+    for watch in watched:
+        synced.add_metric([watch.resource], watch.synced)
+        ages.add_metric([watch.resource], watch.age)
+        events.add_metric([watch.resource], watch.events)
+        lists.add_metric([watch.resource], watch.lists)
+        failures.add_metric([watch.resource], watch.failures)
     yield from (synced, ages, events, lists, failures)
 
 

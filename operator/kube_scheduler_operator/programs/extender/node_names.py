@@ -78,15 +78,15 @@ class NodeNames:
                 remaining = np.ones(len(texts), np.bool_)
                 remaining[list(at)] = False
                 left.indices, left._version = self.indices[remaining], self._version
-            self._split = at, left, [texts[each] for each in at]
+            self._split = at, left, [texts[position] for position in at]
         return self._split[1:]
 
     def _locate_some(self, cluster: Cluster) -> None:
         if not all(type(name) is str for name in self.texts):
             raise NamesError("NodeNames must be a list of strings")
-        found = [cluster.index.get(name, -1) for name in self.texts]
-        known = [position for position, index in enumerate(found) if index >= 0]
-        self.indices = np.array([found[position] for position in known], np.intp)
+        indices = [cluster.index.get(name, -1) for name in self.texts]
+        known = [position for position, index in enumerate(indices) if index >= 0]
+        self.indices = np.array([indices[position] for position in known], np.intp)
         self.positions = np.array(known, np.intp)
 
 
@@ -116,9 +116,9 @@ class RecentNodeNames:
         return names
 
 
-def without(found: list[Any], positions: Iterable[int]) -> list[Any]:
+def without(elements: list[Any], positions: Iterable[int]) -> list[Any]:
     """Return a list without the elements at these positions."""
-    left = found.copy()
+    left = elements.copy()
     for at in sorted(positions, reverse=True):  # few, so most of the list is copied only once
         del left[at]
     return left

@@ -256,9 +256,9 @@ class ExtenderProgram:
     def _config_map(self, namespace: str, name: str, data: Mapping[str, str] | None) -> None:
         own = self._own_namespace()
         for policy in self._assembly.policies():
-            for each in policy.config_maps():
-                if (each[0] or own, each[1]) == (namespace, name):
-                    policy.on_config_map(*each, data)
+            for reference in policy.config_maps():
+                if (reference[0] or own, reference[1]) == (namespace, name):
+                    policy.on_config_map(*reference, data)
 
     async def _bind(self, binding: Binding) -> None:
         if self._client is None:
@@ -348,9 +348,9 @@ class ExtenderProgram:
             "shutdown": "the program is shutting down" if self._stopping else None
         }
         if self._feed is not None:
-            for one in self._feed.watched():
-                why = one.problem or "the initial list is in progress"
-                checks[f"watch-{one.resource}"] = None if one.synced else f"not synced: {why}"
+            for watch in self._feed.watched():
+                why = watch.problem or "the initial list is in progress"
+                checks[f"watch-{watch.resource}"] = None if watch.synced else f"not synced: {why}"
         elif self._config.watch:
             checks["watch"] = "not started"
         return checks
@@ -364,7 +364,7 @@ class ExtenderProgram:
         last = self._decisions.last(pod)
         if last is not None:
             last.locate(self._cluster)
-            called = {each["agent"] for each in explanation["agents"]}
+            called = {entry["agent"] for entry in explanation["agents"]}
             explanation["now"] = {
                 agent.name: agent.explain(last)
                 for agent in self._assembly.agents

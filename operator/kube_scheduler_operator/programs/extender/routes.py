@@ -105,24 +105,24 @@ class Routes:
             return orjson.dumps(dict(self._version()))
         if path == b"/metrics":
             return HttpResponse(200, self._render(), b"text/plain; version=0.0.4; charset=utf-8")
-        status, result = check_result(self._ready if path == b"/readyz" else self._alive)
-        return HttpResponse(status, result.encode())
+        status, report = check_result(self._ready if path == b"/readyz" else self._alive)
+        return HttpResponse(status, report.encode())
 
     def _explained(self, request: HttpRequest) -> Answer:
         query = parse_qs(request.query.decode("utf-8", "replace"))
         pod = (query.get("pod") or [""])[-1]
-        found = self._explain(pod, (query.get("details") or ["0"])[-1] in ("1", "true"))
-        if found is None:
+        explanation = self._explain(pod, (query.get("details") or ["0"])[-1] in ("1", "true"))
+        if explanation is None:
             why = f"no decisions are recorded for pod {pod[:300]}"
             return HttpResponse(
                 404, orjson.dumps({"error": why}, option=orjson.OPT_APPEND_NEWLINE), JSON
             )
-        return orjson.dumps(found, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(explanation, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def verbs_of(agents: list[PolicyAgent], context: VerbContext, bind: Bind) -> dict[bytes, Verb]:
     """Return all paths of the agents, with their verbs."""
-    found: dict[bytes, Verb] = {}
+    paths: dict[bytes, Verb] = {}
     for agent in agents:
         verbs: dict[str, Verb] = {
             FILTER: Filter(context, agent),
@@ -131,10 +131,10 @@ def verbs_of(agents: list[PolicyAgent], context: VerbContext, bind: Bind) -> dic
             BIND: BindVerb(agent.name, bind),
         }
         for name, verb in verbs.items():
-            found[f"/{agent.name}/{name}".encode()] = verb
+            paths[f"/{agent.name}/{name}".encode()] = verb
             if name in _ORIGINAL:
-                found[f"{_ORIGINAL[name]}/{agent.name}".encode()] = verb
-    return found
+                paths[f"{_ORIGINAL[name]}/{agent.name}".encode()] = verb
+    return paths
 
 
 def calls_of(verbs: Mapping[bytes, Verb]) -> list[CallCounters]:

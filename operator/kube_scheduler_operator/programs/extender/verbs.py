@@ -93,19 +93,19 @@ class Filter:
         began, context = time.perf_counter(), self._context
         try:
             args = context.read(body)
-            found = self._agent.filter(args)
+            rejections = self._agent.filter(args)
         except (WireError, PolicyFailedError) as error:
             return _refused(self.calls, began, error, wire.failed(str(error)))
-        if found is not None and context.learn is None:  # node data of requests is never stale
+        if rejections is not None and context.learn is None:  # node data of requests is never stale
             if context.freshness.may_be_stale(self._agent.name, args.pod):
-                return self._wait(args, found, context.cluster.version, began)
+                return self._wait(args, rejections, context.cluster.version, began)
             context.freshness.rejected(self._agent.name, args.pod)
-        return self._answer(args, found, began)
+        return self._answer(args, rejections, began)
 
-    async def _wait(self, args: Args, found: Rejections, version: int, began: float) -> Answer:
+    async def _wait(self, args: Args, rejections: Rejections, version: int, began: float) -> Answer:
         """Respond when a view newer than this version accepts more nodes, or on timeout."""
-        agent, freshness, rejected = self._agent, self._context.freshness, len(found.reasons)
-        now: Rejections | None = found
+        agent, freshness, rejected = self._agent, self._context.freshness, len(rejections.reasons)
+        now: Rejections | None = rejections
 
         def better() -> bool:
             nonlocal now
@@ -121,19 +121,19 @@ class Filter:
             freshness.rejected(agent.name, args.pod)
         return self._answer(args, now, began)
 
-    def _answer(self, args: Args, found: Rejections | None, began: float) -> Answer:
+    def _answer(self, args: Args, rejections: Rejections | None, began: float) -> Answer:
         context, calls = self._context, self.calls
-        if found is None:
+        if rejections is None:
             answer = wire.accepted(args)
         else:
-            answer = wire.filtered(args, found.reasons, found.unresolvable)
-            calls.rejected += len(found.reasons)
-            if len(found.reasons) == len(args.names):
-                context.rejected(self._agent.name, args, found)
-        context.decisions.filtered(self._agent.name, args, found)
+            answer = wire.filtered(args, rejections.reasons, rejections.unresolvable)
+            calls.rejected += len(rejections.reasons)
+            if len(rejections.reasons) == len(args.names):
+                context.rejected(self._agent.name, args, rejections)
+        context.decisions.filtered(self._agent.name, args, rejections)
         _ended(calls, began, args)
         if log.isEnabledFor(logging.DEBUG):
-            rejected = len(found.reasons) if found else 0
+            rejected = len(rejections.reasons) if rejections else 0
             _log_call(self._agent, FILTER, args, nodes=len(args.names), rejected=rejected)
         return answer
 
@@ -184,10 +184,10 @@ class Preempt:
         try:
             args, victims = read_preemption(body)
             args.locate(self._context.cluster)
-            found = self._agent.filter(args)
+            rejections = self._agent.filter(args)
         except (WireError, PolicyFailedError) as error:
             return _refused(calls, began, error, HttpResponse(400, wire.failed(str(error)), JSON))
-        reasons = found.reasons if found else {}
+        reasons = rejections.reasons if rejections else {}
         calls.rejected += len(reasons)
         left = [at for at in range(len(args.names)) if at not in reasons]
         _ended(calls, began, args)

@@ -165,10 +165,10 @@ class ArgsReader:
                 names = self._names.get(names_json)
                 prefix = body[:cut]
                 source = prefix + b"}"
-                found = orjson.loads(source)
-                if len(found) != 1 or not isinstance(found.get("Pod"), dict):
+                outer = orjson.loads(source)
+                if len(outer) != 1 or not isinstance(outer.get("Pod"), dict):
                     return None
-                args = Args(found["Pod"], names)
+                args = Args(outer["Pod"], names)
                 args.source = source
         except orjson.JSONDecodeError:
             return None
@@ -184,13 +184,13 @@ def _whole_nodes(body: bytes) -> Args | None:
         return None
     source, nodes_json = body[:cut] + b"}", body[cut + len(_BEFORE_NODES) : -len(_AFTER_NODES)]
     try:
-        found, nodes = orjson.loads(source), orjson.loads(nodes_json)
+        outer, nodes = orjson.loads(source), orjson.loads(nodes_json)
     except orjson.JSONDecodeError:
         return None
     items = nodes.get("items") if isinstance(nodes, dict) else None
-    if len(found) != 1 or not isinstance(found.get("Pod"), dict) or not isinstance(items, list):
+    if len(outer) != 1 or not isinstance(outer.get("Pod"), dict) or not isinstance(items, list):
         return None
-    args = Args(found["Pod"], NodeNames([_node_name(item) for item in items]), items)
+    args = Args(outer["Pod"], NodeNames([_node_name(item) for item in items]), items)
     args.source, args.items_json = source, nodes_json
     return args
 
@@ -206,8 +206,8 @@ def _read(body: bytes) -> Args:
         return _with_source(Args(pod, NodeNames(names)))
     if not isinstance(nodes, dict):
         raise WireError("the request has neither NodeNames nor Nodes")
-    found = {key.lower(): value for key, value in nodes.items()}.get("items")
-    items = [] if found is None else found
+    listed = {key.lower(): value for key, value in nodes.items()}.get("items")
+    items = [] if listed is None else listed
     if not isinstance(items, list):
         raise WireError("Nodes.items must be a list of nodes")
     return _with_source(Args(pod, NodeNames([_node_name(item) for item in items]), items))
@@ -236,12 +236,12 @@ def _document(body: bytes) -> dict[str, Any]:
     """Return a JSON object with lower-case keys. Raises WireError."""
     _limit(body)
     try:
-        found = orjson.loads(body)
+        document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise WireError(f"the body is not JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise WireError("the body must be a JSON object")
-    return {key.lower(): value for key, value in found.items()}
+    return {key.lower(): value for key, value in document.items()}
 
 
 def _node_name(item: Any) -> str:
@@ -359,14 +359,14 @@ def _uid(pod: Any) -> str:
     if not isinstance(pod, dict):
         raise WireError("Pods of victims must be objects")
     metadata = pod.get("metadata")
-    found = (
+    uid = (
         metadata.get("uid")
         if isinstance(metadata, dict)
         else next((value for key, value in pod.items() if key.lower() == "uid"), None)
     )
-    if not isinstance(found, str):
+    if not isinstance(uid, str):
         raise WireError("Pods of victims must have a UID")
-    return found
+    return uid
 
 
 def preempted(names: Sequence[str], victims: Sequence[Any]) -> bytes:

@@ -34,10 +34,10 @@ def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
     While an installer replaces the scheduler, nothing counts as edited. A running `kubeadm upgrade`
     is part of the fingerprint, so that its begin and its end are reported.
     """
-    found = fingerprint(watched.kubeconfig) if watched.kubeconfig else ""
+    kubeconfig_hash = fingerprint(watched.kubeconfig) if watched.kubeconfig else ""
     resource_dir, path = watched.resource_dir, watched.manifest_path
     if resource_dir is None or path is None:
-        return DiskReport(kubeconfig=found)
+        return DiskReport(kubeconfig=kubeconfig_hash)
     data = files.read(path)
     placed = manifest.parse(data, watched.static_pod_name) if data is not None else None
     revision = active_revision(resource_dir)
@@ -53,7 +53,7 @@ def look(watched: WatchedFiles, now: float = 0.0) -> DiskReport:
         revision=revision,
         content=hashes.content if hashes is not None else "",
         newest=revision_directory.newest_verified(resource_dir),
-        kubeconfig=found,
+        kubeconfig=kubeconfig_hash,
         edits=tuple(name for name, _ in changed),
         edit=digest(json.dumps(state).encode())[:16] if state else "",
         labelled=(placed.labelled if placed is not None else 0),
@@ -83,13 +83,13 @@ def _changed(
     An operator before hashes.json left only the copy of the manifest to compare with.
     """
     pod_file = revision_directory.POD_FILE
-    found = "" if data is None else digest(data)
+    manifest_hash = "" if data is None else digest(data)
     if hashes is None:
         installed = files.read(directory / pod_file, follow=False)
         same = installed is None or installed == data
     else:
         same = data is not None and hashes.has_manifest(data)
-    changed = [] if same else [(str(path), found)]
+    changed = [] if same else [(str(path), manifest_hash)]
     if hashes is not None:
         for name in revision_directory.edits(directory, hashes):
             content = files.read(directory / name, follow=False)

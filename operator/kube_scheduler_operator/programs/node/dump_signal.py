@@ -48,8 +48,8 @@ def send(pod_uid: str, proc: Path, kill: Callable[[int, int], None]) -> str:
 
     `pod_uid` is the kubelet's UID of the static pod, not that of its mirror pod.
     """
-    found = operands(proc, {pod_uid}, _OPERAND.decode())
-    pids = [each.pid for each in found if _is_scheduler(proc / str(each.pid))]
+    schedulers = operands(proc, {pod_uid}, _OPERAND.decode())
+    pids = [process.pid for process in schedulers if _is_scheduler(proc / str(process.pid))]
     if len(pids) != 1:
         found_pids = f"{len(pids)} processes {sorted(pids)}" if pids else "no process"
         return (

@@ -78,8 +78,8 @@ def _look(watched: WatchedFiles) -> DiskReport:
     return replace(look(watched, time.time()), read=read)
 
 
-def _report(options: GuardOptions, found: DiskReport) -> None:
-    text = found.serialise()
+def _report(options: GuardOptions, report: DiskReport) -> None:
+    text = report.serialise()
     log.info("Found: %s", text)
     options.termination_log.write_text(text)
 
@@ -94,17 +94,17 @@ def wait_for_change(options: GuardOptions) -> DiskReport:
     before: DiskReport | None = None
     looks, first = 0, ""
     while True:
-        found = _look(options.watched)
+        report = _look(options.watched)
         data = files.read(options.known_edit) if options.known_edit is not None else None
         known_edit = (data or b"").decode(errors="replace").strip()
-        known = known or found.kubeconfig
-        renewed = bool(found.kubeconfig) and found.kubeconfig != known
-        looks, first = looks + 1, first if looks else found.edit
-        is_old = found.edit == first and looks <= KNOWN_SOON
-        edited = found.edit != known_edit and not is_old
-        if found == before and (renewed or (edited and _has_api_server(options))):
-            return found
-        before = found
+        known = known or report.kubeconfig
+        renewed = bool(report.kubeconfig) and report.kubeconfig != known
+        looks, first = looks + 1, first if looks else report.edit
+        is_old = report.edit == first and looks <= KNOWN_SOON
+        edited = report.edit != known_edit and not is_old
+        if report == before and (renewed or (edited and _has_api_server(options))):
+            return report
+        before = report
         time.sleep(options.interval)
 
 

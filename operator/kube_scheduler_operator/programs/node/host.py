@@ -148,8 +148,8 @@ def _find(directory: Path | str, depth: int) -> Iterator[str]:
     except OSError:
         return  # removed in the meantime, or not readable
     for entry in below:
-        found = _POD.search(entry.name)
-        if found:
-            yield found[1].replace("_", "-")
+        pod = _POD.search(entry.name)
+        if pod:
+            yield pod[1].replace("_", "-")
         elif depth and not entry.name.endswith(_LEAVES):
             yield from _find(entry.path, depth - 1)

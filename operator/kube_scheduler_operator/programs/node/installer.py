@@ -166,13 +166,13 @@ def _provide_certificates(options: InstallerOptions, disk: Disk) -> None:
 
 
 def _request(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -> SwapRequest:
-    found = kubeconfig.fingerprint(options.kubeconfig) if options.kubeconfig else ""
+    fingerprint = kubeconfig.fingerprint(options.kubeconfig) if options.kubeconfig else ""
     until = kubeconfig.expires(options.kubeconfig) if options.kubeconfig else None
     final = manifest.static_pod_for_revision(
         pod,
         options.revision,
         options.content_hash,
-        found,
+        fingerprint,
         rfc3339(until) if until else "",
     )
     target = manifest.parse(manifest.serialise(final), options.static_pod_name)
@@ -181,7 +181,7 @@ def _request(options: InstallerOptions, pod: dict[str, Any], effective: bytes) -
         retry=options.retry,
         node=options.node,
         target=target,
-        kubeconfig=found,
+        kubeconfig=fingerprint,
         content_hash=options.content_hash,
         content=_read_configmaps(options.configmaps_dir),
         effective=effective,
@@ -205,10 +205,10 @@ def _api_server(options: InstallerOptions, layout: Layout) -> Probe | None:
     if options.kubeconfig:
         return kubeconfig.api_server(options.kubeconfig)
     name = f"{KUBECONFIG}/{KUBECONFIG_KEY}"
-    found = kubeconfig.api_server(options.configmaps_dir / name)
+    probe = kubeconfig.api_server(options.configmaps_dir / name)
     # If the kubeconfig is part of the revision, a new address in it may be the error.
     good = layout.revision_dir(layout.last_good_revision()) / CONFIGMAPS / name
-    return found if found == kubeconfig.api_server(good) else None
+    return probe if probe == kubeconfig.api_server(good) else None
 
 
 def _read_configmaps(directory: Path) -> dict[str, bytes]:

@@ -55,16 +55,16 @@ def read(manifest_path: Path, component: str, now: float) -> KubeadmFiles:
 
 def running_upgrade(kubernetes_dir: Path, now: float) -> str:
     """Name the directory of an upgrade that moved a manifest recently; empty without one."""
-    found = []
+    names = []
     try:
         for path in (kubernetes_dir / "tmp").iterdir():
             if path.name.startswith(WORK) and not path.is_symlink():
                 age = now - path.stat().st_mtime
                 if -LONGEST_STEP < age < LONGEST_STEP:
-                    found.append(path.name)
+                    names.append(path.name)
     except OSError:  # the last step of kubeadm removes it
-        return max(found, default="")
-    return max(found, default="")
+        return max(names, default="")
+    return max(names, default="")
 
 
 def image_in(data: bytes | None, component: str) -> str:
@@ -90,6 +90,6 @@ def _containers(text: str) -> Iterator[dict[str, str]]:
         if _ITEM.match(line) and fields:
             yield fields
             fields = {}
-        if found := _FIELD.match(line):
-            fields[found[1]] = found[2]
+        if field := _FIELD.match(line):
+            fields[field[1]] = field[2]
     yield fields

@@ -31,11 +31,11 @@ def expires(path: Path) -> datetime | None:
 
     A certificate in a separate file is ignored: it can be renewed without the kubeconfig.
     """
-    found = set(_CERTIFICATE.findall((files.read(path) or b"").decode(errors="replace")))
-    if len(found) != 1:
+    certificates = set(_CERTIFICATE.findall((files.read(path) or b"").decode(errors="replace")))
+    if len(certificates) != 1:
         return None
     try:
-        return x509.expires(base64.b64decode(found.pop()))
+        return x509.expires(base64.b64decode(certificates.pop()))
     except ValueError:
         return None
 

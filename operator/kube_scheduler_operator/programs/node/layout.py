@@ -228,7 +228,7 @@ class Layout:
         """Return what kubeadm wrote on this node, and whether an upgrade is running."""
         return kubeadm.read(self.manifest_path, OPERAND, time.time())
 
-    def adopt(self, found: Manifest) -> None:
+    def adopt(self, other: Manifest) -> None:
         """Save a manifest that the operator did not write, byte for byte.
 
         The first one is the stock manifest, and the last known good one until a revision is
@@ -237,31 +237,31 @@ class Layout:
         """
         stock = files.read(self.stock, follow=False)
         newest = self.adopted()
-        if stock == found.data and newest is not None and newest.data == found.data:
+        if stock == other.data and newest is not None and newest.data == other.data:
             self._adopt_as_last_known_good()
             return
         path = self.stock
-        if found.mounts_revision:
-            path = path.with_name(f"edited-{sha256(found.data).hexdigest()[:12]}.yaml")
-        elif stock not in (None, found.data) or not manifest.is_plausible(found.data):
-            path = path.with_name(f"kube-scheduler-{sha256(found.data).hexdigest()[:12]}.yaml")
+        if other.mounts_revision:
+            path = path.with_name(f"edited-{sha256(other.data).hexdigest()[:12]}.yaml")
+        elif stock not in (None, other.data) or not manifest.is_plausible(other.data):
+            path = path.with_name(f"kube-scheduler-{sha256(other.data).hexdigest()[:12]}.yaml")
         # After a downgrade an older one is the newest again.
-        is_newest = newest is not None and newest.data == found.data
-        if files.read(path, follow=False) != found.data or not (found.mounts_revision or is_newest):
+        is_newest = newest is not None and newest.data == other.data
+        if files.read(path, follow=False) != other.data or not (other.mounts_revision or is_newest):
             self._disk.mkdir(path.parent)
             self._disk.sync(path.parent.parent)
-            files.replace_file(self._disk, path, File(found.data), self._scratch)
+            files.replace_file(self._disk, path, File(other.data), self._scratch)
         if path == self.stock:
             self._adopt_as_last_known_good()
 
     def adopted(self) -> Manifest | None:
         """Return the newest adopted manifest that is plausible; None without one."""
-        found = []
+        candidates = []
         for path in self.stock.parent.glob("kube-scheduler*.yaml"):
-            one = self._manifest(path, follow=False)
-            if one is not None and manifest.is_plausible(one.data):
-                found.append((path.stat().st_mtime_ns, path.name, one))
-        return max(found)[2] if found else None
+            candidate = self._manifest(path, follow=False)
+            if candidate is not None and manifest.is_plausible(candidate.data):
+                candidates.append((path.stat().st_mtime_ns, path.name, candidate))
+        return max(candidates)[2] if candidates else None
 
     def _adopt_as_last_known_good(self) -> None:
         if self.last_good() is None:
@@ -270,9 +270,9 @@ class Layout:
     def last_good(self) -> Manifest | None:
         """Return the last healthy manifest, else the stock one, else None."""
         for path in (self._linked(), self.stock):
-            found = self._manifest(path, follow=False) if path is not None else None
-            if found is not None and manifest.is_plausible(found.data):
-                return found
+            good = self._manifest(path, follow=False) if path is not None else None
+            if good is not None and manifest.is_plausible(good.data):
+                return good
         return None
 
     def _linked(self) -> Path | None:
@@ -306,14 +306,14 @@ class Layout:
         current, staged = self.current(), self.staged(revision)
         return current is not None and staged is not None and current.data == staged.data
 
-    def is_ours(self, found: Manifest) -> bool:
+    def is_ours(self, placed: Manifest) -> bool:
         """Return whether an installer wrote the manifest for the revision in its label."""
-        if not found.revision:
+        if not placed.revision:
             return False
-        hashes = revision_directory.read_hashes(self.revision_dir(found.revision))
-        staged = self.staged(found.revision)
-        return (hashes is not None and hashes.has_manifest(found.data)) or (
-            staged is not None and staged.data == found.data
+        hashes = revision_directory.read_hashes(self.revision_dir(placed.revision))
+        staged = self.staged(placed.revision)
+        return (hashes is not None and hashes.has_manifest(placed.data)) or (
+            staged is not None and staged.data == placed.data
         )
 
     def newest_verified(self) -> int:
@@ -368,9 +368,9 @@ class Layout:
         """Return the manifest of the highest staged revision: the last resort."""
         numbers = {revision_directory.number_of(path.name) for path in self.resource_dir.iterdir()}
         for number in sorted(numbers - {0}, reverse=True):
-            found = self.staged(number)
-            if found is not None:
-                return found
+            staged = self.staged(number)
+            if staged is not None:
+                return staged
         return None
 
     # --- outcomes and journal ----------------------------------------------------------------

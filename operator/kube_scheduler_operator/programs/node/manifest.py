@@ -84,15 +84,15 @@ def static_pod_for_revision(
     Raises:
         ManifestError: a field is missing or does not have the placeholder.
     """
-    result = deepcopy(dict(pod))
-    labels = _mapping(_mapping(result, "metadata"), "labels", "metadata.")
+    static_pod = deepcopy(dict(pod))
+    labels = _mapping(_mapping(static_pod, "metadata"), "labels", "metadata.")
     if labels.get(REVISION_LABEL) != PLACEHOLDER:
         raise ManifestError(
             f"metadata.labels.{REVISION_LABEL} of the static pod must be {PLACEHOLDER!r}, "
             f"not {labels.get(REVISION_LABEL)!r}"
         )
     labels[REVISION_LABEL] = str(revision)
-    host_path = _resource_host_path(result)
+    host_path = _resource_host_path(static_pod)
     path = host_path.get("path")
     if not isinstance(path, str) or path.count(PLACEHOLDER) != 1:
         raise ManifestError(
@@ -105,10 +105,10 @@ def static_pod_for_revision(
         KUBECONFIG_ANNOTATION: kubeconfig,
         KUBECONFIG_EXPIRES_ANNOTATION: kubeconfig_expires,
     }
-    given = {key: value for key, value in annotations.items() if value}
-    if given:
-        result["metadata"].setdefault("annotations", {}).update(given)
-    return result
+    values = {key: value for key, value in annotations.items() if value}
+    if values:
+        static_pod["metadata"].setdefault("annotations", {}).update(values)
+    return static_pod
 
 
 def serialise(pod: Mapping[str, Any]) -> bytes:

@@ -37,7 +37,7 @@ def operands(proc: Path, pod_uids: Collection[str], operand: str) -> tuple[Sched
     The text is searched first; reading the mounts of every process would be slow.
     """
     needle = operand.encode()
-    found = []
+    schedulers = []
     for process in proc.iterdir():
         if not process.name.isdigit():
             continue
@@ -50,8 +50,8 @@ def operands(proc: Path, pod_uids: Collection[str], operand: str) -> tuple[Sched
             started = parse_start_time((process / "stat").read_text(errors="replace"))
         except (OSError, ValueError):
             continue  # the process has ended or is not readable
-        found.append(SchedulerProcess(int(process.name), started, pod_uid, revision))
-    return tuple(found)
+        schedulers.append(SchedulerProcess(int(process.name), started, pod_uid, revision))
+    return tuple(schedulers)
 
 
 def parse_mounts(mountinfo: str) -> tuple[str, int | None]:

@@ -79,27 +79,30 @@ class Restore:
         if not reason:
             strangers = layout.clear()
             return self._result(InstallerOutcome.RESTORED, strangers=tuple(strangers))
-        words = self._host.last_error(journal.placed_at)
-        log.error("%s failed: %s: %s", target.name, reason, words)
-        return self._roll_back(target, journal, reason, words)
+        last_error = self._host.last_error(journal.placed_at)
+        log.error("%s failed: %s: %s", target.name, reason, last_error)
+        return self._roll_back(target, journal, reason, last_error)
 
     def _journal(self) -> Journal:
-        found = self._layout.journal()
-        if found is not None and (found.phase, found.retry) == (Phase.RESTORE, self._options.retry):
+        saved = self._layout.journal()
+        if saved is not None and (saved.phase, saved.retry) == (
+            Phase.RESTORE,
+            self._options.retry,
+        ):
             log.info("Resuming an interrupted restore")
-            return found
+            return saved
         return Journal(STOCK, self._options.retry, Phase.RESTORE)
 
-    def _roll_back(self, target: Manifest, journal: Journal, reason: str, words: str) -> Result:
+    def _roll_back(self, target: Manifest, journal: Journal, reason: str, error: str) -> Result:
         layout = self._layout
         good = layout.last_good()
         outcome = InstallerOutcome.UNHEALTHY
         if good is not None and good.data != target.data:
-            again, _ = self._activator.activate(good, journal, "rollback.")
-            outcome = InstallerOutcome.UNHEALTHY if again else InstallerOutcome.ROLLED_BACK
-            reason += f"; rollback to {good.name} failed: {again}" if again else ""
+            failure, _ = self._activator.activate(good, journal, "rollback.")
+            outcome = InstallerOutcome.UNHEALTHY if failure else InstallerOutcome.ROLLED_BACK
+            reason += f"; rollback to {good.name} failed: {failure}" if failure else ""
         layout.clear_journal()
-        return self._result(outcome, reason, words)
+        return self._result(outcome, reason, error)
 
     def _result(
         self,

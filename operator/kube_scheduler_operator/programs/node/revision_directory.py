@@ -49,11 +49,11 @@ class Hashes:
 
     def replacing(self, known: Hashes | None, present: bytes) -> Hashes:
         """Return the hashes after an unedited manifest of the same revision."""
-        found, mine = digest(present), self.files.get(POD_FILE)
+        present_hash, own_hash = digest(present), self.files.get(POD_FILE)
         if known is None:
-            return self if found == mine else replace(self, replaced=found)
-        if found == known.files.get(POD_FILE) != mine:
-            return replace(self, replaced=found)
+            return self if present_hash == own_hash else replace(self, replaced=present_hash)
+        if present_hash == known.files.get(POD_FILE) != own_hash:
+            return replace(self, replaced=present_hash)
         return replace(self, replaced=known.replaced)
 
     def has_manifest(self, data: bytes) -> bool:
@@ -101,11 +101,13 @@ def read_hashes(directory: Path) -> Hashes | None:
 
 def edits(directory: Path, hashes: Hashes) -> tuple[str, ...]:
     """Return the files changed, removed or added since, as sorted paths in the directory."""
-    found = {
+    present = {
         path: _digest(directory / path) for path in _present(directory) if path not in _UNHASHED
     }
     known = hashes.files
-    return tuple(sorted(path for path in {*found, *known} if found.get(path) != known.get(path)))
+    return tuple(
+        sorted(path for path in {*present, *known} if present.get(path) != known.get(path))
+    )
 
 
 def is_verified(resource_dir: Path, revision: int) -> bool:

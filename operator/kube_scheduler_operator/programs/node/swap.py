@@ -130,25 +130,25 @@ class Swap:
         kubeadm fails if the manifest is missing when it moves it, or changes while it waits. A swap
         that has removed the manifest continues.
         """
-        request, found = self._request, self._layout.kubeadm()
+        request, kubeadm = self._request, self._layout.kubeadm()
         if current is None:
             return ""
         in_place = current.data == request.target.data
         proven = journal is not None or self._layout.outcome(request.revision) is not None
-        if found.work and not (in_place and proven):
-            return f"`kubeadm upgrade` is running on this node ({found.work})"
+        if kubeadm.work and not (in_place and proven):
+            return f"`kubeadm upgrade` is running on this node ({kubeadm.work})"
         if not request.follows_kubeadm or current.revision is not None or current.mounts_revision:
             return ""
-        if is_upgrade(found.image, request.image, found.api_server):
-            return f"kubeadm wrote a manifest with {found.image}"
+        if is_upgrade(kubeadm.image, request.image, kubeadm.api_server):
+            return f"kubeadm wrote a manifest with {kubeadm.image}"
         return ""
 
     def _is_other_version(self) -> bool:
         """Return whether kubeadm's manifest has a version other than the last good revision's."""
-        good, found = self._layout.last_good(), self._layout.kubeadm()
-        if good is None or good.revision is None or not found.image:
+        good, kubeadm = self._layout.last_good(), self._layout.kubeadm()
+        if good is None or good.revision is None or not kubeadm.image:
             return False
-        return version_of(found.image) != version_of(good.image)
+        return version_of(kubeadm.image) != version_of(good.image)
 
     def _check_port(self) -> None:
         """Check a changed port before the swap: another program may use it."""
@@ -243,7 +243,7 @@ class Swap:
             self._layout.place(target)
 
     def _result(self, outcome: InstallerOutcome, reason: str = "", last_error: str = "") -> Result:
-        found = self._layout.kubeadm()
+        kubeadm = self._layout.kubeadm()
         placed = self._layout.current()
         stock = placed is not None and placed.revision is None and not placed.mounts_revision
         return Result(
@@ -258,9 +258,9 @@ class Swap:
             kubeconfig=self._request.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
             newest=self._layout.newest_verified(),
             restarted="write" in self._steps,
-            image=found.image if stock else "",
-            api_server=found.api_server,
-            work=found.work,
+            image=kubeadm.image if stock else "",
+            api_server=kubeadm.api_server,
+            work=kubeadm.work,
             read=self._now(),
         )
 

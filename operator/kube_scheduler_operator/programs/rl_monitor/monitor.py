@@ -47,20 +47,20 @@ class Monitor:
         # What changes in a Pod that is known here is new, whatever the clock of its node.
         since = self._since.get(pod.node_name, 0.0) if pod.key not in self._seen else 0.0
         rated, seen = self.state.rated, self._seen.setdefault(pod.key, set())
-        for each in rated_events(obj, self._mttf):
-            if each.key in seen:
+        for event in rated_events(obj, self._mttf):
+            if event.key in seen:
                 continue
-            seen.add(each.key)
-            if each.at and each.at <= since:
+            seen.add(event.key)
+            if event.at and event.at <= since:
                 continue
             kind = pod_type(pod)
-            value = self.state.reward(kind, pod.node_name, each.reward)
-            rated[pod.node_name] = max(rated.get(pod.node_name, 0.0), each.at)
+            value = self.state.reward(kind, pod.node_name, event.reward)
+            rated[pod.node_name] = max(rated.get(pod.node_name, 0.0), event.at)
             self.changed = True
             log.info(
                 "Rated",
                 extra=kv(pod=f"{pod.namespace}/{pod.name}", type=kind, node=pod.node_name,
-                         why=each.what, reward=each.reward, value=round(value, 4)),
+                         why=event.what, reward=event.reward, value=round(value, 4)),
             )  # fmt: skip
 
     def remove(self, obj: Mapping[str, Any]) -> None:

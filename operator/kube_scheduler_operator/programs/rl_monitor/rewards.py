@@ -33,17 +33,17 @@ class RatedEvent:
 def rated_events(pod: Mapping[str, Any], mttf: float = MTTF) -> Iterator[RatedEvent]:
     """Yield the events in a pod's status in order; after `mttf` seconds, a failure counts half."""
     status = pod.get("status") or {}
-    found = [
-        each
+    events = [
+        event
         for container in status.get("containerStatuses") or ()
-        for each in _container(container, mttf)
+        for event in _container(container, mttf)
     ]
     phase = status.get("phase")
-    if phase in ("Failed", "Unknown") and not any(each.reward < RUNNING for each in found):
+    if phase in ("Failed", "Unknown") and not any(event.reward < RUNNING for event in events):
         changes = (seconds(c.get("lastTransitionTime")) for c in status.get("conditions") or ())
         at = max(changes, default=0.0)
-        found.append(RatedEvent(phase, at, FAILED, f"the pod is {phase}"))  # for example, evicted
-    yield from sorted(found, key=lambda each: each.at)
+        events.append(RatedEvent(phase, at, FAILED, f"the pod is {phase}"))  # for example, evicted
+    yield from sorted(events, key=lambda event: event.at)
 
 
 def _container(status: Mapping[str, Any], mttf: float) -> Iterator[RatedEvent]:

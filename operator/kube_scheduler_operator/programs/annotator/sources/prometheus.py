@@ -100,18 +100,18 @@ def read_vector(response: Any) -> tuple[dict[str, tuple[float, float]], list[str
     data = response.get("data") or {}
     if data.get("resultType") != "vector":
         raise MeasurementError("the query does not return an instant vector; correct it")
-    found: dict[str, tuple[float, float]] = {}
+    samples: dict[str, tuple[float, float]] = {}
     for series in data.get("result") or ():
         instance = (series.get("metric") or {}).get("instance")
         if not instance:
             continue
         sample = _sample(series.get("value"))
-        found[instance] = sample
+        samples[instance] = sample
         host, colon, port = instance.rpartition(":")
         if colon and port.isdecimal():
-            found[f":{host.strip('[]')}"] = sample
+            samples[f":{host.strip('[]')}"] = sample
     warned = "the response has warnings; try the query in Prometheus, which shows them"
-    return found, [warned] if response.get("warnings") else []
+    return samples, [warned] if response.get("warnings") else []
 
 
 def _sample(pair: Any) -> tuple[float, float]:
