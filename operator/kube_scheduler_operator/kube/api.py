@@ -45,7 +45,7 @@ class LeftOut:
     namespace: str  # empty if it is cluster-scoped
     name: str
     uid: str
-    excess: str  # what it has too much of: "more than 100000 values"
+    excess: str  # the exceeded limit: "more than 100000 values"
 
     def __str__(self) -> str:
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
@@ -58,7 +58,7 @@ class ListResult:
     items: list[Object] = field(default_factory=list)
     resource_version: str = ""  # the version of the collection
     left_out: tuple[LeftOut, ...] = ()  # the objects that are too large to be read
-    more: str = ""  # the token of what was not read; empty if the list is complete
+    more: str = ""  # the token of the rest; empty if the list is complete
 
 
 class Api(Protocol):

@@ -72,7 +72,7 @@ class Patience:
     """How long a client tries."""
 
     timeout: float = 30.0  # for one attempt of one request, seconds
-    backoff: Backoff = BACKOFF  # delays before retries; their number is the number of retries
+    backoff: Backoff = BACKOFF  # delays before retries, one for each retry
 
 
 PATIENCE: Final = Patience()
@@ -82,7 +82,7 @@ PATIENCE: Final = Patience()
 class Writes:
     """What becomes of a client's writes."""
 
-    # checked right before each attempt to write, also after a pause
+    # checked right before each attempt to write, even after a pause
     permitted: Callable[[], bool] = lambda: True
     dry_run: bool = False  # let the server validate every write without persisting it
 
@@ -95,8 +95,8 @@ DRY_RUN: Final = Writes(dry_run=True)
 class _Call:
     """One HTTP request, which may be sent several times."""
 
-    method: str  # the HTTP method
-    request: ApiRequest  # what it asks for, for errors
+    method: str
+    request: ApiRequest
     params: Mapping[str, str] | None = None  # of the query
     data: bytes | None = None  # the body
     headers: Mapping[str, str] = field(default_factory=dict)  # without those of the credentials
@@ -172,7 +172,7 @@ class ApiClient:
         field_selector: str | None = None,
         keep: Callable[[Object], Object] = lambda obj: obj,
     ) -> ListResult:
-        """Return all objects of a kind, in one namespace or (None) in all; read in pages.
+        """List a kind in pages, in one namespace or (None) in all.
 
         `keep` reduces each object, so that of a large list only one page is in memory as a whole.
         An object that is too large to be decoded is left out and logged.
@@ -294,7 +294,7 @@ class ApiClient:
     async def take(
         self, request: ApiRequest, params: Mapping[str, str], accept: str, take: Take[T]
     ) -> T:
-        """GET what `take` reads of the response; it is called again for each attempt.
+        """GET what `take` reads of the response; each attempt calls it again.
 
         Raises:
             TooLargeError: `take` did.

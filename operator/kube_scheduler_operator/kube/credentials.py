@@ -49,7 +49,7 @@ class Access:
     tls_server_name: str | None = None  # the name in the server certificate, if not the URL's host
     proxy: str | None = None  # URL of an HTTP proxy
     expires: datetime.datetime | None = None  # time of expiry, if known
-    files: Files = ()  # the files that all this was read from
+    files: Files = ()  # the files that it was read from
     impersonation: Headers = ()  # headers by which a request counts as another user's
 
     @property
@@ -171,7 +171,7 @@ def find(
 
 
 def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers:
-    """Return the headers of requests that count as those of `user`; empty without one.
+    """Return the headers that make requests count as those of `user`; empty without one.
 
     They are those of kubectl's --as, --as-group and --as-uid.
 

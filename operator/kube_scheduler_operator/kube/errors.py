@@ -36,11 +36,7 @@ class CredentialsError(KubeError):
 
 
 class OtherOwner(KubeError):
-    """The object to create exists and has another owner.
-
-    Attributes:
-        ref: the object.
-    """
+    """The object to create exists and has another owner."""
 
     def __init__(self, ref: ObjectRef) -> None:
         self.ref = ref
@@ -50,8 +46,8 @@ class OtherOwner(KubeError):
 class HistoryRewoundError(KubeError):
     """The API server has an older state than it had before: etcd was restored from a backup.
 
-    Versions are reused from there on, so nothing that was read before may be compared with what is
-    read now. Everything has to be listed again.
+    Versions are reused after a restore, so earlier reads must not be compared with later ones:
+    everything has to be listed again.
     """
 
     def __init__(self, evidence: str) -> None:
@@ -72,7 +68,7 @@ class ApiRequest:
     resource: Resource | None = None  # the kind, if the path belongs to one
     namespace: str | None = None  # its namespace, if any
     name: str | None = None  # the object, if the request is for one object
-    subresource: str | None = None  # e.g. "status".
+    subresource: str | None = None  # e.g. "status"
     aggregated: bool = False  # whether another server answers it, through the API server
 
     def __str__(self) -> str:
@@ -80,21 +76,16 @@ class ApiRequest:
 
 
 class ApiError(KubeError):
-    """The API server refused a request, or was not reached.
-
-    Attributes:
-        status: HTTP status; 0 without a response.
-        reason: the machine-readable reason of the response, e.g. "AlreadyExists"; may be empty.
-        message: the server's message; the client's without a response.
-        request: the request.
-    """
+    """The API server refused a request, or was not reached."""
 
     def __init__(
         self, request: ApiRequest, *, status: int, reason: str = "", message: str = ""
     ) -> None:
         self.request = request
-        self.status = status
+        self.status = status  # HTTP status; 0 without a response
+        # the machine-readable reason of the response, e.g. "AlreadyExists"; may be empty
         self.reason = foreign(reason, FOREIGN_REASON)
+        # the server's message; the client's without a response
         self.message = foreign(message, FOREIGN_MESSAGE)
         super().__init__(self._text())
 
@@ -140,14 +131,10 @@ class Forbidden(ApiError):
 
 
 class TooLarge(ApiError):
-    """The response is larger than the reader of it accepts; it was not decoded.
-
-    Attributes:
-        excess: what it has too much of: "more than 100000 values".
-    """
+    """The response is larger than its reader accepts; it was not decoded."""
 
     def __init__(self, request: ApiRequest, excess: str) -> None:
-        self.excess = excess
+        self.excess = excess  # the exceeded limit: "more than 100000 values"
         super().__init__(request, status=200, message=f"the response has {excess}")
 
     def _text(self) -> str:
@@ -173,14 +160,10 @@ class TooManyRequests(ApiError):
 
 
 class Unavailable(ApiError):
-    """5xx, no connection, or a timeout.
-
-    Attributes:
-        delivered: whether the server may have received the request. If False, even a write is safe
-            to retry.
-    """
+    """5xx, no connection, or a timeout."""
 
     def __init__(self, request: ApiRequest, *, delivered: bool = True, **details: Any) -> None:
+        # whether the server may have received the request. If False, even a write is safe to retry
         self.delivered = delivered
         super().__init__(request, **details)
 

@@ -45,8 +45,8 @@ _DRAIN_TIMEOUT: Final = 3.0
 class Involved:
     """The object of an event; the Event is created in its namespace."""
 
-    api_version: str  # e.g. "apps/v1".
-    kind: str  # e.g. "Deployment".
+    api_version: str  # e.g. "apps/v1"
+    kind: str  # e.g. "Deployment"
     name: str
     # None if cluster-scoped; its events are in "default", as the API requires
     namespace: str | None = None

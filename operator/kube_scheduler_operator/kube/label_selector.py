@@ -1,4 +1,4 @@
-"""LabelSelectors: what they match, whether two can match one object, and how they are written.
+"""Matches, compares and writes LabelSelectors.
 
 The rules are those of Kubernetes (k8s.io/apimachinery, pkg/apis/meta/v1 and pkg/labels): an empty
 selector matches everything, and NotIn and DoesNotExist match an object without the label.
@@ -25,7 +25,7 @@ DOES_NOT_EXIST: Final = "DoesNotExist"
 class Requirement:
     """One requirement on a label."""
 
-    key: str  # the label's key
+    key: str
     operator: str  # In, NotIn, Exists or DoesNotExist
     values: tuple[str, ...] = ()  # the values of In and NotIn
 

@@ -23,7 +23,7 @@ from .resource import LEASES, ObjectRef
 _log = logging.getLogger(__name__)
 
 _RELEASE_TIMEOUT: Final = 3.0
-"""Time that a stopping process waits for the API server, seconds."""
+"""Seconds that a stopping process waits for the API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,6 @@ class LeaderElector:
             was restored from a backup. A candidate notices it as well, within `retry_period`.
         recovered: called when the API server answers again after it did not, before
             `answered_since` is set: etcd may have been restored meanwhile.
-
-    Attributes:
-        answered_since: start of the current series of successful requests; None: the last failed.
-        recovered_at: end of the last series of failed requests; None: none has failed.
     """
 
     def __init__(
@@ -105,7 +101,9 @@ class LeaderElector:
         self._spec: Mapping[str, Any] | None = None  # its spec at the last change
         self._changed_at = 0.0  # monotonic time of that change
         self._renewed_at: float | None = None  # time at which the last successful renewal was sent
+        # start of the current series of successful requests; None: the last failed
         self.answered_since: datetime.datetime | None = None
+        # end of the last series of failed requests; None: none has failed
         self.recovered_at: datetime.datetime | None = None
         self._error = ""
 
@@ -130,7 +128,7 @@ class LeaderElector:
         _log.info("became leader: lease %s, identity %s", self._ref, self._identity)
 
     async def hold(self) -> None:
-        """Renew the Lease; returns when it is lost: all work must stop at once."""
+        """Renew the Lease; return when it is lost: all work must stop at once."""
         while self._renewed_at is not None:
             deadline = self._renewed_at + self._timings.renew_deadline
             await asyncio.sleep(max(0.0, min(self._timings.retry_period, deadline - self._time())))
@@ -176,7 +174,7 @@ class LeaderElector:
                 self._observe(await self._api.get(self._ref))
 
     async def _attempt(self, limit: float) -> bool:
-        """Try once to acquire or renew the Lease within `limit` seconds; whether it succeeded."""
+        """Acquire or renew the Lease within `limit` seconds; return whether that succeeded."""
         sent_at = self._time()
         try:
             async with asyncio.timeout(limit):

@@ -26,10 +26,10 @@ from .reading import Take, decoded, read_body
 T = TypeVar("T")
 
 FIRST_PAGE: Final = 50
-"""Objects in the first page of fields: of the largest ones, 75 MiB that the server encodes."""
+"""Objects in the first page of fields; the server encodes up to 75 MiB of the largest ones."""
 
 PAGE_BYTES: Final = 16 * 1024 * 1024
-"""Bytes that pages of fields aim at; none of them are kept."""
+"""Target size of a page of fields in bytes; none of them are kept."""
 
 READ_BYTES: Final = 256 * 1024 * 1024
 """Bytes after which a list with a filter is not continued: a Pod may have 1.5 MiB."""
@@ -44,7 +44,7 @@ class Kept:
     """What a reader keeps of a list in which others may put what it does not need."""
 
     keep: Callable[[Object], bool]  # whether an object counts
-    most_read: int  # the number of objects that are read in all
+    most_read: int  # the number of objects to read in total
 
 
 class Client(Protocol):

@@ -1,4 +1,4 @@
-"""Objects that are too large to be decoded: what they are called, and that it is logged once."""
+"""Names objects that are too large to be decoded, and logs each once."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Notices:
 
 
 def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]:
-    """Return an event of a watch whose object is too large: a deletion, and what is left out.
+    """Return a deletion in place of an oversized object's watch event, and what is left out.
 
-    A client that knew the object knows an old state of it, so it does not exist any more.
+    A client that knew the object has an outdated state of it, so to the client it is deleted.
 
     Raises:
         TooLargeError: `error`, if the event does not name its object.

@@ -1,4 +1,4 @@
-"""The pages of a list, as large as can be decoded, and past objects that cannot.
+"""Reads a list in pages as large as can be decoded, and skips objects that cannot.
 
 A page that is too large is requested again with a quarter of its objects, down to one. An object
 that is too large alone is left out: the API server is asked for its metadata only, which names it
@@ -20,28 +20,27 @@ from .reading import Loads, decoded
 from .resource import Resource
 
 LARGER: Final = 5
-"""By how much pages grow after a list that took longer than the server keeps its snapshot; all of
-100,000 Pods in one page would need more than a GiB of memory."""
+"""Factor by which pages grow after a list that outlasted the server's snapshot: all of 100,000 Pods
+in one page would need more than a GiB of memory."""
 
 SMALLER: Final = 4
-"""By how much pages shrink after one that was too large, and grow at most after one that was not.
-"""
+"""Factor by which pages shrink after one that was too large, and grow at most after others."""
 
 FIRST: Final = 200
-"""Objects of a first page at most: what they contain is not known yet. 200 Pods fit."""
+"""Most objects of a first page, whose content is not known yet; 200 Pods fit."""
 
 ROOM: Final = 0.75
-"""The part of the limit that a page may fill by what the one before had."""
+"""The part of the limit that a page may fill, estimated from the page before."""
 
 
 @dataclass(slots=True)
 class PageSize:
     """The objects of the next page."""
 
-    most: int  # the largest number
-    limit: int = 0  # the number
-    # the objects of the last page that was too large which have not been read yet. The cause is
-    # among them, so pages do not grow before.
+    most: int
+    limit: int = 0
+    # the unread objects of the last page that was too large; one of them is the cause, so pages do
+    # not grow until they are read
     suspect: int = 0
 
     def __post_init__(self) -> None:
@@ -94,10 +93,10 @@ class PageSource(Protocol):
 class Pages:
     """Reads a list."""
 
-    source: PageSource  # requests pages
-    size: PageSize  # how large they are
-    loads: Loads = json.loads  # decodes them
-    _begun: bool = field(default=False, init=False)  # only then a token can be too old
+    source: PageSource
+    size: PageSize
+    loads: Loads = json.loads
+    _begun: bool = field(default=False, init=False)  # only then can a token be too old
 
     async def read(self, selection: Mapping[str, str]) -> AsyncGenerator[Page, None]:
         """Yield the pages of one list from its begin."""

@@ -27,8 +27,8 @@ _UNKNOWN_RAW, _LIST_METADATA, _LIST_ITEM = 0x12, 0x0A, 0x12
 """Tags: `raw` of Unknown, which has the list, and the two fields of every list."""
 
 _PREFIX: Final = 4096
-"""Bytes in which an object that is left out is named: its metadata is first, with name and
-namespace in front of labels and annotations."""
+"""Bytes that name an object that is left out: metadata comes first, with name and namespace in
+front of labels and annotations."""
 
 _METADATA_BYTES: Final = 64 * 1024
 """Metadata of a list: a version and a token."""
@@ -41,10 +41,10 @@ _OBJECT_META, _NAME, _NAMESPACE, _UID = 0x0A, 0x0A, 0x1A, 0x2A
 class Oversized:
     """An object that is larger than the limit."""
 
-    namespace: str  # from the begin of it; empty if they are not there
+    namespace: str  # from its first bytes; empty if they are not there
     name: str
     uid: str
-    size: int  # its bytes
+    size: int
 
 
 class ListDecoder:
@@ -52,17 +52,15 @@ class ListDecoder:
 
     Args:
         item_limit: bytes of the largest object that is returned.
-
-    Attributes:
-        metadata: of the list: `resourceVersion` and, unless it is the last page, `continue`.
     """
 
     def __init__(self, item_limit: int = LIST_ITEM_BYTES) -> None:
+        # of the list: `resourceVersion` and, unless it is the last page, `continue`
         self.metadata: dict[str, str] = {}
         self._item_limit = item_limit
         self._data = bytearray()
-        self._skip = 0  # bytes to come that belong to a field that is not read
-        self._left = -1  # bytes of the list that will come; -1: it has not begun
+        self._skip = 0  # bytes to come of a field that is not read
+        self._left = -1  # bytes of the list still to come; -1: it has not begun
 
     def feed(self, data: bytes) -> Iterator[bytes | Oversized]:
         """Yield the objects that are complete, as they were encoded.
@@ -92,10 +90,10 @@ class ListDecoder:
         del self._data[:at]
 
     def close(self) -> None:
-        """Return the response has ended.
+        """End the response.
 
         Raises:
-            UnreadableError: the list has not.
+            UnreadableError: the list is incomplete.
         """
         if self._left or self._skip:
             raise UnreadableError("the list is incomplete")

@@ -1,8 +1,8 @@
-"""Reads and decodes responses within limits: other people write what an API server sends.
+"""Reads and decodes responses within limits: tenants write what an API server sends.
 
-A response is read to the limit and not further, and its values are counted before it is decoded.
-A large one is decoded in a thread: the loop that renews the Lease goes on within the 50 ms that
-one decoding takes at most.
+A response is read to the limit and no further, and its values are counted before it is decoded. A
+large one is decoded in a thread: the loop that renews the Lease goes on within the 50 ms that a
+decoding takes at most.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Follows one kind: one list, then watches without end, as client-go's reflector.
+"""Follows one kind: one list, then watches without end, like client-go's reflector.
 
 For programs without kopf. Each object is decoded once and passed on; of kinds with thousands of
 changes only the needed fields, from protobuf. A broken watch continues at its resourceVersion. A
@@ -81,11 +81,11 @@ class ReflectorState:
     version: str = ""  # the last resourceVersion
     # time of the last data from the API server, monotonic seconds
     received_at: float = float("-inf")
-    events: int = 0  # number of changes
-    lists: int = 0  # number of complete lists
-    failures: int = 0  # number of failed lists and watches
+    events: int = 0
+    lists: int = 0
+    failures: int = 0
     rewinds: int = 0  # number of lists that were older than what had been received
-    problem: str = ""  # the error that it is retrying; empty if it is healthy
+    problem: str = ""  # the error that is being retried; empty if healthy
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +127,7 @@ DECODING: Final = Decoding()
 
 
 class Reflector:
-    """Passes the objects of one kind to a receiver while `run` runs.
-
-    Attributes:
-        state: see ReflectorState.
-    """
+    """Passes the objects of one kind to a receiver while `run` runs."""
 
     def __init__(
         self,
@@ -215,7 +211,7 @@ class Reflector:
             delay = await self._back_off(delay, problem)
 
     def _answer(self, error: Exception) -> str:
-        """Prepare the next attempt after an error; returns the problem."""
+        """Prepare the next attempt after an error; return the problem."""
         if isinstance(error, Unauthorized):
             self._client.credentials.invalidate()
         elif not isinstance(error, TooManyRequests) and self._is_silent():
@@ -223,7 +219,7 @@ class Reflector:
         return str(error) or type(error).__name__
 
     async def _back_off(self, delay: float, problem: str) -> float:
-        """Wait after a failure; returns the next delay."""
+        """Wait after a failure; return the next delay."""
         self.state.failures += 1
         if problem != self.state.problem:
             values = kv(resource=str(self.resource), err=problem)
@@ -292,7 +288,7 @@ class Reflector:
     # --- watch ----------------------------------------------------------------------------------
 
     async def _watch(self) -> bool:
-        """Watch until the server ends the watch; whether it delivered events or lasted a while."""
+        """Watch until the server ends the watch; return whether it had events or lasted a while."""
         params = {
             **self._selection.params,
             "watch": "1",

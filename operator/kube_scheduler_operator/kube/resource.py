@@ -12,10 +12,10 @@ from urllib.parse import quote
 class Resource:
     """A kind as the API serves it."""
 
-    group: str  # API group; empty for the core group
-    version: str  # API version, e.g. "v1".
-    plural: str  # the name in URLs and in RBAC rules, e.g. "configmaps".
-    kind: str  # the name in manifests, e.g. "ConfigMap".
+    group: str  # empty for the core group
+    version: str  # e.g. "v1"
+    plural: str  # the name in URLs and in RBAC rules, e.g. "configmaps"
+    kind: str  # the name in manifests, e.g. "ConfigMap"
     namespaced: bool  # whether its objects live in namespaces
 
     @property
@@ -107,12 +107,12 @@ class Stream(NamedTuple):
 class WatchSpec:
     """A watch to keep open."""
 
-    resource: Resource  # the kind
+    resource: Resource
     namespace: str | None = None  # None for cluster-scoped kinds, or for all namespaces
-    label_selector: str | None = None  # e.g. "app=installer".
-    field_selector: str | None = None  # e.g. "metadata.name=cluster".
+    label_selector: str | None = None  # e.g. "app=installer"
+    field_selector: str | None = None  # e.g. "metadata.name=cluster"
     optional: bool = False  # do not wait for the kind if the API server does not serve it
-    # further ones; it is enough that one of them selects an object
+    # further label selectors, of which one has to select an object
     or_label_selectors: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -190,7 +190,7 @@ SECONDARY_SCHEDULERS: Final = _cluster_scoped(_OWN, "SecondaryScheduler")
 AKS_SCHEDULER_CONFIGURATIONS: Final = _cluster_scoped(
     "aks.azure.com/v1alpha1", "SchedulerConfiguration"
 )
-"""Of Azure's managed clusters: the configuration of their scheduler."""
+"""Configures the scheduler of Azure's managed clusters."""
 
 CONFIGURED: Final[Mapping[str, Resource]] = {
     resource.kind: resource

@@ -1,9 +1,9 @@
 """The API server's time, which all timestamps of its objects and all replicas of a client share.
 
-The clock of this machine may be wrong by minutes, or be set while the process runs. So the time is
-taken from the Date header of responses and carried on by the monotonic clock. It never jumps: a
-difference that shows later, because a clock was set or another API server responded, is made up for
-by running at most 1 % faster or slower.
+This machine's clock may be wrong by minutes, or be set while the process runs. So the time comes
+from the Date header of responses, and the monotonic clock carries it on. It never jumps: a later
+difference, because a clock was set or another API server responded, is corrected by running at most
+1 % faster or slower.
 """
 
 from __future__ import annotations

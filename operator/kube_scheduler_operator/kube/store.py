@@ -20,7 +20,7 @@ Fields: TypeAlias = Mapping[str, Any]
 _Objects: TypeAlias = dict[ObjectRef, Fields]
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
-"""The kubelet's mark of a mirror Pod, whose managedFields show what its manifest has."""
+"""The kubelet's mark of a mirror Pod, whose managedFields show the fields of its manifest."""
 
 _TOMBSTONES: Final = 1024
 """Number of remembered deletions; late events arrive within seconds."""
@@ -30,8 +30,7 @@ _TOMBSTONES: Final = 1024
 class Known:
     """What was known of an object before a request: its newest version, or its deletion.
 
-    A response that is read from etcd after this was known cannot be older, unless etcd was restored
-    from a backup meanwhile.
+    A later response from etcd cannot be older, unless etcd was restored from a backup meanwhile.
     """
 
     ref: ObjectRef

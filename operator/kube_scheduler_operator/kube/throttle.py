@@ -1,4 +1,4 @@
-"""Limits how soon one reconcile follows another, so that many events do not cause many reconciles.
+"""Limits how soon one reconcile follows another in a storm of events.
 
 While events keep coming and reconciles find nothing to do, each delay is twice as long as the last.
 An urgent event (an edited spec, a Pod that changed) never waits longer than `URGENT`. Five seconds

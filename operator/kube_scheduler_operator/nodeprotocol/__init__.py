@@ -1,4 +1,4 @@
-"""What operator and programs on nodes exchange: results, reports, exit codes and revisions; pure.
+"""The protocol of operator and programs on nodes: results, reports, exit codes, revisions; pure.
 
 Both sides import it, and no other code reads or writes these formats. Standard library only.
 

@@ -1,6 +1,6 @@
-"""When a program on a node read its disk, by the kernel's clock: nothing sets it.
+"""When a program on a node read its disk, by the kernel's clock, which nobody can set.
 
-The wall clock of a node may jump, so it does not order what the programs on the node report.
+A node's wall clock may jump, so it cannot order the reports of its programs.
 """
 
 from __future__ import annotations

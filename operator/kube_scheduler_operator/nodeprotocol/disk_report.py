@@ -1,4 +1,4 @@
-"""What a guard finds on the disk of its node: the JSON in its termination message.
+"""The state of a node's disk: the JSON in the termination message of a guard.
 
 A guard and its operator have no other channel. The operator takes numbers only from here
 and from results of installers, never from a label.

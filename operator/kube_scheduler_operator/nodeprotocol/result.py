@@ -38,10 +38,10 @@ class InstallerOutcome(StrEnum):
     """Neither the revision nor the last good manifest became healthy: the node needs an admin."""
 
     RESTORED = "Restored"
-    """The manifest from before the operator runs again; the operator's files are removed."""
+    """The manifest that predates the operator runs again; the operator's files are removed."""
 
     KEPT = "Kept"
-    """The node has no manifest from before the operator, so the operator's scheduler stays."""
+    """No manifest on the node predates the operator, so the operator's scheduler stays."""
 
     SUPERSEDED = "Superseded"
     """The node already has a newer revision; nothing was changed."""
@@ -52,9 +52,9 @@ class InstallerOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    result: InstallerOutcome  # the outcome
+    result: InstallerOutcome
     revision: int  # the revision to install
-    node: str  # name of the node
+    node: str
     last_good_revision: int  # the node's last known good revision; 0 is the stock manifest
     retry: int = 0  # number of the attempt; an attempt is never repeated
     reason: str = ""  # why it failed; empty after a success

@@ -1,4 +1,4 @@
-"""Whether an image in kubeadm's manifest is a request to upgrade; pure, for nodes and operator."""
+"""Decides whether an image in kubeadm's manifest requests an upgrade; pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def why_not_followed(image: str, own: str, api_server: str) -> str:
         image: what kubeadm wrote.
         own: the image of the operator's revision.
         api_server: the image of the node's API server; empty if it is unknown. The scheduler may
-            have its minor version or the one before it, as the version skew policy demands.
+            have its minor version or the one before it, as the version skew policy requires.
     """
     if repository(image) != repository(own):
         return f"its repository is not {repository(own)}"

@@ -80,14 +80,7 @@ class _Target:
 
 
 class WorldServer:
-    """Serves a store.
-
-    Attributes:
-        url: where it listens. Its path is a secret: client-go sends no credentials without TLS.
-        unknown: kinds that were read and that no world has, by name.
-        watched: kinds of which a watch has sent all objects, by name.
-        requests: number of requests.
-    """
+    """Serves a store."""
 
     def __init__(
         self,
@@ -95,12 +88,13 @@ class WorldServer:
         listener: DecisionListener,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        # where it listens. Its path is a secret: client-go sends no credentials without TLS
         self.url = ""
         self._clock = clock
         self._secret = secrets.token_urlsafe(32)
-        self.unknown: set[str] = set()
+        self.unknown: set[str] = set()  # kinds that were read and that no world has, by name
         self.requests = 0
-        self.watched: set[str] = set()
+        self.watched: set[str] = set()  # kinds of which a watch has sent all objects, by name
         self._store = store
         self._controllers = Controllers(store)
         self._listener = listener
@@ -108,7 +102,7 @@ class WorldServer:
         self._closing = asyncio.Event()
 
     def add_extender(self, name: str, verbs: Iterable[tuple[str, Verb]]) -> str:
-        """Serve the verbs of an extender in process; returns its urlPrefix."""
+        """Serve the verbs of an extender in process; return its urlPrefix."""
         for verb, handler in verbs:
             self._extenders[name, verb] = handler
         return f"{self.url}/extenders/{name}"

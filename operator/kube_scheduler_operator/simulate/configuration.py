@@ -9,7 +9,7 @@ from typing import Any, Final
 from ..schedulerconfig.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 
 PLACEMENT_FIELDS: Final = ("profiles", "extenders", "parallelism", "percentageOfNodesToScore")
-"""Fields that decide placements; back-offs only decide when, and the rest is about the process."""
+"""Fields that decide placements; back-offs decide only when, other fields concern the process."""
 SPY: Final = "spy"
 
 
@@ -67,7 +67,7 @@ def spying_extender(url: str, *, last: bool = False) -> dict[str, Any]:
 
     Args:
         url: its address.
-        last: it is called after all others: kube-scheduler calls ignorable ones last.
+        last: call it after all others, as kube-scheduler calls ignorable extenders.
     """
     return {
         **({"ignorable": True} if last else {}),

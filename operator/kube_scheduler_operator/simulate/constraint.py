@@ -15,10 +15,10 @@ Remove = Callable[[Object], None]
 @dataclass(frozen=True, slots=True)
 class Constraint:
     family: str  # the key of FAMILIES
-    text: str  # what it demands, for "nodes fail because …"
-    fix: str  # what to do to remove it, in the imperative
+    text: str  # what it requires, for "nodes fail because …"
+    fix: str  # how to remove it, in the imperative
     remove: Remove  # removes it from a pod
-    resource: str = ""  # of a request, the name of the resource
+    resource: str = ""  # the name of the requested resource
 
 
 def containers(spec: Mapping[str, Any]) -> Iterator[Object]:

@@ -1,4 +1,4 @@
-"""Plays the controllers that kube-scheduler waits for: of volumes and of resource claims."""
+"""Imitates the controllers of volumes and resource claims, for which kube-scheduler waits."""
 
 from __future__ import annotations
 

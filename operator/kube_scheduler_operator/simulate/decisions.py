@@ -1,4 +1,4 @@
-"""What kube-scheduler decided about a pod, and the scores in its log."""
+"""The decision of kube-scheduler about a pod, and the scores in its log."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _LARGEST: Final = 128 * 2**20
 class PodDecision:
     pod: str  # namespace/name
     node: str = ""  # where it was bound; empty if it was not
-    reason: str = ""  # of a pod that was not bound: one of the reasons above
-    message: str = ""  # of a pod that was not bound, kube-scheduler's own
+    reason: str = ""  # one of the reasons above, of a pod that was not bound
+    message: str = ""  # kube-scheduler's own, of a pod that was not bound
     nominated: str = ""  # the node on which preemption makes room
     # namespace/name of the pods that preemption deleted for it
     preempted: list[str] = field(default_factory=list)
@@ -71,16 +71,11 @@ def scheduled_condition(pod: Mapping[str, Any]) -> Object:
 
 
 class ScoreLog:
-    """Reads the scores of pods out of kube-scheduler's log.
-
-    Attributes:
-        scores: pod -> node -> plugin -> score.
-        totals: pod -> node -> total.
-    """
+    """Reads the scores of pods out of kube-scheduler's log."""
 
     def __init__(self) -> None:
-        self.scores: dict[str, dict[str, dict[str, int]]] = {}
-        self.totals: dict[str, dict[str, int]] = {}
+        self.scores: dict[str, dict[str, dict[str, int]]] = {}  # pod -> node -> plugin -> score
+        self.totals: dict[str, dict[str, int]] = {}  # pod -> node -> total
         self._left = _LARGEST
 
     def take(self, line: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What another configuration changes for the pods that run and those that wait.
+"""The effect of another configuration on running and waiting pods.
 
 Pods that differ only in their names are tried once. A running pod is tried as a new one, with its
 own place free again.
@@ -48,7 +48,7 @@ class EditEffect:
     newly_waiting: dict[str, list[str]] = field(default_factory=dict)
     # waiting pods that do not fit today and would
     newly_fitting: list[str] = field(default_factory=list)
-    tried: int = 0  # number of pods that were considered
+    tried: int = 0
     left_out: int = 0  # number of pods that were not tried, because there are too many kinds
 
     def sentences(self) -> Iterator[str]:

@@ -1,8 +1,7 @@
 """Our own extenders, in process and over the simulated world.
 
-They are the very policies that agents serve, with the same requests and responses; they see the
-pods that kube-scheduler has bound in the simulation. No extender binds or preempts, because both
-would be real.
+They are the policies that agents serve, with the same requests and responses, and see the pods
+that kube-scheduler has bound in the simulation. No extender binds or preempts: both would be real.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from .world import World
 _VERBS: Final = (FILTER, PRIORITIZE)
 _REMEMBERED: Final = 1000
 _TIMEOUT: Final = "60s"
-"""A simulation may take its time; what a late response costs is not simulated."""
+"""A simulation may take its time; the cost of a late response is not simulated."""
 
 Response = tuple[int, bytes]
 Handler = Callable[[bytes], Awaitable[Response]]
@@ -47,7 +46,7 @@ Handler = Callable[[bytes], Awaitable[Response]]
 class SimulatedExtender:
     """An extender that takes part."""
 
-    name: str  # of the SchedulerExtender
+    name: str  # name of the SchedulerExtender
     entry: Mapping[str, Any]  # its entry in kube-scheduler's configuration
     document: Mapping[str, Any]  # the configuration file of its agent, parsed
     environ: Mapping[str, str] = field(default_factory=dict)  # environment variables of its agent

@@ -1,7 +1,7 @@
 """The certificate of a simulation's Pod: made there, and known by its hash.
 
 The operator learns the hash from the termination message of the container that made it, which only
-the kubelet writes. So it sends the world to no other Pod and takes the answer of no other one,
+the kubelet writes. So it sends the world to no other Pod and accepts no other Pod's answer,
 without a Secret, a token or an authority.
 """
 
@@ -19,7 +19,7 @@ _KEY: Final = "tls.key"
 
 
 def make_identity(directory: Path) -> str:
-    """Write a new certificate and its key; returns the certificate's SHA-256, in hex.
+    """Write a new certificate and its key; return the certificate's SHA-256, in hex.
 
     Raises:
         CertificateError: the program openssl is missing or failed.

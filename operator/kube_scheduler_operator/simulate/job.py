@@ -36,14 +36,14 @@ LABELS: Final = {"app": APP, names.PART_OF_LABEL: names.PROGRAM}
 """Of the Job and its Pod; without the label of objects that the operator manages."""
 
 PORT: Final = 8080
-"""On which the Pod answers, on its loopback."""
+"""The port of the Pod, on its loopback."""
 PATH: Final = "/ask"
 
 IDENTITY: Final = "/identity"
-"""Where the Pod's certificate and its key are, in memory."""
+"""The directory of the Pod's certificate and key, in memory."""
 
 LAUNCHER_FILES: Final = "/launcher"
-"""Where the launcher is, with the interpreter that runs it."""
+"""The directory of the launcher and the interpreter that runs it."""
 
 LAUNCHER: Final = "launcher"
 CERTIFICATE: Final = "certificate"
@@ -51,9 +51,9 @@ OPERAND: Final = "operand"
 SIMULATION: Final = "simulation"
 
 START_SECONDS: Final = 180
-"""For pulling two images and starting them; a part of the Job's deadline."""
+"""Time for pulling and starting two images; a part of the Job's deadline."""
 KEPT_SECONDS: Final = 60
-"""After its end, until the cluster deletes the Job."""
+"""Time from its end until the cluster deletes the Job."""
 
 PREPARING: Final = (CERTIFICATE, LAUNCHER)
 """The containers that end before the others start."""
@@ -103,13 +103,13 @@ class JobPlan:
     """What the Job is made of."""
 
     namespace: str
-    node: str  # the node of its Pod
-    image: str  # the operator's image
-    operand_image: str  # the image of kube-scheduler
-    operand_command: Sequence[str]  # the command that runs kube-scheduler in it
+    node: str
+    image: str
+    operand_image: str
+    operand_command: Sequence[str]  # runs kube-scheduler in `operand_image`
     key_hash: str  # SHA-256 of the key of requests, in hex
     seconds: float  # for the simulation, without the start
-    nodes: int = 0  # number of nodes in the cluster, for the memory limit
+    nodes: int = 0  # in the cluster, for the memory limit
     pull_secrets: Sequence[str] = ()  # names of image pull Secrets
     serves_address: bool = False  # answer on the Pod's address with TLS instead of on its loopback
 

@@ -1,7 +1,7 @@
-"""Runs the Job of a simulation: created, awaited until its Pod runs, explained, deleted.
+"""Creates the Job of a simulation, waits for its Pod, explains failures and deletes it.
 
-What is sent to the Pod and how is its client's: a command (`cli/lib/in_cluster.py`) or the operator
-(`engine/placement_run.py`).
+What is sent to the Pod, and how, is up to its client: a command (`cli/lib/in_cluster.py`) or the
+operator (`engine/placement_run.py`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,10 @@ class PodNotRunningError(SimulationError):
 
 
 class SimulationJob:
-    """One Job.
-
-    Attributes:
-        ref: the Job.
-        plan: what it is made of.
-    """
+    """One Job."""
 
     def __init__(self, api: ApiClient, plan: JobPlan, *, poll: float = POLL) -> None:
-        self.plan = plan
+        self.plan = plan  # what it is made of
         self._job = job_of(plan)
         self._api = api
         self._poll = poll

@@ -234,10 +234,10 @@ def _whole(*fields: str) -> Callable[[Mapping[str, Any]], Object]:
 class WorldKind:
     """A kind of a world."""
 
-    resource: Resource  # its place in the API
+    resource: Resource
     # the fields beside metadata that matter, of an object
     keep: Callable[[Mapping[str, Any]], Object]
-    # kube-scheduler watches it; otherwise a played controller or a command reads it
+    # whether kube-scheduler watches it; otherwise an imitated controller or a command reads it
     read_by_scheduler: bool = True
 
 

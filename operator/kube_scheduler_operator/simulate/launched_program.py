@@ -1,6 +1,6 @@
 """The kube-scheduler of the container `operand`, started by the launcher there.
 
-All that comes back is the text of a foreign program: it is bounded, and means what a log means.
+Its only output is the text of a foreign program, which is bounded and treated like a log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .process import (
 ADDRESS: Final = "@kube-scheduler-operator/launcher"
 """Where the launcher of the Pod listens."""
 FOLDERS: Final = "/tmp"  # noqa: S108  # a volume of the launcher's container
-"""Where it makes a folder for each process."""
+"""The directory of its folders, one for each process."""
 
 _POLL: Final = 0.02
 _CHUNK: Final = 2**16
@@ -36,7 +36,7 @@ _LONGEST_VERSION: Final = 4096
 class LaunchedProgram:
     """The kube-scheduler that a launcher starts."""
 
-    address: str = ADDRESS  # where the launcher listens
+    address: str = ADDRESS
     folders: str = FOLDERS  # the directory of its container in which a process has its folder
 
     def __str__(self) -> str:
@@ -113,14 +113,10 @@ class LaunchedProgram:
 
 
 class LaunchedProcess:
-    """A process that a launcher has started; it lives as long as the connection.
-
-    Attributes:
-        log: its standard error.
-    """
+    """A process that a launcher has started; it lives as long as the connection."""
 
     def __init__(self, log: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.log = log
+        self.log = log  # its standard error
         self._writer = writer
 
     async def end(self) -> None:

@@ -32,38 +32,31 @@ LARGEST: Final = 4 * 2**20
 STDOUT: Final = 1
 STDERR: Final = 2
 REFUSED: Final = "cannot start "
-"""With this begins what the launcher itself writes to a connection."""
+"""Prefix of the launcher's own messages to a connection."""
 
 _MOST: Final = 16
-"""Connections at a time; more are refused."""
+"""Most open connections; further ones are refused."""
 _BACKLOG: Final = 128
 _LONGEST_LENGTH: Final = 8
 """Digits of `LARGEST`, and a line feed."""
 _CHUNK: Final = 2**16
 _IGNORED_BY_PYTHON: Final = (_signal.SIGPIPE, _signal.SIGXFSZ)
 _INIT: Final = 1
-"""The first process of a container, with whose end all others end."""
+"""The first process of a container; when it ends, all others end."""
 
 
 class Order:
-    """What to start.
-
-    Attributes:
-        folder: a directory to make for it, and to remove after its end; its HOME.
-        output: which of its outputs is the connection, `STDOUT` or `STDERR`.
-        arguments: its arguments, after the command.
-        files: the contents of files in the folder, by name.
-    """
+    """A program to start."""
 
     __slots__ = ("arguments", "files", "folder", "output")
 
     def __init__(
         self, folder: str, output: int, arguments: Sequence[str], files: Mapping[str, str]
     ) -> None:
-        self.folder = folder
-        self.output = output
-        self.arguments = arguments
-        self.files = files
+        self.folder = folder  # a directory to make for it, and to remove after its end; its HOME
+        self.output = output  # which of its outputs is the connection, `STDOUT` or `STDERR`
+        self.arguments = arguments  # its arguments, after the command
+        self.files = files  # the contents of files in the folder, by name
 
 
 def encoded(order: Order) -> bytes:
@@ -159,7 +152,7 @@ class Launcher:
                 _remove(connection.folder)
 
     def _turn(self) -> bool:
-        """Handle what has happened; whether to go on."""
+        """Handle what has happened; return whether to go on."""
         for descriptor, happened in self._poll.poll():
             if descriptor == self._signals:
                 if any(number != _signal.SIGCHLD for number in os.read(descriptor, _CHUNK)):

@@ -1,8 +1,8 @@
-"""Copies Python with what the launcher needs, so that it runs in an image of any other kind.
+"""Copies Python and the launcher so that they run in any image.
 
-The interpreter brings its own loader and libraries along. Of its library of modules it needs those
-that the launcher has imported, some 100 KB: so a fresh interpreter imports the launcher and reports
-them. The copy is some 10 MB.
+The interpreter brings its own loader and libraries along. Of its modules it needs those that
+the launcher imports, some 100 KB: a fresh interpreter imports the launcher and reports them.
+The copy is some 10 MB.
 """
 
 from __future__ import annotations

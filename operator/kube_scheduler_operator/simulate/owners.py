@@ -1,4 +1,4 @@
-"""Which workload a pod belongs to, and the pods that workloads want but that do not exist."""
+"""Finds the workload of a pod, and the missing pods of workloads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .world import World
 
 _DEPLOYMENT: Final = "Deployment"
 _FORBIDDEN: Final = re.compile(r'^(?:[\w-]+ )?"[^"]*" is (?:forbidden|invalid): ')
-"""What the API server prepends: the name of a pod that does not exist."""
+"""The API server's prefix: the name of a pod that does not exist."""
 _EXCEEDED: Final = re.compile(r"exceeded quota: ([^\s,]+),")
 _UNSPECIFIED: Final = re.compile(r"failed quota: ([^\s:]+): must specify ([^;]+)")
 
@@ -24,10 +24,10 @@ class MissingPods:
     """Pods that the API server does not let a controller create."""
 
     owner: str  # the workload as Kind/name
-    namespace: str  # of the workload
+    namespace: str
     count: int  # how many pods are missing; at least 1
     cause: str  # the reason of the API server
-    fix: str  # what would help, in the imperative; empty if the cause is not known
+    fix: str  # the remedy, in the imperative; empty if the cause is not known
 
 
 def owner_of(obj: Mapping[str, Any]) -> str:
@@ -72,7 +72,7 @@ def missing_pods(world: World, namespace: str | None = None) -> list[MissingPods
 
 
 def _active_pods(world: World) -> Iterator[tuple[str, str]]:
-    """Namespace and controller of the pods that a ReplicaSet counts.
+    """Yield namespace and controller of the pods that a ReplicaSet counts.
 
     It counts neither deleted ones nor ended ones; a world holds none that have ended.
     """

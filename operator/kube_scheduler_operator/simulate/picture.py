@@ -26,7 +26,7 @@ class Panel:
     """The results of one configuration."""
 
     title: str  # the name of the configuration
-    outcomes: Sequence[PlacementOutcome]  # one for each run
+    outcomes: Sequence[PlacementOutcome]
     rows: Sequence[tuple[str, str]]  # (name, value) of figures below the diagrams
 
 

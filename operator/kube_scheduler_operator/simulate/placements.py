@@ -1,7 +1,7 @@
 """Places pods with kube-scheduler, several times, and describes the results.
 
-kube-scheduler breaks ties by chance, so the same pods are on other nodes each time. What can be
-compared are figures and their spread.
+kube-scheduler breaks ties by chance, so each run places the same pods differently. Only figures and
+their spread can be compared.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .workloads import SimulatedWorkload
 from .world import World
 
 _ROUNDS: Final = 10
-"""How often pods that were preempted are created again."""
+"""Rounds in which preempted pods are created again."""
 _BATCH: Final = 200
 _MOST: Final = 10_000
 """Pods after which no more are tried by `largest`."""
@@ -62,9 +62,9 @@ class PlacementOutcome:
     homeless: list[str] = field(default_factory=list)
     zones: dict[str, int] = field(default_factory=dict)  # zone -> number of pods in `placed`
     utilization: Utilization = field(default_factory=Utilization)  # of all nodes
-    largest: int | None = None  # how many pods of the workload fit, if that was the question
+    largest: int | None = None  # pods of the workload that fit, if that was the question
     more: bool = False  # whether even more could fit than were tried
-    notes: list[str] = field(default_factory=list)  # what was special in this run
+    notes: list[str] = field(default_factory=list)  # peculiarities of this run
 
     @property
     def fits(self) -> bool:
@@ -311,7 +311,7 @@ class _Placement:
                 outcome.pending[name] = "preempted by a pod of a higher priority"
 
     def _preempted(self, outcome: PlacementOutcome) -> set[str]:
-        """Describe the pods that were preempted; returns their names."""
+        """Describe the pods that were preempted; return their names."""
         gone = set()
         for name, node in self._run.preempted:
             gone.add(name)

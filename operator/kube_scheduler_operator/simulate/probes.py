@@ -1,10 +1,10 @@
 """Profiles and pods that ask kube-scheduler one question each.
 
-kube-scheduler stops at the first plugin that rejects a node and only counts the reasons. So each
-family of filter plugins gets a profile of its own, and each constraint of the pod a pod without the
-other constraints of its family. An extender that only looks records the nodes that remain, and no
-probe is ever bound. The results are exact for each node, with a few dozen pods for any number of
-nodes.
+kube-scheduler stops at the first plugin that rejects a node, and only counts the reasons. So each
+family of filter plugins gets its own profile, and each constraint of the pod its own pod,
+without the other constraints of its family. An extender that only looks records the nodes that
+remain, and no probe is ever bound. The results are exact for each node, with a few dozen pods for
+any number of nodes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REASON: Final = re.compile(r"(\d+) (.+?)(?=, \d+ |$)")
 
 
 def families_of(profile: Mapping[str, Any], gates: Gates) -> dict[str, list[str]]:
-    """Return the filter plugins of a profile by family, in the order in which they run.
+    """Return the filter plugins of a profile by family, in their order of execution.
 
     A plugin that belongs to no family is one of its own.
     """
@@ -71,7 +71,7 @@ def probe_profiles(
             **dict.fromkeys(_AFTER, _OFF),
             "bind": {**_OFF, "enabled": [{"name": plugin.name} for plugin in bind]},
         }
-        if "queueSort" in lists:  # it has to be equal in all profiles, as it is written
+        if "queueSort" in lists:  # must be written alike in all profiles
             plugins["queueSort"] = lists["queueSort"]
         profiles.append(
             {

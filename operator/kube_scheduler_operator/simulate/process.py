@@ -1,4 +1,4 @@
-"""The kube-scheduler process: found, started, bounded and always ended."""
+"""Finds, starts, limits and always ends the kube-scheduler process."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _MEMORY: Final = 8 * 2**30
 _CONFIG: Final = "config.json"
 _KUBECONFIG: Final = "kubeconfig"
 VERSION_SECONDS: Final = 20.0
-"""For the response to --version."""
+"""Seconds for the response to --version."""
 _CHUNK: Final = 2**16
 _LONGEST_LINE: Final = 2**20
-"""Bytes of a line of its log; of the rest of a longer line nothing is read."""
+"""Bytes that are read of a line of its log."""
 _KEPT_LINES: Final = 40
 _UNDECODABLE: Final = re.compile(
     r"failed to list \*\w+\.(\w+): "
     r"((?:json: cannot unmarshal|quantities must match|unable to parse quantity).*?)\" "
 )
-"""What a reflector of client-go logs, again and again, about objects that Go cannot decode."""
+"""What client-go's reflector repeatedly logs about objects that Go cannot decode."""
 _STOP_SECONDS: Final = 2.0
 _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG
 
@@ -139,7 +139,7 @@ class Program(Protocol):
 
 
 Binary = Path | Program
-"""A kube-scheduler: a file of this machine, or what another container runs."""
+"""A kube-scheduler: a file on this machine, or a program of another container."""
 
 
 def binary_version(binary: Binary) -> Version:
@@ -161,15 +161,12 @@ class KubeSchedulerProcess:
 
     Its log may be that of any program: lines are cut at a limit, and of the text that messages may
     quote only the latest is kept, without control characters.
-
-    Attributes:
-        lines: the latest lines of its log, for error messages.
-        ended: set when the process has ended.
     """
 
     def __init__(self, binary: Binary, on_line: Callable[[bytes], None]) -> None:
+        # the latest lines of its log, for error messages
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
-        self.ended = asyncio.Event()
+        self.ended = asyncio.Event()  # set when the process has ended
         self._program = _program(binary)
         self._on_line = on_line
         self._started: Started | None = None
@@ -250,7 +247,7 @@ async def _lines(log: asyncio.StreamReader) -> AsyncIterator[bytes]:
 class LocalProgram:
     """A program of this machine."""
 
-    path: Path  # its file
+    path: Path
 
     def version(self) -> str:
         """Return what it writes for --version."""
@@ -279,14 +276,10 @@ class LocalProgram:
 
 
 class LocalProcess:
-    """A process of this machine with a folder of its own, which is deleted at the end.
-
-    Attributes:
-        log: its standard error.
-    """
+    """A process of this machine with a folder of its own, which is deleted at the end."""
 
     def __init__(self) -> None:
-        self.log = asyncio.StreamReader(limit=_CHUNK)
+        self.log = asyncio.StreamReader(limit=_CHUNK)  # its standard error
         self._process: subprocess.Popen[bytes] | None = None
         self._transport: asyncio.ReadTransport | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="kube-scheduler-simulation-")
@@ -311,7 +304,7 @@ class LocalProcess:
                 limits.setrlimit(limits.RLIMIT_DATA, (_MEMORY, _MEMORY))
 
         self._process = subprocess.Popen(
-            # The name selects the component of a program that is several.
+            # The name selects the component of a multi-component program.
             [PROGRAM, *configuration_arguments(folder), *flags],
             executable=binary,
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The questions that a simulation answers, and how they get to another process.
+"""The questions that a simulation answers, and their form between processes.
 
 A question is a coroutine function with the parameters `world` and `options` and further ones of its
 own; their annotations, and that of the result, define its JSON. A request is compressed lines of
@@ -87,9 +87,9 @@ class LocalSimulator:
 class Asked:
     """A question as another process gets it."""
 
-    question: Question[Any]  # the function
-    arguments: Mapping[str, Any]  # its further arguments
-    world: World  # the cluster
+    question: Question[Any]
+    arguments: Mapping[str, Any]
+    world: World
     options: RunOptions  # how to run kube-scheduler, without the program
 
     async def answer(self, binary: Binary) -> bytes:

@@ -1,4 +1,4 @@
-"""Reads a world from a cluster, with the rights of its user."""
+"""Reads a world from a cluster with the user's rights."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NEEDED: Final = (NODES, PODS)
 
 
 async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
-    """Return all kinds that scheduling reads.
+    """Read all kinds that scheduling reads.
 
-    What the user may not read is left out and noted, except for Nodes and Pods.
+    Kinds that the user may not read are left out and noted, except Nodes and Pods.
 
     Args:
         api: the connection.

@@ -42,7 +42,7 @@ _DEEP: Final = re.compile(r"^[ \t?:-]{500}", re.MULTILINE)
 _DEEPEST: Final = 1000
 """Levels of nested values; more exceed the stack of libyaml. orjson writes 254."""
 _VALUE_BYTES: Final = 16
-"""What a value counts besides its text."""
+"""Bytes that a value counts besides its text."""
 _ALIAS: Final = re.compile(r"(?:- |: )[&*]\w")
 """Items that refer to each other cannot be read one by one."""
 _UNUSED: Final = re.compile(
@@ -73,7 +73,7 @@ class RepetitionError(ValueError):
 
 
 class Repetitions:
-    """What aliases may repeat in all documents: every repetition is written out later.
+    """Limits what aliases repeat in all documents: every repetition is written out later.
 
     Nine lines of nine aliases each are 400 million values.
     """
@@ -138,20 +138,15 @@ _Loader.yaml_implicit_resolvers = {
 
 
 class Input:
-    """What files contain.
-
-    Attributes:
-        world: the objects that scheduling reads.
-        configurations: KubeSchedulerConfigurations, with the name of their file.
-        own: objects of our own group, such as SchedulerExtenders and LoadPolicies.
-        ignored: number of objects of other kinds, by kind.
-    """
+    """What files contain."""
 
     def __init__(self) -> None:
-        self.world = World(annotations=True)  # whether they matter is known at the end
+        self.world = World(annotations=True)  # whether they matter is not known yet
+        # KubeSchedulerConfigurations, with the name of their file
         self.configurations: list[tuple[str, Mapping[str, Any]]] = []
+        # objects of our own group, such as SchedulerExtenders and LoadPolicies
         self.own: list[Mapping[str, Any]] = []
-        self.ignored: dict[str, int] = {}
+        self.ignored: dict[str, int] = {}  # number of objects of other kinds, by kind
 
     def take(self, obj: Any, file: str) -> None:
         """Take one object.
@@ -205,7 +200,7 @@ def _items(listed: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def check_quantities(obj: Mapping[str, Any]) -> None:
-    """Check what the API server would: kube-scheduler cannot decode an object with another value.
+    """Check quantities like the API server: kube-scheduler cannot decode invalid ones.
 
     Raises:
         ValueError: a value is not a quantity.
@@ -340,7 +335,7 @@ def _json(text: str) -> Iterator[Any]:
 def _json_items(
     text: str, head: re.Match[str], decoder: json.JSONDecoder
 ) -> Generator[Any, None, int]:
-    """Yield the items of a List; returns where the List ends."""
+    """Yield the items of a List; return where the List ends."""
     # The kind of a List without kinds in its items may follow the items.
     kind = re.search(r'"kind"\s*:\s*"(\w+)List"', head[0]) or re.search(
         r'\]\s*,[^\[\]]*"kind"\s*:\s*"(\w+)List"[^\[\]]*$', text[-2000:]

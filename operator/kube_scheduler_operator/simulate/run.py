@@ -1,4 +1,4 @@
-"""One run: kube-scheduler over a world, fed with pods until it has decided about all of them."""
+"""One run: kube-scheduler over a world, fed with pods until all are decided."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from .store import WorldStore
 from .world import Key, World
 
 _QUIET: Final = 0.3
-"""Seconds without a decision after which the pods that wait are not tried again."""
+"""Seconds without a decision after which waiting pods count as final."""
 _QUIET_AFTER_PREEMPTION: Final = 3.0
 _QUIET_WITH_PENDING: Final = 1.2
-"""Seconds until pods that wait were tried again after their back-off of a second."""
+"""The same while pods wait, which are tried again after a back-off of a second."""
 _IDLE: Final = 1.0
 """Seconds without a decision after which a sentinel asks whether pods are tried at all."""
 _POLL: Final = 0.01
@@ -51,11 +51,11 @@ _LOWEST_PRIORITY: Final = -(2**31)
 class RunOptions:
     """How to run kube-scheduler."""
 
-    binary: Binary  # the program: a file of this machine, or what another container runs
+    binary: Binary
     config: Mapping[str, Any]  # the KubeSchedulerConfiguration
-    flags: Sequence[str] = ()  # further flags, e.g. --feature-gates.
+    flags: Sequence[str] = ()  # further flags, e.g. --feature-gates
     seconds: float = 120.0  # limit of the whole run
-    profiles: Sequence[Mapping[str, Any]] = ()  # profiles beside those of the configuration
+    profiles: Sequence[Mapping[str, Any]] = ()  # additional profiles
     scores: bool = False  # read the scores of nodes
     # our own extenders, which take part in process; they see probes only if their schedulerName is
     # in `extended`
@@ -67,8 +67,7 @@ class RunOptions:
     # recorded, as `PodDecision.candidates`
     probes: frozenset[str] = frozenset()
     extended: frozenset[str] = frozenset()
-    # the schedulerName of the pods whose copies the probes are, for extenders that select pods by
-    # it
+    # the schedulerName of the probed pods, for extenders that select pods by it
     probed: str = ""
 
 
@@ -76,15 +75,10 @@ class Run:
     """A kube-scheduler over a world, as an asynchronous context manager.
 
     Pods of the world without a node are left out; `schedule` takes those that matter.
-
-    Attributes:
-        decisions: by namespace/name.
-        extenders: our own extenders.
-        preempted: (namespace/name, node) of all pods that were preempted.
     """
 
     def __init__(self, world: World, options: RunOptions) -> None:
-        self.decisions: dict[str, PodDecision] = {}
+        self.decisions: dict[str, PodDecision] = {}  # by namespace/name
         self._options = options
         self._scores = ScoreLog()
         pending = {key for key, entry in world.objects[PODS].items() if not entry.node}
@@ -103,6 +97,7 @@ class Run:
         self._process = KubeSchedulerProcess(options.binary, self._scores.take)
         self._changed = time.monotonic()
         self._deadline = self._changed + options.seconds
+        # (namespace/name, node) of all pods that were preempted
         self.preempted: list[tuple[str, str]] = []
         self._served = {
             profile["schedulerName"]

@@ -1,4 +1,4 @@
-"""Changes of a cluster whose effect is simulated, and the pods that have to be placed then."""
+"""Applies changes to a world, and collects the pods that have to be placed then."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PASSING: Final = frozenset(
         "node.kubernetes.io/network-unavailable",
     }
 )
-"""Taints of a state, which a new node does not have."""
+"""Taints of conditions that a new node does not have."""
 
 
 class ScenarioError(Exception):
@@ -40,7 +40,7 @@ class Scenario:
     """What is changed."""
 
     without: tuple[str, ...] = ()  # nodes that are gone, with their pods
-    drain: tuple[str, ...] = ()  # nodes that are drained
+    drain: tuple[str, ...] = ()
     # (number, node) of nodes that are added, each like an existing one
     add: tuple[tuple[int, str], ...] = ()
     replay: bool = False  # all running pods are placed again
@@ -52,7 +52,7 @@ class Drain:
 
     node: str
     moved: list[str] = field(default_factory=list)  # pods that get a replacement elsewhere
-    # number of pods by the reason for which they stay, or go without a replacement
+    # number of pods by the reason why they stay, or go without a replacement
     stay: dict[str, int] = field(default_factory=dict)
     # PodDisruptionBudget -> pods whose eviction it does not allow
     blocked: dict[str, list[str]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Prepared:
     groups: dict[str, list[str]] = field(default_factory=dict)  # title -> its pods, of `subject`
     drains: list[Drain] = field(default_factory=list)  # one for each drained node
     removed: list[Drain] = field(default_factory=list)  # one for each node that is gone
-    added: list[str] = field(default_factory=list)  # names of added nodes
+    added: list[str] = field(default_factory=list)
     in_order: bool = False  # every pod is decided before one of another priority comes
 
     def ask(self, title: str, pods: Iterable[Object]) -> None:

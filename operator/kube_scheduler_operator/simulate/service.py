@@ -30,8 +30,8 @@ _LARGEST: Final = 64 * 2**20
 """Bytes of a compressed request; 5,000 nodes and 30,000 Pods have a few million."""
 _POLL: Final = 0.1
 _KEEP_ALIVE: Final = 5.0
-"""Seconds between the spaces that are sent while kube-scheduler decides: load balancers on the way
-close connections without traffic."""
+"""Seconds between spaces that are sent while kube-scheduler decides: load balancers close idle
+connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ServiceOptions:
     """How to serve."""
 
     host: str  # the address to listen on; loopback is reached by port-forwarding only. Empty: all.
-    key_hash: str  # SHA-256 of the key that requests have to have, in hex
+    key_hash: str  # SHA-256 of the key that requests must have, in hex
     wait: float = 60.0  # seconds until the operand and the first client must be there
     port: int = PORT
     binary: Path | None = None  # the kube-scheduler to run; None: that of the Pod's launcher
@@ -57,7 +57,7 @@ class Service:
         self._had_client = False
 
     async def run(self) -> int:
-        """Serve; returns the exit code."""
+        """Serve; return the exit code."""
         app = web.Application(client_max_size=_LARGEST)
         app.router.add_post(PATH, self._ask)
         runner = web.AppRunner(
@@ -138,7 +138,7 @@ async def _kept_alive(response: web.StreamResponse) -> AsyncIterator[None]:
 
 
 def main(options: ServiceOptions) -> int:
-    """Serve until the client is gone or SIGTERM; returns the exit code."""
+    """Serve until the client is gone or SIGTERM; return the exit code."""
 
     async def serve() -> int:
         task = asyncio.ensure_future(Service(options).run())

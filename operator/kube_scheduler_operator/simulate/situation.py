@@ -1,4 +1,4 @@
-"""What the result of a simulation depends on besides its question, as one hash."""
+"""Hashes everything but the question that the result of a simulation depends on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .kinds import KINDS, NODES, PODS, Object
 from .world import Entry, World
 
 _UNRELATED: Final[Mapping[Resource, str]] = {PODS: "conditions", NODES: "images"}
-"""Fields of the status that no filter reads: kube-scheduler writes the one while a Pod waits, and
-the kubelet the other after each pull."""
+"""Fields of the status that no filter reads: kube-scheduler writes one while a Pod waits, the
+kubelet the other after each pull."""
 
 
 def situation(world: World, others: Any) -> str:
@@ -33,7 +33,7 @@ def situation(world: World, others: Any) -> str:
 
 
 def _relevant(resource: Resource, entry: Entry) -> bytes:
-    """Return the object as JSON, without what changes while it stays as it is."""
+    """Return the object as JSON, without its unrelated field."""
     field = _UNRELATED.get(resource)
     if field is None:
         return entry.content

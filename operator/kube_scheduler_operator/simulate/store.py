@@ -29,14 +29,10 @@ class _Kind:
 
 
 class WorldStore:
-    """A world that changes while kube-scheduler runs.
-
-    Attributes:
-        version: the resourceVersion of the latest change.
-    """
+    """A world that changes while kube-scheduler runs."""
 
     def __init__(self, world: World, leave_out: Callable[[Resource, Key], bool]) -> None:
-        self.version = 1
+        self.version = 1  # the resourceVersion of the latest change
         self._kinds: dict[tuple[str, str], _Kind] = {}
         for resource, entries in world.objects.items():
             kind = self._kind(resource)
@@ -57,7 +53,7 @@ class WorldStore:
         return list(self._kind(resource).objects.values())
 
     def put(self, resource: Resource, obj: Object) -> Object:
-        """Add or replace an object; returns it with its new resourceVersion."""
+        """Add or replace an object; return it with its new resourceVersion."""
         self.version += 1
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(self.version)

@@ -1,4 +1,4 @@
-"""The volumes and resource claims of a pod as constraints, each with what its claim lacks."""
+"""The constraints of a pod's volumes and resource claims, each with what its claim lacks."""
 
 from __future__ import annotations
 

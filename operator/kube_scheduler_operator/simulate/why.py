@@ -58,7 +58,7 @@ _TRY_SECONDS: Final = 0.05
 class Cause:
     """Why a group of nodes is excluded."""
 
-    text: str  # in words
+    text: str
     own: tuple[str, ...] = ()  # kube-scheduler's own reasons of this family, over all nodes
 
 
@@ -76,7 +76,7 @@ class Fix:
 
     text: str  # the change, in the imperative
     nodes: tuple[str, ...]  # where the pod fits then
-    changes: int = 1  # number of changes
+    changes: int = 1
     size: int = 0  # how much a change takes away, to compare single changes: 0 is least
 
 
@@ -89,17 +89,17 @@ class Explanation:
     profiles: list[str]  # the schedulerNames that the configuration serves
     node: str = ""  # of a running pod, its node
     gates: list[str] = field(default_factory=list)  # names of scheduling gates
-    nodes: int = 0  # number of nodes
+    nodes: int = 0
     candidates: list[str] = field(default_factory=list)  # nodes that all filters accept
     groups: list[Group] = field(default_factory=list)  # the other nodes, largest group first
     message: str = ""  # kube-scheduler's message for the pod as it is
-    fixes: list[Fix] = field(default_factory=list)  # what would help, the smallest change first
+    fixes: list[Fix] = field(default_factory=list)  # the smallest change first
     # requests that no node of the cluster could satisfy even if it was empty
     impossible: list[str] = field(default_factory=list)
     decision: PodDecision | None = None  # what kube-scheduler does with the pod now
-    # what our own extenders decide about it now, by name
+    # the decision of our own extenders about it now, by name
     extenders: dict[str, dict[str, Any]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)  # what the answer does not consider
+    notes: list[str] = field(default_factory=list)  # limits of the answer
 
     @property
     def served(self) -> bool:

@@ -30,7 +30,7 @@ _DAEMON_TOLERATIONS: Final = (
         for name in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
     ),
 )
-"""What the DaemonSet controller adds to its pods."""
+"""The tolerations that the DaemonSet controller adds to its pods."""
 
 
 class WorkloadError(Exception):
@@ -41,15 +41,15 @@ class WorkloadError(Exception):
 class SimulatedWorkload:
     """A workload that does not exist yet."""
 
-    kind: str  # of the object
+    kind: str
     namespace: str
     name: str
     template: Object  # a pod as its controller creates it, without a name and a node
-    # the number of pods that the object demands; of a DaemonSet 0, because the nodes decide it
+    # the number of pods that the object requests; 0 for a DaemonSet, because nodes decide it
     replicas: int = 1
-    claims: tuple[Object, ...] = ()  # templates of claims, of a StatefulSet
+    claims: tuple[Object, ...] = ()
     ordinals: bool = False  # pods are numbered from 0 up
-    objects: tuple[Object, ...] = ()  # what belongs to it and influences scheduling
+    objects: tuple[Object, ...] = ()  # objects that belong to it and influence scheduling
 
     @property
     def title(self) -> str:
@@ -242,7 +242,7 @@ def _owned(workload: SimulatedWorkload, obj: Mapping[str, Any]) -> SimulatedWork
 
 
 def admit(workload: SimulatedWorkload, world: World) -> list[str]:
-    """Add what the API server's own admission adds to a new pod; returns what is not known.
+    """Add what the API server's own admission adds to a new pod; return what is not known.
 
     Priority, default tolerations and those of DaemonSets; not LimitRanges, RuntimeClasses and
     webhooks.

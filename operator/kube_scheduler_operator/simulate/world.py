@@ -28,7 +28,7 @@ class Entry:
     """An object of a world."""
 
     content: bytes  # the object as JSON, without a resourceVersion
-    node: str = ""  # of a bound pod, its node; otherwise empty
+    node: str = ""  # the node of a bound pod; otherwise empty
 
     def object(self) -> Object:
         """Return a copy of the object."""
@@ -48,13 +48,13 @@ class World:
     objects: dict[Resource, dict[Key, Entry]] = field(
         default_factory=lambda: {resource: {} for resource in KINDS}
     )
-    # what the world does not contain, one sentence each
+    # omissions of the world, one sentence each
     notes: list[str] = field(default_factory=list)
-    annotations: bool = False  # keep all annotations of Nodes
-    version: str = ""  # the version of the cluster's API server, if it is known
+    annotations: bool = False
+    version: str = ""  # version of the cluster's API server; empty: unknown
 
     def add(self, obj: Mapping[str, Any]) -> bool:
-        """Take what scheduling reads of an object; False if it is of another kind or finished.
+        """Add what scheduling reads of an object; return False for another kind or a finished pod.
 
         Raises:
             ValueError: the object has no name.

@@ -1,8 +1,8 @@
-"""A limit on how often each address causes something that costs much more than a packet.
+"""Limits how often each address causes work that costs the server much more than a packet.
 
-A new connection with its TLS handshake is one: a client that keeps connections alive never reaches
-the limit. Who reaches it waits for a moment, so that a burst of an API server is delayed and not
-lost; what would wait for longer is refused before it costs anything.
+A TLS handshake is such work; a client that keeps its connections never reaches the limit. A client
+at the limit waits for a moment, so that an API server's burst is delayed and not lost. A client
+that would wait longer is refused before it costs anything.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 REMEMBERED: Final = 4096
-"""The number of addresses that are remembered."""
+"""Return the number of remembered addresses."""
 
 LONGEST_CHARGE: Final = 10.0
 """Seconds for which charges refuse an address at most; it may be that of a node or a proxy."""
@@ -42,7 +42,7 @@ class AddressRate:
     ) -> None:
         self._interval, self._patience, self._clock = 1.0 / rate, patience, clock
         self._allowance = burst * self._interval
-        self._full: OrderedDict[str, float] = OrderedDict()  # when each bucket will be full again
+        self._full: OrderedDict[str, float] = OrderedDict()  # when each bucket is full again
 
     def __len__(self) -> int:
         """Return the number of addresses that are remembered."""
@@ -61,7 +61,7 @@ class AddressRate:
         return wait
 
     def charge(self, address: str, number: int) -> None:
-        """Note that `address` has caused as much as `number` of them."""
+        """Charge `address` as if it had caused `number` of them."""
         now = self._clock()
         full = max(self._full.get(address, now), now) + number * self._interval
         self._full[address] = min(full, now + self._allowance + self._patience + LONGEST_CHARGE)

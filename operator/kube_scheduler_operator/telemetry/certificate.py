@@ -42,11 +42,7 @@ class KeyPair:
 
 
 class ServingCertificate:
-    """A TLS context for servers whose certificate can change while it is in use.
-
-    Attributes:
-        context: for the server; follows the certificate.
-    """
+    """A TLS context for servers whose certificate can change while it is in use."""
 
     def __init__(
         self,
@@ -80,11 +76,11 @@ class ServingCertificate:
         self._settings = TLSSettings()
         self._client_ca = ""
         self._current = self._context(self._loaded)
-        self.context = _bare_context()
+        self.context = _bare_context()  # for the server; follows the certificate
         self.context.sni_callback = self._choose
 
     def reload(self) -> bool:
-        """Read the files again; whether new handshakes now use another certificate.
+        """Read the files again; return whether new handshakes now use another certificate.
 
         An invalid pair is logged once and otherwise ignored.
         """
@@ -123,7 +119,7 @@ class ServingCertificate:
     def use(self, settings: TLSSettings, client_ca: str = "") -> bool:
         """Set TLS versions, cipher suites and the CA of client certificates for new handshakes.
 
-        Clients need no certificate. Returns whether something changed; a CA that cannot be loaded
+        Clients need no certificate. Return whether something changed; a CA that cannot be loaded
         is logged and means that no client certificate is accepted.
         """
         if (settings, client_ca) == (self._settings, self._client_ca):

@@ -39,13 +39,13 @@ class SchedulerSpec:
 class NodeState:
     """A control-plane node and its scheduler."""
 
-    node: str  # its name
+    node: str
     current: int = 0  # its current revision; 0: none
     target: int = 0  # the revision that is being installed; 0: none
     running: int = 0  # the revision of its scheduler Pod; 0: none
     ready: bool = False  # whether that Pod is Ready
     drifted: bool = False  # whether it runs another revision than its current one
-    # minor versions by which it is older than the API server; None: unknown
+    # by how many minor versions it is older than the API server; None: unknown
     skew: int | None = None
 
 
@@ -64,7 +64,7 @@ class MetricsState:
     # None without a Scheduler "cluster"; its three gauges are then absent
     scheduler: SchedulerSpec | None = None
     latest_available_revision: int | None = None  # 0: no revision; None (absent): no KubeScheduler
-    nodes: tuple[NodeState, ...] = ()  # the control-plane nodes
+    nodes: tuple[NodeState, ...] = ()
     lease: LeaseState | None = None  # None before the first reconcile
     # of the KubeScheduler: type -> (reason, whether it is True)
     conditions: Mapping[str, tuple[str, bool]] = field(default_factory=dict)

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 P = TypeVar("P", bound=asyncio.Protocol)
 
 HANDSHAKE_SECONDS: Final = 10.0
-"""Duration of a TLS handshake after which the connection is closed."""
+"""Seconds after which a TLS handshake in progress is closed."""
 
 OVERHEAD: Final = 64 * 1024
 """Bytes that a connection may receive beyond twice its data: handshake, certificates, records."""
@@ -59,7 +59,7 @@ _BACKLOG: Final = 512
 _RETRY_SECONDS: Final = 0.1
 
 _AT_ONCE: Final = 32
-"""Connections that are accepted before other tasks continue; a flood has always another one."""
+"""Connections that are accepted before other tasks continue; a flood never ends."""
 
 _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER: a refused connection leaves no state in the kernel."""
@@ -70,16 +70,16 @@ class Sharing(Generic[P]):
     """How clients of different addresses share a server."""
 
     rate: AddressRate  # limits the handshakes of each address
-    handshake_seconds: float  # duration of a TLS handshake after which the connection is closed
-    handshakes: int  # number of handshakes of one address at a time
-    # whether a connection has been used as intended; others are closed before it
+    handshake_seconds: float
+    handshakes: int
+    # whether a connection has been used as intended; it is closed after the others
     proven: Callable[[P], bool]
-    # number of open connections of one address. A further one takes the place of one that has been
-    # idle for PLACE_SECONDS, and waits that long for it.
+    # open connections of one address; a further one waits PLACE_SECONDS for one that is idle that
+    # long, and takes its place
     connections: int
     unused_seconds: float = 10.0  # after which an idle connection ends that is not proven
-    # after which an idle connection that is not proven counts as unused; the client sends its first
-    # request with the end of the handshake, and may be busy
+    # after which an idle unproven connection counts as unused; the client sends its first request
+    # with the end of the handshake, and may be busy
     new_seconds: float = 1.0
     # bytes that the kernel receives for a connection before it is read. The event loop reads all of
     # them at once, so they are the most that one connection delays others.
@@ -329,7 +329,7 @@ class Listener(Generic[P]):
         age = asyncio.get_running_loop().time() - client.used_at
         return Use.NEW if age < sharing.new_seconds else Use.UNUSED
 
-    # --- what no protocol notices ---------------------------------------------------------------
+    # --- unnoticed by protocols -----------------------------------------------------------------
 
     def _check(self) -> None:
         """End connections whose records have no data, and those that are not used."""

@@ -1,7 +1,7 @@
 """Which connection makes room for a new one when clients of different addresses share a server.
 
-What a client waits for goes last: a connection in its handshake, with which an API server may ask
-about a Pod right now, is worth more than one that a stranger opened and never uses.
+Connections that a client waits for go last: one in its handshake, over which an API server may be
+about to ask about a Pod, is worth more than one that a stranger opened and never uses.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Use(IntEnum):
     """What a connection is used for, the least useful first."""
 
     UNUSED = 0
-    """It was never used as intended, and nothing has arrived for a moment."""
+    """Never used as intended, and nothing has arrived for a moment."""
     RESTS = 1
-    """It was used as intended, and no request is in progress."""
+    """Used as intended, and no request is in progress."""
     NEW = 2
     """Its handshake has just ended; the first request follows."""
     OPENS = 3
-    """It waits for its handshake, or is in it."""
+    """Waits for its handshake, or is in it."""
     ASKS = 4
     """Its first request is in progress."""
     WORKS = 5
@@ -37,8 +37,8 @@ class Use(IntEnum):
 class Standing:
     """A connection among the others."""
 
-    address: str  # of its client
-    use: Use  # what it is used for
+    address: str
+    use: Use
 
 
 def makes_room(standings: Sequence[Standing]) -> Iterator[int]:

@@ -94,7 +94,7 @@ class HealthServer:
     async def start(
         self, host: str, port: int, tls: ssl.SSLContext | None = None
     ) -> tuple[str, int]:
-        """Listen; returns the address and port. Raises OSError if the port is not available."""
+        """Listen; return the address and port. Raises OSError if the port is not available."""
         await self._runner.setup()
         server = self._runner.server
         if server is None:

@@ -1,7 +1,7 @@
 """A serving certificate with a certificate authority of its own, made by the program openssl.
 
-The key of the authority signs one certificate and is deleted: nothing that is stored can sign
-another one. Python's standard library cannot create certificates.
+The authority's key signs one certificate and is then deleted: no stored key can sign another.
+Python's standard library cannot create certificates.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NEW_KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", 
 class Issued:
     """A certificate, its key and its authority, PEM."""
 
-    authority: str  # the certificate of the authority
-    certificate: str  # the serving certificate
-    key: str  # its private key
+    authority: str
+    certificate: str
+    key: str
 
 
 def issue(host: str, days: int) -> Issued:

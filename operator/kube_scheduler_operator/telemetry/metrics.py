@@ -30,40 +30,27 @@ ROLLOUT_BUCKETS: Final = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 120
 
 
 class OperatorMetrics:
-    """All metrics of one operator process, in a registry of their own. Any thread may use them.
-
-    Attributes:
-        registry: for tests and for further collectors.
-        state: replaced by every reconcile.
-        watch_ages: called at every scrape: (resource, namespace or "") -> seconds since the last
-            event or bookmark of the watch.
-        lease_seen: called at every scrape: time of the last observed renewal of the schedulers'
-            Lease.
-        certificate_expires: called at every scrape: expiry of the HTTPS port's certificate.
-        webhook_expires: called at every scrape: expiry of the webhook's certificate.
-        rollout_duration: from a complete revision to its outcome; label `outcome`: installed,
-            refused, failed or superseded.
-        preflight_failures: revisions that kube-scheduler refused.
-        installer_failures: failed installations on a node; label `reason` as in node statuses.
-        reconciles: reconciles; label `result`: success or error.
-        reconcile_duration: duration of reconciles, including their writes.
-        last_success: seconds since 1970.
-        time_to_first_reconcile: seconds, including the wait for the Lease.
-    """
+    """All metrics of one operator process, in a registry of their own. Any thread may use them."""
 
     def __init__(self, version: str, *, clock: Callable[[], float] = time.time) -> None:
         # The switch is global in prometheus_client. Series named …_created double the size of a
         # scrape, and no dashboard here uses them.
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
+        # for tests and for further collectors
         self.registry = prometheus_client.CollectorRegistry()
-        self.state = MetricsState()
+        self.state = MetricsState()  # replaced by every reconcile
         self._version = version
         self._clock = clock
         self._leaders: dict[str, bool] = {}
         self._events: Tally[str] = Tally()
+        # called at every scrape: (resource, namespace or "") -> seconds since the last event or
+        # bookmark of the watch
         self.watch_ages: Callable[[], Mapping[tuple[str, str], float]] = dict
+        # called at every scrape: time of the last observed renewal of the schedulers' Lease
         self.lease_seen: Callable[[], datetime | None] = lambda: None
+        # called at every scrape: expiry of the HTTPS port's certificate
         self.certificate_expires: Callable[[], datetime | None] = lambda: None
+        # called at every scrape: expiry of the webhook's certificate
         self.webhook_expires: Callable[[], datetime | None] = lambda: None
         self.registry.register(_StateCollector(self._families))
         prometheus_client.ProcessCollector(registry=self.registry)
@@ -72,30 +59,38 @@ class OperatorMetrics:
         counter = partial(prometheus_client.Counter, registry=self.registry)
         instrument = partial(prometheus_client.Gauge, registry=self.registry)
         histogram = partial(prometheus_client.Histogram, registry=self.registry)
+        # from a complete revision to its outcome; label `outcome`: installed, refused, failed or
+        # superseded
         self.rollout_duration = histogram(
             f"{PREFIX}rollout_duration_seconds",
             "Time from a complete revision to its outcome on all nodes",
             ["outcome"],
             buckets=ROLLOUT_BUCKETS,
         )
+        # revisions that kube-scheduler refused
         self.preflight_failures = counter(
             f"{PREFIX}preflight_failures", "Revisions that kube-scheduler refused in the preflight"
         )
+        # failed installations on a node; label `reason` as in node statuses
         self.installer_failures = counter(
             f"{PREFIX}installer_failures",
             "Failed installations of a revision on a node",
             ["reason"],
         )
+        # reconciles; label `result`: success or error
         self.reconciles = counter(f"{PREFIX}passes", "Reconciles", ["result"])
+        # duration of reconciles, including their writes
         self.reconcile_duration = histogram(
             f"{PREFIX}pass_duration_seconds",
             "Duration of a reconcile including its writes",
             buckets=PASS_BUCKETS,
         )
+        # seconds since 1970
         self.last_success = instrument(
             f"{PREFIX}last_successful_pass_timestamp_seconds",
             "End of the last successful reconcile; 0 before the first",
         )
+        # seconds, including the wait for the Lease
         self.time_to_first_reconcile = instrument(
             f"{PREFIX}start_to_first_pass_seconds",
             "Time from the start of the process to its first complete reconcile; 0 before it",

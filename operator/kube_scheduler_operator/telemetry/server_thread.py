@@ -1,7 +1,7 @@
 """A server in a thread with an event loop of its own.
 
-Any client may connect to it, and OpenSSL decrypts what has arrived without the interpreter's lock:
-the event loop of the process, which renews its Lease, goes on meanwhile.
+Any client may connect, and OpenSSL decrypts without the interpreter's lock; meanwhile the process's
+own event loop, which renews its Lease, goes on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many bytes of a connection have left the kernel, which a TLS library may have swallowed.
+"""Counts the bytes of a connection that were read, including those that TLS swallowed.
 
 TLS has records without data, such as KeyUpdate: they cost processor time, and no limit of HTTP
 notices them. Only the kernel counts them.

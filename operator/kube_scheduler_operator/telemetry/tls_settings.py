@@ -52,7 +52,7 @@ class TLSSettings:
         defaults. A list without a suite of TLS 1.2 leaves TLS 1.3 alone.
 
         Raises:
-            TLSSettingsError: a field has a value without a meaning.
+            TLSSettingsError: a field has an invalid value.
         """
         version = serving_info.get("minTLSVersion") or DEFAULT_VERSION
         if version not in VERSIONS:

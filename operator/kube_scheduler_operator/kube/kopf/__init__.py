@@ -1,6 +1,6 @@
 """Watches by kopf, with handlers that the caller registers in kopf's own form (`Watcher`).
 
-What kopf 1.45 lacks for this operator, and the module that adds it:
+What this operator needs beyond kopf 1.45, and the module that adds it:
 
 * `imports`: kopf loads the official client `kubernetes` if it is installed. The client takes two
   fifths of the operator's start-up time and 15 MiB, and no handler here needs it.

@@ -1,9 +1,9 @@
-"""How kopf reads lists and watches: no object can hide the others, whatever it contains.
+"""Makes kopf read lists and watches so that no object can hide the others.
 
 kopf decodes with Python's own decoder, which raises RecursionError for about 1,000 nested levels:
 an API server serves ten times as many, and one such object would end every list and watch of its
-kind. It also reads whatever comes: of a list, smaller pages are requested here until they can be
-decoded, and an object that cannot be decoded alone is left out.
+kind. kopf also reads responses of any size: here, smaller pages are requested until they can be
+decoded, and an object that cannot be decoded even alone is left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .imports import client_api
 _notices: Final = Notices()
 
 _sizes: Final[dict[str, PageSize]] = {}
-"""The size of pages by the path of a list: kopf requests every page by itself."""
+"""The size of pages by the path of a list: kopf requests each page separately."""
 
 
 def install_decoder() -> None:
@@ -109,7 +109,7 @@ def _event(text: str) -> Any:
 
 
 def event_within_limits(event: Object) -> Object:
-    """Return an event whose object is not nested deeper than what can be processed.
+    """Return an event whose object is not nested too deep to be processed.
 
     Only custom resources have fields without a schema.
     """

@@ -1,8 +1,8 @@
 """Several lists and watches of one kind as one stream: selectors have no OR between labels.
 
 An object is part of the stream while any of the selectors selects it. Each source is one list and
-the watches that continue it. A list begins after the one before it has ended, and no watch begins
-before all lists have ended, so no event is older than one that came before it.
+the watches that continue it. Lists run one after the other, and watches begin after all lists, so
+no event is older than its predecessor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ async def quiet_ends(source: AsyncIterator[Any], seconds: float) -> AsyncGenerat
     """Yield the events of `source`.
 
     Raises:
-        TimeoutError: there was no event for so long. kopf continues a silent watch at its version,
+        TimeoutError: no event came for that long. kopf continues a silent watch at its version,
             which may be one that a restore of etcd has taken back: then nothing comes before it is
             reached again. A list ends that.
     """
@@ -97,7 +97,7 @@ class Selected:
         self._sources: dict[Key, tuple[str, set[int]]] = {}  # with the object's uid
 
     def remains(self, index: int, event: Object) -> bool:
-        """Note an event of a source; whether it is a deletion and another one selects the object.
+        """Note an event of a source; return whether another source still selects a deleted object.
 
         An object that loses a label is deleted for the selector of that label only.
         """

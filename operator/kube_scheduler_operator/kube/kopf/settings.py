@@ -34,8 +34,7 @@ and kopf would repeat the login at once, indefinitely."""
 class Tuning:
     """Timeouts and delays of the watches, seconds; tests shorten them."""
 
-    # before kopf repeats a failed request. A stream that still fails is listed again after
-    # `relist`.
+    # before kopf repeats a failed request; a stream that still fails is listed again after `relist`
     requests: Backoff = _REQUESTS
     relist: Backoff = _RELIST  # before a stream that ended is listed again
     stable: float = 60.0  # age at which a stream, or kopf, starts with the first delay again

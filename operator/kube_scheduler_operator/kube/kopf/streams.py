@@ -92,7 +92,7 @@ class StreamState:
         return f"{self.spec.stream}: {name} has resourceVersion {version} after {before}"
 
     def follow(self, event: Object) -> list[Object]:
-        """Track `event`; returns the events to emit: it, after the end of a replaced object."""
+        """Track `event`; return the events to emit: it, after the end of a replaced object."""
         key, slim = _key(event["object"]), _slim(event["object"])
         before = self.known.get(key)
         other = before is not None and _uid(before) != _uid(slim)

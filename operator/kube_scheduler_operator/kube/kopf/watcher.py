@@ -48,9 +48,6 @@ class Watcher:
         observer: receives errors.
         tuning: delays.
 
-    Attributes:
-        missing: kinds that the API server does not serve.
-
     Raises:
         ValueError: two watches overlap.
     """
@@ -79,7 +76,7 @@ class Watcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reported: dict[Stream | None, str] = {}
         self._reason = ""  # to start kopf again
-        self.missing: tuple[Resource, ...] = ()
+        self.missing: tuple[Resource, ...] = ()  # kinds that the API server does not serve
 
     def start_over(self, reason: str) -> None:
         """List everything again, as a new process would; what is under way is dropped."""

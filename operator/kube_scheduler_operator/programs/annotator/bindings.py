@@ -27,14 +27,11 @@ class PodBindings:
     Args:
         rules: rules with the hot values.
         now: the API server's time, in seconds since 1970; it also writes when a pod is bound.
-
-    Attributes:
-        rules: as above; may be replaced.
-        changed: called with a node's name when its pods change.
     """
 
     def __init__(self, rules: Rules, now: Callable[[], float]) -> None:
-        self.rules = rules
+        self.rules = rules  # may be replaced
+        # called with a node's name when its pods change
         self.changed: Callable[[str], None] = lambda _: None
         self._now = now
         self._pods: dict[str, _Bound] = {}

@@ -27,7 +27,7 @@ _AT_ONCE: Final = 16
 
 
 def run(kubeconfig: str | None, namespace: str, families: Sequence[str]) -> int:
-    """Remove the annotations of these families from all nodes; returns 0 on success."""
+    """Remove the annotations of these families from all nodes; return 0 on success."""
     return asyncio.run(_run(kubeconfig, namespace, families))
 
 
@@ -56,7 +56,7 @@ async def _run(kubeconfig: str | None, namespace: str, families: Sequence[str]) 
 
 
 async def clean(api: ApiClient, families: Sequence[str]) -> int:
-    """Remove the annotations of these families from all nodes; returns how many nodes had some.
+    """Remove the annotations of these families from all nodes; return how many nodes had some.
 
     Raises:
         KubeError: reading or writing a node failed.

@@ -11,21 +11,16 @@ _HOUR: Final = 60
 
 
 class Counters:
-    """Counters since the start of the process.
-
-    Attributes:
-        patches: reason -> number of successful PATCHes.
-        results: result -> number of polls: written, skipped, no_data, conflict, failed, paused.
-        cycle: duration of the last cycle in seconds, until every responding node was measured and
-            written.
-        first_cycle: seconds until every node was polled once; None before that.
-        reloads: number of policy changes.
-    """
+    """Counters since the start of the process."""
 
     def __init__(self) -> None:
-        self.patches: Counter[str] = Counter()
+        self.patches: Counter[str] = Counter()  # reason -> number of successful PATCHes
+        # result -> number of polls: written, skipped, no_data, conflict, failed, paused
         self.results: Counter[str] = Counter()
+        # duration of the last cycle in seconds, until every responding node was measured and
+        # written
         self.cycle = 0.0
+        # seconds until every node was polled once; None before that
         self.first_cycle: float | None = None
         self.reloads = 0
         self._cycle = 0.0

@@ -70,9 +70,6 @@ class Annotator:
         bindings: for crane's and safe's annotations; None: no hot values and requests are written.
         counters: counters to update.
         now: the API server's time, in seconds since 1970.
-
-    Attributes:
-        nodes: the nodes, updated by a watch.
     """
 
     def __init__(

@@ -66,7 +66,7 @@ class LoadHistory:
         cycle: float,
         rules: Rules,
     ) -> Load:
-        """Add a measurement from a source of that type; returns the resulting load.
+        """Add a measurement from a source of that type; return the resulting load.
 
         Capacities are in millicores and bytes; `cycle` is the time in seconds between measurements.
         """

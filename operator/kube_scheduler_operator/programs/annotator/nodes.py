@@ -19,29 +19,6 @@ _ADDRESSES: Final = ("InternalIP", "ExternalIP", "Hostname")
 
 
 class AnnotatedNode:
-    """A node.
-
-    Attributes:
-        name: its name.
-        uid: its uid.
-        version: its resourceVersion, the precondition of a PATCH.
-        address: address of its exporter and kubelet; "" if unknown.
-        kubelet_port: port of its kubelet; 0 if unknown.
-        capacities: millicores and bytes; 0 if unknown.
-        foreign: keys of other families that it has.
-        written: the load in the operator's annotation.
-        history: the history of its load.
-        load: the last measured load.
-        failures: number of consecutive failed measurements.
-        error: error of the last failed measurement.
-        requested: sums of requests in safe's annotations.
-        hot: hot value in crane's annotation; None if missing.
-        due: time of its next regular poll, on the event loop's clock; None for an early poll.
-        patched_at: time of the last PATCH, on the same clock.
-        reading: what a source's last answer gave as its time, by another machine's clock.
-        read_at: when that was first seen, in seconds since 1970 by the API server's clock.
-    """
-
     __slots__ = (
         "_text", "address", "capacities", "due", "error", "failures", "foreign", "history", "hot",
         "kubelet_port", "load", "name", "patched_at", "read_at", "reading", "requested", "uid",
@@ -50,19 +27,23 @@ class AnnotatedNode:
 
     def __init__(self, name: str, uid: str) -> None:
         self.name, self.uid = name, uid
+        # the precondition of a PATCH; the address of its exporter and kubelet; "" if unknown
         self.version = self.address = self.error = ""
-        self.kubelet_port = 0
-        self.capacities = (0.0, 0.0)
-        self.foreign: frozenset[str] = frozenset()
-        self.written: Load | None = None
+        self.kubelet_port = 0  # port of its kubelet; 0 if unknown
+        self.capacities = (0.0, 0.0)  # millicores and bytes; 0 if unknown
+        self.foreign: frozenset[str] = frozenset()  # keys of other families that it has
+        self.written: Load | None = None  # the load in the operator's annotation
         self.history = LoadHistory()
-        self.load: Load | None = None
-        self.failures = 0
-        self.requested: Mapping[str, float] = {}
-        self.hot: int | None = None
+        self.load: Load | None = None  # the last measured load
+        self.failures = 0  # number of consecutive failed measurements
+        self.requested: Mapping[str, float] = {}  # sums of requests in safe's annotations
+        self.hot: int | None = None  # hot value in crane's annotation; None if missing
+        # time of its next regular poll, on the event loop's clock; None for an early poll
         self.due: float | None = None
-        self.patched_at = float("-inf")
+        self.patched_at = float("-inf")  # time of the last PATCH, on the same clock
+        # what a source's last answer gave as its time, by another machine's clock
         self.reading: object = None
+        # when that was first seen, in seconds since 1970 by the API server's clock
         self.read_at = 0.0
         self._text: str | None = None
 

@@ -26,12 +26,12 @@ class Tolerance:
     limit: float = 0.005
     # for mean and standard deviation of free CPU or memory, fraction of capacity
     amount: float = 0.05
-    # for the forecast, fraction of capacity; it is an estimate, and policies that use it give it a
-    # fifth of the weight
+    # for the forecast, fraction of capacity; an estimate, to which policies give a fifth of the
+    # weight
     forecast: float = 0.1
     congestion: float = 10.0  # for the congestion, points of 100
     requested: float = 0.02  # for sums of requests, fraction of capacity
-    pods: int = 1  # for the number of pods
+    pods: int = 1
 
 
 TOLERANCE: Final = Tolerance()

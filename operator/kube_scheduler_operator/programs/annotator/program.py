@@ -85,7 +85,7 @@ class AnnotatorProgram:
         )
 
     async def run(self) -> int:
-        """Run until SIGTERM; returns the exit code."""
+        """Run until SIGTERM; return the exit code."""
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -184,7 +184,7 @@ class AnnotatorProgram:
     async def _same_watches(
         self, api: ApiClient, annotator: Annotator, bindings: PodBindings | None
     ) -> bool:
-        """Apply a changed policy; returns whether the same watches are sufficient."""
+        """Apply a changed policy; return whether the same watches are sufficient."""
         await asyncio.sleep(POLICY_INTERVAL)
         if not self._file.changed():
             return True
@@ -263,7 +263,7 @@ class _Nodes:
 
 
 def _log_change(state: ReportedState, logged: str) -> str:
-    """Log the nodes' state if it differs from `logged`; returns the current state."""
+    """Log the nodes' state if it differs from `logged`; return the current state."""
     bad = state.staleCount + state.missingCount
     kind = "all" if not bad else "none" if not state.known else "some"
     current = f"{kind}: {state.error.partition(';')[0] if kind == 'none' else ''}"

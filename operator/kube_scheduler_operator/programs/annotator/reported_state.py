@@ -41,7 +41,7 @@ class ReportedState:
     write: list[str] = field(default_factory=list)
     # annotation families to remove that are no longer on any node
     removed: list[str] = field(default_factory=list)
-    nodes: int = 0  # number of nodes
+    nodes: int = 0
     known: int = 0  # number of nodes with known, recent load
     stale: list[str] = field(default_factory=list)
     # number of nodes with outdated load, and names of some
@@ -49,10 +49,9 @@ class ReportedState:
     missing: list[str] = field(default_factory=list)
     # number of nodes whose load was never known, and names of some
     missingCount: int = 0  # noqa: N815
-    # duration of the last cycle
-    cycleSeconds: float = 0.0  # noqa: N815
+    cycleSeconds: float = 0.0  # noqa: N815 - of the last cycle
     patches: int = 0  # number of node PATCHes in the last hour
-    error: str = ""  # the current error; "" without one
+    error: str = ""
 
     def text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))

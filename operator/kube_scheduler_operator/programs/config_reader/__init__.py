@@ -1,1 +1,1 @@
-"""The program that reads the configuration file of the scheduler before the operator, once."""
+"""The program that reads, once, the configuration file of the scheduler to adopt."""

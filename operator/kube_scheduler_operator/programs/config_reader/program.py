@@ -1,4 +1,4 @@
-"""Reads a scheduler's configuration file: what it has, but no credentials and no comments."""
+"""Reports the content of a scheduler's configuration file without credentials and comments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReaderOptions:
 
 
 def main(options: ReaderOptions) -> int:
-    """Report once; the exit code is 0 whatever the file has."""
+    """Report once; the exit code is 0 for any file."""
     options.termination_log.write_text(report(options.file).serialise())
     return 0
 

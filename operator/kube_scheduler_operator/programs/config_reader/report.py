@@ -1,4 +1,4 @@
-"""What a configuration file has, as a termination message: the way from a node to the operator.
+"""The content of a configuration file as a termination message, the way to the operator.
 
 The reader has no API access. Its message is compressed, because a container's has 4096 bytes.
 """
@@ -28,7 +28,7 @@ class ConfigReport:
     """The content of a file, or why it cannot be adopted."""
 
     config: Mapping[str, Any] | None = None  # the document
-    # the problem and the fix, without anything that the file has but names of fields
+    # the problem and the fix; of the file, it has only names of fields
     error: str = ""
 
     def serialise(self) -> str:

@@ -84,7 +84,7 @@ def _unavailable(recorder: UsageRecorder) -> Answer:
 
 
 def main(options: ExporterOptions) -> int:
-    """Export until SIGTERM; returns the exit code."""
+    """Export until SIGTERM; return the exit code."""
     recorder = UsageRecorder(
         options.source(),
         boot_time,

@@ -1,7 +1,7 @@
 """Saves the exporter's windows to disk, so that a restart does not lose the maxima of a day.
 
 Times in the file are on CLOCK_BOOTTIME, which continues during suspend. After a reboot it starts at
-0 again; then the age of the file is determined by the wall clock.
+0 again, and the wall clock gives the age of the file.
 """
 
 from __future__ import annotations

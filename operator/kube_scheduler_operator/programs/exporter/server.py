@@ -43,9 +43,9 @@ _PHRASES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    status: int  # HTTP status code
-    body: bytes  # content
-    content_type: str = "text/plain; charset=utf-8"  # media type of the content
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
 
 
 class _Handshake(Protocol):

@@ -40,7 +40,7 @@ class Reading:
     possible: float  # total CPU time since the same start, in CPU seconds
     memory_used: float  # bytes that are not available for allocation
     memory: float  # total bytes
-    cpus: float  # number of CPUs
+    cpus: float
 
     def cpu_since(self, earlier: Reading) -> float | None:
         """Return the fraction of CPU time used since `earlier`; None if no time has passed."""

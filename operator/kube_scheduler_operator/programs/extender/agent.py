@@ -33,8 +33,8 @@ class Member:
     name: str  # name in responses and logs
     policy: Policy
     weight: int = 1  # weight of its score; 0: the score is ignored
-    errors: int = 0  # number of exceptions
-    rejected: int = 0  # number of rejected nodes
+    errors: int = 0
+    rejected: int = 0
     logged: float = float("-inf")  # when its last error was logged
     _texts: dict[str, str] = field(default_factory=dict)
 
@@ -76,8 +76,6 @@ class PolicyAgent:
     instead, for policies that must not be skipped.
 
     Attributes:
-        name: name in URLs.
-        members: its policies.
         filters, scores: whether any policy filters or scores.
     """
 
@@ -88,7 +86,7 @@ class PolicyAgent:
         selector: PodSelector,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.name = spec.name
+        self.name = spec.name  # name in URLs
         self.members = members
         self.filters = any(member.policy.filters for member in members)
         self._filtering = [member for member in members if member.policy.filters]

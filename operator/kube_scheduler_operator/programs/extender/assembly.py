@@ -27,18 +27,13 @@ LEARNED_BYTES: Final = 64 * 1024 * 1024
 
 
 class Assembly:
-    """The agents of the current configuration.
-
-    Attributes:
-        agents: in the order of the configuration.
-        verbs: path to verb.
-    """
+    """The agents of the current configuration."""
 
     def __init__(
         self, cluster: Cluster, context: VerbContext, bind: Bind, environ: Mapping[str, str]
     ) -> None:
-        self.agents: list[PolicyAgent] = []
-        self.verbs: dict[bytes, Verb] = {}
+        self.agents: list[PolicyAgent] = []  # in the order of the configuration
+        self.verbs: dict[bytes, Verb] = {}  # path to verb
         self._cluster = cluster
         self._context = context
         self._bind = bind

@@ -54,9 +54,6 @@ class CacheFreshness:
         cluster: the node view; its version changes with every event.
         clock: monotonic seconds.
         sleep: sleeps for seconds.
-
-    Attributes:
-        waits: number of responses that waited: [without an event, with one].
     """
 
     def __init__(
@@ -65,7 +62,7 @@ class CacheFreshness:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.waits = [0, 0]
+        self.waits = [0, 0]  # number of responses that waited: [without an event, with one]
         self._cluster = cluster
         self._clock = clock
         self._sleep = sleep

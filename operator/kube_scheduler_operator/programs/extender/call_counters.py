@@ -15,29 +15,20 @@ BUCKETS: Final = (
 
 
 class CallCounters:
-    """The counters of one verb of one agent.
-
-    Attributes:
-        agent, verb: names.
-        errors: calls that failed.
-        nodes: nodes in requests.
-        unknown: of these, nodes that are not in the node view.
-        rejected: of these, rejected nodes.
-        counts: calls by bucket; the last bucket has no upper bound.
-        seconds: total duration.
-    """
+    """The counters of one verb of one agent."""
 
     __slots__ = ("agent", "counts", "errors", "nodes", "rejected", "seconds", "unknown", "verb")
 
     def __init__(self, agent: str, verb: str) -> None:
         self.agent = agent
         self.verb = verb
-        self.errors = 0
-        self.nodes = 0
-        self.unknown = 0
-        self.rejected = 0
+        self.errors = 0  # calls that failed
+        self.nodes = 0  # nodes in requests
+        self.unknown = 0  # of these, nodes that are not in the node view
+        self.rejected = 0  # of these, rejected nodes
+        # calls by bucket; the last bucket has no upper bound
         self.counts = [0] * (len(BUCKETS) + 1)
-        self.seconds = 0.0
+        self.seconds = 0.0  # total duration
 
     def ended(self, seconds: float) -> None:
         self.counts[bisect_left(BUCKETS, seconds)] += 1

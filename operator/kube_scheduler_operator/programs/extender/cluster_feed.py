@@ -40,7 +40,7 @@ class Watched:
     resource: str  # plural name
     synced: bool  # whether the initial list is complete
     age: float  # seconds since data was last received
-    events: int  # counts
+    events: int
     lists: int
     failures: int
     problem: str  # why the watch fails; empty if it works

@@ -17,15 +17,11 @@ FAIL: Final = "Fail"
 
 
 class ConfigError(ValueError):
-    """The configuration is invalid.
-
-    Attributes:
-        problems: messages, each with its field and a fix.
-    """
+    """The configuration is invalid."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
-        self.problems = tuple(problems)
+        self.problems = tuple(problems)  # messages, each with its field and a fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +44,8 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    policy: str  # name in the catalogue
-    arguments: Mapping[str, Any] = field(default_factory=dict)  # validated arguments
+    policy: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     weight: int = 1  # weight of its score within the agent; 0: its score is ignored
     name: str = ""  # name in responses and logs; empty: the name of the policy
 
@@ -77,13 +73,12 @@ class PodSelector:
 @dataclass(frozen=True, slots=True)
 class Config:
     agents: tuple[AgentSpec, ...]  # the agents, including those that consist of a single policy
-    listen: Listen = Listen()  # address for calls from kube-scheduler
+    listen: Listen = Listen()
     # address of a second port, without TLS, for health and metrics only
     health: Listen | None = None
-    # the Pods to which the agents apply
     pod_selector: PodSelector = field(default_factory=PodSelector)
-    log_level: str = "INFO"  # one of LOG_LEVELS
-    kubeconfig: str = ""  # path; empty: the usual Kubernetes lookup
+    log_level: str = "INFO"
+    kubeconfig: str = ""  # empty: the usual lookup of kubectl
     watch: bool = True  # whether to watch the API; without it, node data comes from requests only
     decisions: int = 200  # number of Pods whose decisions /explain can show
     digest: str = ""  # first 16 hex digits of the file's SHA-256

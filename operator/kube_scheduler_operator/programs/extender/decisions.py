@@ -34,7 +34,7 @@ _REASON: Final = 200
 class AgentDecision:
     """The last results of one agent for one Pod."""
 
-    agent: str  # name
+    agent: str
     filtered_at: float = 0.0  # times, in seconds since 1970; 0: never
     filtered: bytes = b""  # the names (JSON) in the filter call
     rejections: Rejections | None = None  # the rejected nodes; None: none

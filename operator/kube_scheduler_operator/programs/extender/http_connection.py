@@ -38,24 +38,16 @@ _BUG: Final = text(500, "internal error; the extender's log has the traceback")
 
 
 class Connections:
-    """The open connections of a server.
-
-    Attributes:
-        app: handles requests.
-        limits: limits of one client.
-        connections: open connections, in the order of arrival.
-        held: bytes of all bodies that are being received or handled.
-        refused: number of requests that a `Connection` refused itself, by status.
-        now: the loop's time, updated once a second.
-    """
+    """The open connections of a server."""
 
     def __init__(self, app: App, limits: Limits | None = None) -> None:
         self.app = app
         self.limits = limits or Limits()
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[Connection, None] = {}  # open connections, in the order of arrival
+        # number of requests that a `Connection` refused itself, by status
         self.refused: dict[int, int] = {}
-        self.held = 0
-        self.now = 0.0
+        self.held = 0  # bytes of all bodies that are being received or handled
+        self.now = 0.0  # the loop's time, updated once a second
         self.empty = asyncio.Event()
 
     def joined(self, connection: Connection) -> None:
@@ -72,12 +64,7 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """One client connection. httptools' parser (llhttp) calls the methods `on_…`.
-
-    Attributes:
-        held: bytes of the bodies that are being received or handled.
-        proven: whether a request was answered with success.
-    """
+    """One client connection. httptools' parser (llhttp) calls the methods `on_…`."""
 
     # The part of a request that is being received.
     _NOTHING, _HEAD, _BODY = range(3)
@@ -94,8 +81,8 @@ class Connection(asyncio.Protocol):
         self._since = server.now  # time of the last progress, for `check`
         self._url = b""
         self._body: bytes | bytearray = b""
-        self.held = 0
-        self.proven = False
+        self.held = 0  # bytes of the bodies that are being received or handled
+        self.proven = False  # whether a request was answered with success
         self._around = 0  # bytes since the last byte of a body
         self._expects = False
         self._waiting: deque[tuple[HttpRequest, bool]] = deque()

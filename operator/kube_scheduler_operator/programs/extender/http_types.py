@@ -25,7 +25,7 @@ class Limits:
     # never closes a connection that is about to be used
     idle_seconds: float = 600.0
     write_seconds: float = 30.0  # during which a client may leave a response unread
-    connections: int = 256  # open connections; see `Listener`. A kube-scheduler keeps a few.
+    connections: int = 256  # open connections; a kube-scheduler keeps a few
 
 
 HEALTH_LIMITS: Final = Limits(body=64 * 1024, bodies=1024 * 1024, connections=64)
@@ -34,10 +34,10 @@ HEALTH_LIMITS: Final = Limits(body=64 * 1024, bodies=1024 * 1024, connections=64
 
 @dataclass(slots=True)
 class HttpRequest:
-    method: bytes  # as sent, e.g. b"POST".
+    method: bytes  # as sent, e.g. b"POST"
     path: bytes  # the request target without its query
     query: bytes  # the part after the first question mark, or empty
-    body: bytes  # the complete body
+    body: bytes
     verified: bool = False  # whether the client presented a certificate that the server trusts
 
 

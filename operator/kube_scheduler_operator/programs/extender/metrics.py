@@ -1,6 +1,6 @@
 """Metrics of an extender, built from plain counters at each scrape.
 
-They have a registry of their own; prometheus_client's global one is not used.
+They have their own registry instead of prometheus_client's global one.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ PREFIX: Final = "kube_scheduler_operator_extender_"
 class MetricSources:
     """Callables that return the current values at a scrape."""
 
-    calls: Callable[[], Iterable[CallCounters]] = tuple  # counters of each verb of each agent
+    calls: Callable[[], Iterable[CallCounters]] = tuple
     agents: Callable[[], Iterable[PolicyAgent]] = tuple
-    servers: Callable[[], Iterable[HttpServer]] = tuple  # the HTTP servers
-    watched: Callable[[], Iterable[Watched]] = tuple  # state of each watch
+    servers: Callable[[], Iterable[HttpServer]] = tuple
+    watched: Callable[[], Iterable[Watched]] = tuple
     nodes: Callable[[], int] = int  # numbers in the node view
     pods: Callable[[], int] = int
     decisions: Callable[[], int] = int  # number of Pods with recorded decisions

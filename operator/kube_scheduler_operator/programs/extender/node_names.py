@@ -26,21 +26,15 @@ class NamesError(ValueError):
 
 
 class NodeNames:
-    """An immutable list of names, shared by requests.
-
-    Attributes:
-        texts: the names.
-        json: the names as JSON.
-        indices: cluster indices of the known nodes (intp[k]); see `locate`.
-        positions: position in `texts` of each of `indices` (intp[k]); None: all are known.
-    """
+    """An immutable list of names, shared by requests."""
 
     __slots__ = ("_split", "_version", "indices", "json", "positions", "texts")
 
     def __init__(self, texts: list[str], json: bytes | None = None) -> None:
         self.texts = texts
         self.json = orjson.dumps(texts) if json is None else json
-        self.indices: Ints
+        self.indices: Ints  # cluster indices of the known nodes (intp[k]); see `locate`
+        # position in `texts` of each of `indices` (intp[k]); None: all are known
         self.positions: Ints | None = None
         self._version = -1
         self._split: tuple[tuple[int, ...], NodeNames, list[str]] | None = None

@@ -28,18 +28,13 @@ _REASONS: Final = 3
 
 
 class PodEventRecorder:
-    """Records events for the results of filters.
-
-    Attributes:
-        sent: number of recorded events.
-        withheld: number of events over the rate limit.
-    """
+    """Records events for the results of filters."""
 
     def __init__(
         self, recorder: EventRecorder, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.sent = 0
-        self.withheld = 0
+        self.sent = 0  # number of recorded events
+        self.withheld = 0  # number of events over the rate limit
         self._recorder = recorder
         self._clock = clock
         self._last_events: OrderedDict[tuple[str, str, str], float] = OrderedDict()

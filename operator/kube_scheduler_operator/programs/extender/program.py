@@ -62,8 +62,8 @@ class ExtenderOptions:
     port: int | None = None  # override the configuration
     kubeconfig: str = ""
     watch: bool = True  # False disables watches regardless of the configuration
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)  # the environment
-    limits: Limits | None = None  # limits of clients
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    limits: Limits | None = None
 
     def completed(self, config: Config) -> Config:
         """Return a configuration with the overrides of flags and environment.
@@ -80,7 +80,7 @@ class ExtenderOptions:
 
 
 def run(options: ExtenderOptions) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code.
+    """Serve until SIGTERM or SIGINT; return the exit code.
 
     Raises:
         ConfigError, TlsError, OSError: the program cannot start.
@@ -94,7 +94,7 @@ class ExtenderProgram:
     def __init__(self, options: ExtenderOptions) -> None:
         self._options = options
         self._config = options.completed(options.config)
-        # What Pods and annotations have as times is by the API server's clock.
+        # Times in Pods and annotations are by the API server's clock.
         self._clock = ServerClock()
         self._cluster = Cluster(self._clock.seconds)
         self._decisions = Decisions(self._config.decisions, self._cluster.now)

@@ -1,4 +1,4 @@
-"""Paths and their handlers."""
+"""Maps the paths of the port to their handlers."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ _ORIGINAL: Final[Mapping[str, str]] = {
 
 
 class Routes:
-    """Handles requests; `verbs` is replaced when the configuration changes.
-
-    Attributes:
-        verbs: path to verb.
-        certificates: whether anything but health, version and metrics needs a client certificate.
-    """
+    """Handles requests; `verbs` is replaced when the configuration changes."""
 
     def __init__(
         self,
@@ -56,7 +51,8 @@ class Routes:
         Its arguments are namespace/name, empty for a list of Pods, and whether to include the
         current inputs of the policies.
         """
-        self.verbs: Mapping[bytes, Verb] = {}
+        self.verbs: Mapping[bytes, Verb] = {}  # path to verb
+        # whether anything but health, version and metrics needs a client certificate
         self.certificates = False
         self._version = version
         self._alive = alive

@@ -22,11 +22,7 @@ class TlsError(Exception):
 
 
 class ReloadingTlsContext:
-    """TLS contexts that follow their files.
-
-    Attributes:
-        context: the context for the server.
-    """
+    """TLS contexts that follow their files."""
 
     def __init__(self, tls: Tls) -> None:
         """Load the files.
@@ -38,11 +34,11 @@ class ReloadingTlsContext:
         self._files = tuple(filter(None, (tls.cert_file, tls.key_file, tls.client_ca_file)))
         self._seen = fingerprint(self._files)
         self._current = _context(tls)
-        self.context = _context(tls)
+        self.context = _context(tls)  # the context for the server
         self.context.sni_callback = self._choose
 
     def reload(self) -> bool:
-        """Reload the files if they have changed; returns whether new handshakes use them."""
+        """Reload the files if they have changed; return whether new handshakes use them."""
         seen = fingerprint(self._files)
         if seen == self._seen:
             return False

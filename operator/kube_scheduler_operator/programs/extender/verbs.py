@@ -40,17 +40,7 @@ Rejected = Callable[[str, Args, "Rejections"], None]
 
 
 class VerbContext:
-    """State shared by all verbs.
-
-    Attributes:
-        cluster: the node view.
-        reader: parses requests.
-        fragments: the parts of prioritize responses.
-        decisions: the record for /explain.
-        learn: takes the complete nodes of a request if there are no watches; None: unused.
-        rejected: called when no node is left.
-        freshness: detects that the node view may be stale.
-    """
+    """State shared by all verbs."""
 
     def __init__(
         self,
@@ -59,13 +49,14 @@ class VerbContext:
         decisions: Decisions,
         rejected: Rejected = lambda _agent, _args, _rejections: None,
     ) -> None:
-        self.cluster = cluster
+        self.cluster = cluster  # the node view
         self.reader = ArgsReader()
-        self.fragments = fragments
-        self.decisions = decisions
-        self.rejected = rejected
+        self.fragments = fragments  # the parts of prioritize responses
+        self.decisions = decisions  # the record for /explain
+        self.rejected = rejected  # called when no node is left
+        # takes the complete nodes of a request if there are no watches; None: unused
         self.learn: Callable[[list[dict[str, Any]]], None] | None = None
-        self.freshness = CacheFreshness(cluster)
+        self.freshness = CacheFreshness(cluster)  # detects that the node view may be stale
 
     def read(self, body: bytes) -> Args:
         """Parse a request and look its nodes up in the cluster.

@@ -48,16 +48,7 @@ class WireError(ValueError):
 
 
 class Args:
-    """ExtenderArgs: a Pod and its candidate nodes, by name or as complete objects.
-
-    Attributes:
-        object: the Pod as sent.
-        source: `{"Pod":…}` as JSON; empty in a preemption request.
-        nodes: the names of the nodes, in the order of the request.
-        items: the complete nodes; None if the request has names.
-        items_json: the NodeList as sent; empty if it was not parsed separately.
-        left: the names that a filter has left, expected in the next request.
-    """
+    """ExtenderArgs: a Pod and its candidate nodes, by name or as complete objects."""
 
     __slots__ = ("_pod", "items", "items_json", "left", "nodes", "object", "source")
 
@@ -67,13 +58,14 @@ class Args:
         nodes: NodeNames,
         items: list[dict[str, Any]] | None = None,
     ) -> None:
-        self.object = obj
-        self.nodes = nodes
-        self.items = items
+        self.object = obj  # the Pod as sent
+        self.nodes = nodes  # the names of the nodes, in the order of the request
+        self.items = items  # the complete nodes; None if the request has names
+        # the names that a filter has left, expected in the next request
         self.left: NodeNames | None = None
         self._pod: Pod | None = None
-        self.source = b""
-        self.items_json = b""
+        self.source = b""  # `{"Pod":…}` as JSON; empty in a preemption request
+        self.items_json = b""  # the NodeList as sent; empty if it was not parsed separately
 
     @property
     def pod(self) -> Pod:

@@ -48,7 +48,7 @@ RESUMED_WATCH: Final = 5.0
 API_PROBE_INTERVAL: Final = 1.0
 """Seconds between probes of the API server while the scheduler is not ready.
 
-No scheduler becomes ready without an API server, so its time-out starts when that answers again.
+No scheduler becomes ready without an API server; the time-out restarts when one answers again.
 """
 
 
@@ -98,22 +98,18 @@ class _Release:
 
 
 class Activator:
-    """Makes the node run a manifest. Its state is the journal on disk.
-
-    Attributes:
-        steps: duration of each step in seconds, in order.
-    """
+    """Makes the node run a manifest. Its state is the journal on disk."""
 
     def __init__(self, layout: Layout, host: Host, timeouts: HealthTimeouts) -> None:
         self._layout = layout
         self._host = host
         self._timeouts = timeouts
-        self.steps: dict[str, float] = {}
+        self.steps: dict[str, float] = {}  # duration of each step in seconds, in order
 
     def activate(
         self, target: Manifest, journal: Journal, prefix: str, *, restart: bool = False
     ) -> tuple[str, Journal]:
-        """Run `target`; returns why it is not healthy ("" if it is) and the updated journal.
+        """Run `target`; return why it is not healthy ("" if it is) and the updated journal.
 
         With `restart`, the scheduler is replaced even if its manifest is in place.
         """
@@ -173,7 +169,7 @@ class Activator:
             host.sleep(POLL)
 
     def _watch(self, target: Manifest, journal: Journal, prefix: str) -> str:
-        """Wait until the scheduler of `target` is healthy or has failed; returns why, or "".
+        """Wait until the scheduler of `target` is healthy or has failed; return why, or "".
 
         Raises:
             NoApiServerError: the API server does not answer, so the result is unknown.

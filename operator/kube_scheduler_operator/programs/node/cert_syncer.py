@@ -94,7 +94,7 @@ class Syncer:
         self._failures: dict[SecretRef, SyncEvent] = {}
 
     def sync(self) -> None:
-        """Synchronize once; records every change, and every failure when it begins or changes."""
+        """Synchronize once; record every change, and every failure when it begins or changes."""
         for secret in self._secrets:
             event = self._sync(secret)
             if event is not None and event != self._failures.get(secret):
@@ -141,7 +141,7 @@ class _Cluster:
 
 
 def main(options: CertSyncerOptions) -> int:
-    """Synchronize until SIGTERM; returns the exit code."""
+    """Synchronize until SIGTERM; return the exit code."""
     signal.signal(signal.SIGTERM, _end)
     source = _Cluster(in_cluster(options.servers), options.pod, options.namespace)
     syncer = Syncer(options.secrets, source, Certificates(options.certs_dir, Disk()))

@@ -34,7 +34,7 @@ class Certificates:
         return self._path(name).is_dir()
 
     def put(self, name: str, data: Mapping[str, bytes]) -> bool:
-        """Make the directory of a Secret contain exactly `data`; returns whether it changed.
+        """Make the directory of a Secret contain exactly `data`; return whether it changed.
 
         Raises:
             PairError: `tls.crt` and `tls.key` do not match; the old files stay.
@@ -50,7 +50,7 @@ class Certificates:
         return files.replace_directory(self._disk, self._path(name), content, self._staging)
 
     def remove(self, name: str) -> bool:
-        """Remove the directory of a Secret; returns whether it existed."""
+        """Remove the directory of a Secret; return whether it existed."""
         if not self.has(name):
             return False
         self._disk.remove_tree(self._path(name))

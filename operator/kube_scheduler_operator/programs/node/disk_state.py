@@ -80,7 +80,7 @@ def _changed(
 ) -> tuple[tuple[str, str], ...]:
     """Return the changed files and their hashes; a file that does not exist has an empty one.
 
-    An operator before hashes.json left only the copy of the manifest to compare with.
+    An operator that predates hashes.json left only a copy of the manifest to compare with.
     """
     pod_file = revision_directory.POD_FILE
     manifest_hash = "" if data is None else digest(data)

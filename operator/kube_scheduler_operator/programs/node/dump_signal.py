@@ -44,7 +44,7 @@ def main(options: DumpSignalOptions) -> int:
 
 
 def send(pod_uid: str, proc: Path, kill: Callable[[int, int], None]) -> str:
-    """Signal the scheduler of a static pod; returns the error, or "".
+    """Signal the scheduler of a static pod; return the error, or "".
 
     `pod_uid` is the kubelet's UID of the static pod, not that of its mirror pod.
     """

@@ -1,7 +1,7 @@
-"""The guard: exits when what its node's scheduler was started from changes.
+"""The guard: exits when the files that its node's scheduler was started from change.
 
 `kubeadm certs renew` writes a new kubeconfig, and a scheduler that keeps running with the old one
-loses access when its certificate expires. And a person can edit the manifest, or a file of the
+loses access when its certificate expires. A person can also edit the manifest, or a file of the
 revision, without any trace in the API. The guard has no API access: its termination message is a
 report (nodeprotocol/disk_report.py), which the operator reads from the Pod's status.
 
@@ -36,7 +36,7 @@ INTERVAL: Final = 2.0
 
 
 KNOWN_SOON: Final = 4
-"""Reads after the start within which the operator marks an edit as known that it has seen."""
+"""Reads after the start within which the operator marks an edit that it has seen as known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class GuardOptions:
 
 
 def main(options: GuardOptions) -> int:
-    """Watch until a file changes or SIGTERM; returns the exit code."""
+    """Watch until a file changes or SIGTERM; return the exit code."""
     if options.look:
         _report(options, _look(options.watched))
         return EXIT_DEFINITIVE
@@ -85,10 +85,10 @@ def _report(options: GuardOptions, report: DiskReport) -> None:
 
 
 def wait_for_change(options: GuardOptions) -> DiskReport:
-    """Wait until the disk is not what the operator knows; an empty kubeconfig is not a change.
+    """Wait for a state that the operator does not know; an empty kubeconfig is not a change.
 
-    What is found at the start was probably reported before, and the operator has to mark it as
-    known first: every exit doubles the time after which the kubelet starts this program again.
+    The state at the start was probably reported before, so the operator gets time to mark it as
+    known: every exit doubles the time after which the kubelet starts this program again.
     """
     known = options.known
     before: DiskReport | None = None

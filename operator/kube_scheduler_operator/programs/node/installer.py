@@ -104,7 +104,7 @@ def install(
 
 
 def wait_for_preflight(effective_config: Path, proc: Path) -> bytes:
-    """Wait until the preflight of this pod has passed; returns its output.
+    """Wait until the preflight of this pod has passed; return its output.
 
     After all checks and with all plugins created, kube-scheduler writes its completed configuration
     as its last action before exiting with 0 (LogOrWriteConfig at the end of Setup). If it rejects
@@ -212,7 +212,7 @@ def _api_server(options: InstallerOptions, layout: Layout) -> Probe | None:
 
 
 def _read_configmaps(directory: Path) -> dict[str, bytes]:
-    """Return the files of the revision: their paths in its directory and their content."""
+    """Return the files of the revision: content by path in its directory."""
     return {
         f"{CONFIGMAPS}/{name}/{key}": data
         for name, keys in mounted(directory).items()

@@ -1,9 +1,9 @@
-"""Reads what kubeadm does on this node: whether an upgrade is running, and which images it wrote.
+"""Reads what kubeadm wrote on this node, and whether an upgrade is running.
 
 `kubeadm upgrade` creates a directory for the manifests that it is going to move into place, moves
 them one after the other, waiting for each component, and removes the directory when all of them
-run. So the directory exists as long as kubeadm must not be disturbed. A failed upgrade leaves it
-behind; then nothing is moved any more.
+run. Until then, kubeadm must not be disturbed. A failed upgrade leaves the directory behind and
+moves nothing any more.
 
 The manifests are YAML, for which the standard library has no parser. Only the form that kubeadm
 writes is read: block style, two spaces, keys in order.

@@ -43,7 +43,7 @@ def expires(path: Path) -> datetime | None:
 def api_server(path: Path) -> Probe | None:
     """Return the readiness probe of the API server in the file; None without exactly one.
 
-    Found by pattern: the standard library has no YAML parser.
+    Read by pattern: the standard library has no YAML parser.
     """
     servers = set(_SERVER.findall((files.read(path) or b"").decode(errors="replace")))
     if len(servers) != 1:

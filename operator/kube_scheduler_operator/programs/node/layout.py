@@ -5,7 +5,7 @@
     R/kube-scheduler-pod-N/effective-config.yaml           config.yaml as completed by the preflight
     R/kube-scheduler-pod-N/hashes.json                     the hash of each of these files
     R/kube-scheduler-pod-N/outcome.json                    result of its installation
-    R/kube-scheduler-stock/kube-scheduler.yaml             the manifest from before the operator
+    R/kube-scheduler-stock/kube-scheduler.yaml             the manifest that predates the operator
     R/kube-scheduler-stock/edited-HASH.yaml                a revision's manifest that was edited
     R/kube-scheduler-last-known-good                       link to the last healthy manifest
     R/kube-scheduler-swap.json                             the journal of a swap in progress
@@ -66,7 +66,7 @@ class Journal:
     """The state of a swap in progress, from which another installer can resume it."""
 
     revision: int  # the revision to install
-    retry: int  # number of the attempt
+    retry: int
     phase: Phase = Phase.INSTALL  # forward, or back to the last good manifest
     reason: str = ""  # why the revision failed; empty before that
     last_error: str = ""  # the last error of its scheduler
@@ -77,8 +77,8 @@ class Journal:
     # when the API server first failed to answer since then, on the clock of `placed`; `placed` and
     # `placed_at` have been postponed since
     away_since: float | None = None
-    # whether it replaces a manifest of another version, which kubeadm wrote: the node goes back to
-    # that one instead of an older version of the operator's
+    # whether it replaces kubeadm's manifest of another version, to which a rollback then returns
+    # instead of to an older version of the operator's
     from_kubeadm: bool = False
     # duration of the finished steps in seconds
     steps: Mapping[str, float] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class Layout:
         effective: bytes,
         content_hash: str = "",
     ) -> bool:
-        """Write the directory of `revision` atomically; returns whether it changed.
+        """Write the directory of `revision` atomically; return whether it changed.
 
         Raises:
             OtherContentError: the node has this revision with other content.
@@ -209,8 +209,8 @@ class Layout:
         if HASHES_FILE not in present:  # written by an older operator
             like_present.pop(HASHES_FILE)
         if files.holds(directory, like_present):
-            # Only the manifest or the hashes differ. The directory must stay: the running scheduler
-            # is identified by this mount.
+            # Only the manifest or the hashes differ. The directory must stay: its mount identifies
+            # the running scheduler.
             changed = present.get(POD_FILE) != desired[POD_FILE]
             if changed:
                 self._disk.unlink(directory / OUTCOME_FILE)
@@ -291,7 +291,7 @@ class Layout:
         return STOCK if good is None or good.revision is None else good.revision
 
     def active_revision(self) -> int:
-        """Return the revision that the node runs or is being brought to, by its disk; 0: none.
+        """Return the revision that the node runs or installs, by its disk; 0: none.
 
         The label of the manifest in place does not count: it can be edited.
         """

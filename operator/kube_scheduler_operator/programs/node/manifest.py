@@ -48,12 +48,11 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    data: bytes  # content of the file
+    data: bytes
     revision: int | None  # the revision; None for a manifest that the operator did not write
     probe: Probe  # readiness probe of its scheduler
     labelled: int = 0  # the revision in its label, whatever else it contains; 0 without one
-    # whether it mounts the directory of a revision: the operator wrote it, or a person who edited
-    # what the operator wrote
+    # whether it mounts a revision's directory: the operator's, perhaps edited by a person
     mounts_revision: bool = False
     image: str = ""  # the image of its first container; empty in YAML
 

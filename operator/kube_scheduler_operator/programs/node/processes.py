@@ -25,7 +25,7 @@ _START_TIME_FIELD: Final = 19  # field 22 of proc(5), counted after the command'
 
 @dataclass(frozen=True, slots=True)
 class SchedulerProcess:
-    pid: int  # its process ID
+    pid: int
     started: int  # its start time in clock ticks since boot; unique together with the pid
     pod_uid: str  # UID of its static pod
     revision: int | None  # the revision whose directory it mounts; None for the stock manifest

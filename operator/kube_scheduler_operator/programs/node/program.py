@@ -69,7 +69,7 @@ class Terminated(BaseException):
 
 
 def run(work: Callable[[], Result], termination_log: Path) -> int:
-    """Do the work and write its result to the termination log; returns the exit code."""
+    """Write the result of `work` to the termination log; return the exit code."""
     with _terminable():
         try:
             result = work()

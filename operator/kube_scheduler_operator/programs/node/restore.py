@@ -1,4 +1,4 @@
-"""Restores the scheduler from before the operator and removes the operator's files from the node.
+"""Restores the scheduler that predates the operator, and removes the operator's files.
 
 Without an adopted manifest the operator's scheduler stays: a cluster without a scheduler cannot
 recover by itself.

@@ -27,15 +27,11 @@ class Monitor:
     Args:
         state: values learned earlier.
         mttf: runtime in seconds after which a failure counts only half.
-
-    Attributes:
-        state: the learned values.
-        changed: whether they have changed since the last write.
     """
 
     def __init__(self, state: LearnedValues, mttf: float = MTTF) -> None:
         self.state = state
-        self.changed = False
+        self.changed = False  # whether they have changed since the last write
         self._mttf = mttf
         self._since = dict(state.rated)  # earlier events have already been rated
         self._seen: dict[str, set[str]] = {}

@@ -31,7 +31,7 @@ class RlMonitorOptions:
 
 
 async def run(options: RlMonitorOptions) -> int:
-    """Watch until SIGTERM or SIGINT; returns the exit code."""
+    """Watch until SIGTERM or SIGINT; return the exit code."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

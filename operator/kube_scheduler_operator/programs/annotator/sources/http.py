@@ -55,7 +55,7 @@ async def get_json(
         ) as response:
             body = await _read(response, limit)
             if response.status != 200:
-                # Never its body: the URL may lead anywhere, and the message to a status.
+                # Never its body: the URL may lead anywhere, and the message is shown in a status.
                 raise MeasurementError(f"{url}: the response has status {response.status}")
     except TimeoutError:
         raise MeasurementError(f"{url}: request timed out") from None

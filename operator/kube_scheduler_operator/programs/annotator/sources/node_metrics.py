@@ -1,6 +1,6 @@
 """Source NodeMetrics: the exporter of every node, ours or that of crane-scheduler-plus.
 
-Both have the same keys in percent. crane's has neither mean nor standard deviation, which the
+Both use the same keys, in percent. crane's has neither mean nor standard deviation, which the
 annotator then computes itself.
 """
 

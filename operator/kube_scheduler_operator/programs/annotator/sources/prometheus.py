@@ -1,7 +1,7 @@
 """Source Prometheus: one query for each metric and cycle, for all nodes.
 
 crane sends up to three queries per node: `instance` may be the node's address, its address with a
-port, or its name. Here all three forms are found in one response. crane treats NaN and negative
+port, or its name. Here one response serves all three forms. crane treats NaN and negative
 values as 0, an idle node; here they are unknown.
 """
 
