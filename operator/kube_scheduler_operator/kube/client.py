@@ -109,14 +109,8 @@ class _Call:
 class ApiClient:
     """A client of one API server; an async context manager. Implements `api.Api`.
 
-    Args:
-        credentials: identity and server; reloaded when they change or expire.
-        field_manager: the owner of written fields in `managedFields`.
-        user_agent: appears in the server's audit log.
-        patience: how long it tries.
-        writes: what becomes of writes.
-        observer: receives every request.
-        clock: set from the Date header of responses.
+    `field_manager` owns written fields in `managedFields`, `user_agent` appears in the audit log of
+    the server, and the Date header of responses sets `clock`.
     """
 
     def __init__(

@@ -62,11 +62,8 @@ class LeaderElector:
     """Acquires one Lease: `await acquire()`, work during `await hold()`, `await release()`.
 
     Args:
-        api: the API client.
-        lease: the Lease.
         identity: the holder's identity. Stable across restarts of a container (e.g. the Pod's UID),
             so that a restarted one does not wait for its own Lease to expire.
-        timings: see Timings.
         now: the wall clock, aware; only for timestamps.
         rewound: called with the evidence when a version of the Lease is older than one before: etcd
             was restored from a backup. A candidate notices it as well, within `retry_period`.

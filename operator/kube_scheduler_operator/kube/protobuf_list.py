@@ -50,8 +50,7 @@ class Oversized:
 class ListDecoder:
     """Decodes one page.
 
-    Args:
-        item_limit: bytes of the largest object that is returned.
+    `item_limit` is the size in bytes of the largest object that is returned.
     """
 
     def __init__(self, item_limit: int = LIST_ITEM_BYTES) -> None:

@@ -142,14 +142,7 @@ class Reflector:
     ) -> None:
         """Prepare; `run` sends the first request.
 
-        Args:
-            client: the API client.
-            resource: the kind.
-            receiver: receives every object. Its exceptions are logged and otherwise ignored.
-            selection: the objects to follow; by default all.
-            decoding: how objects are decoded.
-            tuning: delays and sizes.
-            clock: monotonic seconds.
+        Exceptions of `receiver` are logged and otherwise ignored; `clock` is in monotonic seconds.
         """
         self.state = ReflectorState()
         self.resource = resource

@@ -40,10 +40,7 @@ def simulated(
 ) -> dict[str, Any]:
     """Return the configuration to run.
 
-    Args:
-        config: the cluster's own; its extenders are replaced by `extenders`.
-        profiles: further profiles.
-        extenders: the extenders that take part, served in process.
+    `config` is the cluster's own; `extenders`, which are served in process, replace its extenders.
     """
     kept = {field: copy.deepcopy(config[field]) for field in PLACEMENT_FIELDS if field in config}
     configuration = {**default_configuration(), **kept}
@@ -65,9 +62,7 @@ def simulated(
 def spying_extender(url: str, *, last: bool = False) -> dict[str, Any]:
     """Return an extender that sees the nodes that all filters accept.
 
-    Args:
-        url: its address.
-        last: call it after all others, as kube-scheduler calls ignorable extenders.
+    With `last`, it is called after all others, as kube-scheduler calls ignorable extenders.
     """
     return {
         **({"ignorable": True} if last else {}),

@@ -91,12 +91,7 @@ async def edit_effect(
 ) -> EditEffect:
     """Try the pods of a world with two configurations.
 
-    Args:
-        world: the cluster.
-        options: how to run kube-scheduler as it is today.
-        config: the configuration after the edit.
-        flags: the flags after the edit.
-        extenders: the extenders after the edit.
+    `options` are those of today; the other arguments are those after the edit.
 
     Raises:
         SimulationError: kube-scheduler could not be run.

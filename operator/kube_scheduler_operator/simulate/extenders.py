@@ -75,10 +75,8 @@ class SimulatedExtender:
 class InProcessExtenders:
     """The extenders of one run, with a view of the nodes of their own.
 
-    Args:
-        extenders: those that take part.
-        store: the world, whose changes they follow.
-        clock: seconds since 1970, by the clock of the annotations of Nodes.
+    They follow the changes of `store`; `clock` is in seconds since 1970, that of the Nodes'
+    annotations.
     """
 
     def __init__(

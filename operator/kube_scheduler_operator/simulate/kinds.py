@@ -350,10 +350,7 @@ BY_KIND: Final = {(resource.api_version, resource.kind): kind for resource, kind
 def strip(kind: WorldKind, obj: Mapping[str, Any], annotations: bool = False) -> Object:
     """Return the part of an object that scheduling reads.
 
-    Args:
-        kind: the kind of the object.
-        obj: as the API server sends it.
-        annotations: keep all annotations, e.g. the measured load of Nodes for load policies.
+    With `annotations`, all of them are kept, e.g. the measured load of Nodes for load policies.
     """
     metadata = obj.get("metadata") or {}
     kept = _kept(metadata, _METADATA)

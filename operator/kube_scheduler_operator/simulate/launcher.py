@@ -121,9 +121,7 @@ class _Connection:
 class Launcher:
     """Starts processes for its clients until SIGTERM.
 
-    Args:
-        address: where it listens, as in `socket_address`.
-        command: the command that the arguments of an order follow.
+    `address` is as in `socket_address`; the arguments of an order follow `command`.
     """
 
     def __init__(self, address: str, command: Sequence[str]) -> None:

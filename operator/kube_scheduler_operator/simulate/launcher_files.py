@@ -43,10 +43,7 @@ _LIBRARY: Final = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x", r
 def launcher_command(folder: Path, address: str, command: Sequence[str]) -> list[str]:
     """Return the command that runs the launcher from a folder of `copy_launcher`.
 
-    Args:
-        folder: where it is.
-        address: where it listens.
-        command: what it starts.
+    It listens at `address` and starts `command`.
     """
     loader = [str(folder / _LOADER), "--inhibit-cache", "--library-path", str(folder / _LIBRARIES)]
     return [*loader, str(folder / _PYTHON), *_FLAGS, str(folder / _PROGRAM), address, *command]

@@ -52,11 +52,7 @@ async def waiting_groups(
 ) -> list[WaitingGroup]:
     """Return the waiting pods of a namespace, or of all (None), by cause; the largest group first.
 
-    Args:
-        world: the cluster.
-        options: how to run kube-scheduler.
-        namespace: only pods of this namespace.
-        fixes: for how many groups changes are tried.
+    Changes are tried for the first `fixes` groups.
 
     Raises:
         SimulationError: kube-scheduler could not be run.

@@ -99,12 +99,8 @@ async def place(
 ) -> PlacementOutcome:
     """Place the pods once.
 
-    Args:
-        prepared: the world and the pods.
-        options: how to run kube-scheduler.
-        base: the utilization of the world, if it is known already.
-        largest: after all others, pods of this workload are placed until one does not fit. They
-            preempt no others.
+    `base` is the utilization of the world, if it is known. After all others, pods of `largest` are
+    placed until one does not fit; they preempt no others.
 
     Raises:
         SimulationError: kube-scheduler could not be run.
@@ -142,16 +138,8 @@ async def placements(
     """Place pods several times, as `place` does it.
 
     Runs of small clusters take place at the same time: they mostly wait. New pods of several
-    workloads come in another order each time, see `interleaved`.
-
-    Args:
-        world: the cluster.
-        options: how to run kube-scheduler.
-        pods: what is placed, in this order.
-        subject: namespace/name of the pods that the question is about.
-        repeat: the number of runs.
-        in_order: see `Prepared`.
-        largest: see `place`.
+    workloads come in another order each time, see `interleaved`. `subject` has namespace/name of
+    the pods that the question is about; for `in_order` see `Prepared`, for `largest` see `place`.
 
     Raises:
         SimulationError: kube-scheduler could not be run.
@@ -243,10 +231,7 @@ def _priority(pod: Object) -> int:
 class _Placement:
     """Pods that are being placed in one run.
 
-    Args:
-        run: kube-scheduler.
-        world: the world that it began with.
-        pods: namespace/name -> pod, of all that are fed.
+    `world` is the one that it began with; `pods` has all that are fed, by namespace/name.
     """
 
     def __init__(self, run: Run, world: World, pods: dict[str, Object]) -> None:

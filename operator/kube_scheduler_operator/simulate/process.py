@@ -57,9 +57,8 @@ class SimulationError(Exception):
 def find_binary(path: str | None, version: str = "") -> Path:
     """Return the kube-scheduler to run: `path`, else of $PATH, $KUBEBUILDER_ASSETS or the cache.
 
-    Args:
-        path: what the user chose, or None.
-        version: the cluster's version; the cache has several, and the same minor is preferred.
+    `path` is what the user chose, `version` that of the cluster: of those in the cache, one with
+    its minor version is preferred.
 
     Raises:
         SimulationError: no program was found, or `path` is not a program.

@@ -16,11 +16,8 @@ _NEEDED: Final = (NODES, PODS)
 async def read_cluster(api: ApiClient, *, annotations: bool = False) -> World:
     """Read all kinds that scheduling reads.
 
-    Kinds that the user may not read are left out and noted, except Nodes and Pods.
-
-    Args:
-        api: the connection.
-        annotations: keep all annotations of Nodes, for policies that read them.
+    Kinds that the user may not read are left out and noted, except Nodes and Pods. With
+    `annotations`, all annotations of Nodes are kept, for policies that read them.
 
     Raises:
         KubeError: Nodes or Pods cannot be read, or the API server does not respond.

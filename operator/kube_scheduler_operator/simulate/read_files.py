@@ -294,9 +294,7 @@ def _files(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
 def documents(text: str, repetitions: Repetitions | None = None) -> Iterator[Any]:
     """Yield the objects in a file: its documents, and the items of Lists.
 
-    Args:
-        text: its content.
-        repetitions: counts what aliases repeat; None: in this file alone.
+    `repetitions` counts what aliases repeat; None: in this file alone.
 
     Raises:
         RepetitionError: see Repetitions.

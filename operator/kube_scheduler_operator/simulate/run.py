@@ -164,9 +164,7 @@ class Run:
     ) -> dict[str, PodDecision]:
         """Let kube-scheduler decide about pods, in this order; by namespace/name.
 
-        Args:
-            pods: without nodes.
-            settle: wait until waiting pods are not tried again, e.g. after a preemption.
+        With `settle`, wait until waiting pods are not tried again, e.g. after a preemption.
 
         Raises:
             SimulationError: kube-scheduler ended, or the time is over.

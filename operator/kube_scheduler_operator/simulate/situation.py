@@ -20,9 +20,7 @@ kubelet the other after each pull."""
 def situation(world: World, others: Any) -> str:
     """Return the SHA-256 (hex) of all that decides which nodes accept the Pods of a world.
 
-    Args:
-        world: the cluster.
-        others: further JSON data on which the result depends.
+    `others` is further JSON data on which the result depends.
     """
     digest = hashlib.sha256(orjson.dumps(others, option=orjson.OPT_SORT_KEYS))
     for resource, kind in KINDS.items():

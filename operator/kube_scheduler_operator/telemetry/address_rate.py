@@ -30,11 +30,8 @@ def source(peer: tuple[str, ...]) -> str:
 class AddressRate:
     """A token bucket for each address.
 
-    Args:
-        rate: how often a second, in the long run.
-        burst: how often at once.
-        patience: the longest wait, seconds.
-        clock: seconds.
+    `rate` is how often a second in the long run, `burst` how often at once, `patience` the longest
+    wait in seconds.
     """
 
     def __init__(

@@ -37,11 +37,7 @@ _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class TelemetryServer:
-    """Serves from `start` to `stop`.
-
-    Attributes:
-        port: the port in use, also if the system has chosen it.
-    """
+    """Serves from `start` to `stop`."""
 
     def __init__(
         self,

@@ -19,8 +19,7 @@ import uvloop
 class ServerThread:
     """Runs `serving` from `start` to `stop`.
 
-    Args:
-        serving: called in the thread; the server is open within its context.
+    `serving` is called in the thread; the server is open within its context.
     """
 
     def __init__(self, serving: Callable[[], AbstractAsyncContextManager[object]]) -> None:

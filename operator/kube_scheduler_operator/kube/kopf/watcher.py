@@ -45,8 +45,6 @@ class Watcher:
             again. A deleted one may consist of metadata only.
         on_listed: called when a stream was listed, after all its objects were delivered.
         on_rewound: called with the evidence that etcd was restored from a backup.
-        observer: receives errors.
-        tuning: delays.
 
     Raises:
         ValueError: two watches overlap.

@@ -63,13 +63,8 @@ class Bindings(Protocol):
 class Annotator:
     """Measures and annotates nodes while its process leads.
 
-    Args:
-        api: the API.
-        policy: the load policy.
-        source: the source of measurements; closed by `stop`.
-        bindings: for crane's and safe's annotations; None: no hot values and requests are written.
-        counters: counters to update.
-        now: the API server's time, in seconds since 1970.
+    `stop` closes `source`. Without `bindings`, no hot values and requests are written. `now` is the
+    API server's time, in seconds since 1970.
     """
 
     def __init__(

@@ -41,19 +41,9 @@ class StateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """The state file.
-
-    Args:
-        path: path of the file; its directory must exist.
-        clock: seconds since boot.
-        wall: seconds since 1970.
-        boot: identifier of the current boot.
-        disk: writes files.
-    """
-
-    path: Path
-    clock: Callable[[], float] = boot_time
-    wall: Callable[[], float] = time.time
+    path: Path  # its directory must exist
+    clock: Callable[[], float] = boot_time  # seconds since boot
+    wall: Callable[[], float] = time.time  # seconds since 1970
     boot: str = ""
     disk: Disk = Disk()  # noqa: RUF009 - it has no state
 

@@ -67,13 +67,8 @@ class _Connection:
 class ExporterServer:
     """The server.
 
-    Args:
-        address: host and port; port 0 selects a free one.
-        answer: returns the response for a path; called in the thread of `serve`.
-        tls: returns the context for a new connection; None for plain HTTP.
-        connections: maximum number of concurrent connections.
-        timeout: see REQUEST_TIMEOUT.
-        clock: monotonic seconds.
+    Port 0 selects a free one. `answer` returns the response for a path, in the thread of `serve`;
+    `tls` the context for a new connection, None for plain HTTP. `clock` is in monotonic seconds.
 
     Raises:
         OSError: listening on the address failed.

@@ -109,7 +109,6 @@ class CgroupSource:
         path: path of the cgroup below it; in version 1 below each controller's directory.
         cpus: number of CPUs of the node; None for that of the machine.
         memory: bytes of memory of the node; None for that of the machine.
-        host: the machine.
     """
 
     def __init__(

@@ -74,9 +74,6 @@ class PolicyAgent:
     A policy that raises or returns an invalid result is skipped, so a bug affects the quality of
     placement but does not fail a scheduling cycle. With the failure policy FAIL the call fails
     instead, for policies that must not be skipped.
-
-    Attributes:
-        filters, scores: whether any policy filters or scores.
     """
 
     def __init__(

@@ -50,10 +50,7 @@ _REMEMBERED: Final = 4096
 class CacheFreshness:
     """Records rejections, and waits for missing events.
 
-    Args:
-        cluster: the node view; its version changes with every event.
-        clock: monotonic seconds.
-        sleep: sleeps for seconds.
+    The version of `cluster` changes with every event; `clock` is in monotonic seconds.
     """
 
     def __init__(

@@ -36,12 +36,9 @@ class NodePaths:
 class NodeHost:
     """The real node; needs hostPID, hostNetwork and the kubelet's log directory.
 
-    Args:
-        paths: the directories that it reads.
-        log_prefix: prefix of the static pod's log directories, up to its UID.
-        container: name of the scheduler's container.
-        operand: text that identifies the scheduler's command line.
-        api_server: probe of the scheduler's API server; None if unknown, which counts as available.
+    `log_prefix` is the prefix of the static pod's log directories up to its UID, and `operand` text
+    that identifies the scheduler's command line. An unknown `api_server` (None) counts as
+    available.
     """
 
     def __init__(

@@ -109,11 +109,8 @@ def wait_for_preflight(effective_config: Path, proc: Path) -> bytes:
     After all checks and with all plugins created, kube-scheduler writes its completed configuration
     as its last action before exiting with 0 (LogOrWriteConfig at the end of Setup). If it rejects
     the configuration, it never writes the file, and this waits indefinitely: the operator sees the
-    reason in the Pod and handles it.
-
-    Args:
-        effective_config: file to which the preflight writes the completed configuration.
-        proc: /proc of the node.
+    reason in the Pod and handles it. The preflight writes `effective_config`; `proc` is /proc of
+    the node.
     """
     own_pod, _ = processes.parse_mounts((proc / "self/mountinfo").read_text(errors="replace"))
     while True:

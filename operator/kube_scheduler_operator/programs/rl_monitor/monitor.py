@@ -24,9 +24,7 @@ EVERY: Final = 5.0
 class Monitor:
     """Receives pods (kube.reflector.Receiver) and rates their events.
 
-    Args:
-        state: values learned earlier.
-        mttf: runtime in seconds after which a failure counts only half.
+    `mttf` is the runtime in seconds after which a failure counts only half.
     """
 
     def __init__(self, state: LearnedValues, mttf: float = MTTF) -> None:

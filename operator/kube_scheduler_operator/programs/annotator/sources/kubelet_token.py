@@ -24,10 +24,7 @@ LIFETIME: Final = 600
 class KubeletToken:
     """Requests the token, and a new one after half of its lifetime.
 
-    Args:
-        api: the API server.
-        namespace: the account's namespace.
-        clock: a monotonic clock in seconds.
+    `namespace` is that of the account, `clock` is in monotonic seconds.
     """
 
     def __init__(self, api: ApiClient, namespace: str, clock: Callable[[], float]) -> None:
