@@ -91,12 +91,6 @@ def _changed(
         same = data is not None and hashes.has_manifest(data)
     changed = [] if same else [(str(path), manifest_hash)]
     if hashes is not None:
-        for name in revision_directory.edits(directory, hashes):
-            content = files.read(directory / name, follow=False)
-            changed.append(
-                (
-                    str(directory / name),
-                    "" if content is None else digest(content),
-                )
-            )
+        edited = (directory / name for name in revision_directory.edits(directory, hashes))
+        changed += [(str(file), revision_directory.digest_of(file)) for file in edited]
     return tuple(changed)

@@ -316,10 +316,6 @@ class Layout:
             staged is not None and staged.data == placed.data
         )
 
-    def newest_verified(self) -> int:
-        """Return the highest number of a verified revision on the node."""
-        return revision_directory.newest_verified(self.resource_dir)
-
     def make_last_good(self, revision: int) -> None:
         """Make `revision` the node's last known good."""
         self._link(self.revision_dir(revision) / POD_FILE)

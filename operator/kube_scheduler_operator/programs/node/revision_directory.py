@@ -102,7 +102,7 @@ def read_hashes(directory: Path) -> Hashes | None:
 def edits(directory: Path, hashes: Hashes) -> tuple[str, ...]:
     """Return the files changed, removed or added since, as sorted paths in the directory."""
     present = {
-        path: _digest(directory / path) for path in _present(directory) if path not in _UNHASHED
+        path: digest_of(directory / path) for path in _present(directory) if path not in _UNHASHED
     }
     known = hashes.files
     return tuple(
@@ -126,7 +126,8 @@ def newest_verified(resource_dir: Path) -> int:
     return next((n for n in sorted(numbers, reverse=True) if n and is_verified(resource_dir, n)), 0)
 
 
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file; empty without it."""
     data = files.read(path, follow=False)
     return "" if data is None else digest(data)
 

@@ -18,6 +18,7 @@ from .activate import Activator, HealthTimeouts
 from .health_watch import Host
 from .layout import Journal, Layout, OtherContentError, Phase
 from .manifest import Manifest
+from .revision_directory import newest_verified
 
 log = logging.getLogger(__name__)
 
@@ -191,7 +192,8 @@ class Swap:
         good = self._layout.fallback(journal)
         failure = {"last_error": journal.last_error}
         if good is None or good.data == self._request.target.data:
-            self._place_if_absent(self._request.target)
+            if self._layout.current() is None:
+                self._layout.place(self._request.target)
             return self._result(
                 InstallerOutcome.UNHEALTHY,
                 f"{journal.reason}; no other manifest to roll back to",
@@ -238,10 +240,6 @@ class Swap:
         if journal is not None and journal.revision == self._request.revision:
             self._layout.clear_journal()
 
-    def _place_if_absent(self, target: Manifest) -> None:
-        if self._layout.current() is None:
-            self._layout.place(target)
-
     def _result(self, outcome: InstallerOutcome, reason: str = "", last_error: str = "") -> Result:
         kubeadm = self._layout.kubeadm()
         placed = self._layout.current()
@@ -256,7 +254,7 @@ class Swap:
             last_error=last_error,
             steps=dict(self._steps),
             kubeconfig=self._request.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
-            newest=self._layout.newest_verified(),
+            newest=newest_verified(self._layout.resource_dir),
             restarted="write" in self._steps,
             image=kubeadm.image if stock else "",
             api_server=kubeadm.api_server,
