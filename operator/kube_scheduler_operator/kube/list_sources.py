@@ -156,9 +156,9 @@ class FieldSource:
     ) -> ListResult:
         """Return the first objects, `at_most` that many.
 
-        `selection` has query parameters. `kept` tells which objects count; with it, the list ends
-        with the page that has the last of `at_most`. `token` continues the list from there; empty:
-        from its begin.
+        `selection` has query parameters. `kept` selects the objects that count; with it, the list
+        ends with the page that has the last of `at_most`. `token` continues the list from there;
+        empty: from its begin.
         """
         most = at_most if kept is None else kept.most_read
         size = PageSize(at_most, min(FIRST_PAGE, at_most))

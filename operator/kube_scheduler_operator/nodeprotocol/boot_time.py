@@ -1,4 +1,4 @@
-"""When a program on a node read its disk, by the kernel's clock, which nobody can set.
+"""When a program on a node read its disk, by the kernel's clock, which cannot be set.
 
 A node's wall clock may jump, so it cannot order the reports of its programs.
 """

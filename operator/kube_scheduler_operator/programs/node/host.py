@@ -114,7 +114,7 @@ class NodeHost:
     def last_error(self, since: float) -> str:
         """Return the last error that a run after `since` logged, else the last line of a run.
 
-        The newest run may still be starting: its log does not tell why an earlier one ended.
+        The newest run may still be starting: its log does not have the error of an earlier one.
         """
         runs = [log for log in self._logs() if log.modified >= since]
         tails = [termination_message.read_tail(log.path) for log in reversed(runs)]
