@@ -258,7 +258,7 @@ ROWS = [
         {"agent": {"policies": SAFE, "env": {"KUBERNETES_SERVICE_HOST": "192.0.2.1"}}}, API_SERVER,
         "variables of the process"),
     Row("LoadPolicy", "a Secret of the namespace", prometheus("https://evil.example", "valuable"),
-        RECONCILE, "does not permit that its token is sent to evil.example"),
+        RECONCILE, "does not permit sending its token to evil.example"),
     Row("LoadPolicy", "the files of a node",
         {"source": {"nodeMetrics": {"args": ["--root=/host/proc/1/root"]}}}, API_SERVER,
         "other arguments are the operator's"),

@@ -7,14 +7,15 @@ nodes may have; an operator that finds it without a LoadPolicy runs a Job until 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ..base import names
-from ..base.objects import Object
+from ..base.objects import Object, is_being_deleted
 from ..base.times import timestamp
 from ..kube.resource import CONFIG_MAPS, JOBS
 from ..model.plan import Create, Delete, Event
 from ..model.snapshot import Snapshot
+from ..status.conditions import condition_in
 from ..status.object_status import ObjectPlan
 from .load_state import read_written
 from .objects import cleanup_job
@@ -24,14 +25,14 @@ JOB_TIMEOUT: Final = 600.0
 
 
 def clean_up(snapshot: Snapshot, *, in_use: bool) -> ObjectPlan:
-    """Remove leftover annotations; while a LoadPolicy exists, only delete an old Job.
+    """Remove leftover annotations; while a LoadPolicy exists (`in_use`), only delete an old Job.
 
-    The annotator of a LoadPolicy removes what it no longer writes.
+    The annotator of a LoadPolicy removes the annotations that it no longer writes.
     """
     objects = snapshot.loads.objects
     state = objects.get(CONFIG_MAPS, {}).get(names.LOAD_STATE)
     job = objects.get(JOBS, {}).get(names.LOAD_CLEANUP)
-    if job is not None and "deletionTimestamp" in job["metadata"]:
+    if job is not None and is_being_deleted(job):
         return ObjectPlan(requeue_after=1.0)
     if in_use or state is None:
         return ObjectPlan((Delete(JOBS, job),) if job is not None else ())
@@ -52,14 +53,14 @@ def clean_up(snapshot: Snapshot, *, in_use: bool) -> ObjectPlan:
 def _waiting(snapshot: Snapshot, job: Object) -> ObjectPlan:
     where = f"Job {job['metadata']['namespace']}/{names.LOAD_CLEANUP}"
     trouble = f"nodes still have annotations of a deleted LoadPolicy: {where}"
-    begun = timestamp(job["metadata"].get("creationTimestamp"))
-    age = (snapshot.now - begun).total_seconds() if begun is not None else JOB_TIMEOUT
+    created = timestamp(job["metadata"].get("creationTimestamp"))
+    age = (snapshot.now - created).total_seconds() if created is not None else JOB_TIMEOUT
+    left = JOB_TIMEOUT - age
     if _is(job, "Failed"):
         text = f"{trouble} failed; see the logs of its pods"
         # Retry after a delay: the cause may persist.
-        again = () if age < JOB_TIMEOUT else (Delete(JOBS, job),)
-        return ObjectPlan(again, text, max(JOB_TIMEOUT - age, 0.0) + 1.0)
-    left = JOB_TIMEOUT - age
+        again = () if left > 0 else (Delete(JOBS, job),)
+        return ObjectPlan(again, text, max(left, 0.0) + 1.0)
     if left > 0:
         return ObjectPlan(requeue_after=left + 1.0)
     return ObjectPlan(
@@ -68,8 +69,7 @@ def _waiting(snapshot: Snapshot, job: Object) -> ObjectPlan:
 
 
 def _is(job: Object, condition: str) -> bool:
-    conditions: list[dict[str, Any]] = (job.get("status") or {}).get("conditions") or []
-    return any(c.get("type") == condition and c.get("status") == "True" for c in conditions)
+    return bool(condition_in(job.get("status") or {}, condition).get("status") == "True")
 
 
 def _event(message: str) -> Event:

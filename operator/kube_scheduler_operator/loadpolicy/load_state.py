@@ -12,7 +12,6 @@ from ..base.json_text import parse_json
 from ..base.objects import Object
 from ..base.times import timestamp
 from ..load.policy import FAMILIES
-from ..model.workloads import digest
 
 LISTED: Final = 20
 """Maximum number of node names per list."""
@@ -20,29 +19,29 @@ LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorReport:
-    """The annotator's report after a cycle. Its source is untrusted JSON."""
+    """The annotator's report after a cycle, read from untrusted JSON."""
 
-    at: datetime | None = None  # time of the report
+    at: datetime | None = None
     policy: str = ""  # digest of the policy.json in use
-    nodes: int = 0  # number of nodes
+    nodes: int = 0
     known: int = 0  # number of nodes with known, recent load
     stale: int = 0  # number of nodes with outdated load
     missing: int = 0  # number of nodes whose load was never known
-    stale_names: tuple[str, ...] = ()  # names of some stale nodes
-    missing_names: tuple[str, ...] = ()  # names of some missing nodes
+    stale_names: tuple[str, ...] = ()  # at most LISTED
+    missing_names: tuple[str, ...] = ()  # at most LISTED
     removed: tuple[str, ...] = ()  # annotation families to remove that are no longer on any node
     error: str = ""  # why the last cycle failed, completely or in part
 
 
 def read_written(state: Object | None) -> tuple[str, ...]:
-    """Annotation families that nodes may have, in the order of FAMILIES."""
+    """Return the annotation families that nodes may have, in the order of FAMILIES."""
     text = str(((state or {}).get("data") or {}).get(names.LOAD_WRITTEN_KEY) or "")
     written = set(text.split(","))
     return tuple(family for family in FAMILIES if family in written)
 
 
 def read_report(state: Object | None) -> AnnotatorReport:
-    """The annotator's last report; empty if it is missing or invalid."""
+    """Read the annotator's last report; empty if it is missing or invalid."""
     text = ((state or {}).get("data") or {}).get(names.LOAD_STATE_KEY)
     try:
         report = parse_json(text or "{}")
@@ -62,11 +61,6 @@ def read_report(state: Object | None) -> AnnotatorReport:
         removed=_names(report, "removed"),
         error=_text(report, "error"),
     )
-
-
-def policy_digest(text: str) -> str:
-    """Digest of a policy.json, as the annotator reports it."""
-    return digest(text)
 
 
 def _text(report: Mapping[str, Any], key: str) -> str:

@@ -42,13 +42,12 @@ _IDENTITY: Final[Sequence[Mapping[str, Any]]] = tuple(
 class WorkloadSettings:
     """Settings of the workloads that come from the operator instead of the LoadPolicy."""
 
-    platform: str  # name of the platform
+    platform: str
     image: str  # the operator's image, which all workloads use
-    pull_secrets: tuple[str, ...]  # names of the image pull Secrets
+    pull_secrets: tuple[str, ...]
 
 
 def workload_settings(snapshot: Snapshot) -> WorkloadSettings:
-    """The operator's settings for workloads."""
     settings = snapshot.settings
     return WorkloadSettings(
         snapshot.platform.name, settings.operator_image, settings.image_pull_secrets
@@ -56,14 +55,13 @@ def workload_settings(snapshot: Snapshot) -> WorkloadSettings:
 
 
 def policy_config_map(name: str) -> str:
-    """Name of the ConfigMap with the policy.json of the LoadPolicy `name`."""
     return f"load-policy-{name}"
 
 
 def workloads(
     obj: Object, spec: Mapping[str, Any], settings: WorkloadSettings
 ) -> Sequence[tuple[Resource, Mapping[str, Any], str]]:
-    """(kind, object, hash of its spec) of exporter and annotator; shared, so do not modify them."""
+    """Return (kind, object, hash of its spec) of exporter and annotator; do not modify them."""
     metadata = obj["metadata"]
     return _workloads(metadata["name"], str(metadata.get("uid")), canonical_json(spec), settings)
 
@@ -104,7 +102,7 @@ def _workloads(
 def config_map(
     snapshot: Snapshot, obj: Object, request: LoadPolicyRequest, remove: Sequence[str]
 ) -> dict[str, Any]:
-    """The ConfigMap with policy.json, which programs reload when it changes.
+    """Return the ConfigMap with policy.json, which programs reload when it changes.
 
     `remove` has the annotation families to remove from nodes.
     """
@@ -124,7 +122,7 @@ def config_map(
 
 
 def state_config_map(snapshot: Snapshot, written: Sequence[str]) -> dict[str, Any]:
-    """The ConfigMap that records annotations; without an owner, so it outlives the LoadPolicy."""
+    """Record which annotations nodes have; without an owner, to outlive the LoadPolicy."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -138,7 +136,6 @@ def state_config_map(snapshot: Snapshot, written: Sequence[str]) -> dict[str, An
 
 
 def cleanup_job(snapshot: Snapshot, families: Sequence[str]) -> dict[str, Any]:
-    """The Job that removes annotations from all nodes."""
     settings = workload_settings(snapshot)
     (job,) = render_file(
         "load-cleanup.yaml.j2",
@@ -180,7 +177,7 @@ def _annotator_arguments(request: LoadPolicyRequest) -> list[str]:
 
 
 def _credentials(request: LoadPolicyRequest) -> list[dict[str, Any]]:
-    """Sources of a projected volume: the token's Secret and the CA's ConfigMap."""
+    """Return the sources of a projected volume: the token's Secret and the CA's ConfigMap."""
     sources = (
         ("secret", request.token, "token"),
         ("configMap", request.ca, "ca.crt"),

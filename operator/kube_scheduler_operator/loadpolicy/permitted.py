@@ -1,9 +1,9 @@
 """What users may set in a LoadPolicy beyond its rules: settings of node-metrics, and a token.
 
 node-metrics runs as root on every node and the annotator may patch nodes, so their arguments are an
-allow-list. A token is sent only to the host that the label of its Secret names: a user
-who may write LoadPolicies could otherwise have any Secret of the namespace sent anywhere. Only the
-current spec is checked; a version that was accepted before stays in use.
+allow-list. A token is sent only to the host that the label of its Secret names. Otherwise a user
+who may write LoadPolicies could have any Secret of the namespace sent anywhere. Only the current
+spec is checked; a version that was accepted before stays in use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WITHOUT_VALUE: Final = ("--max-of-samples",)
 """The arguments of node-metrics that users may set; all others belong to the operator."""
 
 _FIRST_PORT: Final = 1024
-"""The first that needs no privileges."""
+"""The first port that needs no privileges."""
 _VALUE: Final = re.compile(r"[A-Za-z0-9@:._/\\$()-]+")
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """Hosts that fit into a label's value."""
@@ -35,13 +35,10 @@ _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 def refused_settings(
     spec: Mapping[str, Any], secrets: Mapping[str, Object] | None, namespace: str
 ) -> Iterator[Problem]:
-    """The settings that are not permitted.
+    """Find the settings of a LoadPolicy's spec that are not permitted.
 
-    Args:
-        spec: the spec of a LoadPolicy.
-        secrets: the Secrets with the label TOKEN_FOR_LABEL, by name; None if they are not known,
-            as for files: a warning names the label.
-        namespace: the target namespace, which has them.
+    `secrets` has the Secrets of `namespace` with the label TOKEN_FOR_LABEL, by name; it is None if
+    they are not known, as for files: then a warning names the label.
     """
     source = mapping(spec.get("source"))
     arguments = mapping(source.get("nodeMetrics")).get("args")
@@ -56,8 +53,8 @@ def refused_settings(
     if isinstance(port, int) and (0 < port < _FIRST_PORT or port in TAKEN_PORTS):
         path = ("spec", "source", "nodeMetrics", "port")
         message = (
-            f"port {port} of nodes belongs to Kubernetes or needs privileges; use another from "
-            f"{_FIRST_PORT} on"
+            f"port {port} is used by Kubernetes on nodes or needs privileges; use another port, "
+            f"{_FIRST_PORT} or higher"
         )
         yield Problem(NOT_ALLOWED, path, message)
     prometheus = mapping(source.get("prometheus"))
@@ -90,12 +87,12 @@ def _token(
         message = f'the token is sent to {host} only if a label of Secret "{name}" permits it'
         yield Problem(NOT_ALLOWED, path, message, fix, WARNING)
     elif label(secrets.get(name) or {"metadata": {}}, names.TOKEN_FOR_LABEL).lower() != host:
-        message = f'Secret "{name}" does not permit that its token is sent to {host}'
+        message = f'Secret "{name}" does not permit sending its token to {host}'
         yield Problem(NOT_ALLOWED, path, message, fix)
 
 
 def _host(url: str) -> str:
-    """The host of a URL in lower case; empty if it is ambiguous or cannot be a label's value."""
+    """Return the host of a URL in lower case; empty if ambiguous or not a label's value."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

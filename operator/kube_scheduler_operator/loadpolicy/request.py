@@ -24,7 +24,7 @@ ANNOTATOR_RESOURCES: Final[Mapping[str, Any]] = {
     "requests": {"cpu": "20m", "memory": "80Mi"},
     "limits": {"memory": "768Mi"},
 }
-"""Seven times what it uses for 5,000 nodes: a response of a source of metrics has up to 32 MiB."""
+"""Seven times its use for 5,000 nodes: a response of a source of metrics has up to 32 MiB."""
 
 METRICS_RESOURCES: Final[Mapping[str, Any]] = {
     "requests": {"cpu": "2m", "memory": "24Mi"},
@@ -39,44 +39,40 @@ EVERYWHERE: Final[Sequence[Mapping[str, Any]]] = ({"operator": "Exists"},)
 class Workload:
     """Settings of a workload's pods."""
 
-    replicas: int = REPLICAS  # number of pods; unused for a DaemonSet
+    replicas: int = REPLICAS  # unused for a DaemonSet
     log_level: str = "Normal"  # a logLevel of KubeScheduler
-    resources: Mapping[str, Any] = field(default_factory=dict)  # resources of the container
-    node_selector: Mapping[str, Any] = field(default_factory=dict)  # node selector of the pods
-    tolerations: Sequence[Any] = ()  # tolerations of the pods
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    node_selector: Mapping[str, Any] = field(default_factory=dict)
+    tolerations: Sequence[Any] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Exporter(Workload):
     """Settings of node-metrics."""
 
-    arguments: tuple[str, ...] = ()  # additional flags
+    arguments: tuple[str, ...] = ()  # in addition to the operator's
     mount_host: bool = False  # whether the node's /proc and /sys are mounted below /host
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A token or a CA certificate for the annotator."""
+    """A token in a Secret, or a CA certificate in a ConfigMap, for the annotator."""
 
-    name: str  # name of the Secret or ConfigMap
-    key: str  # key in its data
+    name: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPolicyRequest:
-    """A parsed LoadPolicy."""
-
     policy: LoadPolicy  # rules and source of load
-    annotator: Workload  # settings of the annotator
-    exporter: Exporter  # settings of the exporter
+    annotator: Workload
+    exporter: Exporter
     token: Credential | None = None  # bearer token for Prometheus
     ca: Credential | None = None  # CA certificate of Prometheus
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedSpec:
-    """A parsed spec: a request or problems."""
-
     request: LoadPolicyRequest | None  # None if the spec is invalid
     problems: tuple[Problem, ...] = ()  # errors with their path in the object
 
@@ -138,17 +134,16 @@ def _credential(fields: Any, key: str) -> Credential | None:
 class EffectiveRequest:
     """The version of a LoadPolicy in use."""
 
-    request: LoadPolicyRequest | None  # the parsed version; None if no version is valid
+    request: LoadPolicyRequest | None  # None if no version is valid
     spec: Mapping[str, Any]  # the spec of that version
     problems: Sequence[Problem] = ()  # errors of the current spec
-    # whether the last accepted version is used instead of the current spec
-    uses_last_accepted: bool = False
+    uses_last_accepted: bool = False  # instead of the current spec
 
 
 def effective_request(
     obj: Object, secrets: Mapping[str, Object], namespace: str
 ) -> EffectiveRequest:
-    """The current spec if it is valid and permitted, else the last accepted version.
+    """Choose the current spec if it is valid and permitted, else the last accepted version.
 
     `secrets` has the Secrets of `namespace` that permit the use of their token.
     """

@@ -30,8 +30,7 @@ from .request import EffectiveRequest
 ANOTHER: Final = "AnotherPolicy"
 SYNC_ERROR: Final = "SyncError"
 REPORT_TIMEOUT: Final = 420.0
-"""Seconds without a report after which an annotator counts as failed; it reports at least every
-five minutes."""
+"""Seconds without a report until an annotator counts as failed; it reports every five minutes."""
 START_TIMEOUT: Final = 120.0
 """Seconds for all workloads to start, image pulls included."""
 _SHOWN: Final = 5
@@ -39,20 +38,16 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class StatusInput:
-    """The input of a status."""
-
     obj: Object  # the LoadPolicy
-    effective: EffectiveRequest  # the version in use
+    effective: EffectiveRequest
     another: str = ""  # name of the LoadPolicy that is used instead; empty if this one is
 
     @property
     def name(self) -> str:
-        """Name of the LoadPolicy."""
         return str(self.obj["metadata"]["name"])
 
 
 def report(snapshot: Snapshot, inputs: StatusInput) -> Report:
-    """The desired status."""
     before: Mapping[str, Any] = inputs.obj.get("status") or {}
     reported = _reported(snapshot, inputs)
     accepted = _accepted(inputs, before)
@@ -124,7 +119,7 @@ def _accepted(inputs: StatusInput, before: Mapping[str, Any]) -> Condition:
 def _available(
     snapshot: Snapshot, inputs: StatusInput, reported: AnnotatorReport
 ) -> tuple[Condition, float | None]:
-    """Whether load is measured and annotated, and seconds until that may change."""
+    """Return whether load is measured and annotated, and seconds until that may change."""
     if inputs.another or inputs.effective.request is None:
         return _is_not("NotInForce", "the LoadPolicy is not in use"), None
     deployments = snapshot.loads.objects.get(DEPLOYMENTS, {})
@@ -157,14 +152,13 @@ def _is_not(reason: str, message: str) -> Condition:
 
 
 def _exporters(snapshot: Snapshot, inputs: StatusInput) -> str:
-    """Reports exporter pods that are not Ready; empty if all are Ready."""
+    """Count the exporter pods that are not Ready; empty if all are Ready."""
     request = inputs.effective.request
     if request is None or request.policy.source.type != NODE_METRICS or inputs.another:
         return ""
-    exporter = snapshot.loads.objects.get(DAEMON_SETS, {}).get(
-        f"{names.NODE_METRICS}-{inputs.name}"
-    )
-    status = (exporter or {}).get("status") or {}
+    daemon_sets = snapshot.loads.objects.get(DAEMON_SETS, {})
+    exporter = daemon_sets.get(f"{names.NODE_METRICS}-{inputs.name}") or {}
+    status = exporter.get("status") or {}
     wanted = int(status.get("desiredNumberScheduled") or 0)
     ready = int(status.get("numberReady") or 0)
     if ready >= wanted:
@@ -212,7 +206,7 @@ def _unknown(reported: AnnotatorReport) -> str:
 
 
 def _events(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
-    """An event for each condition whose status or reason changed."""
+    """Send an event for each condition whose status or reason changed."""
     old = {c["type"]: c for c in before.get("conditions") or ()}
     events = []
     for condition in after["conditions"]:

@@ -25,10 +25,10 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
     Resource,
 )
-from kube_scheduler_operator.loadpolicy.load_state import policy_digest
 from kube_scheduler_operator.loadpolicy.reconcile import LoadPolicies, load_policies
 from kube_scheduler_operator.model.plan import Plan
 from kube_scheduler_operator.model.snapshot import Snapshot
+from kube_scheduler_operator.model.workloads import digest
 
 from ...expect import condition_in
 from ...imitation.clock import BEGIN
@@ -95,7 +95,7 @@ class World:
         text = self.file(name)
         state = {
             "at": self.cluster.clock.stamp(), "nodes": 3, "known": 3, "stale": [], "staleCount": 0,
-            "missing": [], "missingCount": 0, "error": "", "policy": policy_digest(text),
+            "missing": [], "missingCount": 0, "error": "", "policy": digest(text),
             "write": json.loads(text)["write"], "removed": [], **report,
         }  # fmt: skip
         data = {**self.one(CONFIG_MAPS, "load-state")["data"], "state.json": json.dumps(state)}
