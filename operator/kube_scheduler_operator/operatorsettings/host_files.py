@@ -1,8 +1,8 @@
-"""Which files of a node OperatorSettings may mount, and where; its definition repeats it.
+"""The files of a node that OperatorSettings may mount, and where; the CRD repeats these rules.
 
-A directory is in the list only if the programs that own it keep neither keys nor kubeconfigs there.
-Those of CA certificates are the ones that kubeadm mounts into the control plane (volumes.go of its
-phase control-plane), without /etc/pki/tls/certs as a whole: scripts of its owner write keys there.
+A directory is listed only if its owners keep neither keys nor kubeconfigs there. The directories of
+CA certificates are those that kubeadm mounts into the control plane (volumes.go of its phase
+control-plane), but only one file of /etc/pki/tls/certs: scripts of its owner write keys there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..base.findings import NOT_ALLOWED, Path, Problem, listing
 from .requested_pod import HostFile
 
 PUBLIC_DIRECTORY: Final = "/etc/kube-scheduler-operator/public"
-"""For files of users; they create it."""
+"""The directory for files of users, who create it."""
 
 ALLOWED: Final = (
     "/etc/ca-certificates",
@@ -36,21 +36,21 @@ RESERVED: Final = (
     "/bin", "/dev", "/etc/kubernetes", "/go-runner", "/preflight", "/proc", "/run", "/sbin",
     "/sys", "/usr/bin", "/usr/local/bin", "/var/lib/rancher", "/var/run",
 )  # fmt: skip
-"""Where a mount would hide the scheduler, its kubeconfig, its configuration or its certificates."""
+"""Mounts here would hide the scheduler, its kubeconfig, its configuration or its certificates."""
 
 _PATH: Final = re.compile(r"(/[A-Za-z0-9._+@:-]+)+")
 _SENSITIVE: Final = re.compile(r"\.(key|kubeconfig|p12|pfx|jks)$|/private(/|$)", re.IGNORECASE)
 
 
 def host_file_problems(files: tuple[HostFile, ...], path: Path) -> Iterator[Problem]:
-    """What is wrong with `spec.pods.hostFiles`, at `path`."""
-    mounted: dict[str, HostFile] = {}
+    """Find the errors in `spec.pods.hostFiles`, which is at `path`."""
+    mounted: set[str] = set()
     for index, file in enumerate(files):
         here = (*path, index)
-        wrong = tuple(_source_problems(file.path, (*here, "path")))
-        yield from wrong
+        problems = tuple(_source_problems(file.path, (*here, "path")))
+        yield from problems
         at = file.mount_path
-        if wrong and at == file.path:
+        if problems and at == file.path:
             continue
         where = (*here, "mountPath" if at != file.path else "path")
         if at != file.path and not _is_plain(at):
@@ -64,9 +64,9 @@ def host_file_problems(files: tuple[HostFile, ...], path: Path) -> Iterator[Prob
                 message = f"another entry is mounted at {at}"
                 yield Problem(NOT_ALLOWED, where, message, "remove one of them")
             elif _is_within(at, other) or _is_within(other, at):
-                message = f"the mounts at {at} and {other} are inside of each other"
+                message = f"the mounts at {at} and {other} overlap"
                 yield Problem(NOT_ALLOWED, where, message, "mount one of them elsewhere")
-        mounted[at] = file
+        mounted.add(at)
 
 
 def _source_problems(source: str, path: Path) -> Iterator[Problem]:
@@ -75,8 +75,8 @@ def _source_problems(source: str, path: Path) -> Iterator[Problem]:
         yield Problem(NOT_ALLOWED, path, message, "correct it")
     elif not any(_is_within(source, directory) for directory in ALLOWED):
         message = (
-            f"{source} is not in a directory without keys and kubeconfigs; these are "
-            f"{listing(ALLOWED)}".replace(" or ", " and ")
+            f"{source} cannot be mounted: only {listing(ALLOWED)}".replace(" or ", " and ")
+            + " are known to hold no keys or kubeconfigs"
         )
         fix = f"copy the file to {PUBLIC_DIRECTORY} on every control-plane node"
         yield Problem(NOT_ALLOWED, path, message, fix)

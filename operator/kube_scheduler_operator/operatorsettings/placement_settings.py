@@ -9,24 +9,23 @@ from typing import Any, Final
 from ..base.objects import mapping
 
 OFF: Final = "Off"
-WARN: Final = "Warn"
 GATE: Final = "Gate"
 
 DEFAULT_SECONDS: Final = 300
-"""For pulling two images on a new node, reading a cluster and trying 2,000 kinds of Pods."""
+"""Enough to pull two images on a new node, read a cluster and try 2,000 kinds of Pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
     """`spec.placementCheck` of OperatorSettings."""
 
-    mode: str = OFF  # OFF, WARN or GATE
+    mode: str = OFF  # Off, Warn or Gate
     seconds: int = DEFAULT_SECONDS  # limit from the request to the answer
     approved: str = ""  # hash of the configuration that may be rolled out whatever it changes
 
 
 def placement_settings(spec: Mapping[str, Any] | None) -> PlacementSettings:
-    """The settings in a valid spec; a zero value counts as unset."""
+    """Read the settings in a valid spec; a zero value counts as unset."""
     check = mapping(mapping(spec).get("placementCheck"))
     return PlacementSettings(
         str(check.get("mode") or OFF),

@@ -1,4 +1,4 @@
-"""What OperatorSettings requests for the static Pods of schedulers, as one immutable value."""
+"""The request of OperatorSettings for the static Pods of schedulers, as one immutable value."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ class HostFile:
 
 @dataclass(frozen=True, slots=True)
 class RequestedPod:
-    """`spec.pods` of OperatorSettings; what is unset changes nothing."""
+    """`spec.pods` of OperatorSettings; unset fields change nothing."""
 
     # `requests` and `limits` -> resource -> quantity
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    env: tuple[tuple[str, str], ...] = ()  # (name, value) of variables
-    annotations: Mapping[str, str] = field(default_factory=dict)  # of the Pod
-    priority_class_name: str = ""  # of the Pod
+    env: tuple[tuple[str, str], ...] = ()  # (name, value)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    priority_class_name: str = ""
     host_files: tuple[HostFile, ...] = ()  # mounted read-only
-    # names of adopted settings to leave out, as `PodSettings.names` gives them
-    remove_adopted: tuple[str, ...] = ()
+    remove_adopted: tuple[str, ...] = ()  # names of adopted settings, as in `PodSettings.names`
 
     @property
     def replaced(self) -> Iterator[str]:
@@ -50,7 +49,7 @@ class RequestedPod:
             yield "pod.priorityClassName"
 
     def resources_over(self, base: Mapping[str, Any]) -> dict[str, Any]:
-        """The resources of a container that has `base` without this request."""
+        """Merge the requested resources over those of a container."""
         merged = {**base}
         for group in GROUPS:
             if self.resources.get(group):
@@ -62,7 +61,7 @@ NOTHING_REQUESTED: Final = RequestedPod()
 
 
 def requested_pod(spec: Mapping[str, Any]) -> RequestedPod:
-    """The request in a valid spec; a zero value counts as unset."""
+    """Read the request in a valid spec; a zero value counts as unset."""
     pods = mapping(spec.get("pods"))
     resources = mapping(pods.get("resources"))
     chosen = {
@@ -94,7 +93,7 @@ def requested_pod(spec: Mapping[str, Any]) -> RequestedPod:
 
 
 def amount(name: str, value: Any) -> float:
-    """A quantity: CPU in millicores, everything else in bytes.
+    """Parse a quantity: CPU in millicores, everything else in bytes.
 
     Raises:
         ValueError: it is not a quantity.

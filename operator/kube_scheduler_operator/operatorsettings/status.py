@@ -1,5 +1,3 @@
-"""The status of OperatorSettings: the result of validation, and the last accepted version."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -23,10 +21,10 @@ def report_settings(
     check: Mapping[str, Any] | None = None,
     check_events: tuple[Event, ...] = (),
 ) -> tuple[Action, ...]:
-    """The status write for OperatorSettings "cluster"; empty if it is up to date.
+    """Write the status of OperatorSettings "cluster" unless it is up to date.
 
-    `check` is the last check of placements; None: as it is on record. `check_events` are sent when
-    it is written.
+    `check` is the last check of placements; None keeps the recorded one. `check_events` are sent
+    when it is written.
     """
     obj = (objects or {}).get(names.CLUSTER)
     if obj is None or result is None:
@@ -45,6 +43,5 @@ def report_settings(
     status["conditions"] = merge_conditions(before.get("conditions") or (), conditions, now)
     if status == before:
         return ()
-    events = accepted_events(OPERATOR_SETTINGS.kind, obj, status)
-    written = {**obj, "status": status}
-    return (Replace(OPERATOR_SETTINGS, written, "status", (*events, *check_events)),)
+    events = (*accepted_events(OPERATOR_SETTINGS.kind, obj, status), *check_events)
+    return (Replace(OPERATOR_SETTINGS, {**obj, "status": status}, "status", events),)

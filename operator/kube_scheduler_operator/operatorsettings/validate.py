@@ -1,7 +1,7 @@
 """Validation of OperatorSettings.
 
 While the current spec has an error, the last accepted version stays in use; it is validated again,
-because what was adopted may differ. Types and lengths are those of the CustomResourceDefinition.
+because the adopted settings may have changed. The CustomResourceDefinition has types and lengths.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ NO_EFFECT: Final = "NotSupported"
 PODS: Final = (SPEC, "pods")
 CHECK: Final = (SPEC, "placementCheck")
 MANAGED_FIELDS: Final = ("resources", "priorityClassName")
-"""What the Deployment in the place of the control plane's scheduler has as well."""
+"""The fields that the Deployment in place of the control plane's scheduler supports as well."""
 
 SHORTEST_SECONDS: Final = 30
-"""The shortest time limit of a simulation."""
+"""The minimum of `timeoutSeconds`."""
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
 _MEBIBYTE: Final = 2**20
@@ -67,19 +67,15 @@ _REMOVABLE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PodDefaults:
-    """What the Pods have without OperatorSettings."""
+    """The settings of the Pods without OperatorSettings."""
 
-    # resources of their container if none were adopted
-    own: Mapping[str, Any] = field(default_factory=dict)
-    # adopted settings by name; None: not known, as for files
-    adopted: Mapping[str, Any] | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)  # resources if none were adopted
+    adopted: Mapping[str, Any] | None = None  # by name; None: not known, as for files
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsResult(ValidationResult):
-    """The result for OperatorSettings "cluster"."""
-
-    pods: RequestedPod = NOTHING_REQUESTED  # what the version in use requests for Pods
+    pods: RequestedPod = NOTHING_REQUESTED  # by the version in use
 
 
 def validate_settings(
@@ -95,29 +91,27 @@ def validate_settings(
     if accepted is not None and accepted != spec:
         versions.append((LAST, accepted))
     for root, version in versions:
-        problems, warnings = _judged(version, platform, defaults, root)
+        problems, warnings = _judge(version, platform, defaults, root)
         if not problems:
             return SettingsResult(
                 names.CLUSTER,
                 root == SPEC,
                 tuple(findings),
                 version,
-                tuple(
-                    SETTINGS.warning(names.CLUSTER, root, _below(warning)) for warning in warnings
-                ),
+                tuple(SETTINGS.warning(names.CLUSTER, root, warning) for warning in warnings),
                 _effective(requested_pod(version), platform),
             )
         findings += (
-            SETTINGS.finding(names.CLUSTER, p.reason, path_from(root, _below(p)), p.sentence)
+            SETTINGS.finding(names.CLUSTER, p.reason, path_from(root, p), p.sentence)
             for p in problems
         )
     # An error in both versions is reported once.
-    by_message = {f.message: f for f in reversed(findings)}
+    by_message = {finding.message: finding for finding in reversed(findings)}
     return SettingsResult(names.CLUSTER, accepted=False, findings=tuple(by_message.values())[::-1])
 
 
 def _effective(pods: RequestedPod, platform: Platform) -> RequestedPod:
-    """The fields that have an effect on this platform."""
+    """Keep the fields that have an effect on this platform."""
     if platform.adopts_pods:
         return pods
     if platform.owns_static_pods:
@@ -125,21 +119,19 @@ def _effective(pods: RequestedPod, platform: Platform) -> RequestedPod:
     return RequestedPod(pods.resources, priority_class_name=pods.priority_class_name)
 
 
-def _below(problem: Problem) -> Problem:
-    """A problem with its path in the spec instead of the object."""
-    return Problem(problem.reason, problem.path[1:], problem.message, problem.fix)
-
-
 _Problems = tuple[Problem, ...]
 
 
-def _judged(
+def _judge(
     spec: Mapping[str, Any], platform: Platform, defaults: PodDefaults, root: str
 ) -> tuple[_Problems, _Problems]:
-    """(errors, warnings); an unexpected error is an error of this version only."""
+    """Return (errors, warnings) with paths in the spec.
+
+    An unexpected error is an error of this version only.
+    """
     problems = limit_problems(spec)
     if problems:
-        return tuple(Problem(p.reason, (SPEC, *p.path), p.message) for p in problems), ()
+        return problems, ()
     try:
         return _cached(
             canonical_json(spec),
@@ -149,7 +141,7 @@ def _judged(
         )
     except Exception as error:
         message = SETTINGS.defect(names.CLUSTER, root, error).message
-        return (Problem(DEFECT, (SPEC,), message),), ()
+        return (Problem(DEFECT, (), message),), ()
 
 
 # Cached, because every reconcile validates the same spec.
@@ -158,16 +150,19 @@ def _cached(spec: str, platform: Platform, own: str, adopted: str) -> tuple[_Pro
     defaults = PodDefaults(mapping(parse_json(own)), parse_json(adopted))
     obj = {"metadata": {"name": names.CLUSTER}, "spec": parse_json(spec)}
     problems = tuple(settings_problems(obj, defaults))
-    if problems:
-        return problems, ()
-    return (), tuple(settings_warnings(obj["spec"], platform, defaults))
+    warnings = () if problems else settings_warnings(obj["spec"], platform, defaults)
+    return tuple(map(_in_spec, problems)), tuple(map(_in_spec, warnings))
+
+
+def _in_spec(problem: Problem) -> Problem:
+    return replace(problem, path=problem.path[1:])
 
 
 def settings_problems(obj: Mapping[str, Any], defaults: PodDefaults) -> Iterator[Problem]:
-    """The errors of an object, with their path in it."""
-    wrong = tuple(validate_object(obj, DEFINITION, OPERATOR_SETTINGS.version))
-    if wrong:
-        yield from map(_explained, wrong)  # the rest expects these types
+    """Find the errors of an object; paths begin with `spec`."""
+    wrong_types = tuple(validate_object(obj, DEFINITION, OPERATOR_SETTINGS.version))
+    if wrong_types:
+        yield from map(_explained, wrong_types)  # the rest expects these types
         return
     yield from _check_problems(mapping(mapping(obj.get("spec")).get("placementCheck")))
     pods = mapping(mapping(obj.get("spec")).get("pods"))
@@ -183,14 +178,14 @@ def settings_problems(obj: Mapping[str, Any], defaults: PodDefaults) -> Iterator
 
 
 def _explained(problem: Problem) -> Problem:
-    """An error of the schema, with the usual cause of this one."""
+    """Name the usual cause of an error of the schema."""
     if problem.path == (*CHECK, "mode") and problem.reason == INVALID_TYPE:
         return replace(problem, fix='write "Off" in quotes: YAML reads Off as false')
     return problem
 
 
 def _check_problems(check: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the rules of the CustomResourceDefinition refuse as well."""
+    """Find the errors that the CEL rules of the CustomResourceDefinition reject as well."""
     seconds = check.get("timeoutSeconds") or SHORTEST_SECONDS
     if seconds < SHORTEST_SECONDS:
         message = f"{seconds} s are not enough to start a Pod with two images"
@@ -206,7 +201,7 @@ def _check_problems(check: Mapping[str, Any]) -> Iterator[Problem]:
 def settings_warnings(
     spec: Mapping[str, Any], platform: Platform, defaults: PodDefaults
 ) -> Iterator[Problem]:
-    """Fields of a valid spec that have no effect."""
+    """Find the fields of a valid spec that have no effect; paths begin with `spec`."""
     pods = mapping(spec.get("pods"))
     if placement_settings(spec).mode != OFF and not platform.owns_static_pods:
         message = "has no effect where the provider runs the control plane: nothing is simulated"
@@ -216,7 +211,7 @@ def settings_warnings(
         if not value or platform.adopts_pods:
             continue
         if platform.owns_static_pods:
-            message = "has no effect on OpenShift, whose static Pods are those of its releases"
+            message = "has no effect on OpenShift, where the release defines the static Pods"
         elif name not in MANAGED_FIELDS:
             message = (
                 "has no effect where the provider runs the control plane: the Deployment in its "
@@ -290,12 +285,12 @@ def _quantity_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
             elif name == MEMORY and 0 < quantity < _MEBIBYTE:
                 digits = re.match(r"\d+", str(value))
                 hint = f"did you mean {digits[0]}Mi?" if digits else "write a number with Mi"
-                message = f"{value} is less than a mebibyte, with which no scheduler starts"
+                message = f"{value} is less than a mebibyte, too little to start a scheduler"
                 yield Problem(INVALID_QUANTITY, path, message, hint)
 
 
 def _limit_problems(request: RequestedPod, defaults: PodDefaults) -> Iterator[Problem]:
-    """Requests above their limit, which the kubelet refuses."""
+    """Find requests above their limit, which the kubelet rejects."""
     adopted = mapping((defaults.adopted or {}).get("resources"))
     kept = adopted if "resources" not in request.remove_adopted else {}
     merged = request.resources_over(kept or defaults.own)
@@ -306,10 +301,11 @@ def _limit_problems(request: RequestedPod, defaults: PodDefaults) -> Iterator[Pr
         if wanted is None or not set_here or amount(name, wanted) <= amount(name, limit):
             continue
         whose = ", which was adopted" if kept else ", which the operator sets by default"
-        asked, limited = (whose if group not in set_here else "" for group in GROUPS)
-        comma = "," if asked else ""
+        of_request, of_limit = ("" if group in set_here else whose for group in GROUPS)
+        comma = "," if of_request else ""
         message = (
-            f"the request of {wanted}{asked}{comma} is more than the limit of {limit}{limited}"
+            f"the request of {wanted}{of_request}{comma} is more than the limit of "
+            f"{limit}{of_limit}"
         )
         at = (*PODS, "resources", set_here[-1], name)
         yield Problem(INVALID_QUANTITY, at, message, f"set both requests.{name} and limits.{name}")

@@ -1,4 +1,4 @@
-"""SchedulerProfiles of AKS' own scheduler, which reads them from one object in the API.
+"""SchedulerProfiles of the scheduler of AKS, which reads them from one object in the API.
 
 The object is SchedulerConfiguration "upstream" (aks.azure.com/v1alpha1, preview) with a
 KubeSchedulerConfiguration as text. Sources: Microsoft's articles "Configure advanced scheduler
@@ -10,14 +10,14 @@ name and the reserved profile. The schema of the CRD is not public, so its statu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import yaml
 
 from ..base import names
 from ..base.findings import Finding
-from ..base.objects import Object, label, mapping
+from ..base.objects import Object, is_being_deleted, label, mapping
 from ..kube.resource import AKS_SCHEDULER_CONFIGURATIONS, ObjectRef
 from ..model.attachment import (
     PROFILE,
@@ -45,24 +45,21 @@ _ENABLE: Final = "az aks update --enable-upstream-kubescheduler-user-configurati
 
 @dataclass(frozen=True, slots=True)
 class AksProfiles:
-    """The profiles in AKS' own scheduler."""
-
-    results: tuple[ProfileResult, ...] = ()  # the results for the SchedulerProfiles that name it
-    actions: tuple[Action, ...] = ()  # the writes that bring its object up to date
-    # the schedulerNames that it serves because of them
-    scheduler_names: tuple[str, ...] = field(default=())
+    results: tuple[ProfileResult, ...] = ()  # for the SchedulerProfiles that name the scheduler
+    actions: tuple[Action, ...] = ()  # writes that bring the object up to date
+    scheduler_names: tuple[str, ...] = ()  # those that the scheduler serves with these profiles
 
 
 _LONGER, _SPARE = 4, 16 * 1024
-"""A text that is longer than ours by these (a factor, and characters of comments) is another one,
-and is not decoded, which takes a second for a MiB of YAML."""
+"""A text that exceeds this factor of ours, plus characters for comments, has other content. It is
+not decoded, which takes a second for a MiB of YAML."""
 
 
 def aks_profiles(snapshot: Snapshot, target: Target, taken: Mapping[str, str]) -> AksProfiles:
     """Keep SchedulerProfiles with `spec.scheduler: aks` in the object.
 
-    `taken` has the other schedulers by the schedulerNames that they serve. A SecondaryScheduler of
-    the reserved name has its profiles instead.
+    `taken` maps each schedulerName that another scheduler serves to that scheduler. If a
+    SecondaryScheduler has the reserved name, the profiles are attached to it instead.
     """
     if SCHEDULER in snapshot.secondaries.schedulers:
         return AksProfiles()
@@ -70,70 +67,70 @@ def aks_profiles(snapshot: Snapshot, target: Target, taken: Mapping[str, str]) -
     mine = [obj for obj in objects if SCHEDULER in schedulers_of(obj)]
     if snapshot.aks_configurations is None:
         return AksProfiles(tuple(_refused(mine, "NotServed", _not_served())))
-    found = snapshot.aks_configurations.get(NAME)
-    if found is not None and not _is_ours(found):
+    existing = snapshot.aks_configurations.get(NAME)
+    if existing is not None and not _is_ours(existing):
         return AksProfiles(tuple(_refused(mine, "NotOurs", _foreign())))
-    bad = {name_of(obj): tuple(_unsupported(name_of(obj), mapping(obj["spec"]))) for obj in mine}
+    unsupported: dict[str, tuple[Finding, ...]] = {}
     candidates: list[Object] = []
     unusable = []
     for obj in mine:
-        if not bad[name_of(obj)]:
+        name = name_of(obj)
+        unsupported[name] = tuple(_unsupported(name, mapping(obj["spec"])))
+        if not unsupported[name]:
             candidates.append(obj)
         elif (accepted := last_accepted(obj)) is not None:
             candidates.append({**obj, "spec": accepted})
         else:
-            unusable.append(ProfileResult(name_of(obj), False, bad[name_of(obj)]))
+            unusable.append(ProfileResult(name, False, unsupported[name]))
     profiles, results = validate_profiles(SCHEDULER, candidates, {}, target, taken=taken)
     error = snapshot.write_errors.get(REF, "")
-    reported = (*(_noted(result, bad[result.name], error) for result in results), *unusable)
+    reported = (_with_errors(result, unsupported[result.name], error) for result in results)
     return AksProfiles(
-        reported,
-        _writes(found, profiles),
+        (*reported, *unusable),
+        _writes(existing, profiles),
         tuple(str(profile["schedulerName"]) for profile in profiles),
     )
 
 
 def remove_aks_profiles(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Delete the object, unless it is another client's."""
-    found = (snapshot.aks_configurations or {}).get(NAME)
-    return _writes(found, ()) if found is not None and _is_ours(found) else ()
+    """Delete the object, unless another client created it."""
+    existing = (snapshot.aks_configurations or {}).get(NAME)
+    return _writes(existing, ()) if existing is not None and _is_ours(existing) else ()
 
 
 def _is_ours(obj: Object) -> bool:
     return label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM
 
 
-def _writes(found: Object | None, profiles: Iterable[Mapping[str, Any]]) -> tuple[Action, ...]:
+def _writes(existing: Object | None, profiles: Iterable[Mapping[str, Any]]) -> tuple[Action, ...]:
     resource = AKS_SCHEDULER_CONFIGURATIONS
-    wanted = list(profiles)
-    if not wanted:
-        if found is None or "deletionTimestamp" in found["metadata"]:
+    desired = list(profiles)
+    if not desired:
+        if existing is None or is_being_deleted(existing):
             return ()
-        gone = Event(
-            "SchedulerConfigurationDeleted", f"Deleted {_WHERE}: it has no profile any more"
-        )
-        return (Delete(resource, found, (gone,)),)
-    document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": wanted}
+        event = Event("SchedulerConfigurationDeleted", f"Deleted {_WHERE}: it has no profiles left")
+        return (Delete(resource, existing, (event,)),)
+    document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": desired}
     text = yaml_text([document])
     spec = {"rawConfig": text}
-    if found is None:
-        made = {
+    if existing is None:
+        created = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
             "metadata": {"name": NAME, "labels": dict(names.OWN_LABELS)},
             "spec": spec,
         }
         event = Event("SchedulerConfigurationCreated", f"Created {_WHERE} because it was missing")
-        return (Create(resource, made, (event,), exclusive=True),)
-    before = mapping(found.get("spec"))
+        return (Create(resource, created, (event,), exclusive=True),)
+    before = mapping(existing.get("spec"))
     if _document(before.get("rawConfig"), _LONGER * len(text) + _SPARE) == document:
         return ()
     event = Event("SchedulerConfigurationUpdated", f"Updated {_WHERE} because profiles changed")
-    return (Replace(resource, {**found, "spec": {**before, **spec}}, events=(event,)),)
+    return (Replace(resource, {**existing, "spec": {**before, **spec}}, events=(event,)),)
 
 
 def _document(text: Any, longest: int) -> Any:
-    """The configuration in the object; None if it is not one. Its formatting does not matter."""
+    """Decode the configuration in the object; None if it is too long or is not YAML."""
     if not isinstance(text, str) or len(text) > longest:
         return None
     try:
@@ -143,7 +140,7 @@ def _document(text: Any, longest: int) -> Any:
 
 
 def _unsupported(name: str, spec: Mapping[str, Any]) -> Iterator[Finding]:
-    """What AKS does not document as configurable."""
+    """Find the settings that AKS does not document as configurable."""
     if scheduler_of(spec) != SCHEDULER:
         return
     if (spec.get("schedulerName") or name) == RESERVED_PROFILE:
@@ -159,20 +156,22 @@ def _unsupported(name: str, spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _plugins(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(path, name) of each plugin in a profile."""
+    """Yield (path, name) of each plugin in a profile."""
     for point, lists in mapping(spec.get("plugins")).items():
         for key in ("enabled", "disabled"):
             entries = mapping(lists).get(key)
-            for at, each in enumerate(entries if isinstance(entries, list) else ()):
-                yield f"plugins.{point}.{key}[{at}].name", str(mapping(each).get("name"))
+            for index, plugin in enumerate(entries if isinstance(entries, list) else ()):
+                yield f"plugins.{point}.{key}[{index}].name", str(mapping(plugin).get("name"))
     arguments = spec.get("pluginConfig")
-    for at, each in enumerate(arguments if isinstance(arguments, list) else ()):
-        yield f"pluginConfig[{at}].name", str(mapping(each).get("name"))
+    for index, plugin in enumerate(arguments if isinstance(arguments, list) else ()):
+        yield f"pluginConfig[{index}].name", str(mapping(plugin).get("name"))
 
 
-def _noted(result: ProfileResult, bad: tuple[Finding, ...], error: str) -> ProfileResult:
-    if bad:
-        return replace(result, accepted=False, findings=bad)
+def _with_errors(
+    result: ProfileResult, unsupported: tuple[Finding, ...], error: str
+) -> ProfileResult:
+    if unsupported:
+        return replace(result, accepted=False, findings=unsupported)
     if error:
         finding = PROFILE.finding(
             result.name, "SyncError", f"{SPEC}.scheduler", f"{_WHERE}: {error}"
@@ -200,7 +199,7 @@ def _not_served() -> str:
 
 def _foreign() -> str:
     return (
-        f"another client made {_WHERE}, so the operator does not change it; delete it, or hand it "
-        f"over: kubectl label schedulerconfiguration {NAME} "
+        f"another client created {_WHERE}, so the operator does not change it; delete it, or hand "
+        f"it over: kubectl label schedulerconfiguration {NAME} "
         f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
     )

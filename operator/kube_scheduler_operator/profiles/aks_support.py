@@ -1,4 +1,4 @@
-"""What AKS documents as configurable in its scheduler; aks.py names the sources."""
+"""The parts of its scheduler that AKS documents as configurable; aks.py names the sources."""
 
 from __future__ import annotations
 
@@ -20,4 +20,3 @@ PLUGINS: Final = frozenset(
         "SchedulingGates", "TaintToleration", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
     }
 )  # fmt: skip
-"""The plugins that AKS documents as configurable."""

@@ -33,7 +33,7 @@ def attribute(
     refusal: Refusal | None,
     desired: Mapping[str, Any],
 ) -> tuple[ProfileResult, ...]:
-    """The results, with a finding in each one whose profile kube-scheduler's error names.
+    """Add a finding to each result whose profile kube-scheduler's error names.
 
     The error does not apply to a profile that differs in the desired configuration.
     """
@@ -56,13 +56,13 @@ def attribute(
 def relocated(
     findings: Iterable[Finding], profiles: Any, results: Iterable[ProfileResult]
 ) -> tuple[Finding, ...]:
-    """The findings; a path in the profile of a SchedulerProfile becomes a path in that object.
+    """Map findings in the profile of a SchedulerProfile to paths in that object.
 
     The findings have paths such as `profiles[N]` in the configuration with these profiles.
     """
     profiles = _profiles(profiles)
     owners = {result.scheduler_name: result for result in results if result.spec is not None}
-    found = []
+    moved = []
     for finding in findings:
         match = _READING.search(finding.path)
         index = int(match[1]) if match else len(profiles)
@@ -70,14 +70,14 @@ def relocated(
         if match and owner is not None and owner.spec is not None:
             where = _where(owner, owner.spec, profiles[index], _parsed(match[2]))
             finding = replace(finding, path=f"SchedulerProfile/{owner.name} {where}")
-        found.append(finding)
-    return tuple(found)
+        moved.append(finding)
+    return tuple(moved)
 
 
 def _where(
     result: ProfileResult, spec: Mapping[str, Any], profile: Mapping[str, Any], path: Path
 ) -> str:
-    """The path in the object of a path in its profile."""
+    """Map a path in the composed profile to a path in the object."""
     written = {"profiles": [written_profile(result.scheduler_name, spec)]}
     at = override_path(("profiles", 0, *path), {"profiles": [profile]}, written)
     return format_path((*result.root.split("."), *(at or ("profiles", 0, *path))[2:]))
@@ -94,7 +94,7 @@ def _name(profile: Mapping[str, Any]) -> str:
 def _named_profiles(
     words: str, profiles: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, tuple[Mapping[str, Any], Path]]]:
-    """The profiles that the error names: schedulerName -> (profile, path in it)."""
+    """Yield (schedulerName, (profile, path in it)) of the profiles that the error names."""
     by_name = {_name(profile): profile for profile in profiles}
     for match in reversed([*_READING.finditer(words)]):  # the first one wins
         index = int(match[1])
@@ -107,7 +107,7 @@ def _named_profiles(
 
 
 def _plugin(profile: Mapping[str, Any], words: str) -> Path:
-    """The path of the plugin that `words` name, with the field of its arguments if named."""
+    """Find the path of the plugin that `words` name, with the field of its arguments if named."""
     for match in _QUOTED.finditer(words):
         configured = _index_of(match[1], profile.get("pluginConfig"))
         field = _FIELD.match(words[match.end() :])
@@ -123,9 +123,8 @@ def _plugin(profile: Mapping[str, Any], words: str) -> Path:
 
 
 def _index_of(name: str, items: Any) -> int | None:
-    """The index of the entry with that name."""
-    indices = (index for index, item in enumerate(items or ()) if mapping(item).get("name") == name)
-    return next(indices, None)
+    names = [mapping(item).get("name") for item in items or ()]
+    return names.index(name) if name in names else None
 
 
 def _parsed(text: str) -> Path:

@@ -1,6 +1,6 @@
 """One SchedulerProfile as a profile of kube-scheduler, validated by itself.
 
-The result depends on the arguments alone and is cached by their content.
+Results are cached by the content of the arguments.
 """
 
 from __future__ import annotations
@@ -38,43 +38,41 @@ _FIELDS: Final = ("scheduler", "schedulerName", "base", *_PROFILE_FIELDS)
 class ProfileVersion:
     """A version of a SchedulerProfile's spec."""
 
-    name: str  # the object's name
+    name: str  # of the object
     root: str  # the field of the object that holds the version
-    spec: Mapping[str, Any]  # the version
+    spec: Mapping[str, Any]
 
     @property
     def scheduler_name(self) -> str:
-        """The schedulerName that pods use for this profile."""
         return str(self.spec.get("schedulerName") or self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileCheck:
-    """The result for one version."""
+    """The result for one version; the paths of problems and warnings are in the spec."""
 
-    profile: Mapping[str, Any]  # the profile of KubeSchedulerConfiguration
-    problems: tuple[Problem, ...]  # the errors; paths are in the spec
+    profile: Mapping[str, Any]  # of KubeSchedulerConfiguration
+    problems: tuple[Problem, ...]
     # the plugins that would run, per extension point and in order
     points: Mapping[str, tuple[PluginEntry, ...]]
-    warnings: tuple[Problem, ...] = ()  # the warnings, without errors only; paths are in the spec
+    warnings: tuple[Problem, ...] = ()  # empty if there are problems
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The rest of a configuration that a profile is validated in; equal if its content is."""
+    """The rest of a configuration in which a profile is validated; equal if its content is."""
 
     content: str  # all of it as text
     # the first profile, whose queue the others share; None if this is the first
     beside: Mapping[str, Any] | None = field(compare=False)
-    # the overrides, which are merged over all profiles later
-    over: Mapping[str, Any] = field(compare=False)
-    target: Target = field(compare=False)  # the kube-scheduler that will read them
+    over: Mapping[str, Any] = field(compare=False)  # the overrides, merged over all profiles
+    target: Target = field(compare=False)
 
     @classmethod
     def of(
         cls, beside: Mapping[str, Any] | None, over: Mapping[str, Any], target: Target
     ) -> Surroundings:
-        """The context of these, without what does not affect a profile."""
+        """Keep only what affects the validation of a profile."""
         over = {key: over[key] for key in ("profiles", "extenders") if key in over}
         if beside is not None and not over:
             beside = _neighbour(beside, target)
@@ -83,12 +81,11 @@ class Surroundings:
         return cls(json.dumps(facts, sort_keys=True, default=str), beside, over, target)
 
     def with_beside(self, profile: Mapping[str, Any] | None) -> Surroundings:
-        """A copy with another first profile, or none."""
         return Surroundings.of(profile, self.over, self.target)
 
 
 def _neighbour(profile: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
-    """The smallest profile that affects other profiles in the same way.
+    """Reduce a profile to what affects other profiles.
 
     Profiles share only the queue, so an edit of anything else in the first profile does not change
     the results for the others.
@@ -124,8 +121,8 @@ def check_profile(
 ) -> ProfileCheck:
     """Compose and validate one version.
 
-    `first` is the base of a version that names none; None for LowNodeUtilization. `surroundings`
-    has the rest of the configuration, without a first profile if this is the first.
+    `first` is the default base; None for LowNodeUtilization. `surroundings` has the rest of the
+    configuration, without a first profile if this is the first.
     """
     texts = (_text(version.spec), "" if first is None else _text(first))
     return _judge(_Case(version.scheduler_name, texts, surroundings, version, first))
@@ -161,32 +158,35 @@ def _judge(case: _Case) -> ProfileCheck:
     beside = [normalized_json(neighbour)] if neighbour is not None else []
     alone = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [*beside, profile]}
     config = _overlaid(alone, over, name)
-    index, found = _check(config, name, target)
-    if config is not alone and (index is None or any(not _within(p, index) for p in found)):
+    index, errors = _check(config, name, target)
+    if config is not alone and (index is None or any(not _within(e, index) for e in errors)):
         # Errors elsewhere must neither hide errors of this profile nor be attributed to it.
         config = alone
-        index, found = _check(config, name, target)
-    mine = [p for p in found if index is not None and _within(p, index)]
-    mine = [p for p in mine if not _exists(p.path, config, over)]
-    problems += (_in_spec(problem, profile, written) for problem in mine)
+        index, errors = _check(config, name, target)
+    problems += (
+        _in_spec(error, profile, written)
+        for error in errors
+        if index is not None
+        and _within(error, index)
+        and not _is_overridden(error.path, config, over)
+    )
     points: Mapping[str, tuple[PluginEntry, ...]] = {}
     warnings: list[Problem] = []
-    if not found and index is not None:
+    if not errors and index is not None:
         mixed = config["profiles"][index]
         points = effective_plugins(mixed, target.gates).points
         points = {point: entries for point, entries in points.items() if entries}
         extenders = config.get("extenders") or ()
-        of_profile = profile_warnings(mixed, ("profiles", index), target, extenders)
         warnings += (
             _in_spec(warning, profile, written)
-            for warning in of_profile
-            if not _exists(warning.path, config, over)
+            for warning in profile_warnings(mixed, ("profiles", index), target, extenders)
+            if not _is_overridden(warning.path, config, over)
         )
     return ProfileCheck(profile, tuple(problems), points, tuple(warnings))
 
 
 def _in_spec(problem: Problem, profile: Mapping[str, Any], written: Mapping[str, Any]) -> Problem:
-    """A problem of the composed configuration, at the field of the spec that causes it."""
+    """Map a problem of the composed configuration to the spec field that caused it."""
     path = override_path(
         ("profiles", 0, *problem.path[2:]), {"profiles": [profile]}, {"profiles": [written]}
     )
@@ -194,12 +194,12 @@ def _in_spec(problem: Problem, profile: Mapping[str, Any], written: Mapping[str,
 
 
 def written_profile(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A SchedulerProfile's spec as a profile of KubeSchedulerConfiguration, without its base."""
+    """Convert a SchedulerProfile's spec to a profile of kube-scheduler, without its base."""
     return {"schedulerName": name, **{k: spec[k] for k in _PROFILE_FIELDS if k in spec}}
 
 
 def _fields(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """The rules of the CustomResourceDefinition, for files that no API server has validated."""
+    """Apply the rules of the CustomResourceDefinition to files that no API server has validated."""
     for key in spec:
         if key not in _FIELDS:
             hint = did_you_mean(key, _FIELDS) or "; remove it"
@@ -215,23 +215,21 @@ def _fields(spec: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _base(name: str | None, first: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The profile that a SchedulerProfile is merged over."""
     if name == NO_BASE:
         return {}
     if not name and first is not None:
         return first
-    fragment = profile_fragment(name or DEFAULT_PROFILE)
-    return first_profile(fragment)
+    return first_profile(profile_fragment(name or DEFAULT_PROFILE))
 
 
 def first_profile(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The profile of default-scheduler in a fragment that has at most this one."""
+    """Return the profile of default-scheduler in a fragment that has at most this one."""
     profiles = config.get("profiles") or [{}]
     return {**profiles[0], "schedulerName": DEFAULT_SCHEDULER}
 
 
 def _overlaid(config: Mapping[str, Any], over: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The configuration with the overrides; the configuration itself if they do not affect it."""
+    """Merge the overrides over a configuration."""
     if not over:
         return config
     known = unique_names(over.get("profiles"), "schedulerName")
@@ -251,7 +249,7 @@ def _merged(documents: list[Mapping[str, Any]]) -> dict[str, Any]:
 def _check(
     config: Mapping[str, Any], name: str, target: Target
 ) -> tuple[int | None, list[Problem]]:
-    """(index of the profile in the configuration, all errors of the configuration)."""
+    """Return (index of the profile in the configuration, all errors of the configuration)."""
     profiles = config.get("profiles")
     known = unique_names(profiles, "schedulerName") or []
     return (known.index(name) if name in known else None), validate_config(config, target)
@@ -261,8 +259,8 @@ def _within(problem: Problem, index: int) -> bool:
     return problem.path[:2] == ("profiles", index)
 
 
-def _exists(path: Path, config: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    """Whether the overrides themselves have the field of a problem."""
+def _is_overridden(path: Path, config: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    """Return whether the overrides have the field of a problem."""
     overridden = override_path(path, config, over)
     value: Any = over
     for part in overridden or ():

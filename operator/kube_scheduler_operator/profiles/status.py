@@ -1,7 +1,6 @@
-"""The status of SchedulerProfiles: the result of validation, and the last accepted version.
+"""The status of SchedulerProfiles, the only record of their last accepted versions.
 
-The status is the only record of the last accepted version. It is written only when it changes, so
-that hundreds of unchanged profiles cost nothing.
+It is written only when it changes, so that hundreds of unchanged profiles cost nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _WEIGHTED: Final = ("score", "placementScore")
 def report_profiles(
     objects: Mapping[str, Object], results: Iterable[ProfileResult], now: datetime
 ) -> tuple[Action, ...]:
-    """The status writes for SchedulerProfiles; none where the status is up to date."""
+    """Write the statuses that are not up to date."""
     writes = []
     for result in results:
         obj = objects[result.name]
@@ -39,7 +38,6 @@ def report_profiles(
 
 
 def profile_status(obj: Object, result: ProfileResult, now: datetime) -> dict[str, Any]:
-    """The desired status of a SchedulerProfile."""
     before: Mapping[str, Any] = obj.get("status") or {}
     generation = int(obj["metadata"].get("generation") or 0)
     status = remembered(before, generation, result.spec if result.accepted else None)
@@ -56,7 +54,7 @@ def profile_status(obj: Object, result: ProfileResult, now: datetime) -> dict[st
 
 
 def plugin_table(result: ProfileResult) -> dict[str, str]:
-    """The plugins that run, one line per extension point, with the weights of score plugins."""
+    """List the plugins that run, one line per extension point; score plugins with weights."""
     return dict(_table(result.points))
 
 

@@ -1,9 +1,9 @@
 """Validation of SchedulerProfiles.
 
-Each is validated by itself, together with the first profile of its scheduler, so that an error in
-one does not stop the others. While its current spec has an error, the last accepted version stays
-in use; it is validated again, because its scheduler may have changed. Results are cached by
-content: a cluster may have hundreds of profiles, and an edit changes one.
+Each is validated only with the first profile of its scheduler, so that an error in one does not
+stop the others. While its current spec has an error, the last accepted version stays in use; it is
+validated again, because its scheduler may have changed. Results are cached by content: a cluster
+may have hundreds of profiles, and an edit changes one.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ NAME_TAKEN: Final = "SchedulerNameTaken"
 
 @dataclass(frozen=True, slots=True)
 class ProfileResult(ValidationResult):
-    """The result for one SchedulerProfile."""
-
     # the plugins of the version in use, per extension point and in order
     points: Mapping[str, tuple[PluginEntry, ...]] = field(default_factory=dict)
     serves: str = ""  # the schedulerName that it serves instead of its own; empty: its own
@@ -99,7 +97,7 @@ def validate_profiles(
 def unattached_profiles(
     objects: Iterable[Mapping[str, Any]], schedulers: Iterable[str]
 ) -> tuple[ProfileResult, ...]:
-    """Results of the SchedulerProfiles whose `spec.scheduler` names none of these schedulers."""
+    """Report the SchedulerProfiles whose `spec.scheduler` names none of these schedulers."""
     return tuple(
         ProfileResult(name_of(obj), False, (finding,), spec)
         for obj, finding, spec in unattached(PROFILE, objects, schedulers)
@@ -188,7 +186,7 @@ class _Selection:
         self._findings[name] = tuple({f.message: f for f in reversed(findings)}.values())[::-1]
 
     def _conflict(self, obj: Mapping[str, Any], version: ProfileVersion) -> str:
-        """Why the version cannot have its schedulerName; empty if it can."""
+        """Explain why the version cannot have its schedulerName; empty if it can."""
         name = version.scheduler_name
         server = self._elsewhere.get(name)
         if server is not None and not _is_leaving(obj, version):
@@ -202,7 +200,7 @@ class _Selection:
         return ""
 
     def profiles(self) -> tuple[dict[str, Any], ...]:
-        """The profiles in use, in order, with the first one unless it was replaced."""
+        """Return the profiles in use, in order, with the first one unless it was replaced."""
         profiles = [dict(choice.judgement.profile) for choice in self._chosen.values()]
         if self._first and self._first_name not in self._taken:
             profiles.append(self._first if isinstance(self._first, dict) else dict(self._first))
@@ -214,49 +212,42 @@ class _Selection:
         return tuple(sorted(profiles, key=order))
 
     def results(self, mine: Iterable[Mapping[str, Any]]) -> tuple[ProfileResult, ...]:
-        """The results for the objects whose spec names this scheduler, by name."""
+        """Return the results for the objects whose spec names this scheduler, by name."""
         results = []
         for obj in sorted(mine, key=name_of):
             if scheduler_of(mapping(obj.get("spec"))) != self._scheduler:
                 continue  # it moves to another scheduler, whose result counts
-            choice = self._chosen.get(name_of(obj))
+            name = name_of(obj)
+            choice, findings = self._chosen.get(name), self._findings[name]
             if choice is None:
-                results.append(ProfileResult(name_of(obj), False, self._findings[name_of(obj)]))
+                results.append(ProfileResult(name, False, findings))
                 continue
-            judgement = choice.judgement
+            root, judgement = choice.root, choice.judgement
+            warnings = tuple(PROFILE.warning(name, root, w) for w in judgement.warnings)
             results.append(
-                ProfileResult(
-                    name_of(obj),
-                    choice.root == SPEC,
-                    self._findings[name_of(obj)],
-                    choice.spec,
-                    tuple(
-                        PROFILE.warning(name_of(obj), choice.root, w) for w in judgement.warnings
-                    ),
-                    judgement.points,
-                )
+                ProfileResult(name, root == SPEC, findings, choice.spec, warnings, judgement.points)
             )
         return tuple(results)
 
     def fit(self, mine: Sequence[Mapping[str, Any]], room: int) -> None:
         """Reject versions until all profiles have at most `room` bytes.
 
-        What was accepted before stays in use, as far as possible; of the others, the older ones win
-        what is left.
+        Versions that were accepted before stay in use as far as possible; the remaining room goes
+        to the oldest of the others.
         """
         whole = sum(_size(choice.judgement) for choice in self._chosen.values())
         if whole <= room:
             return
         chosen = [(obj, self._chosen[name_of(obj)]) for obj in mine if name_of(obj) in self._chosen]
-        new = [one for one in chosen if one[1].spec != last_accepted(one[0])]
-        kept = [one for one in chosen if one not in new]
+        new = [pair for pair in chosen if pair[1].spec != last_accepted(pair[0])]
+        kept = [pair for pair in chosen if pair not in new]
         total = sum(_size(choice.judgement) for _, choice in kept)
         for obj, choice in reversed(kept):
             if total > room:
                 self._reject(obj, choice, whole, room)
                 total -= _size(choice.judgement)
         fallbacks = {name_of(obj): self._last_version(obj, choice) for obj, choice in new}
-        total += sum(_size(one.judgement) for one in fallbacks.values() if one is not None)
+        total += sum(_size(choice.judgement) for choice in fallbacks.values() if choice)
         for obj, choice in new:
             fallback = fallbacks[name_of(obj)]
             before = 0 if fallback is None else _size(fallback.judgement)
@@ -283,7 +274,7 @@ class _Selection:
         self._taken = {taken: owner for taken, owner in self._taken.items() if owner != name}
 
     def _last_version(self, obj: Mapping[str, Any], choice: _Choice) -> _Choice | None:
-        """The last accepted version, which a new one would replace; None if it cannot be used."""
+        """Choose the last accepted version that a new one would replace; None if unusable."""
         for version in self._versions(obj):
             same = version.scheduler_name == choice.judgement.profile["schedulerName"]
             if version.root == choice.root or not (same or not self._conflict(obj, version)):
@@ -294,12 +285,12 @@ class _Selection:
         return None
 
     def _versions(self, obj: Mapping[str, Any]) -> Iterator[ProfileVersion]:
-        """The spec, then the last accepted version, if they are for this scheduler."""
+        """Yield the spec, then the last accepted version, if they are for this scheduler."""
         for root, spec in versions_for(self._scheduler, obj):
             yield ProfileVersion(name_of(obj), root, spec)
 
     def _judge(self, version: ProfileVersion) -> ProfileCheck:
-        """The result for one version; an unexpected error is a problem of this version only."""
+        """Check one version; an unexpected error is a problem of this version only."""
         problems = limit_problems(version.spec)
         if problems:
             return ProfileCheck({}, problems, {})
@@ -314,12 +305,12 @@ class _Selection:
 
 @cached_by_identity(1024)
 def _size(judgement: ProfileCheck) -> int:
-    """The bytes that a profile takes in a configuration, with the comma after it."""
+    """Return the bytes of a profile in a configuration, with the comma after it."""
     return json_bytes(judgement.profile) + 1
 
 
 def _is_leaving(obj: Mapping[str, Any], version: ProfileVersion) -> bool:
-    """Whether the other scheduler serves this object itself until this scheduler accepts it."""
+    """Return whether the other scheduler serves this object until this scheduler accepts it."""
     accepted = last_accepted(obj)
     if accepted is None or scheduler_of(accepted) == scheduler_of(version.spec):
         return False

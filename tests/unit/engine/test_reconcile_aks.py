@@ -87,7 +87,7 @@ def test_an_object_of_another_client_stays_and_is_an_error_with_the_ways_out() -
     assert writes(snapshot) == []
     found = accepted(snapshot)
     assert found["status"] == "False"
-    assert "another client made SchedulerConfiguration/upstream" in found["message"]
+    assert "another client created SchedulerConfiguration/upstream" in found["message"]
     assert "kubectl label schedulerconfiguration upstream" in found["message"]
 
 

@@ -112,7 +112,7 @@ def file(path: str, at: str = "") -> dict[str, Any]:
          'resources.requests.cpu: "lots" is not a quantity such as 250m, 1.5 or 512Mi'),
         ({"resources": {"limits": {"cpu": "-1"}}}, "resources.limits.cpu: -1 is negative"),
         ({"resources": {"limits": {"memory": "512m"}}},
-         "resources.limits.memory: 512m is less than a mebibyte, with which no scheduler starts; "
+         "resources.limits.memory: 512m is less than a mebibyte, too little to start a scheduler; "
          "did you mean 512Mi?"),
         ({"resources": {"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}},
          "resources.limits.cpu: the request of 2 is more than the limit of 1500m; set both"),
@@ -135,13 +135,13 @@ def file(path: str, at: str = "") -> dict[str, Any]:
          "operator; remove it"),
         ({"annotations": {"no spaces": "x"}}, "annotations['no spaces']: \"no spaces\" is not"),
         ({"priorityClassName": "high"}, "priorityClassName: "),
-        (file("/etc/kubernetes/admin.conf"), "hostFiles[0].path: /etc/kubernetes/admin.conf is not "
-         "in a directory without keys and kubeconfigs; these are /etc/ca-certificates, "),
+        (file("/etc/kubernetes/admin.conf"), "hostFiles[0].path: /etc/kubernetes/admin.conf "
+         "cannot be mounted: only /etc/ca-certificates, "),
         (file("/etc/kubernetes/admin.conf"), "copy the file to /etc/kube-scheduler-operator/public"
          " on every control-plane node"),
         (file("/etc/ssl/certs/../private/a"), "hostFiles[0].path: "),
-        (file("/etc/ssl/certsx/a"), "hostFiles[0].path: /etc/ssl/certsx/a is not in a directory"),
-        (file("/etc/ssl"), "hostFiles[0].path: /etc/ssl is not in a directory"),
+        (file("/etc/ssl/certsx/a"), "hostFiles[0].path: /etc/ssl/certsx/a cannot be mounted"),
+        (file("/etc/ssl"), "hostFiles[0].path: /etc/ssl cannot be mounted"),
         (file("etc/ssl/certs"), "hostFiles[0].path: "),
         (file("/etc/ssl/certs/"), "hostFiles[0].path: "),
         (file("/etc/ssl/certs/server.KEY"),
@@ -271,8 +271,8 @@ def test_on_openshift_nothing_has_an_effect_and_each_field_has_a_warning() -> No
     assert found.pods == NOTHING_REQUESTED
     assert len(found.warnings) == len(EVERYTHING)
     assert found.warnings[0].text == (
-        "OperatorSettings/cluster spec.pods.annotations: has no effect on OpenShift, whose static "
-        "Pods are those of its releases; remove it"
+        "OperatorSettings/cluster spec.pods.annotations: has no effect on OpenShift, where the "
+        "release defines the static Pods; remove it"
     )
 
 
