@@ -22,11 +22,11 @@ LOAD_DIRECTORY: Final = "/etc/kube-scheduler-operator/load"
 LOAD_KEY: Final = "policy.json"
 LOAD_AWARE: Final = "load-aware"
 HEALTH_PORTS_AFTER: Final = 10000
-"""The distance between a sidecar's port for probes and metrics and the port that serves calls."""
+"""A sidecar's port for probes and metrics is this much higher than the port that serves calls."""
 
 _REQUESTS: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96Mi"}}
 _RESOURCES: Final[Mapping[str, Any]] = {**_REQUESTS, "limits": {"memory": "2Gi"}}
-"""Three times what it uses for calls with 5,000 complete Nodes (docs/benchmarks.md)."""
+"""Three times its use for calls with 5,000 complete Nodes (docs/benchmarks.md)."""
 
 CONFINEMENT: Final[Mapping[str, Any]] = {
     "allowPrivilegeEscalation": False,
@@ -39,7 +39,7 @@ CONFINEMENT: Final[Mapping[str, Any]] = {
 class ManagedAgent:
     """An agent of a SchedulerExtender."""
 
-    name: str  # the SchedulerExtender's name
+    name: str  # of the SchedulerExtender
     spec: Mapping[str, Any]  # its `spec.agent`
     port: int  # the port at 127.0.0.1 that its scheduler calls
     # the port of a sidecar for the kubelet and Prometheus, which cannot reach 127.0.0.1; 0 on a
@@ -48,12 +48,10 @@ class ManagedAgent:
 
     @property
     def object_name(self) -> str:
-        """The name of the objects that are created for it."""
         return f"extender-{self.name}"
 
     @property
     def binds(self) -> bool:
-        """Whether it needs the right to bind pods."""
         return "bind" in agent_verbs(self.spec)
 
     @property
@@ -63,14 +61,13 @@ class ManagedAgent:
 
 
 def sidecar(name: str, spec: Mapping[str, Any], port: int) -> ManagedAgent:
-    """The agent as a sidecar of its scheduler."""
     # A port outside the range of automatic ports, different for each port.
     health_port = port + HEALTH_PORTS_AFTER
     return ManagedAgent(name, spec, port, health_port if health_port < 65536 else port - 30000)
 
 
 def agent_file(agent: ManagedAgent) -> str:
-    """What `extender --config` reads, as JSON with sorted keys and a trailing newline."""
+    """Write the file for `extender --config`: JSON with sorted keys and a trailing newline."""
     spec = agent.spec
     listen: dict[str, Any] = {"address": LOOPBACK, "port": agent.port}
     if agent.health_port:
@@ -81,7 +78,9 @@ def agent_file(agent: ManagedAgent) -> str:
         "agents": [
             {
                 "name": agent.name,
-                "policies": [_policy(mapping(each), agent) for each in spec.get("policies") or ()],
+                "policies": [
+                    _policy(mapping(entry), agent) for entry in spec.get("policies") or ()
+                ],
             }
         ],
         "logLevel": str(spec.get("logLevel") or "INFO"),
@@ -97,16 +96,16 @@ def _policy(entry: Mapping[str, Any], agent: ManagedAgent) -> dict[str, Any]:
     arguments = dict(mapping(entry.get("arguments")))
     if agent.load_policy and policy_name(entry) == LOAD_AWARE and not arguments:
         arguments = {"policyFile": f"{LOAD_DIRECTORY}/{LOAD_KEY}"}
-    found = {
+    policy = {
         "name": str(entry["name"]),
         "policy": policy_name(entry),
         "weight": int(entry.get("weight", 1)),
     }
-    return {**found, "arguments": arguments} if arguments else found
+    return {**policy, "arguments": arguments} if arguments else policy
 
 
 def container(agent: ManagedAgent, image: str) -> dict[str, Any]:
-    """The container; its volumes are `config-NAME` and, for a LoadPolicy, `load-NAME`."""
+    """Make the container; `volumes` makes its volumes."""
     spec = agent.spec
     port = agent.health_port or agent.port
     address = {"port": port} if agent.health_port else {"host": LOOPBACK, "port": port}
@@ -114,12 +113,12 @@ def container(agent: ManagedAgent, image: str) -> dict[str, Any]:
         {"name": str(name), "value": str(value)}
         for name, value in sorted(mapping(spec.get("env")).items())
     ]
-    mounts = [{"name": _config_volume(agent), "mountPath": CONFIG_DIRECTORY, "readOnly": True}]
+    mounts = [{"name": f"config-{agent.name}", "mountPath": CONFIG_DIRECTORY, "readOnly": True}]
     if agent.load_policy:
-        mounts.append({"name": _load_volume(agent), "mountPath": LOAD_DIRECTORY, "readOnly": True})
+        mounts.append({"name": f"load-{agent.name}", "mountPath": LOAD_DIRECTORY, "readOnly": True})
     live = {"httpGet": {"path": "/healthz", **address}}
     ready = {"httpGet": {"path": "/readyz", **address}}
-    found: dict[str, Any] = {
+    made: dict[str, Any] = {
         "name": agent.object_name,
         "image": str(spec.get("image") or image),
         "imagePullPolicy": "IfNotPresent",
@@ -135,35 +134,27 @@ def container(agent: ManagedAgent, image: str) -> dict[str, Any]:
     }
     if not agent.health_port:
         # A scheduler's pod stays Ready while its sidecar is not; a pod of its own shows readiness.
-        found["readinessProbe"] = {**ready, "periodSeconds": 5, "timeoutSeconds": 5}
+        made["readinessProbe"] = {**ready, "periodSeconds": 5, "timeoutSeconds": 5}
     if environment:
-        found["env"] = environment
-    return found
+        made["env"] = environment
+    return made
 
 
 def _default_resources(agent: ManagedAgent) -> Mapping[str, Any]:
-    """A sidecar with an image of its user is part of content that an upgrade must not change."""
+    """Set no limit for a sidecar with a user's image: an upgrade must not change its content."""
     return _REQUESTS if agent.health_port and agent.spec.get("image") else _RESOURCES
 
 
-def _config_volume(agent: ManagedAgent) -> str:
-    return f"config-{agent.name}"
-
-
-def _load_volume(agent: ManagedAgent) -> str:
-    return f"load-{agent.name}"
-
-
 def volumes(agent: ManagedAgent, config_map: str, key: str) -> list[dict[str, Any]]:
-    """The volumes of an agent's container; the ConfigMap has its file under `key`."""
-    found: list[dict[str, Any]] = [
+    """Make the volumes of an agent's container; the ConfigMap has its file under `key`."""
+    made: list[dict[str, Any]] = [
         {
-            "name": _config_volume(agent),
+            "name": f"config-{agent.name}",
             "configMap": {"name": config_map, "items": [{"key": key, "path": CONFIG_KEY}]},
         }
     ]
     if agent.load_policy:
         # Optional, because the agent may be created before the LoadPolicy.
         source = {"name": f"load-policy-{agent.load_policy}", "optional": True}
-        found.append({"name": _load_volume(agent), "configMap": source})
-    return found
+        made.append({"name": f"load-{agent.name}", "configMap": source})
+    return made

@@ -1,12 +1,10 @@
-"""The health of agents: how many are Ready, and why the others are not."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
-from ..base.objects import Object
+from ..base.objects import Object, is_being_deleted
 from ..base.times import timestamp
+from ..model.plan import soonest
 from ..model.pod_status import containers, crashing, is_ready, named, waiting
 from ..model.snapshot import Snapshot
 from .agent import ManagedAgent
@@ -20,19 +18,18 @@ def of_daemon_set(
     pods: Iterable[Object],
     trouble: str = "",
 ) -> tuple[AgentHealth, float | None]:
-    """(health of the agents on control-plane nodes, seconds until it may change by itself).
+    """Return (health of the agents on control-plane nodes, seconds until it may change by itself).
 
     `daemon_set` is None if it does not exist yet; `trouble` is the error of the last write for it.
     """
     status = (daemon_set or {}).get("status") or {}
     desired = int(status.get("desiredNumberScheduled") or 0)
     ready = int(status.get("numberReady") or 0)
-    wait = None
+    waits = []
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
-        found, left = _trouble(snapshot, pod)
-        trouble = trouble or found
-        if left is not None:
-            wait = left if wait is None else min(wait, left)
+        pod_trouble, left = _trouble(snapshot, pod)
+        trouble = trouble or pod_trouble
+        waits.append(left)
     health = AgentHealth(
         namespace=snapshot.platform.target_namespace,
         workload=f"DaemonSet/{agent.object_name}",
@@ -41,27 +38,26 @@ def of_daemon_set(
         complete=daemon_set is not None and _complete(snapshot, daemon_set, desired, ready),
         trouble=trouble,
     )
-    return health, wait
+    return health, soonest(*waits)
 
 
 def of_sidecars(
     agent: ManagedAgent, namespace: str, workload: str, pods: Iterable[Object]
 ) -> AgentHealth:
-    """The health of agents in a secondary scheduler's pods; that scheduler reports their errors."""
-    living = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-    listed = [
+    """Count agents in a secondary scheduler's pods; that scheduler reports their errors."""
+    with_agent = [
         pod
-        for pod in living
-        if named((pod.get("spec") or {}).get("containers") or (), agent.object_name)
+        for pod in pods
+        if not is_being_deleted(pod)
+        and named((pod.get("spec") or {}).get("containers") or (), agent.object_name)
     ]
-    found = [named(containers(pod), agent.object_name) for pod in listed]
-    ready = sum(bool(status.get("ready")) for status in found)
-    complete = bool(listed) and ready == len(listed)
-    return AgentHealth(namespace, workload, len(listed), ready, complete)
+    ready = sum(bool(named(containers(pod), agent.object_name).get("ready")) for pod in with_agent)
+    complete = bool(with_agent) and ready == len(with_agent)
+    return AgentHealth(namespace, workload, len(with_agent), ready, complete)
 
 
 def _complete(snapshot: Snapshot, daemon_set: Object, desired: int, ready: int) -> bool:
-    """Whether all agents on reachable nodes are Ready and up to date."""
+    """Return whether all agents on reachable nodes are Ready and up to date."""
     status = daemon_set.get("status") or {}
     seen = int(status.get("observedGeneration") or 0)
     if seen < int(daemon_set["metadata"].get("generation") or 0):
@@ -77,14 +73,14 @@ def _is_away(node: Object) -> bool:
 
 
 def _trouble(snapshot: Snapshot, pod: Object) -> tuple[str, float | None]:
-    """(why an agent is not Ready, empty while it may still start; seconds until then)."""
-    if "deletionTimestamp" in pod["metadata"] or is_ready(pod):
+    """Return (why an agent is not Ready, empty while it may still start; seconds until then)."""
+    if is_being_deleted(pod) or is_ready(pod):
         return "", None
     where = f"pod {pod['metadata']['name']}"
-    died = crashing(pod)
-    if died:
-        return f"{where} crashes: {died}", None
-    created: datetime | None = timestamp(pod["metadata"].get("creationTimestamp"))
+    crashes = crashing(pod)
+    if crashes:
+        return f"{where} crashes: {crashes}", None
+    created = timestamp(pod["metadata"].get("creationTimestamp"))
     age = (snapshot.now - created).total_seconds() if created is not None else 0.0
     left = snapshot.settings.rollout.pending_tolerance - age
     if left > 0:

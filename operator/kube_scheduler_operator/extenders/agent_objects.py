@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..base import names
-from ..base.objects import Object, annotation
+from ..base.objects import Object, annotation, is_being_deleted
 from ..base.platform import Platform
 from ..kube.resource import CONFIG_MAPS, DAEMON_SETS, Resource
 from ..manifests.templates import canonical_json, render_file
@@ -23,7 +23,7 @@ Existing = Mapping[Resource, Mapping[str, Object]]
 
 ACCOUNT: Final = "scheduler-extender"
 BINDING_ACCOUNT: Final = "scheduler-extender-binder"
-"""The ServiceAccount of agents that bind pods; deploy/ has both accounts and their rights."""
+"""For agents that bind pods; deploy/ has both ServiceAccounts and their rights."""
 
 USER: Final = 65532
 
@@ -36,15 +36,13 @@ def keep_agent(
     existing: Existing,
 ) -> tuple[Action, ...]:
     """Create or correct an agent's objects; it reads a new configuration without a restart."""
-    config_map, daemon_set, spec_hash = _made(
-        platform, canonical_json(_plain(agent)), image, pull_secrets
-    )
-    found = existing.get(DAEMON_SETS, {}).get(agent.object_name)
+    key = canonical_json([agent.name, agent.spec, agent.port])
+    config_map, daemon_set, spec_hash = _rendered(platform, key, image, pull_secrets)
     return (
         *keep(CONFIG_MAPS, existing.get(CONFIG_MAPS, {}), config_map, ("data",)),
         *keep_workload(
             DAEMON_SETS,
-            found,
+            existing.get(DAEMON_SETS, {}).get(agent.object_name),
             daemon_set,
             spec_hash,
             what=f"agents of SchedulerExtender {agent.name} on port {agent.port}",
@@ -57,14 +55,14 @@ def remove_agent(name: str, existing: Existing) -> Iterator[Action]:
     """Delete the objects of an agent that no scheduler calls any more."""
     for resource in (DAEMON_SETS, CONFIG_MAPS):
         for _, obj in sorted(existing.get(resource, {}).items()):
-            if "deletionTimestamp" not in obj["metadata"]:
+            if not is_being_deleted(obj):
                 where = f"{resource.kind}/{obj['metadata']['name']}"
                 message = f"Deleted {where}: no scheduler calls SchedulerExtender {name} any more"
                 yield Delete(resource, obj, (Event(f"{resource.kind}Deleted", message),))
 
 
 def known_url(name: str, existing: Existing) -> str:
-    """The URL of the existing agents; empty if their objects do not have it."""
+    """Return the URL of the existing agents; empty if their objects do not have it."""
     for daemon_set in existing.get(DAEMON_SETS, {}).values():
         port = annotation(daemon_set, names.EXTENDER_PORT_ANNOTATION)
         if port.isdecimal():
@@ -72,16 +70,12 @@ def known_url(name: str, existing: Existing) -> str:
     return ""
 
 
-def _plain(agent: ManagedAgent) -> list[Any]:
-    return [agent.name, agent.spec, agent.port]
-
-
 # Rendering a template costs more than the rest of a reconcile.
 @lru_cache(maxsize=64)
-def _made(
+def _rendered(
     platform: Platform, key: str, image: str, pull_secrets: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """(ConfigMap, DaemonSet, hash of its spec); cached, so callers must not change them."""
+    """Return (ConfigMap, DaemonSet, hash of its spec); cached, so callers must not change them."""
     agent = ManagedAgent(*json.loads(key))
     config_map, daemon_set = render_file(
         "extender.yaml.j2",

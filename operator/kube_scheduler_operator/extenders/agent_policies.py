@@ -1,6 +1,6 @@
-"""What the operator needs to know about the policies of its agents.
+"""The policies of the operator's agents.
 
-An agent with a custom image may have other policies, also under the same names, so they are not
+An agent with a custom image may have other policies, even under the same names, so they are not
 validated.
 """
 
@@ -21,36 +21,34 @@ INVALID_ARGUMENTS: Final = "InvalidArguments"
 class Ability:
     """The verbs that a policy implements."""
 
-    filters: bool  # it rejects nodes
-    scores: bool  # it prefers nodes
+    filters: bool
+    scores: bool
 
 
 def policy_name(entry: Mapping[str, Any]) -> str:
-    """The name of the policy in an entry of `agent.policies`."""
     return str(entry.get("policy") or entry.get("name") or "")
 
 
 def ability(entry: Mapping[str, Any]) -> Ability:
-    """The verbs of an entry of `agent.policies`; an unknown policy may have both."""
+    """Return the verbs of an entry of `agent.policies`; an unknown policy may have both."""
     from ..policies.policy import UnknownPolicyError, policy_class
 
-    weighs = int(entry.get("weight", 1)) > 0
+    has_weight = int(entry.get("weight", 1)) > 0
     try:
-        known = policy_class(policy_name(entry))
+        policy = policy_class(policy_name(entry))
     except UnknownPolicyError:
-        return Ability(filters=True, scores=weighs)
-    return Ability(known.filters, known.scores and weighs)
+        return Ability(filters=True, scores=has_weight)
+    return Ability(policy.filters, policy.scores and has_weight)
 
 
 def check_policies(agent: Mapping[str, Any]) -> Iterator[Problem]:
-    """The errors in an agent's policies; paths are in the spec."""
+    """Find the errors in an agent's policies; paths are in the spec."""
     # Imported here, because only this function needs the policies.
     from ..policies.policy import ArgumentsError, UnknownPolicyError, read_arguments
 
     if agent.get("image"):
         return
-    for index, each in enumerate(agent.get("policies") or ()):
-        entry: Mapping[str, Any] = mapping(each)
+    for index, entry in enumerate(map(mapping, agent.get("policies") or ())):
         path: Path = ("agent", "policies", index)
         try:
             read_arguments(policy_name(entry), mapping(entry.get("arguments")))

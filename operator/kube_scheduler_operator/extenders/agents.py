@@ -28,9 +28,8 @@ class ControlPlaneAgents:
 
     # SchedulerExtender -> the writes for its agents
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
-    # SchedulerExtender -> the health of its agents
-    health: Mapping[str, AgentHealth] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()  # the errors of agents
+    health: Mapping[str, AgentHealth] = field(default_factory=dict)  # by SchedulerExtender
+    findings: tuple[Finding, ...] = ()
     # seconds until the next reconcile if nothing changes; None if none is needed
     requeue_after: float | None = None
 
@@ -90,16 +89,16 @@ def control_plane_agents(
 
 
 def removed_agents(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]]:
-    """The writes that delete all agents after the removal from all nodes."""
-    found = {
-        SCHEDULER_EXTENDERS.named(name): tuple(remove_agent(name, existing))
+    """Delete all agents after the removal from all nodes."""
+    return {
+        SCHEDULER_EXTENDERS.named(name): actions
         for name, existing in sorted(snapshot.agents.items())
+        if (actions := tuple(remove_agent(name, existing)))
     }
-    return {whose: actions for whose, actions in found.items() if actions}
 
 
 def _is_elsewhere(snapshot: Snapshot, name: str) -> bool:
-    """Whether another scheduler has it now; if not, nothing was validated without a Scheduler."""
+    """Return whether another scheduler has it; without a Scheduler, nothing was validated."""
     status = (snapshot.scheduler_extenders or {})[name].get("status") or {}
     return scheduler_of(status.get("accepted") or {}) != CONTROL_PLANE
 

@@ -26,7 +26,7 @@ _FILES: Final = ("caFile", "certFile", "keyFile")
 def attribute_extenders(
     results: Iterable[ExtenderResult], refusal: Refusal | None
 ) -> tuple[ExtenderResult, ...]:
-    """The results, with a finding in each one whose entry kube-scheduler's error names."""
+    """Add a finding to each result whose entry kube-scheduler's error names."""
     if refusal is None:
         return tuple(results)
     refused = refusal.config.get("extenders")
@@ -44,14 +44,15 @@ def attribute_extenders(
 
 
 def _named_entries(words: str, refused: list[Any]) -> Iterator[tuple[Mapping[str, Any], Path]]:
-    """(entry, path in it) of each entry that the error names; the first path of each counts."""
+    """Yield (entry, path in it) of each entry that the error names; the first path counts."""
     for match in _READING.finditer(words):
         index = int(match[1])
         if index < len(refused):
-            path = tuple(int(at) if at else key for key, at in _PART.findall(match[2]))
+            parts = _PART.findall(match[2])
+            path = tuple(int(position) if position else key for key, position in parts)
             yield mapping(refused[index]), path
-    for one in refused:
-        tls = mapping(mapping(one).get("tlsConfig"))
+    for entry in map(mapping, refused):
+        tls = mapping(entry.get("tlsConfig"))
         for key in _FILES:
             if tls.get(key) and str(tls[key]) in words:
-                yield mapping(one), ("tlsConfig", key)
+                yield entry, ("tlsConfig", key)

@@ -1,6 +1,6 @@
 """One SchedulerExtender as an entry of kube-scheduler's `extenders`, validated by itself.
 
-The result depends on the arguments alone and is cached by their content.
+Results are cached by the content of the arguments.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEFAULT_TIMEOUT: Final = "500ms"
 UNRESOLVABLE: Final = "ServiceName"
 SHORT_TIMEOUT: Final = "ShortTimeout"
 SHORTEST_OF_FILTER: Final = 0.1
-"""Seconds that an agent's filter should have: twice its wait for a newer view of the nodes."""
+"""The recommended minimum, seconds: twice the wait of an agent's filter for newer node views."""
 
 _SHORTEST, _LONGEST = 0.001, 60.0
 _LONGEST_NAME: Final = 40
@@ -40,32 +40,32 @@ _LONGEST_NAME: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class EntryCheck:
-    """The result for one version of a SchedulerExtender's spec."""
+    """The result for one version of a SchedulerExtender's spec, in which the paths are."""
 
     entry: Mapping[str, Any]  # the entry of `extenders`; the entry of an agent has no urlPrefix yet
-    problems: tuple[Problem, ...]  # the errors; paths are in the spec
-    warnings: tuple[Problem, ...] = ()  # the warnings, without errors only; paths are in the spec
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...] = ()  # empty if there are problems
 
 
 def agent_of(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The agent of a spec; None for an extender that the operator does not run."""
+    """Return the agent of a spec; None for an extender that the operator does not run."""
     agent = spec.get("agent")
     return agent if isinstance(agent, Mapping) and not spec.get("url") else None
 
 
 def agent_verbs(agent: Mapping[str, Any]) -> tuple[str, ...]:
-    """The verbs of an agent: those of its spec, otherwise those of its policies."""
-    can = [ability(mapping(each)) for each in agent.get("policies") or ()]
+    """Return the verbs of an agent: those of its spec, otherwise those of its policies."""
+    abilities = [ability(mapping(entry)) for entry in agent.get("policies") or ()]
     default = {
-        "filter": any(each.filters for each in can),
-        "prioritize": any(each.scores for each in can),
+        "filter": any(policy.filters for policy in abilities),
+        "prioritize": any(policy.scores for policy in abilities),
     }
     configured = mapping(agent.get("verbs"))
     return tuple(verb for verb in VERBS if configured.get(verb, default.get(verb, False)))
 
 
 def agent_url(name: str, port: int) -> str:
-    """The URL at which the scheduler calls an agent, without the verb."""
+    """Return the URL at which the scheduler calls an agent, without the verb."""
     return f"http://{LOOPBACK}:{port}/{name}"
 
 
@@ -94,8 +94,8 @@ class _Case:
 def _check(case: _Case) -> EntryCheck:
     spec = case.spec
     problems = [
-        _in_spec(each)
-        for each in validate_object({"spec": spec}, DEFINITION, SCHEDULER_EXTENDERS.version)
+        replace(problem, path=problem.path[1:])
+        for problem in validate_object({"spec": spec}, DEFINITION, SCHEDULER_EXTENDERS.version)
     ]
     if problems:
         return EntryCheck({}, tuple(problems))
@@ -106,19 +106,19 @@ def _check(case: _Case) -> EntryCheck:
     entry = _entry(spec)
     whole = {"urlPrefix": agent_url(case.name, 1024), **entry}
     config = {"extenders": [whole]}
-    found = list(decode_problems(config, CONFIGURATION, (), case.target.minor, strict=False))
-    found = found or list(validate_extenders([whole]))
-    problems += (_at_field(each, spec) for each in found)
+    in_entry = list(decode_problems(config, CONFIGURATION, (), case.target.minor, strict=False))
+    in_entry = in_entry or list(validate_extenders([whole]))
+    problems += (_at_field(problem, spec) for problem in in_entry)
     warnings: tuple[Problem, ...] = ()
     if not problems:
         general = extender_warnings(whole, ("extenders", 0), case.profiles)
-        relevant = [_at_field(each, spec) for each in general if not _is_narrowed(each, agent)]
+        relevant = [_at_field(w, spec) for w in general if not _is_narrowed(w, agent)]
         warnings = (*relevant, *_service_name(spec), *_short_timeout(spec, agent))
     return EntryCheck(entry, tuple(problems), warnings)
 
 
 def _entry(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry in kube-scheduler's configuration, without default values."""
+    """Convert a spec to an entry of kube-scheduler's configuration, without default values."""
     agent = agent_of(spec)
     verbs: Mapping[str, Any] = mapping(spec.get("verbs"))
     if agent is not None:
@@ -140,7 +140,8 @@ def _entry(spec: Mapping[str, Any]) -> dict[str, Any]:
         entry["ignorable"] = True
     if managed := spec.get("managedResources"):
         entry["managedResources"] = [
-            {key: value for key, value in one.items() if key == "name" or value} for one in managed
+            {key: value for key, value in resource.items() if key == "name" or value}
+            for resource in managed
         ]
     return entry
 
@@ -154,7 +155,7 @@ _FIELDS: Final[Mapping[str, Path]] = {
 
 
 def field_of(path: Path, spec: Mapping[str, Any]) -> Path:
-    """The path in the spec of a path in its entry."""
+    """Map a path in the entry to a path in its spec."""
     if not path:
         return ()
     top, *rest = path
@@ -165,22 +166,17 @@ def field_of(path: Path, spec: Mapping[str, Any]) -> Path:
 
 
 def _at_field(problem: Problem, spec: Mapping[str, Any]) -> Problem:
-    """A problem of `extenders[0]`, at the field of the spec that causes it."""
+    """Map a problem in `extenders[0]` back to the spec field that caused it."""
     message, fix = (
         text.replace("tlsConfig", "tls").replace("httpTimeout", "timeout")
         for text in (problem.message, problem.fix)
     )
-    where = field_of(problem.path[2:], spec)
-    return replace(problem, path=where, message=message, fix=fix)
-
-
-def _in_spec(problem: Problem) -> Problem:
-    return replace(problem, path=problem.path[1:])
+    path = field_of(problem.path[2:], spec)
+    return replace(problem, path=path, message=message, fix=fix)
 
 
 def _name(name: str) -> Iterator[Problem]:
-    fine = len(name) <= _LONGEST_NAME and name == name.lower() and "." not in name
-    if not fine:
+    if len(name) > _LONGEST_NAME or name != name.lower() or "." in name:
         yield Problem(
             INVALID,
             (),
@@ -190,7 +186,7 @@ def _name(name: str) -> Iterator[Problem]:
 
 
 def _rules(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """The CEL rules of the CustomResourceDefinition, for files that no API server has validated."""
+    """Apply the CEL rules of the CustomResourceDefinition to files that no API server validated."""
     url, agent = spec.get("url"), spec.get("agent")
     if bool(url) == (agent is not None):
         yield Problem(
@@ -266,7 +262,7 @@ def _timeout(spec: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _short_timeout(spec: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Iterator[Problem]:
-    """A warning: kube-scheduler ignores a late ignorable extender, so its filter has no effect."""
+    """Warn that kube-scheduler ignores a late ignorable extender, so its filter has no effect."""
     text = spec.get("timeout")
     if not text or agent is None or "filter" not in agent_verbs(agent):
         return
@@ -275,20 +271,20 @@ def _short_timeout(spec: Mapping[str, Any], agent: Mapping[str, Any] | None) -> 
             SHORT_TIMEOUT,
             ("timeout",),
             f"an agent's filter may wait 50 ms for an update of a changed node, and kube-scheduler "
-            f"ignores it after {text}",
+            f"ignores the filter after {text}",
             "use 100ms or more",
             WARNING,
         )
 
 
 def _is_narrowed(problem: Problem, agent: Mapping[str, Any] | None) -> bool:
-    """Whether a warning does not apply because the agent itself selects Pods."""
+    """Return whether a warning does not apply because the agent itself selects Pods."""
     narrow = agent is not None and (agent.get("schedulerNames") or agent.get("podSelector"))
     return problem.reason == "ExtenderOfAllProfiles" and bool(narrow)
 
 
 def _service_name(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """A warning: the control plane's schedulers use their node's network and DNS."""
+    """Warn that the control plane's schedulers use their node's network and DNS."""
     host = urlsplit(str(spec.get("url") or "")).hostname or ""
     inside = host.endswith((".svc", ".svc.cluster.local"))
     if spec.get("scheduler") or not inside:

@@ -1,7 +1,7 @@
 """What users may set for an agent beyond its policies: its image and its environment.
 
 An agent runs under an account of the operator, on the network of control-plane nodes, so the
-operator's settings decide about its image. Only the current spec is checked: a version that was
+operator's settings restrict its image. Only the current spec is checked: a version that was
 accepted before a setting changed stays in use.
 """
 
@@ -22,20 +22,20 @@ POLICY_FILE: Final = "policyFile"
 
 _COMMON: Final = ("HTTP_PORT", "LOG_LEVEL", "TZ")
 _RUNTIME: Final = ("PYTHON", "LD_", "KUBERNETES_", "KUBE", "SSL", "GLIBC_", "MALLOC_", "OPENSSL")
-"""Beginnings of variables that choose the code of a process, its API server or whom it trusts."""
+"""Prefixes of variables that choose the code of a process, its API server or whom it trusts."""
 _PLACES: Final = frozenset({"PATH", "HOME", "TMPDIR", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN"})
 
 
 def refused_settings(spec: Mapping[str, Any], images: AllowedImages) -> Iterator[Problem]:
-    """The settings of an agent that are not permitted; paths are in the spec."""
+    """Find the settings of an agent that are not permitted; paths are in the spec."""
     agent = agent_of(spec)
     if agent is None:
         return
     image = str(agent.get("image") or "")
     if image:
         yield from images.problems(("agent", "image"), image)
-    for index, each in enumerate(agent.get("policies") or ()):
-        file = mapping(mapping(each).get("arguments")).get(POLICY_FILE)
+    for index, entry in enumerate(agent.get("policies") or ()):
+        file = mapping(mapping(entry).get("arguments")).get(POLICY_FILE)
         if file is not None and not image and not _is_mounted(str(file), agent):
             path: Path = ("agent", "policies", index, "arguments", POLICY_FILE)
             message = f'an agent does not have file "{file}"; remove this and set agent.loadPolicy'
@@ -58,17 +58,17 @@ def _is_mounted(file: str, agent: Mapping[str, Any]) -> bool:
 
 
 def _known_variables(agent: Mapping[str, Any]) -> tuple[str, ...]:
-    """The variables that the operator's own image reads."""
+    """List the variables that the operator's own image reads."""
     # Imported here, because only agents with variables need the policies.
     from ..policies.policy import UnknownPolicyError, policy_class
 
-    found = set(_COMMON)
-    for each in agent.get("policies") or ():
+    known = set(_COMMON)
+    for entry in agent.get("policies") or ():
         try:
-            found.update(policy_class(policy_name(mapping(each))).env)
+            known.update(policy_class(policy_name(mapping(entry))).env)
         except UnknownPolicyError:
             continue  # reported elsewhere
-    return tuple(sorted(found))
+    return tuple(sorted(known))
 
 
 def _is_of_the_runtime(name: str) -> bool:

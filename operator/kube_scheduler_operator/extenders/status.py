@@ -1,7 +1,4 @@
-"""The status of SchedulerExtenders: the result of validation, and the health of agents.
-
-It is the only record of the last accepted version and of the agents' port.
-"""
+"""The status of SchedulerExtenders, the only record of last accepted versions and agents' ports."""
 
 from __future__ import annotations
 
@@ -34,10 +31,10 @@ FAILING: Final = "AgentsFailing"
 class AgentHealth:
     """The health of one SchedulerExtender's agents."""
 
-    namespace: str = ""  # their namespace
-    workload: str = ""  # their workload, such as `DaemonSet/extender-safe`
-    desired: int = 0  # the number that should run
-    ready: int = 0  # the number that are Ready
+    namespace: str = ""
+    workload: str = ""  # such as `DaemonSet/extender-safe`
+    desired: int = 0
+    ready: int = 0
     complete: bool = False  # whether all agents on reachable nodes are Ready and up to date
     # why the others are not Ready; empty if nothing is wrong or they may still start
     trouble: str = ""
@@ -49,7 +46,7 @@ def report_extenders(
     agents: Mapping[str, AgentHealth],
     now: datetime,
 ) -> tuple[Action, ...]:
-    """The status writes for SchedulerExtenders; none where the status is up to date."""
+    """Write the statuses that are not up to date."""
     writes = []
     for result in results:
         obj = objects[result.name]
@@ -63,7 +60,6 @@ def report_extenders(
 def extender_status(
     obj: Object, result: ExtenderResult, health: AgentHealth | None, now: datetime
 ) -> dict[str, Any]:
-    """The desired status of a SchedulerExtender."""
     before: Mapping[str, Any] = obj.get("status") or {}
     generation = int(obj["metadata"].get("generation") or 0)
     status = remembered(before, generation, result.spec if result.accepted else None)
@@ -85,19 +81,19 @@ def extender_status(
 def _agent(
     obj: Object, result: ExtenderResult, health: AgentHealth | None, now: datetime
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {"port": result.port}
+    status: dict[str, Any] = {"port": result.port}
     control_plane = scheduler_of(result.spec or {}) == CONTROL_PLANE
     since = ready_since(obj) if known_port(obj) == result.port and control_plane else ""
     if not since and control_plane and health is not None and health.complete:
         since = rfc3339(now)
     if since:
-        found["readySince"] = since
+        status["readySince"] = since
     if health is not None:
-        found["namespace"] = health.namespace
-        found["workload"] = health.workload
-        found["desired"] = health.desired
-        found["ready"] = health.ready
-    return found
+        status["namespace"] = health.namespace
+        status["workload"] = health.workload
+        status["desired"] = health.desired
+        status["ready"] = health.ready
+    return status
 
 
 def _available(result: ExtenderResult, health: AgentHealth | None) -> Condition:
@@ -126,7 +122,7 @@ def _degraded(health: AgentHealth | None) -> Condition:
 
 
 def _events(obj: Object, status: Mapping[str, Any]) -> tuple[Event, ...]:
-    """The event when agents start to fail, fail with another error, or recover."""
+    """Send an event when agents start to fail, fail with another error, or recover."""
     before = condition_in(obj.get("status") or {}, names.DEGRADED)
     now = condition_in(status, names.DEGRADED)
     same = now.get("status") == before.get("status", "False")

@@ -2,8 +2,8 @@
 
 Each is validated by itself and for conflicts with others, so that an error in one does not stop the
 others. While its current spec has an error, the last accepted version stays in use. Schedulers call
-extenders in the order of their names; a managed resource, the verb bind and a port belong to one
-extender only, and the older object wins.
+extenders in the order of their names. A managed resource, the verb bind and a port belong to only
+one extender, that of the older object.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ FIRST_PORT: Final = 5401
 
 @dataclass(frozen=True, slots=True)
 class ExtenderResult(ValidationResult):
-    """The result for one SchedulerExtender."""
-
     port: int = 0  # its agent's port; 0 without an agent
     # its entry of `extenders`; None if the scheduler must not call it, or not yet
     entry: Mapping[str, Any] | None = None
@@ -71,33 +69,28 @@ class ExtenderResults:
 
     @property
     def entries(self) -> tuple[Mapping[str, Any], ...]:
-        """The entries of `extenders`."""
         return tuple(result.entry for result in self.all if result.entry is not None)
 
 
 @dataclass(slots=True)
 class _Taken:
-    """What belongs to one extender of a scheduler only, with its owner, for messages.
-
-    `bytes` has the size of each SchedulerExtender's entry.
-    """
+    """What belongs to only one extender of a scheduler, with its owner, for messages."""
 
     resources: dict[str, str] = field(default_factory=dict)
     ports: dict[int, str] = field(default_factory=dict)
     urls: dict[str, str] = field(default_factory=dict)
     binder: str = ""
-    bytes: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)  # SchedulerExtender -> size of its entry
 
     @classmethod
     def by(cls, extenders: Any, owner: str, ports: Iterable[int]) -> _Taken:
-        """What the scheduler's other extenders have, whatever their types are."""
+        """Record what the scheduler's other extenders have, whatever their types are."""
         taken = cls(ports=dict.fromkeys(ports, owner))
         for extender in extenders if isinstance(extenders, list | tuple) else ():
             taken.take(mapping(extender), owner)
         return taken
 
     def take(self, entry: Mapping[str, Any], owner: str) -> None:
-        """Record what an extender has."""
         for resource in entry.get("managedResources") or ():
             self.resources.setdefault(str(mapping(resource).get("name")), owner)
         if entry.get("urlPrefix"):
@@ -117,14 +110,14 @@ class OwnExtenders:
 
 @dataclass(frozen=True, slots=True)
 class _Scheduler:
-    """The scheduler whose SchedulerExtenders are validated, and what its extenders have."""
+    """The scheduler whose SchedulerExtenders are validated; see `validate_extenders`."""
 
-    name: str  # its name in `spec.scheduler`
-    target: Target  # the kube-scheduler that will read the configuration
-    profiles: int  # the number of its profiles
-    planned: bool  # whether to assume that agents run
-    images: AllowedImages  # the images that agents may have
-    taken: _Taken  # what its extenders have; grows with each one that is accepted
+    name: str
+    target: Target
+    profiles: int
+    planned: bool
+    images: AllowedImages
+    taken: _Taken  # grows with each accepted extender
     reserved: Mapping[int, str]  # port -> the SchedulerExtender for which it was chosen before
 
 
@@ -151,17 +144,17 @@ def validate_extenders(
     """
     taken = _Taken.by(own.entries, own.owner, {*TAKEN_PORTS, *own.ports})
     mine = sorted((obj for obj in objects if scheduler in schedulers_of(obj)), key=age_of)
-    # Ports that were chosen before are reserved before new ones are chosen.
     for obj in mine:  # versions that were accepted before stay in use
         if (accepted := last_accepted(obj)) is not None:
             taken.bytes[name_of(obj)] = _entry_bytes(accepted)
+    # Ports that were chosen before are reserved before new ones are chosen.
     reserved = {port: name_of(obj) for obj in reversed(mine) if (port := known_port(obj))}
-    of = _Scheduler(scheduler, target, profiles, planned, images, taken, reserved)
+    caller = _Scheduler(scheduler, target, profiles, planned, images, taken, reserved)
     results: list[ExtenderResult] = []
     leaving: list[ExtenderResult] = []
     for obj in mine:
         stays = scheduler_of(mapping(obj.get("spec"))) == scheduler
-        (results if stays else leaving).append(_choose(obj, of))
+        (results if stays else leaving).append(_choose(obj, caller))
     return ExtenderResults(
         tuple(sorted(results, key=lambda result: result.name)),
         tuple(result for result in leaving if result.spec is not None),
@@ -171,7 +164,7 @@ def validate_extenders(
 def unattached_extenders(
     objects: Iterable[Mapping[str, Any]], schedulers: Iterable[str]
 ) -> tuple[ExtenderResult, ...]:
-    """Results of the SchedulerExtenders whose `spec.scheduler` names none of these schedulers."""
+    """Report the SchedulerExtenders whose `spec.scheduler` names none of these schedulers."""
     return tuple(
         ExtenderResult(name_of(obj), False, (finding,), spec, port=known_port(obj))
         for obj, finding, spec in unattached(EXTENDER, objects, schedulers)
@@ -179,78 +172,80 @@ def unattached_extenders(
 
 
 def known_port(obj: Mapping[str, Any]) -> int:
-    """The recorded port of an object's agent; 0 if none is recorded."""
+    """Return the recorded port of an object's agent; 0 if none is recorded."""
     return int(mapping(mapping(obj.get("status")).get("agent")).get("port") or 0)
 
 
 def ready_since(obj: Mapping[str, Any]) -> str:
-    """When all of an object's agents were Ready for the first time; empty if they never were."""
+    """Return when all agents of an object were first Ready; empty if they never were."""
     return str(mapping(mapping(obj.get("status")).get("agent")).get("readySince") or "")
 
 
-def _choose(obj: Mapping[str, Any], of: _Scheduler) -> ExtenderResult:
-    """The newest valid version of an object, with the errors of the others."""
+def _choose(obj: Mapping[str, Any], caller: _Scheduler) -> ExtenderResult:
+    """Choose the newest valid version of an object; report the errors of the others."""
     name = name_of(obj)
     findings: dict[str, Finding] = {}
-    for root, spec in versions_for(of.name, obj):
+    for root, spec in versions_for(caller.name, obj):
         try:
-            problems = tuple(_problems(obj, spec, of))
-            asks = root == SPEC and not problems
-            refused = tuple(refused_settings(spec, of.images)) if asks else ()
-            problems = (*problems, *(each for each in refused if each.severity == ERROR))
+            problems = tuple(_problems(obj, spec, caller))
+            checks_settings = root == SPEC and not problems
+            refused = tuple(refused_settings(spec, caller.images)) if checks_settings else ()
+            problems = (*problems, *(p for p in refused if p.severity == ERROR))
             if not problems:
                 before = tuple(findings.values())
-                warnings = tuple(EXTENDER.warning(name, root, each) for each in refused)
+                warnings = tuple(EXTENDER.warning(name, root, warning) for warning in refused)
                 settled = ExtenderResult(name, root == SPEC, before, spec, warnings)
-                return _in_use(settled, obj, of)
+                return _in_use(settled, obj, caller)
         except Exception as error:  # of this version only
-            found = EXTENDER.defect(name, root, error)
-            findings.setdefault(found.message, found)
+            finding = EXTENDER.defect(name, root, error)
+            findings.setdefault(finding.message, finding)
             continue
         for problem in problems:
             where = path_from(root, problem)
-            found = EXTENDER.finding(name, problem.reason, where, problem.sentence)
-            findings.setdefault(found.message, found)
+            finding = EXTENDER.finding(name, problem.reason, where, problem.sentence)
+            findings.setdefault(finding.message, finding)
     return ExtenderResult(name, False, tuple(findings.values()))
 
 
-def _in_use(settled: ExtenderResult, obj: Mapping[str, Any], of: _Scheduler) -> ExtenderResult:
-    """`settled` with the port and the entry of its version, which are recorded as taken."""
-    name, spec, taken = settled.name, settled.spec or {}, of.taken
-    judgement = check_entry(name, spec, of.target, of.profiles)
-    port = _port(obj, spec, taken, of.reserved) if agent_of(spec) is not None else 0
+def _in_use(settled: ExtenderResult, obj: Mapping[str, Any], caller: _Scheduler) -> ExtenderResult:
+    """Add the port and the entry to `settled`, and record them as taken."""
+    name, spec, taken = settled.name, settled.spec or {}, caller.taken
+    judgement = check_entry(name, spec, caller.target, caller.profiles)
+    port = _port(obj, spec, taken, caller.reserved) if agent_of(spec) is not None else 0
     entry = dict(judgement.entry)
     if port:
         entry["urlPrefix"] = agent_url(name, port)
         taken.ports[port] = _owner(name)
     taken.bytes[name] = json_bytes(entry)
-    surprises = [*judgement.warnings, *_twice(entry, taken)]
+    warnings = [*judgement.warnings, *_twice(entry, taken)]
     taken.take(entry, _owner(name))
-    known = known_port(obj) == port and (of.name != CONTROL_PLANE or ready_since(obj))
-    is_called = of.planned or not port or known
+    known = known_port(obj) == port and (caller.name != CONTROL_PLANE or ready_since(obj))
+    is_called = caller.planned or not port or known
     return replace(
         settled,
         warnings=(
             *settled.warnings,
-            *(EXTENDER.warning(name, settled.root, each) for each in surprises),
+            *(EXTENDER.warning(name, settled.root, warning) for warning in warnings),
         ),
         port=port,
         entry=entry if is_called else None,
     )
 
 
-def _problems(obj: Mapping[str, Any], spec: Mapping[str, Any], of: _Scheduler) -> Iterator[Problem]:
-    """The errors of a version: its own, or else its conflicts with other extenders."""
+def _problems(
+    obj: Mapping[str, Any], spec: Mapping[str, Any], caller: _Scheduler
+) -> Iterator[Problem]:
+    """Find the errors of a version: its own, or else its conflicts with other extenders."""
     problems = limit_problems(spec)
     if problems:
         yield from problems
         return
     name = name_of(obj)
-    judgement = check_entry(name, spec, of.target, of.profiles)
+    judgement = check_entry(name, spec, caller.target, caller.profiles)
     if judgement.problems:
         yield from judgement.problems
         return
-    others = sum(size for owner, size in of.taken.bytes.items() if owner != name)
+    others = sum(size for owner, size in caller.taken.bytes.items() if owner != name)
     size = others + json_bytes(judgement.entry)
     if size > EXTENDERS_BYTES and last_accepted(obj) != spec:
         message = (
@@ -258,13 +253,13 @@ def _problems(obj: Mapping[str, Any], spec: Mapping[str, Any], of: _Scheduler) -
             f"the limit is {EXTENDERS_BYTES}; use tls.caFile instead of tls.caData, or shorten it"
         )
         yield Problem(TOO_LARGE, (), message)
-    yield from _clashes(name, spec, judgement, of.taken)
+    yield from _clashes(name, spec, judgement, caller.taken)
 
 
 def _clashes(
     name: str, spec: Mapping[str, Any], judgement: EntryCheck, taken: _Taken
 ) -> Iterator[Problem]:
-    """Conflicts with extenders that have a resource, the verb bind or a port already."""
+    """Find conflicts with extenders that already have a resource, the verb bind or a port."""
     for index, resource in enumerate(spec.get("managedResources") or ()):
         owner = taken.resources.get(str(resource["name"]))
         if owner:
@@ -283,7 +278,7 @@ def _clashes(
 
 
 def _entry_bytes(spec: Mapping[str, Any]) -> int:
-    """At least what the entry of a spec takes, without validation."""
+    """Estimate the size of the entry of a spec, without validation."""
     large = {key: spec[key] for key in ("tls", "managedResources", "url") if key in spec}
     return 0 if limit_problems(spec) else json_bytes(large) + 512
 
@@ -298,12 +293,10 @@ def _twice(entry: Mapping[str, Any], taken: _Taken) -> Iterator[Problem]:
 def _port(
     obj: Mapping[str, Any], spec: Mapping[str, Any], taken: _Taken, reserved: Mapping[int, str]
 ) -> int:
-    """The agent's port: from the spec, otherwise the recorded one, otherwise the first free one."""
-    asked = int(mapping(agent_of(spec)).get("port") or 0)
-    known = known_port(obj)
-    if asked:
-        return asked
-    if known and known not in taken.ports:
+    """Choose the agent's port: of the spec, otherwise as recorded, otherwise the first free one."""
+    if requested := int(mapping(agent_of(spec)).get("port") or 0):
+        return requested
+    if (known := known_port(obj)) and known not in taken.ports:
         return known
     port = FIRST_PORT
     while port in taken.ports or reserved.get(port, name_of(obj)) != name_of(obj):
