@@ -1,8 +1,7 @@
 """The answer of the webhook that applies `spec.assign` to a new Pod, as a pure function.
 
-An answer is either "unchanged" or one patch of `spec.schedulerName`; no answer refuses a Pod. What
-deploy/assignment/webhook excludes is excluded here again, because an object in the cluster can be
-edited.
+An answer is either "unchanged" or one patch of `spec.schedulerName`; no answer rejects a Pod. The
+exclusions of deploy/assignment/webhook are repeated here, because that object can be edited.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 class NotAReviewError(ValueError):
-    """The request is not an AdmissionReview of a new Pod; the message names what is wrong."""
+    """The request is not an AdmissionReview of a new Pod; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """What decides about a new Pod."""
+    """The properties of a new Pod that decide whether it is assigned."""
 
     uid: str  # of the request; the answer repeats it
     namespace: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    priority_class: str = ""  # its priorityClassName; empty without one
+    priority_class: str = ""
     eligible: bool = False  # whether it may be assigned at all
 
 
@@ -42,7 +41,7 @@ def read_review(review: Any, excluded: Iterable[str]) -> NewPod:
     """Read an AdmissionReview; Pods in the namespaces `excluded` are not eligible.
 
     Raises:
-        NotAReviewError: it is none, or not one of a new Pod.
+        NotAReviewError: the request is about something else.
     """
     if mapping(review).get("apiVersion") != API_VERSION or review.get("kind") != "AdmissionReview":
         raise NotAReviewError(f"the body is not an AdmissionReview of {API_VERSION}")
@@ -61,7 +60,7 @@ def read_review(review: Any, excluded: Iterable[str]) -> NewPod:
         raise NotAReviewError("the request is not about a new Pod")
     metadata, spec = mapping(pod.get("metadata")), mapping(pod.get("spec"))
     namespace = str(request.get("namespace") or "")
-    labels = _strings(metadata.get("labels"))
+    labels = {str(key): str(value) for key, value in mapping(metadata.get("labels")).items()}
     eligible = (
         bool(namespace)
         and namespace not in frozenset(excluded)
@@ -77,7 +76,7 @@ def read_review(review: Any, excluded: Iterable[str]) -> NewPod:
 
 
 def needs_namespace(schedulers: Iterable[Object]) -> bool:
-    """Whether an assignment depends on the labels of namespaces."""
+    """Return whether an assignment depends on the labels of namespaces."""
     return any(
         mapping(pods).get(NAMESPACES)
         for obj in schedulers
@@ -87,7 +86,7 @@ def needs_namespace(schedulers: Iterable[Object]) -> bool:
 
 
 def essentials(schedulers: Iterable[Object]) -> list[dict[str, Any]]:
-    """What decides of SecondarySchedulers, in their order, as such objects."""
+    """Reduce SecondarySchedulers to what decides about Pods, in the same order."""
     return [
         {"metadata": {}, "status": {"assignment": assignment}}
         for obj in schedulers
@@ -98,24 +97,20 @@ def essentials(schedulers: Iterable[Object]) -> list[dict[str, Any]]:
 def scheduler_for(
     pod: NewPod, schedulers: Iterable[Object], namespace_labels: Mapping[str, str]
 ) -> str:
-    """The schedulerName that a Pod gets; empty: it stays unchanged."""
+    """Choose the schedulerName of a Pod; empty: it stays unchanged."""
     if not pod.eligible or namespace_labels.get(names.ASSIGN_LABEL) == names.ASSIGN_NEVER:
         return ""
     return chosen(schedulers, namespace_labels, pod.labels, pod.priority_class)
 
 
 def answer(uid: str, scheduler: str) -> dict[str, Any]:
-    """The AdmissionReview that is sent back; an empty `scheduler` changes nothing."""
+    """Make the AdmissionReview of an answer; an empty `scheduler` changes nothing."""
     response: dict[str, Any] = {"uid": uid, "allowed": True}
     if scheduler:
         patch = [{"op": "replace", "path": "/spec/schedulerName", "value": scheduler}]
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(json.dumps(patch).encode()).decode()
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
-
-
-def _strings(value: Any) -> dict[str, str]:
-    return {str(key): str(text) for key, text in mapping(value).items()}
 
 
 def _of_daemonset(owners: Any) -> bool:

@@ -1,8 +1,8 @@
-"""Which Pods a SecondaryScheduler is assigned: `spec.assign`, and what of it is in effect.
+"""The assignment of Pods to SecondarySchedulers: `spec.assign`, and the part that is in effect.
 
-What is in effect is in `status.assignment`. The API server reads it there, in a
-MutatingAdmissionPolicy, or the operator does, in its webhook; neither knows another rule. So the
-operator takes an assignment away, or decides between two, by a write of a status that is its own.
+`status.assignment` has the part in effect. A MutatingAdmissionPolicy in the API server, or the
+operator's webhook, applies it and knows no other rule. So the operator withdraws an assignment, or
+decides between two, by writing a status.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.findings import Finding
-from ..base.objects import Object, age, mapping
+from ..base.objects import Object, age, is_being_deleted, mapping
 from ..base.spec_limits import json_bytes
 from ..kube.label_selector import can_both_match, matches, written
 from ..model.snapshot import AssignmentWay, PendingPod
@@ -28,7 +28,7 @@ MAX_BYTES: Final = 64 * 1024
 """The largest `status.assignment`; the API server holds all of them in memory."""
 
 MAX_EXCEPT: Final = 64
-"""The number of others in `status.assignment.except`, as in its schema."""
+"""The longest `status.assignment.except`, as in its schema."""
 
 NOT_READY: Final = "NotReady"
 NOT_INSTALLED: Final = "NotInstalled"
@@ -45,37 +45,33 @@ Pods = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a SecondaryScheduler would be assigned."""
+    """The pods that a SecondaryScheduler claims by `spec.assign`."""
 
-    pods: Pods  # the pods of its `spec.assign`
-    # SecondaryScheduler -> pods that it selects as well and that another one keeps
-    before: Mapping[str, Pods]
-    # pods that name this scheduler and that no scheduler has attempted
-    waiting: tuple[PendingPod, ...] = ()
+    pods: Pods
+    before: Mapping[str, Pods]  # overlapping SecondarySchedulers that come first -> their pods
+    waiting: tuple[PendingPod, ...] = ()  # unattempted pods with a schedulerName of this one
     way: AssignmentWay | None = None  # how the API server learns of it; None: not known yet
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """What is in effect."""
-
-    assignment: dict[str, Any] | None = None  # the desired `status.assignment`; None: it is absent
+    assignment: dict[str, Any] | None = None  # the desired `status.assignment`; None: absent
     condition: Condition | None = None  # the condition Assigned; None without `spec.assign`
 
 
 def assigned_pods(obj: Object) -> Pods | None:
-    """The pods of `spec.assign`; None without it, empty if it selects every pod."""
+    """Read the pods of `spec.assign`; None without it, empty if it selects every pod."""
     raw = mapping(obj.get("spec")).get("assign")
     if not isinstance(raw, Mapping):
         return None
-    found: dict[str, Any] = {}
+    pods: dict[str, Any] = {}
     for key in (NAMESPACES, PODS):
         selector = {part: value for part, value in mapping(raw.get(key)).items() if value}
         if selector:
-            found[key] = selector
+            pods[key] = selector
     if classes := raw.get(CLASSES):
-        found[CLASSES] = list(classes)
-    return found
+        pods[CLASSES] = list(classes)
+    return pods
 
 
 def claim_of(
@@ -85,51 +81,43 @@ def claim_of(
     pending: Iterable[PendingPod],
     way: AssignmentWay | None,
 ) -> Claim | None:
-    """What `obj` claims; None without `spec.assign`.
+    """Read what `obj` claims among all `schedulers`; None without `spec.assign`.
 
-    Args:
-        obj: the SecondaryScheduler.
-        schedulers: all SecondarySchedulers.
-        served: the schedulerNames that it serves.
-        pending: pods that no scheduler has attempted.
-        way: how the API server learns of assignments.
+    `served` has the schedulerNames of `obj`, `pending` the pods that no scheduler has attempted.
     """
     pods = assigned_pods(obj)
     if pods is None:
         return None
-    own = frozenset(served)
-    waiting = tuple(pod for pod in pending if pod.scheduler in own)
+    own_names = frozenset(served)
+    waiting = tuple(pod for pod in pending if pod.scheduler in own_names)
     return Claim(pods, before(obj, pods, schedulers), waiting, way)
 
 
 def before(obj: Object, pods: Pods, schedulers: Iterable[Object]) -> dict[str, Pods]:
-    """SecondaryScheduler -> its pods, of those whose assignments come first and overlap."""
-    others = sorted(
-        (each for each in schedulers if _precedence(each) < _precedence(obj)), key=_precedence
-    )
-    found = {
-        str(each["metadata"]["name"]): mapping(in_effect(each).get("pods"))
-        for each in others
-        if in_effect(each)
+    """Find the SecondarySchedulers that come first and select some of `pods`, and their pods."""
+    others = {
+        str(other["metadata"]["name"]): mapping(in_effect(other).get("pods"))
+        for other in sorted(schedulers, key=_precedence)
+        if _precedence(other) < _precedence(obj) and in_effect(other)
     }
-    return {name: theirs for name, theirs in found.items() if overlap(pods, theirs)}
+    return {name: theirs for name, theirs in others.items() if overlap(pods, theirs)}
 
 
 def in_effect(obj: Object) -> Mapping[str, Any]:
-    """`status.assignment` of a SecondaryScheduler; empty without it or while it is deleted."""
-    if "deletionTimestamp" in obj["metadata"]:
+    """Read `status.assignment`; empty without it, and while the object is being deleted."""
+    if is_being_deleted(obj):
         return {}
     return mapping(mapping(obj.get("status")).get("assignment"))
 
 
 def _precedence(obj: Object) -> tuple[bool, tuple[str, str]]:
-    """A sort key: what selects every pod comes last, then the older object first."""
+    """Sort schedulers that select every pod last, and older objects first."""
     return assigned_pods(obj) == {}, age(obj)
 
 
 def overlap(one: Pods, other: Pods) -> bool:
-    """Whether a pod can exist that both select."""
-    classes = [set(each[CLASSES]) for each in (one, other) if each.get(CLASSES)]
+    """Return whether a pod can exist that both select."""
+    classes = [set(pods[CLASSES]) for pods in (one, other) if pods.get(CLASSES)]
     return (
         can_both_match(one.get(NAMESPACES), other.get(NAMESPACES))
         and can_both_match(one.get(PODS), other.get(PODS))
@@ -138,7 +126,7 @@ def overlap(one: Pods, other: Pods) -> bool:
 
 
 def overlap_findings(claim: Claim) -> tuple[Finding, ...]:
-    """The warning that another scheduler is assigned some of the same pods."""
+    """Warn that another scheduler is assigned some of the same pods."""
     if not claim.before:
         return ()
     others = ", ".join(f'"{name}"' for name in claim.before)
@@ -156,11 +144,11 @@ def assign(
     """Decide what is in effect.
 
     Args:
-        claim: what the scheduler claims.
-        names_: the schedulerNames of its desired content, the first one is for assigned pods.
-        served: the schedulerNames that each of its Ready pods serves.
+        claim: the pods that the scheduler claims.
+        names_: the schedulerNames of its desired content; the first one is for assigned pods.
+        served: the schedulerNames that every one of its Ready pods serves.
         last: the schedulerName that is in effect now; empty without one.
-        available: whether it schedules, steadily if nothing is in effect now.
+        available: whether the scheduler works, and steadily if nothing is in effect now.
     """
     if claim is None:
         return Assigned()
@@ -179,8 +167,8 @@ def assign(
         return _withdrawn(
             NOT_KNOWN, "what applies it to new Pods is not ready yet; the operator looks again"
         )
-    every = frozenset(served)
-    name = first if first in every else last if last in every else ""
+    served = frozenset(served)
+    name = first if first in served else last if last in served else ""
     if not name:
         message = (
             f'some of its Pods do not serve "{first}" yet; new Pods go to {DEFAULT_SCHEDULER} '
@@ -202,7 +190,6 @@ def assign(
 
 
 def described(pods: Pods) -> str:
-    """The selected pods in words."""
     parts = [
         f"{what} {text}"
         for what, text in (
@@ -221,7 +208,7 @@ def chosen(
     labels: Mapping[str, str],
     priority_class: str,
 ) -> str:
-    """The schedulerName that a new pod gets; empty: it keeps its own.
+    """Choose the schedulerName of a new pod; empty: it keeps its own.
 
     The CEL of deploy/assignment/policy states the same rule.
     """
@@ -243,7 +230,7 @@ def chosen(
 def selects(
     pods: Pods, namespace_labels: Mapping[str, str], labels: Mapping[str, str], priority_class: str
 ) -> bool:
-    """Whether a pod with these labels and this class is among the selected ones."""
+    """Return whether `pods` selects a pod with these labels and this class."""
     classes = pods.get(CLASSES)
     return (
         matches(pods.get(NAMESPACES), namespace_labels)
@@ -257,7 +244,7 @@ def _withdrawn(reason: str, message: str) -> Assigned:
 
 
 def _waiting(pods: Sequence[PendingPod]) -> str:
-    """The pods that wait, and what can be done about them."""
+    """Name the pods that wait, and what can be done about them."""
     if not pods:
         return ""
     listed = ", ".join(sorted(f"{pod.namespace}/{pod.name}" for pod in pods)[:_SHOWN])
@@ -278,12 +265,8 @@ def _install(way: str) -> str:
 
 
 def _by(way: AssignmentWay | None) -> str:
-    text = (
-        {
-            AssignmentWay.POLICY: f"MutatingAdmissionPolicy {names.ASSIGNMENT}",
-            AssignmentWay.WEBHOOK: f"MutatingWebhookConfiguration {names.ASSIGNMENT}",
-        }.get(way)
-        if way is not None
-        else None
-    )
-    return f"; by {text}" if text else ""
+    if way is AssignmentWay.POLICY:
+        return f"; by MutatingAdmissionPolicy {names.ASSIGNMENT}"
+    if way is AssignmentWay.WEBHOOK:
+        return f"; by MutatingWebhookConfiguration {names.ASSIGNMENT}"
+    return ""

@@ -1,4 +1,4 @@
-"""What is rolled out: the configuration and the Pod spec, in one ConfigMap named by content hash.
+"""The content to roll out: configuration and Pod spec, in one ConfigMap named by content hash.
 
 It contains everything that can make a scheduler fail, so that a return to the last known good
 content restores all of it: a configuration may be valid for one image and invalid for another.
@@ -53,7 +53,6 @@ class SecondaryContent:
 
     @property
     def hash(self) -> str:
-        """The first digits of the SHA-256 of keys and texts."""
         return _hash(self.items)
 
     @property
@@ -63,7 +62,6 @@ class SecondaryContent:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The KubeSchedulerConfiguration."""
         return _parsed(self.data[names.CONFIG_KEY])
 
     @property
@@ -79,7 +77,6 @@ class SecondaryContent:
 
     @property
     def image(self) -> str:
-        """kube-scheduler's image."""
         return self.data.get(IMAGE_KEY, "")
 
 
@@ -95,41 +92,39 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 
 def content_of(config_map: Object) -> SecondaryContent:
-    """The content of a ConfigMap."""
     return SecondaryContent(config_map.get("data") or {})
 
 
-def is_content(found: Object, scheduler: Object, content_hash: str) -> bool:
-    """Whether this ConfigMap has the content `content_hash` of a SecondaryScheduler.
+def is_content(config_map: Object, scheduler: Object, content_hash: str) -> bool:
+    """Return whether a ConfigMap has the content `content_hash` of a SecondaryScheduler.
 
-    The hash has to come from the SecondaryScheduler's status, which only the operator writes.
-    Labels and the name prove nothing: everyone who may write ConfigMaps sets them.
+    The hash must come from the SecondaryScheduler's status, which only the operator writes. Labels
+    and the name prove nothing: everyone who may write ConfigMaps can set them.
     """
-    owner, metadata = scheduler["metadata"], found["metadata"]
+    owner, metadata = scheduler["metadata"], config_map["metadata"]
     return (
         metadata["name"] == config_map_name(owner["name"], content_hash)
         and metadata.get("namespace") == mapping(scheduler.get("spec")).get("namespace")
-        and is_controlled_by(found, str(owner.get("uid") or ""))
-        and content_of(found).hash == content_hash
+        and is_controlled_by(config_map, str(owner.get("uid") or ""))
+        and content_of(config_map).hash == content_hash
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerProgram:
-    """What the Pods of a SecondaryScheduler run."""
+    """The kube-scheduler in the Pods of a SecondaryScheduler."""
 
-    image: str  # kube-scheduler's image
+    image: str
     command: tuple[str, ...]
     version: Version
     stock: bool  # whether it is a release of Kubernetes; the version then determines the probes
-    pull_secrets: tuple[str, ...]  # names of Secrets for pulling images
+    pull_secrets: tuple[str, ...]
     agent_image: str = ""  # the default image of agents
 
 
 def make_content(
     request: SchedulerRequest, composition: SecondaryComposition, program: SchedulerProgram
 ) -> SecondaryContent:
-    """The content for a request and its valid composition."""
     modern = program.stock and program.version >= LIVEZ_SINCE
     paths = ("/livez", "/readyz") if modern else ("/healthz", "/healthz")
     (spec,) = render_file(
@@ -160,7 +155,7 @@ def make_content(
     spec["volumes"] += [dict(volume) for volume in request.volumes]
     for agent in request.sidecar_agents:
         of_agent = container(agent, program.agent_image)
-        # It runs under the scheduler's account; sidecars of users do not.
+        # Agents run under the scheduler's account; sidecars of users do not.
         of_agent["volumeMounts"] = [*of_agent["volumeMounts"], dict(_TOKEN_MOUNT)]
         spec["containers"].append(of_agent)
         spec["volumes"] += volumes(agent, "", _agent_key(agent))
@@ -198,7 +193,7 @@ def _spread(request: SchedulerRequest) -> tuple[dict[str, Any], ...]:
 
 
 def _affinity(request: SchedulerRequest) -> Mapping[str, Any]:
-    """The requested affinity; by default, the pods prefer different zones."""
+    """Return the requested affinity; by default, the pods prefer different zones."""
     if request.affinity or request.spread is not None:
         return request.affinity
     term = {
@@ -211,12 +206,10 @@ def _affinity(request: SchedulerRequest) -> Mapping[str, Any]:
 
 
 def config_map_name(name: str, content_hash: str) -> str:
-    """`NAME-config-HASH`."""
     return f"{name}-{names.CONFIG}-{content_hash}"
 
 
 def config_map(request: SchedulerRequest, content: SecondaryContent) -> dict[str, Any]:
-    """The immutable ConfigMap of a content."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -236,7 +229,7 @@ def config_map(request: SchedulerRequest, content: SecondaryContent) -> dict[str
 
 
 def pod_template(request: SchedulerRequest, content: SecondaryContent) -> dict[str, Any]:
-    """The Deployment's template: the Pod spec with the name of its ConfigMap."""
+    """Make the Deployment's template: the Pod spec with the name of its ConfigMap."""
     spec: dict[str, Any] = parse_json(content.data[names.POD_KEY])
     for volume in spec["volumes"]:
         source = volume.get("configMap")

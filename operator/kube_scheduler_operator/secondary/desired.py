@@ -19,31 +19,25 @@ from .content import SchedulerProgram, SecondaryContent, make_content
 
 @dataclass(frozen=True, slots=True)
 class OperandDefaults:
-    """The defaults of a secondary scheduler's images."""
-
     image: str  # the control plane's kube-scheduler image; empty if it is unknown
-    pull_secrets: tuple[str, ...] = ()  # the imagePullSecrets of the target namespace
-    agent_image: str = ""  # the default image of agents: the operator's own
+    pull_secrets: tuple[str, ...] = ()  # of the target namespace
+    agent_image: str = ""  # the operator's own image
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredScheduler:
-    """The desired state."""
-
     request: SchedulerRequest  # the SecondaryScheduler with defaults
-    composition: SecondaryComposition  # its configuration and flags, validated
-    content: SecondaryContent | None  # the content to roll out; None if there are errors in it
+    composition: SecondaryComposition  # validated
+    content: SecondaryContent | None  # to roll out; None if it has errors
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All errors and warnings."""
         return self.composition.findings
 
 
 def desired_scheduler(
     made: EffectiveSecondary, platform: Platform, operand: OperandDefaults
 ) -> DesiredScheduler:
-    """The desired state of a SecondaryScheduler."""
     composition = made.composition
     if composition.blocking:
         return DesiredScheduler(made.request, composition, None)
@@ -53,8 +47,8 @@ def desired_scheduler(
             f"its ConfigMap would have {content.size} bytes, and the limit is {CONFIG_MAP_BYTES}; "
             "shorten its profiles, extenders or sidecars"
         )
-        large = Finding(names.DEGRADED, TOO_LARGE, "spec", message, blocking=True)
-        findings = (*composition.findings, large)
+        too_large = Finding(names.DEGRADED, TOO_LARGE, "spec", message, blocking=True)
+        findings = (*composition.findings, too_large)
         return DesiredScheduler(made.request, replace(composition, findings=findings), None)
     return DesiredScheduler(made.request, composition, content)
 

@@ -1,9 +1,9 @@
-"""Whether a secondary scheduler filters nodes by other rules than the control plane's scheduler.
+"""The filters of the control plane's scheduler, with which secondary schedulers are compared.
 
-Both place pods on the same nodes, without knowing each other's latest decisions. With the same
-filters, a node that is full for one is full for the other a moment later. With different filters,
-one fills nodes by rules that the other does not apply. Each secondary scheduler is compared with
-the control plane's: of two that differ from each other, at least one differs from that.
+All schedulers place pods on the same nodes, without knowing each other's latest decisions. With the
+same filters, a node that is full for one is full for the other a moment later. With different
+filters, one fills nodes by rules that the other does not apply. If two secondary schedulers differ
+from each other, at least one differs from the control plane's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..schedulerconfig.warnings import filters_of_all_profiles
 
 
 def main_filters(snapshot: Snapshot, version: Version) -> frozenset[str] | None:
-    """The filter plugins of default-scheduler; None if its configuration is unknown."""
+    """Return the filter plugins of default-scheduler; None if its configuration is unknown."""
     texts = [
         ((snapshot.config_maps.get(part) or {}).get("data") or {}).get(key, "")
         for part, key in ((names.CONFIG, names.CONFIG_KEY), (names.POD, names.POD_KEY))
@@ -45,7 +45,7 @@ def _main_filters(config: str, pod: str, version: Version) -> frozenset[str] | N
 
 
 def _main_profile(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The profile default-scheduler, which serves most pods; by default the first profile."""
+    """Choose the profile default-scheduler, which serves most pods, else the first profile."""
     profiles: list[Mapping[str, Any]] = config.get("profiles") or [{}]
     names_ = [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
     index = names_.index(DEFAULT_SCHEDULER) if DEFAULT_SCHEDULER in names_ else 0

@@ -24,7 +24,7 @@ BAD: Final = frozenset({names.OUTCOME_REFUSED, names.OUTCOME_FAILED})
 class HistoryEntry:
     """One content and its outcome."""
 
-    hash: str  # the hash of the content
+    hash: str  # of the content
     outcome: str  # one of names.OUTCOME_…
     time: str  # when the outcome was recorded, as the API writes times
     message: str = ""  # the termination message of a scheduler that refused it or failed
@@ -39,16 +39,13 @@ History = tuple[HistoryEntry, ...]
 
 
 def read(obj: Object) -> History:
-    """The history in the status of a SecondaryScheduler."""
-    raw = (obj.get("status") or {}).get("history") or ()
     return tuple(
-        HistoryEntry(one["hash"], one["outcome"], one.get("time", ""), one.get("message", ""))
-        for one in raw
+        HistoryEntry(raw["hash"], raw["outcome"], raw.get("time", ""), raw.get("message", ""))
+        for raw in (obj.get("status") or {}).get("history") or ()
     )
 
 
 def write(history: History) -> list[dict[str, Any]]:
-    """The history in the form of the status."""
     return [
         {
             "hash": entry.hash,
@@ -61,14 +58,14 @@ def write(history: History) -> list[dict[str, Any]]:
 
 
 def find(history: History, content_hash: str) -> HistoryEntry | None:
-    """The entry of a content; None if it never ran."""
+    """Find the entry of a content; None if it never ran."""
     return next((entry for entry in history if entry.hash == content_hash), None)
 
 
 def with_outcome(
     history: History, content_hash: str, outcome: str, now: datetime, message: str = ""
 ) -> History:
-    """The history with an outcome recorded for a content."""
+    """Record the outcome of a content."""
     entry = HistoryEntry(content_hash, outcome, rfc3339(now), message)
     if find(history, content_hash) is None:
         return (entry, *history)[:LIMIT]
@@ -76,7 +73,7 @@ def with_outcome(
 
 
 def begun(history: History, content_hash: str, now: datetime) -> History:
-    """The history at the start of a content's rollout; an unfinished rollout is superseded."""
+    """Begin the rollout of a content; an unfinished rollout is superseded."""
     if history and history[0].hash == content_hash:
         return history
     known = find(history, content_hash)
@@ -93,21 +90,21 @@ def begun(history: History, content_hash: str, now: datetime) -> History:
 
 
 def last_good(history: History, available: Callable[[str], bool]) -> str:
-    """The last content that ran healthily and is available; empty if no content did."""
+    """Find the last content that ran healthily and is available; empty if there is none."""
     good = (entry.hash for entry in history if entry.outcome == names.OUTCOME_INSTALLED)
     return next((content_hash for content_hash in good if available(content_hash)), "")
 
 
 def kept(history: Sequence[HistoryEntry], others: Sequence[str]) -> frozenset[str]:
-    """The contents whose ConfigMaps stay: those with a good outcome, and `others`."""
+    """Return the contents whose ConfigMaps stay: those with a good outcome, and `others`."""
     good = {entry.hash for entry in history if entry.outcome == names.OUTCOME_INSTALLED}
     return frozenset({*good, *others})
 
 
 def age(entry: HistoryEntry, now: datetime) -> float:
-    """Seconds since the outcome was recorded; infinite if the time is unknown.
+    """Return the seconds since the outcome was recorded; infinite if the time is unknown.
 
-    A time in the future, by another clock, counts as if it were as long ago.
+    A time in the future, by another clock, counts as if it were equally long ago.
     """
     since = timestamp(entry.time)
     return abs((now - since).total_seconds()) if since is not None else float("inf")

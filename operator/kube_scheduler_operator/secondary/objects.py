@@ -31,7 +31,7 @@ from .content import SecondaryContent, pod_template
 Existing = Mapping[Resource, Mapping[str, Object]]
 """The objects of one SecondaryScheduler: kind -> name -> object."""
 
-# In the order of creation: kind -> resource, and the fields that the operator owns.
+# In the order of creation: kind -> resource, and its fields that the operator owns.
 _KINDS: Final[dict[str, tuple[Resource, tuple[str, ...]]]] = {
     "ServiceAccount": (SERVICE_ACCOUNTS, ()),
     "ClusterRoleBinding": (CLUSTER_ROLE_BINDINGS, ("roleRef", "subjects")),
@@ -60,23 +60,23 @@ def keep_deployment(
     desired, spec_hash = _deployment(
         request.name, request.uid, request.namespace, request.replicas, content.items
     )
-    found = existing.get(DEPLOYMENTS, {}).get(request.name)
+    deployment = existing.get(DEPLOYMENTS, {}).get(request.name)
     what = f"configuration {content.hash}"
     why = f"{what} is rolled out"
-    if running_hash(found) == content.hash:
+    if running_hash(deployment) == content.hash:
         why = "spec of the SecondaryScheduler changed"
-    return keep_workload(DEPLOYMENTS, found, desired, spec_hash, what=what, why=why)
+    return keep_workload(DEPLOYMENTS, deployment, desired, spec_hash, what=what, why=why)
 
 
 def running_hash(deployment: Object | None) -> str:
-    """The hash of the content that a Deployment runs or rolls out; empty without a Deployment."""
+    """Return the hash of the content that a Deployment runs or rolls out; empty without one."""
     template = ((deployment or {}).get("spec") or {}).get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
     return str(labels.get(names.CONFIG_HASH_LABEL, ""))
 
 
 def _objects(request: SchedulerRequest) -> tuple[Mapping[str, Any], ...]:
-    """All objects except ConfigMaps; cached, so callers must not change them."""
+    """Render all objects except ConfigMaps; cached, so callers must not change them."""
     return _rendered(request.name, request.uid, request.namespace, request.replicas)
 
 
@@ -98,7 +98,7 @@ def _rendered(name: str, uid: str, namespace: str, replicas: int) -> tuple[dict[
 def _deployment(
     name: str, uid: str, namespace: str, replicas: int, items: tuple[tuple[str, str], ...]
 ) -> tuple[Mapping[str, Any], str]:
-    """The Deployment and a hash of its spec; cached, so callers must not change it."""
+    """Make the Deployment and a hash of its spec; cached, so callers must not change it."""
     request = SchedulerRequest(name, uid, namespace, replicas=replicas)
     (bare,) = (obj for obj in _objects(request) if obj["kind"] == "Deployment")
     template = pod_template(request, SecondaryContent(dict(items)))

@@ -14,6 +14,7 @@ from datetime import datetime
 from ..base import names
 from ..base.objects import Object
 from ..model.api_outage import accountable_since
+from ..model.plan import soonest
 from ..model.snapshot import Snapshot
 from .history import HistoryEntry, age
 from .objects import running_hash
@@ -22,8 +23,6 @@ from .pods import SchedulerPod
 
 @dataclass(frozen=True, slots=True)
 class ContentOutcome:
-    """The state of the content that is rolled out."""
-
     outcome: str = ""  # one of names.OUTCOME_…; empty if there is no new outcome
     message: str = ""  # why it was refused or failed
     trouble: str = ""  # an error that is not attributed to the content, or not yet
@@ -37,7 +36,7 @@ def content_outcome(
     pods: Sequence[SchedulerPod],
     entry: HistoryEntry | None,
 ) -> ContentOutcome:
-    """The outcome of the content that `deployment` rolls out; `entry` is its history entry."""
+    """Judge the content that `deployment` rolls out; `entry` is its history entry."""
     content_hash = running_hash(deployment)
     if deployment is None or not content_hash:
         return ContentOutcome()
@@ -61,12 +60,13 @@ def content_outcome(
     failure = _crash(snapshot, own, since) or _lateness(snapshot, waits)
     if failure:
         return ContentOutcome(names.OUTCOME_FAILED, failure)
-    soonest = min((left for _, left in waits if left is not None), default=None)
-    return ContentOutcome(trouble=_trouble(own), requeue_after=soonest)
+    return ContentOutcome(
+        trouble=_trouble(own), requeue_after=soonest(*(left for _, left in waits))
+    )
 
 
 def _crash(snapshot: Snapshot, pods: Sequence[SchedulerPod], since: datetime | None) -> str:
-    """The pod that crashes again and again, and why; empty without one."""
+    """Name a pod that crashes again and again, and why; empty without one."""
     for pod in pods:
         accountable = since is not None and pod.ended is not None and pod.ended > since
         often = pod.restarts >= snapshot.settings.rollout.crash_restarts
@@ -76,7 +76,7 @@ def _crash(snapshot: Snapshot, pods: Sequence[SchedulerPod], since: datetime | N
 
 
 def _lateness(snapshot: Snapshot, waits: Sequence[tuple[SchedulerPod, float | None]]) -> str:
-    """The pod that has not become Ready in time; empty without one."""
+    """Name a pod that has not become Ready in time; empty without one."""
     for pod, left in waits:
         if left is not None and left <= 0:
             timeout = snapshot.settings.rollout.health_timeout
@@ -85,7 +85,7 @@ def _lateness(snapshot: Snapshot, waits: Sequence[tuple[SchedulerPod, float | No
 
 
 def complete(deployment: Object) -> bool:
-    """Whether all replicas are up to date and have been Ready for long enough."""
+    """Return whether all replicas are up to date and have been Ready for long enough."""
     status = deployment.get("status") or {}
     replicas = int((deployment.get("spec") or {}).get("replicas", 1))
     counts = [
@@ -96,7 +96,7 @@ def complete(deployment: Object) -> bool:
 
 
 def _left(snapshot: Snapshot, pod: SchedulerPod, since: datetime | None) -> float | None:
-    """Seconds left for a scheduler to become Ready; None if its time has not started."""
+    """Return the seconds left for a scheduler to become Ready; None if they have not started."""
     if pod.ready or pod.unready_since is None or since is None:
         return None
     began = max(pod.unready_since, since)
@@ -104,6 +104,6 @@ def _left(snapshot: Snapshot, pod: SchedulerPod, since: datetime | None) -> floa
 
 
 def _trouble(pods: Sequence[SchedulerPod]) -> str:
-    """Why the pods do not run, each reason once."""
-    found = [pod.refused or pod.crashing or pod.waiting for pod in pods if not pod.ready]
-    return "; ".join(dict.fromkeys(text for text in sorted(found) if text))
+    """Explain why the pods do not run, each reason once."""
+    reasons = {pod.refused or pod.crashing or pod.waiting for pod in pods if not pod.ready}
+    return "; ".join(sorted(reasons - {""}))

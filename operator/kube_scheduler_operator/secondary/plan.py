@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from ..base import names
 from ..base.findings import Finding
-from ..base.objects import Object, annotation, label
+from ..base.objects import Object, annotation, is_being_deleted, label
 from ..effective.secondary.compose import scheduler_names
 from ..effective.secondary.scheduler import NOT_ALLOWED
 from ..kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
@@ -40,7 +40,7 @@ def plan(
     further: Sequence[Finding] = (),
     claim: Claim | None = None,
 ) -> tuple[ObjectPlan, HistoryEntry | None]:
-    """(the plan for `obj`, the history entry of the desired content if it was ever rolled out).
+    """Return (plan for `obj`, history entry of the desired content if it was ever rolled out).
 
     `further` has the findings that are not about its configuration; a blocking one stops its
     rollout. `claim` has the pods of its `spec.assign`.
@@ -48,25 +48,19 @@ def plan(
     name = obj["metadata"]["name"]
     existing = snapshot.secondaries.objects.get(name, {})
     findings = (*further, *desired.findings)
-    if any(
-        finding.condition == names.DEGRADED and finding.reason == NOT_ALLOWED for finding in further
-    ):
+    if any(f.condition == names.DEGRADED and f.reason == NOT_ALLOWED for f in further):
         # The operator can neither read nor write in that namespace.
-        state = SchedulerState(
-            obj=obj, desired=desired, findings=findings, readable=False, claim=claim
-        )
+        state = SchedulerState(obj, desired, findings, readable=False, claim=claim)
         return with_status(snapshot, SECONDARY_SCHEDULERS, obj, report(snapshot, state), ()), None
     deployment = existing.get(DEPLOYMENTS, {}).get(name)
     pods = [read_pod(pod) for _, pod in sorted(existing.get(PODS, {}).items())]
-    history = read_history(obj)
-    result = content_outcome(snapshot, deployment, pods, find(history, running_hash(deployment)))
+    history, running = read_history(obj), running_hash(deployment)
+    result = content_outcome(snapshot, deployment, pods, find(history, running))
     if result.outcome:
-        history = with_outcome(
-            history, running_hash(deployment), result.outcome, snapshot.now, result.message
-        )
+        history = with_outcome(history, running, result.outcome, snapshot.now, result.message)
     contents = _contents(existing)
     content = None if any(finding.blocking for finding in findings) else desired.content
-    target = _target(content, history, running_hash(deployment), contents)
+    target = _target(content, history, running, contents)
     work: list[Action] = []
     if target is not None:
         history = begun(history, target.hash, snapshot.now)
@@ -89,34 +83,32 @@ def plan(
     )
     if not work:
         # Old ConfigMaps can wait until everything else is done.
-        work += _prune(existing, history, pods, target, running_hash(deployment))
-    asked = find(history, content.hash) if content is not None else None
+        work += _prune(existing, history, pods, target, running)
+    entry = find(history, content.hash) if content is not None else None
     planned = with_status(snapshot, SECONDARY_SCHEDULERS, obj, report(snapshot, state), work)
-    return planned, asked
+    return planned, entry
 
 
 def _contents(existing: Existing) -> dict[str, SecondaryContent]:
-    """The contents of existing ConfigMaps, by hash; a ConfigMap with a wrong hash is ignored."""
-    found = {}
-    for config_map_ in existing.get(CONFIG_MAPS, {}).values():
-        content_hash = label(config_map_, names.CONFIG_HASH_LABEL)
-        leaving = "deletionTimestamp" in config_map_["metadata"]
-        content = content_of(config_map_)
-        if not leaving and content_hash == content.hash:
-            found[content_hash] = content
-    return found
+    """Read the contents of existing ConfigMaps, by hash; ignore those with a wrong hash."""
+    contents = {}
+    for obj in existing.get(CONFIG_MAPS, {}).values():
+        content = content_of(obj)
+        if not is_being_deleted(obj) and label(obj, names.CONFIG_HASH_LABEL) == content.hash:
+            contents[content.hash] = content
+    return contents
 
 
 def _served(
     pods: Sequence[SchedulerPod], contents: Mapping[str, SecondaryContent]
 ) -> frozenset[str]:
-    """The schedulerNames that each Ready pod serves; any of them may lead."""
-    each = [
+    """Return the schedulerNames that every Ready pod serves; any of them may lead."""
+    served = [
         frozenset(scheduler_names(contents[pod.hash].config) if pod.hash in contents else ())
         for pod in pods
         if pod.ready
     ]
-    return frozenset.intersection(*each) if each else frozenset()
+    return frozenset.intersection(*served) if served else frozenset()
 
 
 def _target(
@@ -125,7 +117,7 @@ def _target(
     running: str,
     contents: dict[str, SecondaryContent],
 ) -> SecondaryContent | None:
-    """The content to run; None if none can run."""
+    """Choose the content to run; None if none can run."""
     known = find(history, desired.hash) if desired is not None else None
     if desired is not None and (known is None or known.outcome not in BAD):
         return desired
@@ -143,12 +135,12 @@ def _keep_config_map(
     obj: Object, desired: DesiredScheduler, target: SecondaryContent, existing: Existing
 ) -> tuple[Action, ...]:
     """Create the ConfigMap of `target`; an existing one is immutable except for its metadata."""
-    made = config_map(desired.request, target)
+    wanted = config_map(desired.request, target)
     settings = annotation(obj, names.ACCEPTED_SETTINGS_ANNOTATION)
     if settings and desired.content is not None and target.hash == desired.content.hash:
-        # The memory of `kubectl scheduler rollout undo`: what users had set for this content.
-        made["metadata"]["annotations"] = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
-    return keep(CONFIG_MAPS, existing.get(CONFIG_MAPS, {}), made, ())
+        # For `kubectl scheduler rollout undo`: the settings of users that led to this content.
+        wanted["metadata"]["annotations"] = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
+    return keep(CONFIG_MAPS, existing.get(CONFIG_MAPS, {}), wanted, ())
 
 
 def _prune(
@@ -158,12 +150,11 @@ def _prune(
     target: SecondaryContent | None,
     running: str,
 ) -> list[Action]:
-    """Deletions of ConfigMaps that no pod runs and no rollout would return to."""
+    """Delete ConfigMaps that no pod runs and no rollout would return to."""
     in_use = [*(pod.hash for pod in pods), running, *([target.hash] if target else [])]
-    keep = kept(history, in_use)
+    stays = kept(history, in_use)
     return [
         Delete(CONFIG_MAPS, obj)
         for _, obj in sorted(existing.get(CONFIG_MAPS, {}).items())
-        if label(obj, names.CONFIG_HASH_LABEL) not in keep
-        and "deletionTimestamp" not in obj["metadata"]
+        if label(obj, names.CONFIG_HASH_LABEL) not in stays and not is_being_deleted(obj)
     ]

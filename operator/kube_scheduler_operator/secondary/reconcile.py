@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ..base import names
 from ..base.json_text import parse_json
-from ..base.objects import Object, is_being_deleted, mapping
+from ..base.objects import Object, is_being_deleted
 from ..effective.facts import Facts
 from ..effective.objects import Objects
 from ..effective.secondary.compose import scheduler_names
@@ -45,14 +45,12 @@ from .plan import plan
 class SecondarySchedulers:
     """The result for all SecondarySchedulers."""
 
-    # SecondaryScheduler -> the writes for it
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
-    # conditions of KubeScheduler: whether any SecondaryScheduler is Degraded
+    # of KubeScheduler: whether any SecondaryScheduler is Degraded
     conditions: tuple[Condition, ...] = ()
-    results: tuple[ProfileResult, ...] = ()  # the results for their SchedulerProfiles
-    extenders: tuple[ExtenderResult, ...] = ()  # the results for their SchedulerExtenders
-    # SchedulerExtender -> the health of its agents in their pods
-    agents: Mapping[str, AgentHealth] = field(default_factory=dict)
+    results: tuple[ProfileResult, ...] = ()  # for their SchedulerProfiles
+    extenders: tuple[ExtenderResult, ...] = ()
+    agents: Mapping[str, AgentHealth] = field(default_factory=dict)  # by SchedulerExtender
     # schedulerName -> the scheduler that serves it, including the control plane's
     served: Mapping[str, str] = field(default_factory=dict)
     # the schedulerNames of those with `spec.assign` that do not schedule
@@ -63,15 +61,13 @@ class SecondarySchedulers:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """The plan for one SecondaryScheduler."""
+    """The part of SecondarySchedulers that comes from one of them."""
 
-    name: str  # the name of the object
-    plan: ObjectPlan  # its writes and its status
-    results: tuple[ProfileResult, ...] = ()  # the results for its SchedulerProfiles
-    extenders: tuple[ExtenderResult, ...] = ()  # the results for its SchedulerExtenders
-    # SchedulerExtender -> the health of its agents
+    name: str
+    plan: ObjectPlan
+    results: tuple[ProfileResult, ...] = ()
+    extenders: tuple[ExtenderResult, ...] = ()
     agents: Mapping[str, AgentHealth] = field(default_factory=dict)
-    # its schedulerNames, if it has `spec.assign` and does not schedule
     waiting: frozenset[str] = frozenset()
 
 
@@ -90,31 +86,27 @@ def secondary_schedulers(snapshot: Snapshot, objects: Objects, facts: Facts) -> 
         if not is_being_deleted(made.obj)
     ]
     return SecondarySchedulers(
-        {
-            SECONDARY_SCHEDULERS.named(one.name): one.plan.actions
-            for one in planned
-            if one.plan.actions
-        },
+        {SECONDARY_SCHEDULERS.named(s.name): s.plan.actions for s in planned if s.plan.actions},
         (
             objects_condition(
                 names.SECONDARY_DEGRADED,
                 "SecondarySchedulerDegraded",
-                {f"{one.name}: ": one.plan.degraded for one in planned},
+                {f"{scheduler.name}: ": scheduler.plan.degraded for scheduler in planned},
             ),
         ),
-        tuple(result for one in planned for result in one.results),
-        tuple(result for one in planned for result in one.extenders),
-        {name: health for one in planned for name, health in one.agents.items()},
+        tuple(result for scheduler in planned for result in scheduler.results),
+        tuple(result for scheduler in planned for result in scheduler.extenders),
+        {name: health for scheduler in planned for name, health in scheduler.agents.items()},
         effective.served,
-        frozenset(name for one in planned for name in one.waiting),
-        soonest(*(one.plan.requeue_after for one in planned)),
+        frozenset(name for scheduler in planned for name in scheduler.waiting),
+        soonest(*(scheduler.plan.requeue_after for scheduler in planned)),
     )
 
 
 def _contained(
     snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecondary | DefectiveSecondary
 ) -> _Planned:
-    """The plan for one; an unexpected error becomes its condition."""
+    """Plan one scheduler; an unexpected error becomes its condition."""
     if isinstance(made, DefectiveSecondary):
         return _defect(snapshot, made.name, made.error)
     try:
@@ -153,12 +145,10 @@ def _planned(snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecond
 
 
 def _is_available(obj: Object) -> bool:
-    status = condition_in(mapping(obj.get("status")), names.AVAILABLE).get("status")
-    return bool(status == "True")
+    return bool(condition_in(obj.get("status") or {}, names.AVAILABLE).get("status") == "True")
 
 
 def _agent_health(snapshot: Snapshot, desired: DesiredScheduler) -> dict[str, AgentHealth]:
-    """The health of the agents in its Pods."""
     request = desired.request
     pods = tuple(snapshot.secondaries.objects.get(request.name, {}).get(PODS, {}).values())
     workload = f"{DEPLOYMENTS.kind}/{request.name}"
@@ -171,19 +161,19 @@ def _agent_health(snapshot: Snapshot, desired: DesiredScheduler) -> dict[str, Ag
 def _refusal(
     name: str, content: SecondaryContent | None, entry: HistoryEntry | None
 ) -> Refusal | None:
-    """kube-scheduler's refusal of the desired content; None if it did not refuse it."""
+    """Read kube-scheduler's refusal of the desired content; None if it did not refuse it."""
     if content is None or entry is None or not entry.bad:
         return None
-    did = "refused" if entry.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
+    verb = "refused" if entry.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
     state = (
-        f'kube-scheduler {did} configuration {entry.hash} of SecondaryScheduler "{name}"; correct '
+        f'kube-scheduler {verb} configuration {entry.hash} of SecondaryScheduler "{name}"; correct '
         "or revert this setting"
     )
     return Refusal(content.config, entry.message, state)
 
 
 def control_plane_names(snapshot: Snapshot) -> tuple[str, ...]:
-    """The schedulerNames in the operator's configuration of the control plane's scheduler."""
+    """Read the schedulerNames in the operator's configuration of the control plane's scheduler."""
     data = (snapshot.config_maps.get(names.CONFIG) or {}).get("data") or {}
     return _names_in(data.get(names.CONFIG_KEY, "{}"))
 

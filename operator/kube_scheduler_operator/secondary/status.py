@@ -1,5 +1,3 @@
-"""The status of a SecondaryScheduler: conditions, the running content and its plugins."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -46,19 +44,19 @@ SYNC_ERROR: Final = "SyncError"
 PODS_FAILING: Final = "PodsFailing"
 LEASE_SHARED: Final = "LeaseShared"
 
-HANDOVER: Final = 5.0
-"""Seconds for which a Lease may have no holder: a leader that ends releases it, and another replica
-takes it within its retry period, 2 s, in every rollout."""
 LEASE_NOT_RENEWED: Final = "LeaseNotRenewed"
+
+HANDOVER: Final = 5.0
+"""Seconds for which a Lease may have no holder: in every rollout a leader releases it at its end,
+and another replica takes it within its retry period, 2 s."""
 
 TAKEOVER_SECONDS: Final = 15.0
 """The time in which a Ready replica takes over the Lease; kube-scheduler needs 2 s, or 15 s for a
 Lease that was not released."""
 
-
 STEADY_SECONDS: Final = 10.0
-"""How long a scheduler that was restarted has to be Available before it gets Pods again; the
-kubelet restarts a container that crashes for the second time after 10 s."""
+"""How long a restarted scheduler must be Available before it gets Pods again; the kubelet restarts
+a container that crashes for the second time after 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +64,26 @@ class SchedulerState:
     """Everything that the status depends on."""
 
     obj: Object  # the SecondaryScheduler
-    desired: DesiredScheduler  # its desired state
-    findings: Sequence[Finding] = ()  # all findings
-    deployment: Object | None = None  # the Deployment; None if it does not exist
+    desired: DesiredScheduler
+    findings: Sequence[Finding] = ()
+    deployment: Object | None = None
     pods: tuple[SchedulerPod, ...] = ()
-    history: History = ()  # its history, including this reconcile
+    history: History = ()  # including this reconcile
     # the outcome of the running content
     result: ContentOutcome = field(default_factory=ContentOutcome)
     content: SecondaryContent | None = None  # the desired content; None if it is invalid
     target: SecondaryContent | None = None  # the content to run
-    # the version of its kube-scheduler
-    version: Version = field(default_factory=lambda: Version(1, 35))
+    version: Version = field(default_factory=lambda: Version(1, 35))  # of its kube-scheduler
     readable: bool = True  # whether the operator can read its namespace
     served: frozenset[str] = frozenset()  # the schedulerNames that each of its Ready pods serves
     claim: Claim | None = None  # the pods that it claims; None without `spec.assign`
 
     @property
     def name(self) -> str:
-        """The object's name."""
         return str(self.obj["metadata"]["name"])
 
 
 def report(snapshot: Snapshot, state: SchedulerState) -> Report:
-    """The desired status."""
     before: Mapping[str, Any] = state.obj.get("status") or {}
     lease, lease_wait = _lease(snapshot, state)
     degraded = _degraded(snapshot, state)
@@ -124,7 +119,7 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
     if state.target is not None:
         status["configHash"] = state.target.hash
         status["image"] = state.target.image
-        status["profiles"] = _profiles(state.target, state.version)
+        status["profiles"] = _profiles(state.target.items, state.version)
     if assigned.assignment is not None:
         status["assignment"] = assigned.assignment
     if called := _called(state, before):
@@ -144,7 +139,7 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
 
 
 def _called(state: SchedulerState, before: Mapping[str, Any]) -> list[str]:
-    """The URLs of the extenders that come from SchedulerExtenders."""
+    """List the URLs of the extenders that come from SchedulerExtenders."""
     if state.content is None:
         return list(before.get("extenders") or ())
     called = state.desired.request.called[:LISTED_EXTENDERS]
@@ -168,7 +163,7 @@ def _available(state: SchedulerState, lease: str) -> Condition:
 def _schedules(
     snapshot: Snapshot, state: SchedulerState, available: Condition
 ) -> tuple[bool, float | None]:
-    """(whether Pods may be assigned, seconds until that may change by itself).
+    """Return (whether Pods may be assigned, seconds until that may change by itself).
 
     In a rollout one replica takes over from another, and for a moment none holds the Lease. A
     scheduler that crashes again and again is Ready for moments; Pods that it gets then wait for it.
@@ -183,7 +178,7 @@ def _schedules(
 
 
 def _unsteady(snapshot: Snapshot, state: SchedulerState) -> float | None:
-    """Seconds until a restarted scheduler gets Pods again; None: it may have them now."""
+    """Return the seconds until a restarted scheduler gets Pods again; None: it may have them."""
     if in_effect(state.obj) or any(pod.ready and not pod.restarts for pod in state.pods):
         return None
     return _left_of(STEADY_SECONDS, snapshot, state, available=True)
@@ -192,7 +187,7 @@ def _unsteady(snapshot: Snapshot, state: SchedulerState) -> float | None:
 def _left_of(
     seconds: float, snapshot: Snapshot, state: SchedulerState, *, available: bool
 ) -> float | None:
-    """What is left of `seconds` since the status has this value of Available; None: nothing."""
+    """Return what is left of `seconds` since Available had this value; None: nothing."""
     before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
     same = (before.get("status") == "True") == available
     since = timestamp(before.get("lastTransitionTime")) if same else None
@@ -214,7 +209,7 @@ def _progressing(state: SchedulerState) -> Condition:
 
 
 def _settled(state: SchedulerState, target: SecondaryContent) -> bool:
-    """Whether all pods exist and run the target content."""
+    """Return whether all pods exist and run the target content."""
     own = [pod for pod in state.pods if not pod.leaving]
     return (
         running_hash(state.deployment) == target.hash
@@ -224,31 +219,28 @@ def _settled(state: SchedulerState, target: SecondaryContent) -> bool:
 
 
 def _degraded(snapshot: Snapshot, state: SchedulerState) -> Condition:
-    found: list[tuple[str, str]] = []
-    trouble = snapshot.write_errors.get(SECONDARY_SCHEDULERS.named(state.name))
-    found += [(finding.reason, finding.text) for finding in state.findings if finding.blocking]
-    asked = find(state.history, state.content.hash) if state.content is not None else None
-    if asked is not None and asked.bad:
-        found.append(_rejected(state, asked.outcome, asked.message))
-    if trouble:
-        found.append((SYNC_ERROR, trouble))
-    shared = _shared(snapshot, state)
-    if shared:
-        found.append((LEASE_SHARED, shared))
+    problems = [(finding.reason, finding.text) for finding in state.findings if finding.blocking]
+    entry = find(state.history, state.content.hash) if state.content is not None else None
+    if entry is not None and entry.bad:
+        problems.append(_rejected(state, entry.outcome, entry.message))
+    if trouble := snapshot.write_errors.get(SECONDARY_SCHEDULERS.named(state.name)):
+        problems.append((SYNC_ERROR, trouble))
+    if shared := _shared(snapshot, state):
+        problems.append((LEASE_SHARED, shared))
     late = any(_is_late(snapshot, pod) for pod in state.pods)
     if state.result.trouble and (late or not _is_progressing(state)):
-        found.append((PODS_FAILING, state.result.trouble))
-    return problem_condition(names.DEGRADED, found)
+        problems.append((PODS_FAILING, state.result.trouble))
+    return problem_condition(names.DEGRADED, problems)
 
 
 def _rejected(state: SchedulerState, outcome: str, message: str) -> tuple[str, str]:
     assert state.content is not None  # noqa: S101 - the caller looked it up
     refused = outcome == names.OUTCOME_REFUSED
-    did = "kube-scheduler refused it" if refused else "it did not stay healthy"
+    why = "kube-scheduler refused it" if refused else "it did not stay healthy"
     instead = "there is no earlier configuration to run"
     if state.target is not None and state.target.hash != state.content.hash:
         instead = f"{state.target.hash} stays in use"
-    text = f"configuration {state.content.hash} is not used, because {did}; {instead}: {message}"
+    text = f"configuration {state.content.hash} is not used, because {why}; {instead}: {message}"
     return (REFUSED if refused else FAILED), text
 
 
@@ -258,7 +250,7 @@ def _is_progressing(state: SchedulerState) -> bool:
 
 
 def _is_late(snapshot: Snapshot, pod: SchedulerPod) -> bool:
-    """Whether a pod has waited longer than the tolerance."""
+    """Return whether a pod has waited longer than the tolerance."""
     if pod.ready or pod.leaving or pod.created is None:
         return False
     age = (snapshot.now - pod.created).total_seconds()
@@ -274,7 +266,7 @@ def _holder(snapshot: Snapshot, state: SchedulerState) -> str:
 
 
 def _lease(snapshot: Snapshot, state: SchedulerState) -> tuple[str, float | None]:
-    """(why the Lease shows that no replica leads, seconds until it would show that)."""
+    """Return (why the Lease shows that no replica leads, seconds until it would show that)."""
     place = (state.desired.request.namespace, state.name)
     lease = snapshot.secondaries.leases.get(place)
     seen = snapshot.secondaries.leases_seen.get(place)
@@ -290,7 +282,7 @@ def _lease(snapshot: Snapshot, state: SchedulerState) -> tuple[str, float | None
 
 
 def _shared(snapshot: Snapshot, state: SchedulerState) -> str:
-    """Another process that uses this Lease; empty if no other process does.
+    """Name another process that uses this Lease; empty if no other process does.
 
     A holder identifies itself by its pod's name. The status already has the name of a replica whose
     pod has just been deleted.
@@ -314,20 +306,16 @@ def _shared(snapshot: Snapshot, state: SchedulerState) -> str:
 # --- plugins ----------------------------------------------------------------------------------
 
 
-def _profiles(content: SecondaryContent, version: Version) -> list[dict[str, Any]]:
-    return _effective(content.items, version)
-
-
 @lru_cache(maxsize=512)
-def _effective(items: tuple[tuple[str, str], ...], version: Version) -> list[dict[str, Any]]:
-    """The plugins of each profile by extension point, in order; score plugins with weights.
+def _profiles(items: tuple[tuple[str, str], ...], version: Version) -> list[dict[str, Any]]:
+    """List the plugins of each profile by extension point, in order; score plugins with weights.
 
-    Beyond PLUGINS_BYTES only the names of profiles.
+    Beyond PLUGINS_BYTES, list only the names of profiles.
     """
     content = SecondaryContent(dict(items))
     profiles = content.config.get("profiles") or []
     gates = Gates(version, parse_gates(parse(content.arguments).get(FEATURE_GATES, ())))
-    found: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     size = 0
     for profile in profiles:
         name = str(profile.get("schedulerName") or "default-scheduler")
@@ -343,15 +331,15 @@ def _effective(items: tuple[tuple[str, str], ...], version: Version) -> list[dic
         }
         size += json_bytes(plugins)
         fits = size <= PLUGINS_BYTES
-        found.append({"schedulerName": name, **({"plugins": plugins} if fits else {})})
-    return found
+        listed.append({"schedulerName": name, **({"plugins": plugins} if fits else {})})
+    return listed
 
 
 # --- events -----------------------------------------------------------------------------------
 
 
 def _events(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
-    """The event of each condition that became bad or recovered."""
+    """Send an event for each condition that became bad or recovered."""
     old = {c["type"]: c for c in before.get("conditions") or ()}
     events = []
     for condition in after["conditions"]:
@@ -360,7 +348,7 @@ def _events(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> t
             continue
         was = old.get(kind, {})
         bad = (status == "True") == (kind == names.DEGRADED)
-        # A condition that was never good is not an event: the rollout has not started.
+        # A condition that was never good causes no event: the rollout has not started.
         same = was.get("status", "False") == status and (
             not bad or kind != names.DEGRADED or was.get("message") == condition.get("message")
         )
