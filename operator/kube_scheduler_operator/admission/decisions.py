@@ -1,4 +1,4 @@
-"""What the webhook answers to a review, from the assignments that the operator reports to it."""
+"""The answers of the webhook, based on the assignments that the operator reports to it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ANSWER_SECONDS: Final = 1.0
 """How long a request may take; the API server has given up by then."""
 
 READS: Final = 200.0
-"""Namespaces a second that requests of one address may cause to be read, in the long run."""
+"""Namespaces a second that are read for requests of one address, in the long run."""
 
 READS_AT_ONCE: Final = 1000
 
@@ -51,15 +51,13 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class ReviewAnswer:
-    """What a client receives."""
-
     status: int  # of HTTP
     body: bytes  # a text, or JSON with status 200
-    result: str = ""  # what is counted; empty: nothing
+    result: str = ""  # the result that metrics count; empty: none
 
 
 def text(status: int, message: str, result: str = "") -> ReviewAnswer:
-    """An answer that decides nothing."""
+    """Make an answer that decides nothing."""
     return ReviewAnswer(status, f"{message}\n".encode(), result)
 
 
@@ -75,16 +73,15 @@ class NamespaceLabels:
         self._reading: dict[str, asyncio.Task[Mapping[str, str]]] = {}
 
     def known(self, name: str) -> Mapping[str, str] | None:
-        """The labels of a namespace that was read a moment ago; None: read it."""
+        """Return the labels of a namespace that was read a moment ago; None: read it."""
         known = self._known.get(name)
         return known[1] if known and self._clock() - known[0] < NAMESPACE_SECONDS else None
 
     def is_read(self, name: str) -> bool:
-        """Whether a namespace is being read for another Pod."""
         return name in self._reading
 
     async def of(self, api: ApiClient, name: str) -> Mapping[str, str]:
-        """The labels of a namespace; Pods that are created at the same time share one request.
+        """Read the labels of a namespace; Pods that are created at the same time share one request.
 
         Raises:
             KubeError: it cannot be read.
@@ -102,8 +99,8 @@ class NamespaceLabels:
 
     async def _read(self, api: ApiClient, name: str) -> Mapping[str, str]:
         async with asyncio.timeout(ANSWER_SECONDS):
-            found = await api.get(NAMESPACES.named(name))
-        labels: Mapping[str, str] = mapping(found["metadata"].get("labels"))
+            namespace = await api.get(NAMESPACES.named(name))
+        labels: Mapping[str, str] = mapping(namespace["metadata"].get("labels"))
         self._known[name] = (self._clock(), labels)
         self._known.move_to_end(name)
         while len(self._known) > REMEMBERED:
@@ -113,16 +110,11 @@ class NamespaceLabels:
     def _done(self, name: str, done: asyncio.Task[Mapping[str, str]]) -> None:
         self._reading.pop(name, None)
         if not done.cancelled():
-            done.exception()  # each Pod that waits receives it
+            done.exception()  # each waiting Pod receives it
 
 
 class ReviewDecisions:
-    """Decides about new Pods.
-
-    Args:
-        api: reads namespaces.
-        excluded: namespaces whose Pods are never assigned.
-    """
+    """Decides about new Pods; those in the namespaces `excluded` are never assigned."""
 
     def __init__(self, api: ApiClient, excluded: Iterable[str]) -> None:
         self._api = api
@@ -137,7 +129,7 @@ class ReviewDecisions:
         self._schedulers, self._by_namespace = schedulers, needs_namespace(schedulers)
 
     def decide(self, body: bytes, address: str) -> ReviewAnswer | Awaitable[ReviewAnswer]:
-        """The answer to a request of `address`; whatever its body is, the process continues."""
+        """Answer a request of `address`; whatever its body is, the process continues."""
         try:
             pod = read_review(parse_json(body), self._excluded)
             return self._about(pod, address)

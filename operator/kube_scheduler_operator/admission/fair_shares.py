@@ -1,8 +1,9 @@
-"""What the clients of one port may use at a time, shared by address.
+"""Limits of what the clients of one port use at a time, shared by address.
 
 The API server cannot authenticate itself on managed platforms, so only its address distinguishes it
-from others. `BodyShares` limits what is received at a time; `AddressTurns` handles one request at a
-time, of each address in turn, so that a flood from k addresses delays a request by k others.
+from others. `BodyShares` limits the bodies that are received at a time. `AddressTurns` handles one
+request at a time, of each address in turn, so that a flood from k addresses delays a request by k
+others.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from dataclasses import dataclass, field
 from typing import Final
 
 SMALL: Final = 256 * 1024
-"""Bytes of a body that needs no room of its own; Pods have 2 to 20 KiB."""
+"""Bytes of a body that does not count against ROOM; Pods have 2 to 20 KiB."""
 
 SMALL_AT_ONCE: Final = 16
 """Small bodies of one address that are received at a time."""
 
 ROOM: Final = 16 * 1024 * 1024
-"""Bytes of all larger bodies that are received at a time, of each address one."""
+"""Bytes of all larger bodies that are received at a time, at most one of each address."""
 
 
 @dataclass(slots=True, eq=False)
 class BodyTicket:
     """A body that is received, or waits to be."""
 
-    address: str  # of its client
-    size: int  # its length in bytes
+    address: str
+    size: int  # bytes
     stored: int  # the bytes of it that are kept
     go: Callable[[], None] = field(repr=False)  # called when it may be received
-    admitted: bool = False  # whether it has been
+    admitted: bool = False
 
     @property
     def share(self) -> tuple[str, bool]:
-        """What it counts against: its address, and whether it is large."""
+        """The share that it counts against: its address, and whether it is large."""
         return self.address, self.size > SMALL
 
 
@@ -48,7 +49,7 @@ class BodyShares:
         self._stored = 0
 
     def enter(self, ticket: BodyTicket) -> None:
-        """Wait for permission to receive a body; `leave` has to follow."""
+        """Wait for permission to receive a body; `leave` must follow."""
         self._waiting.setdefault(ticket.share, deque()).append(ticket)
         self._admit()
 
@@ -94,7 +95,7 @@ class AddressTurns:
         self._waiting: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()
 
     def add(self, address: str, job: Callable[[], None]) -> None:
-        """Run `job` after those before it of the same address, and one of each other address."""
+        """Run `job` after the earlier jobs of its address, in turn with other addresses."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._next)
         self._waiting.setdefault(address, deque()).append(job)

@@ -1,7 +1,7 @@
 """The head of a request, checked before anything of its body is read.
 
-The body has to have a length: one in chunks would cost a call for each of them, and any client may
-send chunks of one byte. API servers always send a length.
+The body must have a length: each chunk of a chunked body would cost a call, and any client may send
+chunks of one byte. API servers always send a length.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ tenant must not cost the API server its connections."""
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """A request for which a body is received."""
-
     length: int  # of the body, bytes
     alive: bool  # whether the client may send another request
 
 
 class _Reader:
-    """What httptools reads of a head."""
+    """Callbacks of httptools."""
 
     def __init__(self) -> None:
         self.url = b""
@@ -47,7 +45,7 @@ class _Reader:
 
 
 def read_head(head: bytes) -> RequestHead | ReviewAnswer:
-    """Read a head; a ReviewAnswer refuses the request, and ends the connection."""
+    """Read a head; a ReviewAnswer rejects the request and ends the connection."""
     reader = _Reader()
     parser = httptools.HttpRequestParser(reader)
     try:

@@ -1,8 +1,8 @@
-"""What the operator and the webhook's process report to each other: lines of JSON over two pipes.
+"""The protocol of the operator and the webhook's process: lines of JSON over two pipes.
 
-The operator sends `StartOrder` once, then `ServeOrder` and `SchedulersOrder` whenever they change;
-its end of the pipe is closed when the process has to end. The key travels here and nowhere else:
-others can read arguments and environments.
+The operator sends `StartOrder` once, then `ServeOrder` and `SchedulersOrder` whenever they change.
+It closes its end of the pipe when the process must end. The key is sent only here: others can read
+arguments and environments.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ LINE: Final = 64 * 1024 * 1024
 """Bytes of the longest line to the process: `status.assignment` of 1,000 SecondarySchedulers."""
 
 REPORT_LINE: Final = 256 * 1024
-"""Bytes of the longest line from the process, which any client may have made its own."""
+"""Bytes of the longest line from the process, which any client may have taken over."""
 
 RESULTS: Final = ("assigned", "unchanged", "invalid", "busy", "error")
-"""The results of requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """What does not change while the process runs."""
+    """The settings that do not change while the process runs."""
 
-    host: str  # address to listen on
-    port: int  # port to listen on; 0: any
-    kubeconfig: str | None  # path; None: as `find` does
+    host: str  # to listen on
+    port: int  # to listen on; 0: any
+    kubeconfig: str | None  # path; None: see `credentials.find`
     excluded: tuple[str, ...]  # namespaces whose Pods are never assigned
     parent: int  # the operator's process
 
@@ -46,7 +45,7 @@ class ServeOrder:
 
 @dataclass(frozen=True, slots=True)
 class SchedulersOrder:
-    """What decides of the SecondarySchedulers, see `admission_review.essentials`."""
+    """The SecondarySchedulers, reduced by `admission_review.essentials`."""
 
     items: Sequence[Object]
 
@@ -58,37 +57,34 @@ _ORDERS: Final[Mapping[str, type[PipeOrder]]] = {
 
 
 def order_line(order: PipeOrder) -> bytes:
-    """The line of an order."""
     return json.dumps({type(order).__name__: asdict(order)}).encode() + b"\n"
 
 
 def read_order(line: bytes) -> PipeOrder:
-    """The order of a line; only the operator writes them."""
+    """Read an order, which only the operator writes."""
     ((name, values),) = json.loads(line).items()
     return _ORDERS[name](**values)
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookReport:
-    """What the process reports."""
+    """The state of the process, and the news since its last report."""
 
     port: int = 0  # the port in use; 0: it does not listen
     certificate: str = ""  # the certificate in use, PEM
-    problem: str = ""  # why it does not serve what it should; empty: it does
-    # number of requests by result, since the last report
-    results: Mapping[str, int] = field(default_factory=dict)
-    messages: Sequence[tuple[int, str]] = ()  # what is to be logged: (level, text)
+    problem: str = ""  # why it does not serve with the certificate; empty: it does
+    results: Mapping[str, int] = field(default_factory=dict)  # number of requests by result
+    messages: Sequence[tuple[int, str]] = ()  # (level, text), to be logged
 
     def line(self) -> bytes:
-        """The line of this report."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
     def read(cls, line: bytes) -> WebhookReport:
-        """The report of a line.
+        """Read a report.
 
         Raises:
-            ValueError: it is none, or has values of other types.
+            ValueError: the line is not a report, or has values of other types.
         """
         values: Any = parse_json(line)
         try:
@@ -100,5 +96,5 @@ class WebhookReport:
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"this is not a report: {error}") from error
         if not report.results.keys() <= set(RESULTS) or min(report.results.values(), default=0) < 0:
-            raise ValueError("this is not a report: it has other results")
+            raise ValueError("this is not a report: it has unknown results")
         return report

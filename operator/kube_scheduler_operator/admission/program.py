@@ -1,8 +1,8 @@
-"""The webhook's process: it serves what the operator orders, within limits of its own.
+"""The webhook's process: it follows the orders of the operator, within limits of its own.
 
 It is a child of the operator in the same container, so that a flood of requests neither delays the
-operator's event loop nor takes its memory: it has a lower priority and fails alone at its own
-limit of memory. It ends with its standard input, thus with the operator.
+operator's event loop nor takes its memory: it has a lower priority, and only this process fails at
+its memory limit. It ends with its standard input, and so with the operator.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from .review_connection import ReviewConnection, SharedDesk
 log = logging.getLogger(__name__)
 
 MEMORY: Final = 256 * 1024 * 1024
-"""Bytes of memory after which an allocation fails; at rest it has some 30 MiB."""
+"""The memory limit, bytes; at rest the process uses some 30 MiB."""
 
 NICENESS: Final = 5
-"""Added to the operator's, so that it renews its Lease while requests take all processors."""
+"""Added to the operator's, which must renew its Lease while requests take all processors."""
 
 MAX_CONNECTIONS: Final = 128
 
@@ -54,7 +54,7 @@ HANDSHAKES_AT_ONCE: Final = 100
 """API servers keep 25 connections, and open one for each Pod that is created at the same time."""
 
 HANDSHAKES_TOGETHER: Final = 8
-"""Handshakes of one address at a time, so that one of another address does not wait for long."""
+"""Handshakes of one address at a time, so that other addresses do not wait for long."""
 
 CONNECTIONS_OF_ONE: Final = 32
 """Open connections of one address; API servers keep 25 at most."""
@@ -64,7 +64,7 @@ PATIENCE: Final = 1.0
 """How long a connection waits for its handshake; the API server has given up by then."""
 
 REPORT_SECONDS: Final = 1.0
-"""The longest time between two reports, which are the sign of life."""
+"""The longest time between two reports, which show that the process is alive."""
 
 GATHER_SECONDS: Final = 0.05
 """The time in which results are gathered into one report."""
@@ -76,7 +76,7 @@ GRACE: Final = 1.0
 """Seconds in which requests in progress end, when the process ends."""
 
 _MESSAGES: Final = 5
-"""Messages that one report has at most; strangers may cause any number."""
+"""The most messages of one report; strangers may cause any number."""
 
 _TEXT: Final = 500
 _STACK: Final = 1024 * 1024
@@ -84,7 +84,7 @@ _SET_PDEATHSIG: Final = 1
 
 
 class WebhookReports(logging.Handler):
-    """What the operator receives: gathered, and written when there is something new."""
+    """Gathers what the operator receives, and writes it when there is something new."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -94,12 +94,11 @@ class WebhookReports(logging.Handler):
         self._news = asyncio.Event()
 
     def count(self, result: str) -> None:
-        """Count a request."""
         self._results[result] += 1
         self._news.set()
 
     def changed(self) -> None:
-        """An attribute has changed."""
+        """Report a changed attribute."""
         self._news.set()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -127,7 +126,7 @@ class WebhookReports(logging.Handler):
 
 
 class WebhookServer:
-    """The port, and what is served there."""
+    """The port, its certificate and its connections."""
 
     def __init__(
         self, start: StartOrder, decisions: ReviewDecisions, reports: WebhookReports
@@ -156,7 +155,7 @@ class WebhookServer:
             self._report(contained("webhook", names.ASSIGNMENT, error))
 
     async def close(self) -> None:
-        """Stop listening, and end what is in progress."""
+        """Stop listening, and end the requests in progress."""
         listener, self._listener = self._listener, None
         if listener is None:
             return
@@ -213,10 +212,10 @@ async def _run(source: Any, sink: Any) -> None:
     if not isinstance(start, StartOrder):
         raise TypeError("the first order is not Start")
     if os.getppid() != start.parent:
-        return  # the operator ended before it could be noticed
+        return  # the operator ended before prctl could tell
     credentials = find(start.kubeconfig)
-    with contextlib.suppress(CredentialsError):  # of which the first read reports
-        await credentials.access()  # which takes long the first time
+    with contextlib.suppress(CredentialsError):  # the first read reports it
+        await credentials.access()  # slow the first time
     async with ApiClient(credentials, field_manager=names.FIELD_MANAGER) as api:
         decisions = ReviewDecisions(api, start.excluded)
         server = WebhookServer(start, decisions, reports)
@@ -235,7 +234,7 @@ async def _run(source: Any, sink: Any) -> None:
 async def _obey(
     orders: asyncio.StreamReader, decisions: ReviewDecisions, server: WebhookServer
 ) -> None:
-    """Do what the operator orders until it ends; of several certificates only the last counts."""
+    """Follow the operator's orders until it ends; only the last certificate counts."""
     serving: asyncio.Task[None] | None = None
     try:
         while line := await orders.readline():
@@ -256,9 +255,9 @@ async def _obey(
 
 
 def _limit() -> None:
-    """Take the limits of this process; where the system lacks one, the others remain."""
+    """Limit this process; where the system does not support a limit, the others still apply."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core would have the key
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core would contain the key
     threading.stack_size(_STACK)
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
@@ -266,14 +265,14 @@ def _limit() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGKILL)
-    for number in (signal.SIGTERM, signal.SIGINT):  # the operator ends it, after the last requests
+    for number in (signal.SIGTERM, signal.SIGINT):  # the operator ends this, after all requests
         signal.signal(number, signal.SIG_IGN)
 
 
 def main() -> int:
     """Run until standard input ends."""
     _limit()
-    sys.stdout = sys.stderr  # what a library prints is not a report
+    sys.stdout = sys.stderr  # output of libraries is not a report
     source, sink = os.fdopen(os.dup(0), "rb", 0), os.fdopen(os.dup(1), "wb", 0)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(source, sink))

@@ -1,8 +1,8 @@
 """One connection of the webhook: bounded before parsed, and in fair shares.
 
-A request is received, decided and answered before the next one of the connection. A body whose
-end has not arrived with its head needs a Ticket; one that is complete waits for the turn of its
-address. Nothing that an API server may send because of a Pod ends its connection.
+A request is received, decided and answered before the next one of the connection. A body that has
+not completely arrived with its head needs a ticket; a complete one waits for the turn of its
+address. Nothing that an API server may send for a Pod ends its connection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_VALUES: Final = 100_000
 Pod has a few hundred."""
 
 LINGER: Final = 0.5
-"""Seconds in which a client that is refused can receive the reason."""
+"""Seconds in which a rejected client can receive the reason."""
 
 _REASONS: Final = {
     200: b"OK", 400: b"Bad Request", 404: b"Not Found", 405: b"Method Not Allowed",
@@ -47,14 +47,14 @@ TOO_MANY_VALUES: Final = text(413, f"the body has more than {MAX_VALUES} values"
 
 @dataclass(frozen=True, slots=True)
 class SharedDesk:
-    """What all connections of the webhook share."""
+    """The state that all connections of the webhook share."""
 
-    # answers a body of an address
+    # called with the body and address of a request
     decide: Callable[[bytes, str], ReviewAnswer | Awaitable[ReviewAnswer]]
     count: Callable[[str], None]  # called with the result of each request
-    bodies: BodyShares = field(default_factory=BodyShares)  # which bodies are received
-    turns: AddressTurns = field(default_factory=AddressTurns)  # whose request is decided next
-    connections: set[ReviewConnection] = field(default_factory=set)  # the open ones
+    bodies: BodyShares = field(default_factory=BodyShares)
+    turns: AddressTurns = field(default_factory=AddressTurns)
+    connections: set[ReviewConnection] = field(default_factory=set)
 
     @property
     def busy(self) -> bool:
@@ -74,14 +74,10 @@ class ReviewState(Enum):
 
 
 class ReviewConnection(asyncio.Protocol):
-    """A connection of a client.
-
-    Attributes:
-        proven: whether a review was answered.
-    """
+    """A connection of a client."""
 
     def __init__(self, shared: SharedDesk) -> None:
-        self.proven = False
+        self.proven = False  # whether a review was answered
         self._shared = shared
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -107,19 +103,16 @@ class ReviewConnection(asyncio.Protocol):
     # --- asyncio ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client has connected."""
         self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
         self._address = source(transport.get_extra_info("peername") or ())
         self._shared.connections.add(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The connection has ended, and the request in progress with it."""
         self._transport = None
         self._shared.connections.discard(self)
         self._end()
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request."""
         if self._state is ReviewState.END:
             return
         self._buffer += data
@@ -129,11 +122,10 @@ class ReviewConnection(asyncio.Protocol):
             self._read_body()
 
     def eof_received(self) -> bool:
-        """The client has ended the connection."""
         return False
 
     def pause_writing(self) -> None:
-        """The client does not read its answers, which are small: no API server does that."""
+        """End a connection whose client does not read its small answers; API servers do."""
         self._abort()
 
     # --- a request --------------------------------------------------------------------------------
@@ -196,9 +188,9 @@ class ReviewConnection(asyncio.Protocol):
         self._shared.turns.add(self._address, self._decide)
 
     def _has_too_many_values(self) -> bool:
-        """Whether what has arrived has more values than a body may have, without those in strings.
+        """Count the values that have arrived, without those in strings.
 
-        The number cannot reach the limit before as many separators have arrived as are left of it.
+        They cannot reach the limit before as many separators have arrived as are left of it.
         """
         values = count_values(bytes(self._body), MAX_VALUES)
         self._counted = self._separators + MAX_VALUES - values
@@ -221,7 +213,7 @@ class ReviewConnection(asyncio.Protocol):
     # --- its end ----------------------------------------------------------------------------------
 
     def _late(self) -> None:
-        """A request has taken too long."""
+        """End a request that has taken too long."""
         self._timer = None
         if self._state is ReviewState.HEAD:
             self._abort()
@@ -253,8 +245,8 @@ class ReviewConnection(asyncio.Protocol):
     def _refuse(self, answer: ReviewAnswer) -> None:
         """Answer a request whose body is not complete, and end the connection.
 
-        Nothing more is read. The end is later, because a client that still sends loses an answer
-        that it has not received by then.
+        Nothing more is read. The connection ends later, because a client that still sends would
+        lose an answer that it has not received by then.
         """
         self._write(answer, stays=False)
         self._read(False)
@@ -279,7 +271,7 @@ class ReviewConnection(asyncio.Protocol):
         self._leave()
 
     def _forget(self) -> None:
-        """End what belongs to the request in progress."""
+        """Cancel the timer and the task of the request in progress."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None and self._task is not asyncio.current_task(self._loop):

@@ -1,4 +1,4 @@
-"""The operator's side of the webhook's process: starts it, restarts it, and reports its results."""
+"""The operator's side of the webhook's process: starts and restarts it, and takes its reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .pipe import REPORT_LINE, SchedulersOrder, ServeOrder, StartOrder, WebhookR
 log = logging.getLogger(__name__)
 
 RESTARTS: Final = Backoff((0.0, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0))
-"""Before each restart in a row; the first is at once."""
+"""Before each restart in a row; the first has no delay."""
 
 STEADY_SECONDS: Final = 30.0
 """A process that ran for this long has not failed in a row."""
@@ -36,7 +36,7 @@ PROGRAM: Final = ("-m", "kube_scheduler_operator.admission.program")
 
 @dataclass(slots=True)
 class _Desired:
-    """What the process should know; a new one receives all of it."""
+    """What the process should know; a new process receives all of it."""
 
     serving: ServeOrder | None = None
     schedulers: Sequence[Object] = ()
@@ -45,17 +45,9 @@ class _Desired:
 class WebhookProcess:
     """Runs the process from the first certificate until `stop`.
 
-    Args:
-        address: host and port to listen on.
-        kubeconfig: see `StartOrder`.
-        excluded: namespaces whose Pods are never assigned.
-        observer: called with a result of requests and their number.
-
-    Attributes:
-        port: the port in use; 0 while it does not listen.
-        certificate: the certificate in use, PEM; empty without one.
-        problem: why it does not serve; empty if it does or has not been started.
-        pid: of the process; 0 without one.
+    `observer` is called with a result of requests and their number; see `StartOrder` for the rest.
+    The attributes `port`, `certificate` and `problem` are those of the last `WebhookReport`; `pid`
+    is 0 while no process runs.
     """
 
     def __init__(
@@ -83,7 +75,7 @@ class WebhookProcess:
             self._task = asyncio.create_task(self._keep(), name="webhook process")
 
     def use(self, schedulers: Sequence[Object]) -> None:
-        """Decide by these SecondarySchedulers, see `admission_review.essentials`."""
+        """Decide by these SecondarySchedulers, reduced by `admission_review.essentials`."""
         if schedulers != self._desired.schedulers:
             self._desired.schedulers = schedulers
             self._news.set()
@@ -103,7 +95,7 @@ class WebhookProcess:
             began = time.monotonic()
             try:
                 reason = await self._run()
-            except OSError as error:  # no process can be made now
+            except OSError as error:  # no process can be started now
                 reason = str(error)
             failures = 0 if time.monotonic() - began > STEADY_SECONDS else failures
             delay = RESTARTS.delay(failures)
@@ -115,7 +107,7 @@ class WebhookProcess:
             await asyncio.sleep(delay)
 
     async def _run(self) -> str:
-        """Run a process until it ends; the reason."""
+        """Run a process until it ends, and return the reason."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *PROGRAM,
@@ -140,7 +132,7 @@ class WebhookProcess:
             await _ended(process)
 
     async def _order(self, pipe: asyncio.StreamWriter) -> None:
-        """Write what is desired, and again whenever it changes."""
+        """Write the desired state, and again whenever it changes."""
         host, port = self._address
         pipe.write(
             order_line(StartOrder(host, port, self._kubeconfig, self._excluded, os.getpid()))
@@ -150,7 +142,7 @@ class WebhookProcess:
             while True:
                 self._news.clear()
                 desired = self._desired
-                # First what decides: a process that listens without it would assign nothing.
+                # Schedulers first: a process that listens without them would assign nothing.
                 if desired.schedulers != sent.schedulers:
                     sent.schedulers = desired.schedulers
                     pipe.write(order_line(SchedulersOrder(sent.schedulers)))
@@ -161,7 +153,7 @@ class WebhookProcess:
                 await self._news.wait()
 
     async def _follow(self, pipe: asyncio.StreamReader) -> str:
-        """Take its reports until it ends; why it has to end, if it has not."""
+        """Take its reports until it ends, or return why it must be killed."""
         while True:
             try:
                 async with asyncio.timeout(SILENT_SECONDS):
@@ -188,7 +180,7 @@ class WebhookProcess:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> int:
-    """The exit code of a process that has to end now."""
+    """Wait for a process that should end now; return its exit code."""
     try:
         async with asyncio.timeout(END_SECONDS):
             return await process.wait()
