@@ -1,4 +1,4 @@
-"""What applies `spec.assign` to new Pods: a policy, the operator's webhook, or nothing.
+"""Polls what applies `spec.assign` to new Pods: a policy, the operator's webhook, or nothing.
 
 Both are installed with the operator, which only reads whether they exist.
 """
@@ -27,31 +27,25 @@ from ..model.snapshot import AssignmentWay
 log = logging.getLogger(__name__)
 
 INTERVAL: Final = 5.0
-"""Seconds between two looks, while a SecondaryScheduler has `spec.assign`."""
+"""Seconds between two polls, while a SecondaryScheduler has `spec.assign`."""
 
 FIRST_INTERVAL: Final = 0.5
-"""Seconds between two looks of a process that starts, until it knows what applies assignments."""
+"""Seconds between two polls of a starting process, until it knows what applies assignments."""
 
 STARTING: Final = 30.0
-"""Seconds during which a process counts as one that starts."""
+"""Seconds for which a process counts as starting."""
 
 
 class WayPoller:
-    """What applies assignments, as last seen.
+    """The result of the last poll.
 
-    Args:
-        asked: whether a SecondaryScheduler has `spec.assign`; otherwise nothing is requested.
-        changed: called when something else applies them.
-
-    Attributes:
-        way: the last result; None: not known yet.
-        configuration: the MutatingWebhookConfiguration; None if it does not exist.
+    Polls only while `needed` returns true: while a SecondaryScheduler has `spec.assign`.
     """
 
-    def __init__(self, asked: Callable[[], bool], changed: Callable[[], None]) -> None:
-        self.way: AssignmentWay | None = None
-        self.configuration: Object | None = None
-        self._asked = asked
+    def __init__(self, needed: Callable[[], bool], changed: Callable[[], None]) -> None:
+        self.way: AssignmentWay | None = None  # None: not known yet
+        self.configuration: Object | None = None  # the MutatingWebhookConfiguration, if it exists
+        self._needed = needed
         self._changed = changed
         self._problem = ""
 
@@ -59,13 +53,13 @@ class WayPoller:
         """Poll until cancelled."""
         began = time.monotonic()
         while True:
-            if self._asked():
+            if self._needed():
                 await self.poll(api)
             starts = self.way is None and time.monotonic() - began < STARTING
             await asyncio.sleep(FIRST_INTERVAL if starts else INTERVAL)
 
     async def poll(self, api: ApiClient) -> None:
-        """Look once; an error leaves the last result."""
+        """Poll once; after an error, the last result stays."""
         try:
             way, self.configuration = await find_way(api)
         except KubeError as error:
@@ -75,7 +69,7 @@ class WayPoller:
             if not isinstance(error, Forbidden):
                 return
             way, self.configuration = AssignmentWay.UNREADABLE, None
-        except Exception as error:  # what an object contains must not end the task
+        except Exception as error:  # the content of an object must not end the task
             contained("polling", names.ASSIGNMENT, error)
             return
         else:
@@ -86,7 +80,7 @@ class WayPoller:
 
 
 async def find_way(api: ApiClient) -> tuple[AssignmentWay | None, Object | None]:
-    """(what applies assignments, the MutatingWebhookConfiguration if there is one).
+    """Return (what applies assignments, the MutatingWebhookConfiguration if there is one).
 
     A webhook that the API server does not trust yet applies nothing, but will: None.
 
@@ -108,14 +102,14 @@ async def find_way(api: ApiClient) -> tuple[AssignmentWay | None, Object | None]
 
 def _is_trusted(configuration: Object) -> bool:
     return all(
-        mapping(each.get("clientConfig")).get("caBundle")
-        for each in configuration.get("webhooks") or ()
+        mapping(webhook.get("clientConfig")).get("caBundle")
+        for webhook in configuration.get("webhooks") or ()
     )
 
 
 async def _serves_policies(api: ApiClient) -> bool:
-    found = await api.get_path(f"/apis/{MUTATING_POLICIES.api_version}")
-    return any(each.get("name") == MUTATING_POLICIES.plural for each in found["resources"])
+    group = await api.get_path(f"/apis/{MUTATING_POLICIES.api_version}")
+    return any(kind.get("name") == MUTATING_POLICIES.plural for kind in group["resources"])
 
 
 async def _get(api: ApiClient, resource: Resource) -> Object | None:

@@ -2,12 +2,12 @@
 
 Every replica serves it, leader or not, from the statuses that the leader writes. It listens while
 MutatingWebhookConfiguration `assignment.kube-scheduler-operator.dev` exists. The API server waits
-for at most one second and admits a Pod unchanged after any error, so nothing here can refuse or
+for at most one second and admits a Pod unchanged after any error, so nothing here can reject or
 lose a Pod.
 
-A process of its own listens (`admission/`), because any Pod of the cluster may connect to it. This
-module has all authority: it reads the configuration, makes and renews certificates, and reports
-certificate and SecondarySchedulers to that process.
+A separate process listens (`admission/`), because any Pod of the cluster may connect to it. This
+module has all rights: it reads the configuration, makes and renews certificates, and reports the
+certificate and the SecondarySchedulers to that process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..kube.errors import KubeError
 from ..kube.resource import MUTATING_WEBHOOKS, SECRETS
 from ..secondary.admission_review import essentials
 from ..telemetry.certificate import CertificateError
-from ..telemetry.issued_certificate import Issued, issue
+from ..telemetry.issued_certificate import issue
 from .assignment_way import STARTING
 from .webhook_certificates import (
     CERTIFICATE,
@@ -50,25 +50,21 @@ WEBHOOK_PORT: Final = 10250
 """The kubelet's port, which firewalls of providers open for the API server."""
 
 INTERVAL: Final = 5.0
-"""Seconds between two looks at the certificates."""
+"""Seconds between two checks of the certificates."""
 
 FIRST_INTERVAL: Final = 0.5
-"""Seconds between two looks of a process that starts, until it listens."""
+"""Seconds between two checks of a starting process, until it listens."""
 
 DRAIN_SECONDS: Final = 3.0
-"""How long a process that ends still listens: until no API server sends it requests any more."""
+"""How long an ending process still listens: until no API server sends it requests any more."""
 
 
 class AssignmentWebhook:
     """The process that listens, and its certificates.
 
-    Args:
-        platform: the kind of cluster.
-        address: host and port to listen on.
-        kubeconfig: with which namespaces are read; None: as `credentials.find` does.
-        schedulers: the SecondarySchedulers; None while they are not known.
-        configuration: the MutatingWebhookConfiguration; None if it does not exist.
-        observer: called with a result of requests and their number.
+    `schedulers` returns None while the SecondarySchedulers are not known, and `configuration`
+    returns None if the MutatingWebhookConfiguration does not exist. See `WebhookProcess` for
+    `address`, `kubeconfig` and `observer`.
     """
 
     def __init__(
@@ -94,7 +90,7 @@ class AssignmentWebhook:
 
     @property
     def port(self) -> int:
-        """The port in use; 0 while it does not listen."""
+        """0 while it does not listen."""
         return self._process.port
 
     @property
@@ -119,7 +115,7 @@ class AssignmentWebhook:
                     self._problem = ""
                 except (KubeError, CertificateError, OSError) as error:
                     self._report(str(error))
-                except Exception as error:  # the next look may succeed
+                except Exception as error:  # the next check may succeed
                     contained("webhook", names.ASSIGNMENT, error)
                 starts = not self.port and time.monotonic() - began < STARTING
                 await asyncio.sleep(FIRST_INTERVAL if starts else INTERVAL)
@@ -127,11 +123,11 @@ class AssignmentWebhook:
             await self._process.stop()
 
     def changed(self) -> None:
-        """SecondarySchedulers have changed."""
+        """Pass changed SecondarySchedulers on."""
         self._process.use(essentials(self._schedulers() or ()))
 
     async def drain(self) -> None:
-        """Listen for a little longer, if it does: API servers learn later that the Pod ends."""
+        """Listen for a little longer, if it listens: API servers learn later that the Pod ends."""
         if self.port:
             await asyncio.sleep(DRAIN_SECONDS)
 
@@ -165,7 +161,7 @@ class AssignmentWebhook:
             self._trusted = (bundle, time.monotonic())
         trusted_for = time.monotonic() - self._trusted[1]
         step = await asyncio.to_thread(
-            next_step, data_of(secret), bundle, now, trusted_for, self._issue
+            next_step, data_of(secret), bundle, now, trusted_for, lambda: issue(self._host, DAYS)
         )
         if step is not None:
             await self._write(api, secret, configuration, step)
@@ -173,13 +169,10 @@ class AssignmentWebhook:
     async def _write(
         self, api: ApiClient, secret: Object, configuration: Object, step: CertificateStep
     ) -> None:
-        """Write one step; both objects are replaced at the version that was read."""
+        """Write one step; both objects are replaced only at the version that was read."""
         if step.data is not None:
             await api.replace(SECRETS, {**secret, "data": encoded(step.data)})
             log.info("Renewed the webhook's certificate", extra=kv(reason=step.reason))
         if step.bundle:
             await api.replace(MUTATING_WEBHOOKS, with_bundle(configuration, step.bundle))
             log.info("Updated the webhook's caBundle", extra=kv(reason=step.reason))
-
-    def _issue(self) -> Issued:
-        return issue(self._host, DAYS)

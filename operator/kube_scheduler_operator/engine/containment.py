@@ -1,4 +1,4 @@
-"""A step that raises an unexpected error becomes a condition, and the others do their work."""
+"""An unexpected error in a step becomes a condition, and the other steps do their work."""
 
 from __future__ import annotations
 
@@ -36,17 +36,13 @@ FAILURES: Final[Mapping[str, tuple[str, bool]]] = {
 
 
 class Containment:
-    """Runs the steps of one reconcile.
-
-    Attributes:
-        failures: the steps that raised an unexpected error, as findings.
-    """
+    """Runs the steps of one reconcile."""
 
     def __init__(self) -> None:
-        self.failures: tuple[Finding, ...] = ()
+        self.failures: tuple[Finding, ...] = ()  # of the steps that raised an unexpected error
 
     def __call__(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The result of a step; None after an unexpected error, which becomes its condition."""
+        """Return the result of a step; None after an unexpected error, which becomes a finding."""
         try:
             return step(*args, **kwargs)
         except Exception as error:
@@ -59,6 +55,6 @@ def _failure(step: str, error: Exception) -> Finding:
     condition, blocking = FAILURES.get(step, (names.INSTALLER_DEGRADED, False))
     message = (
         f'step "{name}" failed: {contained(name, "", error)}; report this with the operator\'s '
-        "log (running schedulers are not changed by it)"
+        "log (running schedulers are not affected)"
     )
     return Finding(condition, DEFECT, "", message, blocking=blocking)

@@ -1,17 +1,18 @@
 """Decides the kind of cluster: by `--platform`, else as recorded in the API, else by detection.
 
 Detection needs no rights beyond the operator's own: discovery, which every client has, and lists.
-After a request that is forbidden or fails, the next one decides. What was decided is recorded in a
-ConfigMap, so that a platform never changes by itself.
+If a request is forbidden or fails, the next one decides. The decision is recorded in a ConfigMap,
+so that a platform never changes by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from ..base.names import CLUSTER, PLATFORM_RECORD
+from ..base.objects import Object
 from ..base.platform import PLATFORMS, Platform
 from ..base.recognition import (
     NOTHING_REMEMBERED,
@@ -34,26 +35,21 @@ CHOICES: Final = (AUTO, *PLATFORMS)
 _KINDS: Final = {"clusterversions", "infrastructures"}
 _CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 _SOME_NODES: Final = "/api/v1/nodes?limit=20"
-"""A page of nodes: each has the marks of its distribution."""
+"""A page of nodes is enough: each has the marks of its distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """The detected platform."""
-
     found: Recognition  # the platform and the evidence for it
     unanswered: tuple[str, ...] = ()  # errors of requests; the result is certain without any
 
     @property
     def platform(self) -> Platform:
-        """The platform."""
         return self.found.platform
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The platform in use."""
-
     decision: Decision  # the platform, and whether to record it
     unanswered: tuple[str, ...] = ()  # errors of requests
 
@@ -78,19 +74,17 @@ async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decided:
 
 
 async def read_record(api: ApiClient, platforms: Iterable[Platform]) -> Remembered:
-    """What was recorded in the namespaces of these platforms.
-
-    It is nothing if it does not exist or may not be read.
+    """Read the record in the namespaces of these platforms, if it exists and may be read.
 
     Raises:
-        ApiError: another request failed; the platform might be another one than recorded.
+        ApiError: another request failed; the platform may differ from the recorded one.
     """
     for namespace in dict.fromkeys(platform.target_namespace for platform in platforms):
         try:
-            found = await api.get(ObjectRef(CONFIG_MAPS, namespace, PLATFORM_RECORD))
+            record = await api.get(ObjectRef(CONFIG_MAPS, namespace, PLATFORM_RECORD))
         except (NotFound, Forbidden):
             continue
-        remembered = Remembered.of(found)
+        remembered = Remembered.of(record)
         if remembered.platform:
             return remembered
     return NOTHING_REMEMBERED
@@ -120,14 +114,14 @@ async def detect(api: ApiClient) -> Detected:
             if isinstance(error, Unauthorized) or (unanswered and isinstance(error, Unavailable)):
                 raise
             unanswered.append(str(error))
-    found = recognize(infrastructure=infrastructure, nodes=nodes, server_version=version)
+    recognition = recognize(infrastructure=infrastructure, nodes=nodes, server_version=version)
     if unanswered:
-        found = replace(found, certain=False)
-    return Detected(found, tuple(unanswered))
+        recognition = replace(recognition, certain=False)
+    return Detected(recognition, tuple(unanswered))
 
 
 async def _version(api: ApiClient) -> str:
-    """`gitVersion` of the API server; empty if it does not say."""
+    """Read `gitVersion` of the API server; empty if it does not serve /version."""
     try:
         return str((await api.get_path("/version")).get("gitVersion") or "")
     except NotFound:
@@ -135,22 +129,20 @@ async def _version(api: ApiClient) -> str:
 
 
 async def _has_infrastructure(api: ApiClient) -> bool:
-    """Whether the Infrastructure "cluster" of OpenShift exists."""
+    """Return whether the Infrastructure "cluster" of OpenShift exists."""
     try:
         served = await api.get_path(f"/apis/{INFRASTRUCTURES.api_version}")
     except NotFound:
         return False
     if not {kind.get("name") for kind in served.get("resources") or ()} >= _KINDS:
         return False
-    found = await api.list(INFRASTRUCTURES, field_selector=f"metadata.name={CLUSTER}")
-    return bool(found.items)
+    listed = await api.list(INFRASTRUCTURES, field_selector=f"metadata.name={CLUSTER}")
+    return bool(listed.items)
 
 
 async def _nodes(api: ApiClient) -> list[NodeMarks]:
-    """The control-plane nodes; without any, some others."""
-    found: list[Mapping[str, Any]] = list(
-        (await api.list(NODES, label_selector=_CONTROL_PLANE)).items
-    )
-    if not found:
-        found = list((await api.get_path(_SOME_NODES)).get("items") or ())
-    return [NodeMarks.of(node) for node in found]
+    """Read the control-plane nodes or, without any, some others."""
+    nodes: Sequence[Object] = (await api.list(NODES, label_selector=_CONTROL_PLANE)).items
+    if not nodes:
+        nodes = (await api.get_path(_SOME_NODES)).get("items") or ()
+    return [NodeMarks.of(node) for node in nodes]

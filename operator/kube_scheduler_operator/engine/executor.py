@@ -1,10 +1,10 @@
-"""Performing a plan: the only place that writes to the cluster on behalf of a reconcile.
+"""Performs a plan: the only place that writes to the cluster on behalf of a reconcile.
 
 Every answer goes into the store at once, so the next reconcile sees its own writes however far the
 watches lag behind. The first conflict ends the plan, because the snapshot is out of date. The
 object is then read again for the next reconcile. A write without a lasting effect is delayed
-(`WriteGuard`). An answer that is older than what was known before the request shows that etcd was
-restored from a backup: the plan ends with an error, and everything has to be listed again.
+(`WriteGuard`). An answer that is older than the state before the request shows that etcd was
+restored from a backup: the plan ends with an error, and everything must be listed again.
 """
 
 from __future__ import annotations
@@ -40,18 +40,12 @@ log = logging.getLogger(__name__)
 class _Result(Enum):
     DONE = auto()
     STALE = auto()  # the snapshot was out of date
-    DELAYED = auto()  # what follows does not depend on it
-    WITHHELD = auto()  # what follows depends on it
+    DELAYED = auto()  # the following writes do not depend on it
+    WITHHELD = auto()  # the following writes depend on it
 
 
 class Executor:
-    """Writes plans to the API and their answers into the store.
-
-    Attributes:
-        write_errors: object -> the error that ended its write set in the last plan, or the refusal
-            of its status.
-        futile: objects whose writes have no lasting effect.
-    """
+    """Writes plans to the API and their answers into the store."""
 
     def __init__(
         self, api: Api, store: Store, recorder: EventRecorder, guard: WriteGuard | None = None
@@ -60,6 +54,7 @@ class Executor:
         self._store = store
         self._recorder = recorder
         self._guard = guard or WriteGuard()
+        # object -> the error that ended its write set in the last plan, or rejected its status
         self.write_errors: dict[ObjectRef, str] = {}
         self.futile: tuple[FutileWrite, ...] = ()
 
@@ -68,19 +63,17 @@ class Executor:
         self._guard.clear()
 
     def wait(self) -> float | None:
-        """Seconds until a delayed write may be tried again; None: none is delayed."""
+        """Return the seconds until a delayed write may be tried again; None: none is delayed."""
         return self._guard.wait()
 
     async def execute(self, plan: Plan) -> bool:
-        """Perform the plan.
+        """Perform the plan, and return whether to reconcile again at once.
 
-        Returns:
-            Whether to reconcile again at once: something was written, or the plan was out of
-            date.
+        That is the case if something was written, or if the plan was out of date.
 
         Raises:
-            KubeError: the API refused a write or could not be reached; earlier writes
-                remain, and a later reconcile continues from there.
+            KubeError: the API rejected a write or could not be reached; earlier writes remain, and
+                a later reconcile continues from there.
             HistoryRewoundError: etcd was restored from a backup.
         """
         self._send(plan.events)
@@ -107,10 +100,10 @@ class Executor:
         failures: list[KubeError],
         refused: dict[ObjectRef, str],
     ) -> bool:
-        """Write statuses; whether there is more to do.
+        """Write statuses, and return whether there is more to do.
 
-        `refused` gets the objects whose status the API server refuses. Any other error ends the
-        reports and is added to `failures`.
+        The objects whose status the API server rejects are added to `refused`. Any other error ends
+        the reports and is added to `failures`.
         """
         again = False
         for action in reports:
@@ -124,9 +117,9 @@ class Executor:
         return again
 
     async def _perform_all(self, writes: tuple[Action, ...], failures: list[KubeError]) -> bool:
-        """Perform writes in order until one fails or is out of date; whether there is more to do.
+        """Perform writes in order until one fails or is out of date.
 
-        An error is added to `failures`.
+        Returns whether there is more to do; an error is added to `failures`.
         """
         again = False
         try:
@@ -146,7 +139,7 @@ class Executor:
             self._recorder.event(event.type, event.reason, event.message)
 
     async def _note_futile(self) -> None:
-        """Note which writes have no lasting effect; name the other client, once."""
+        """Note which writes have no lasting effect, and name the other client once."""
         self._guard.end_plan()
         for ref in tuple(self._guard.unnamed()):
             live: Object = {"metadata": {}}
@@ -160,7 +153,7 @@ class Executor:
                 log.warning("Writes have no lasting effect and are delayed: %s", message(write))
 
     async def _perform(self, action: Action, recreate: bool) -> _Result:
-        """One write; `recreate`: a later one creates the deleted object again."""
+        """Perform one write; `recreate`: a later one creates the deleted object again."""
         ref = action.resource.ref(action.obj)
         stored = self._store.get(ref)
         if not self._guard.allows(action, stored):
@@ -185,19 +178,19 @@ class Executor:
                 raise  # the namespace, or the kind
             self._store.forget(ref)
             return _Result.DONE if isinstance(action, Delete) else _Result.STALE
-        if lasting:  # what is done again and again is not announced again and again
+        if lasting:  # a write that is repeated again and again is announced once
             self._send(action.events)
         return _Result.DONE
 
     def _held_back(self, action: Action, ref: ObjectRef) -> _Result:
-        """The result of a write that the guard delays: whether what follows depends on it."""
+        """Return whether the following writes depend on a write that the guard delays."""
         whys = {write.why for write in self._guard.futile() if write.ref == ref}
         status = getattr(action, "subresource", None) == "status"
         alone = whys == {Futility.DROPPED} or (isinstance(action, Replace) and not status)
         return _Result.DELAYED if alone else _Result.WITHHELD
 
     async def _write(self, action: Create | Replace, ref: ObjectRef, stored: Object | None) -> bool:
-        """Create or replace an object; whether the write has a lasting effect."""
+        """Create or replace an object; return whether the write has a lasting effect."""
         known = self._store.known(ref)
         if isinstance(action, Create):
             answer = await self._api.create(action.resource, action.obj)
@@ -230,7 +223,7 @@ class Executor:
         """Store an answer.
 
         Raises:
-            HistoryRewoundError: it is older than what was known before the request.
+            HistoryRewoundError: it is older than the state before the request.
         """
         if evidence := known.contradiction(answer):
             raise HistoryRewoundError(evidence)
@@ -240,20 +233,20 @@ class Executor:
         """Store the existing object with the name of `wanted`, if it has the same owner.
 
         Raises:
-            OtherOwner: it has another one.
+            OtherOwner: it has another owner.
         """
         ref = resource.ref(wanted)
         with contextlib.suppress(NotFound):
             known = self._store.known(ref)
-            found = await self._api.get(ref)
-            if not _owners(found) & _owners(wanted):
+            existing = await self._api.get(ref)
+            if not _owners(existing) & _owners(wanted):
                 raise OtherOwner(ref)
-            labels = found["metadata"].get("labels") or {}
+            labels = existing["metadata"].get("labels") or {}
             merged = {**labels, **wanted["metadata"]["labels"]}
             if merged != labels:  # the watch selects by them
-                metadata = {**found["metadata"], "labels": merged}
-                found = await self._api.replace(resource, {**found, "metadata": metadata})
-            self._put(resource, found, known)
+                metadata = {**existing["metadata"], "labels": merged}
+                existing = await self._api.replace(resource, {**existing, "metadata": metadata})
+            self._put(resource, existing, known)
 
     async def _unseen(self, action: Action) -> None:
         """Delete an object that exists although the watch reported its deletion.
@@ -266,7 +259,7 @@ class Executor:
             await self._api.delete(ref, uid=uid)
 
     async def _refresh(self, action: Action) -> bool:
-        """Read the current object; whether it is in the store or does not exist."""
+        """Read the current object; return whether it is in the store or does not exist."""
         ref = action.resource.ref(action.obj)
         known = self._store.known(ref)
         try:
@@ -283,6 +276,6 @@ def _created_later(writes: tuple[Action, ...], action: Action) -> bool:
 
 
 def _owners(obj: Object) -> set[tuple[str, str]]:
-    """Kind and name of the owners of `obj`; a deleted owner may be recreated with its name."""
+    """Return (kind, name) of the owners; a deleted owner may be recreated with its name."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return {(owner["kind"], owner["name"]) for owner in owners}

@@ -30,10 +30,10 @@ _RETRY_SECONDS: Final = 2.0
 
 
 async def replace_former_operator(api: Api, platform: Platform, recorder: EventRecorder) -> None:
-    """Return once no operator of the former names leads or can lead; API errors are retried.
+    """Return once no operator with the former names leads or can lead; API errors are retried.
 
-    The caller holds the Lease of today's name. Does nothing on a platform whose names never
-    changed.
+    The caller must hold the Lease with the current name. Does nothing on a platform whose names
+    never changed.
     """
     former = platform.former_operator
     if former is None:
@@ -41,10 +41,10 @@ async def replace_former_operator(api: Api, platform: Platform, recorder: EventR
     namespace = platform.operator_namespace
     deployment = ObjectRef(DEPLOYMENTS, namespace, former.deployment)
     while True:
-        if await _deleted(api, deployment, recorder):
+        if await _delete(api, deployment, recorder):
             break
         await asyncio.sleep(_RETRY_SECONDS)
-    # Its Pods release the Lease when they end; a Pod whose node is gone loses it by the clock.
+    # Its Pods release the Lease when they end; the Lease of a Pod whose node is gone expires.
     claim = LeaderElector(
         api,
         ElectionLease(namespace, former.lease, names.OWN_LABELS),
@@ -54,14 +54,14 @@ async def replace_former_operator(api: Api, platform: Platform, recorder: EventR
     await claim.acquire()
 
 
-async def _deleted(api: Api, ref: ObjectRef, recorder: EventRecorder) -> bool:
-    """Delete the Deployment of an earlier release; whether this needs no further attempt."""
+async def _delete(api: Api, ref: ObjectRef, recorder: EventRecorder) -> bool:
+    """Delete the Deployment of an earlier release; return whether no other attempt is needed."""
     try:
-        found = await api.get(ref)
-        if label(found, names.PART_OF_LABEL) != names.PROGRAM:
+        deployment = await api.get(ref)
+        if label(deployment, names.PART_OF_LABEL) != names.PROGRAM:
             log.warning("Kept a Deployment that is not the operator's", extra=kv(object=str(ref)))
             return True
-        await api.delete(ref, uid=found["metadata"]["uid"])
+        await api.delete(ref, uid=deployment["metadata"]["uid"])
     except NotFound:
         return True
     except Conflict:

@@ -2,7 +2,7 @@
 
 A handler only passes the event on: `Intake` puts the object into the store and wakes the queue. No
 handler writes to the API: no finalizers, no annotations. `watches` decides which of these kinds are
-watched on a platform, and with which namespaces and selectors; the others stay idle.
+watched on a platform, and with which namespaces and selectors; the other handlers stay idle.
 """
 
 from __future__ import annotations
@@ -64,5 +64,4 @@ async def finish(memo: Session, **_: Any) -> None:
 @kopf.on.event("rbac.authorization.k8s.io/v1", "rolebindings", registry=registry)
 @kopf.on.event("rbac.authorization.k8s.io/v1", "clusterrolebindings", registry=registry)
 async def changed(event: Any, resource: kopf.Resource, memo: Session, **_: Any) -> None:
-    """Pass a listed, added, modified or deleted object to the intake."""
     memo.deliver(resource, event)

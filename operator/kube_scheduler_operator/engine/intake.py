@@ -28,8 +28,6 @@ _USER_KINDS: Final = (
 
 
 class Wake(Protocol):
-    """Requests a reconcile."""
-
     def __call__(self, *, urgent: bool) -> None:
         """Reconcile soon if `urgent`; otherwise in the next batch of changes."""
 
@@ -37,18 +35,8 @@ class Wake(Protocol):
 class Intake:
     """Puts watch events into the store and wakes the queue for changes that need a reconcile.
 
-    Args:
-        store: the destination of objects.
-        platform: the kind of cluster.
-        wake: requests a reconcile.
-        now: wall clock, UTC.
-        secondary: namespaces that may run secondary schedulers; None: the target namespace.
-        calm: whether nothing delays the reports of kubelets.
-
-    Attributes:
-        clocks: how far the clocks of nodes are from `now`.
-        leases_seen: time of the last observed renewal of each scheduler's Lease.
-        node_left: time at which a control-plane node was last deleted.
+    `secondary` has the namespaces that may run secondary schedulers; None: the target namespace.
+    `calm` returns whether nothing delays the reports of kubelets.
     """
 
     def __init__(
@@ -60,8 +48,8 @@ class Intake:
         secondary: Sequence[str] | None = None,
         calm: Callable[[], bool] = lambda: True,
     ) -> None:
-        self.leases_seen: dict[NamespacedName, datetime] = {}
-        self.node_left: datetime | None = None
+        self.leases_seen: dict[NamespacedName, datetime] = {}  # when renewals were last observed
+        self.node_left: datetime | None = None  # when a control-plane node was last deleted
         self.clocks = NodeClocks(now, calm)
         # Leases that may turn out to belong to a SecondaryScheduler that is listed later.
         self._unclaimed_leases: dict[NamespacedName, Mapping[str, Any]] = {}
@@ -74,7 +62,7 @@ class Intake:
 
     @property
     def lease_seen(self) -> datetime | None:
-        """Time of the last observed renewal of the control plane's scheduler Lease."""
+        """Time of the last observed renewal of the Lease of the control plane's scheduler."""
         return self.leases_seen.get(self._operand_lease)
 
     def forget(self) -> None:
@@ -84,7 +72,7 @@ class Intake:
 
     @property
     def sightings(self) -> Sightings:
-        """What the events have shown besides the objects."""
+        """The information in events besides the objects."""
         return Sightings(
             lease_seen=self.lease_seen,
             leases_seen=self.leases_seen,
@@ -121,7 +109,7 @@ class Intake:
     def _note_nodes(
         self, resource: Resource, before: Object | None, obj: Mapping[str, Any], *, deleted: bool
     ) -> None:
-        """Note what an event shows of nodes: their clocks, and that one is gone."""
+        """Note the clocks of nodes, and the deletion of one."""
         if not deleted:
             self.clocks.observe(resource, before, obj)
         elif resource == kinds.NODES:
@@ -136,7 +124,7 @@ class Intake:
                 self._lease(lease, deleted=False)
 
     def _is_relevant(self, resource: Resource, obj: Mapping[str, Any]) -> bool:
-        """Whether the operator uses the object; one watch cannot select several names."""
+        """Return whether the operator uses the object; a watch cannot select several names."""
         credentials = self._platform.credentials
         if resource == kinds.SECRETS and self._is_token(obj):
             return True
@@ -150,14 +138,11 @@ class Intake:
         return namespace != credentials.namespace or name in credentials.ca_bundles or secondary
 
     def _is_token(self, obj: Mapping[str, Any]) -> bool:
-        """Whether this is a Secret for LoadPolicies; only its label is needed."""
+        """Return whether this is a Secret for LoadPolicies; only its label is needed."""
         own = self._platform.credentials
-        if own is not None and obj["metadata"]["name"] in (
-            own.client_certificate,
-            own.serving_certificate,
-        ):
-            return False
-        return label(obj, names.TOKEN_FOR_LABEL) != ""
+        credentials = (own.client_certificate, own.serving_certificate) if own is not None else ()
+        is_other = obj["metadata"]["name"] not in credentials
+        return is_other and label(obj, names.TOKEN_FOR_LABEL) != ""
 
     def _lease(self, obj: Mapping[str, Any], *, deleted: bool) -> None:
         """Note a renewal; only a new holder or a late renewal wakes the queue.
@@ -186,7 +171,7 @@ class Intake:
             self._wake(urgent=False)
 
     def _is_scheduler_lease(self, key: NamespacedName) -> bool:
-        """Whether the Lease belongs to the control plane's scheduler or a secondary scheduler."""
+        """Return whether a scheduler of the control plane or a secondary one has the Lease."""
         if key == self._operand_lease:
             return True
         namespace, name = key
@@ -195,7 +180,7 @@ class Intake:
 
 
 def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:
-    """Whether a storm of other events must not delay this change: an edited spec, or a Pod.
+    """Return whether a storm of other events must not delay this: an edited spec, or a Pod.
 
     `metadata.generation` grows with the spec only; labels, annotations and status can wait.
     """

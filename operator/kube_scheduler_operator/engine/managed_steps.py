@@ -11,19 +11,9 @@ from ..base.findings import Finding
 from ..base.objects import Object
 from ..controlplane import desired
 from ..controlplane.cluster_operator import report_cluster_operator
-from ..controlplane.conditions import (
-    failure_conditions,
-    from_findings,
-)
-from ..controlplane.managed_scheduler import (
-    accepted_by,
-    managed_scheduler,
-    remove_scheduler,
-)
-from ..controlplane.managed_status import (
-    managed_status,
-    scheduler_conditions,
-)
+from ..controlplane.conditions import failure_conditions, from_findings
+from ..controlplane.managed_scheduler import accepted_by, managed_scheduler, remove_scheduler
+from ..controlplane.managed_status import managed_status, scheduler_conditions
 from ..controlplane.observed_facts import facts_of, objects_of
 from ..controlplane.operand_image import operand_image
 from ..controlplane.status import write_error, write_status
@@ -31,15 +21,9 @@ from ..effective.managed import moved_objects
 from ..effective.pipeline import effective_managed, is_ours
 from ..extenders.status import report_extenders
 from ..extenders.validate import unattached_extenders
-from ..kube.resource import (
-    CONFIG_MAPS,
-    OPERATOR_SETTINGS,
-    SCHEDULER_EXTENDERS,
-    SCHEDULER_PROFILES,
-    SECONDARY_SCHEDULERS,
-)
+from ..kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
 from ..model.attachment import CONTROL_PLANE, rejection_findings
-from ..model.plan import Action, Delete, Plan
+from ..model.plan import Delete, Plan
 from ..model.redirect import as_written, renaming_note
 from ..model.snapshot import Snapshot
 from ..operatorsettings.status import report_settings
@@ -50,16 +34,15 @@ from ..schedulerconfig.feature_gates import Gates
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
 from ..schedulerconfig.validation import Target
 from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
-from ..status.accepted import forget
 from ..status.conditions import Condition, problem_condition
 from .stages import Everywhere, Requested
-from .steps import api_conditions, settings_findings, version_findings
+from .steps import api_conditions, forget_accepted, settings_findings, version_findings
 
 
 def decide_managed(snapshot: Snapshot, image: str) -> Requested:
-    """Decide what Scheduler and KubeScheduler lead to; other objects are attached later.
+    """Compose Scheduler and KubeScheduler; other objects are attached later.
 
-    While settings have an error, those that the SecondaryScheduler was written with replace them.
+    While settings have an error, the settings in the SecondaryScheduler are used instead.
     """
     facts = facts_of(snapshot, image)
     accepted = partial(accepted_by, snapshot)
@@ -78,7 +61,7 @@ def request_scheduler(snapshot: Snapshot, requested: Requested) -> Requested:
     control_plane = requested.control_plane
     if control_plane is None:
         return requested
-    # An older image than the default one, while settings are not valid for that.
+    # An older image than the default one, while the settings are not valid for the default.
     image = control_plane.image if control_plane.image != operand_image(snapshot) else ""
     managed = managed_scheduler(snapshot, control_plane, image)
     return Requested(control_plane, managed, (*requested.findings, *managed.findings))
@@ -92,30 +75,30 @@ def reconcile_attached_schedulers(
     objects, facts = objects_of(snapshot), facts_of(snapshot, operand_image(snapshot))
     if not requested.managed.foreign:
         objects = moved_objects(objects, name)
-    found = secondary_schedulers(snapshot, objects, facts)
+    planned = secondary_schedulers(snapshot, objects, facts)
     known = frozenset({CONTROL_PLANE, name, aks.SCHEDULER, *snapshot.secondaries.schedulers})
-    others_serve = {key: who for key, who in found.served.items() if key != DEFAULT_SCHEDULER}
+    others_serve = {key: who for key, who in planned.served.items() if key != DEFAULT_SCHEDULER}
     target = Target(Gates(facts.version))
     own = aks.aks_profiles(snapshot, target, others_serve)
     profiles, extenders = snapshot.scheduler_profiles or {}, snapshot.scheduler_extenders or {}
     results = (
-        *found.results,
+        *planned.results,
         *own.results,
         *unattached_profiles(objects.profiles or (), known),
     )
     others = unattached_extenders(objects.extenders or (), known)
-    write_sets = dict(found.write_sets)
+    write_sets = dict(planned.write_sets)
     if own.actions:
         write_sets[aks.REF] = own.actions
     if requested.managed.action is not None:
-        # Its spec is written first; the next reconcile continues with that.
+        # Its spec is written first; the next reconcile continues from there.
         write_sets.pop(SECONDARY_SCHEDULERS.named(name), None)
     secondary = replace(
-        found,
+        planned,
         write_sets=write_sets,
-        served={**found.served, **dict.fromkeys(own.scheduler_names, "AKS")},
+        served={**planned.served, **dict.fromkeys(own.scheduler_names, "AKS")},
         results=tuple(_as_written(result, profiles, name) for result in results),
-        extenders=tuple(as_written(result, extenders) for result in (*found.extenders, *others)),
+        extenders=tuple(as_written(result, extenders) for result in (*planned.extenders, *others)),
     )
     rejected = (f for result in (*results, *others) for f in rejection_findings(result))
     return replace(requested, findings=(*requested.findings, *rejected)), secondary
@@ -124,7 +107,7 @@ def reconcile_attached_schedulers(
 def _as_written(
     result: ProfileResult, profiles: Mapping[str, Object], scheduler: str
 ) -> ProfileResult:
-    """The result with the profile as users wrote it, and a note if it has another name here."""
+    """Show the profile as users wrote it, with a note if it has another name here."""
     written = as_written(result, profiles)
     if written.spec is None or written.scheduler_name != DEFAULT_SCHEDULER:
         return written
@@ -137,7 +120,7 @@ def _as_written(
 def report_schedulers(
     snapshot: Snapshot, everywhere: Everywhere, requested: Requested, failures: Sequence[Finding]
 ) -> Plan:
-    """Conditions and statuses, and the order of all writes."""
+    """Report conditions and statuses, and order all writes."""
     errors = [("SyncError", snapshot.last_error)] if snapshot.last_error else []
     secondary = everywhere.secondary
     conditions = (
@@ -168,8 +151,8 @@ def report_schedulers(
 def remove_managed(snapshot: Snapshot) -> Plan:
     """Delete the SecondaryScheduler that the operator made, then its record."""
     name = snapshot.settings.managed_scheduler
-    found = snapshot.secondaries.schedulers.get(name)
-    left = found is not None and is_ours(found)
+    scheduler = snapshot.secondaries.schedulers.get(name)
+    left = scheduler is not None and is_ours(scheduler)
     records = snapshot.config_maps.get(names.PLATFORM_RECORD)
     work = (*remove_scheduler(snapshot), *aks.remove_aks_profiles(snapshot))
     if not left and records is not None:
@@ -182,13 +165,7 @@ def remove_managed(snapshot: Snapshot) -> Plan:
     conditions = (moving if left else removed, *api_conditions(snapshot))
     status = managed_status(snapshot, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"], progress)
-    forgotten: tuple[Action, ...] = ()
-    if not left:
-        forgotten = (
-            *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
-            *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
-            *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
-        )
+    forgotten = () if left else forget_accepted(snapshot)
     return Plan(
         (*work, *write_status(snapshot, status)),
         (*cluster_operator.reports, *forgotten),

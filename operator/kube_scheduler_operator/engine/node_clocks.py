@@ -3,7 +3,7 @@
 A kubelet writes the starts and ends of containers by its node's clock. A change that arrives
 through a watch has just happened: the difference between its arrival and the newest time in it is
 the difference of the clocks, plus a delay of seconds. Times are translated when they enter a
-snapshot, so that everything behind it compares times of one clock.
+snapshot, so that all code that reads it compares times of one clock.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _TIMES: Final = (
 class NodeClocks:
     """The differences of clocks, from watch events; empty while clocks agree.
 
-    `now` is the operator's clock; `calm` is whether nothing delays the reports of kubelets, such as
-    an outage of the API server.
+    `now` is the operator's clock; `calm` returns whether nothing delays the reports of kubelets,
+    such as an outage of the API server.
     """
 
     def __init__(self, now: Callable[[], datetime], calm: Callable[[], bool]) -> None:
@@ -64,17 +64,15 @@ class NodeClocks:
                 del self._samples[next(iter(self._samples))]
 
     def forget(self, node: str) -> None:
-        """Forget a node that was deleted."""
         self._samples.pop(node, None)
 
     @property
     def differences(self) -> dict[str, timedelta]:
         """Node -> what to add to its times, if that is more than TOLERANCE."""
-        found = {node: min(samples) for node, samples in self._samples.items()}
         return {
             node: timedelta(seconds=round(difference.total_seconds()))
-            for node, difference in found.items()
-            if abs(difference) > TOLERANCE
+            for node, samples in self._samples.items()
+            if abs(difference := min(samples)) > TOLERANCE
         }
 
 
@@ -84,7 +82,7 @@ def translated(
     differences: Mapping[str, timedelta],
     now: datetime,
 ) -> tuple[Object, ...]:
-    """Pods or Nodes with the times of their kubelets by the operator's clock; never after `now`."""
+    """Translate the times in Pods or Nodes to the operator's clock; none is after `now`."""
     return tuple(
         {**obj, "status": _shift(obj["status"], difference, now)}
         if (difference := differences.get(_node(resource, obj))) and obj.get("status")
@@ -116,7 +114,7 @@ def _node(resource: Resource, obj: Mapping[str, Any]) -> str:
 
 
 def _written(resource: Resource, obj: Mapping[str, Any]) -> tuple[str, datetime | None]:
-    """The node of an object, and the newest time that only its kubelet writes."""
+    """Return (node of an object, newest time that only its kubelet writes)."""
     if resource not in (NODES, PODS):
         return "", None
     status = obj.get("status") or {}

@@ -1,14 +1,14 @@
-"""Simulates what an edit changes for the Pods of the cluster, beside the reconciles.
+"""Simulates the effects of an edit on the Pods of the cluster, beside the reconciles.
 
 A reconcile requests a simulation in its plan, and a later one finds the answer in its snapshot.
 Nothing waits for it: it is a task of its own, with a time limit, and its failure is an answer. A
-repetition reads the cluster, and ends there if nothing changed on which its result depends.
+repetition reads the cluster, and ends there if nothing changed that affects the result.
 
 The Job is that of the commands (`simulate/job.py`), in the target namespace, where the operator
-makes Pods anyway. The operator connects to the Pod, which opens no connection itself and has no
-token: the Pod knows the operator by the key whose hash is in its arguments, and the operator knows
-the Pod by the certificate whose hash the kubelet reported (`simulate/identity.py`). A killed
-operator leaves a Pod that ends without its client, and a Job that the cluster deletes.
+creates Pods anyway. The operator connects to the Pod, which opens no connection itself and has no
+token. The Pod identifies the operator by the key whose hash is in its arguments, and the operator
+identifies the Pod by the certificate whose hash the kubelet reported (`simulate/identity.py`). A
+killed operator leaves a Pod that ends without its client, and a Job that the cluster deletes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from .simulated_extenders import simulated_extenders, version_of
 log = logging.getLogger(__name__)
 
 LONGEST_EFFECT: Final = 2000
-"""Characters of an effect that are kept: it enters conditions, events and annotations."""
+"""Characters of an effect that are kept for conditions, events and annotations."""
 _POLL: Final = 0.5
 _CONNECTING: Final = 10.0
 _SILENCE: Final = 60.0
@@ -60,8 +60,8 @@ _SILENCE: Final = 60.0
 class Simulated:
     """The result of a simulation."""
 
-    situation: str  # what it depends on; see PlacementAnswer
-    effect: EditEffect | None  # the effect of the edit; None: the situation is that of the question
+    situation: str  # see PlacementAnswer
+    effect: EditEffect | None  # of the edit; None: the situation is that of the question
     notes: Sequence[str] = ()  # a sentence for each thing that was not considered
 
 
@@ -74,18 +74,10 @@ Raises:
 
 
 class PlacementRunner:
-    """Runs one simulation at a time.
-
-    Args:
-        simulate: runs it.
-        changed: called when there is an answer.
-
-    Attributes:
-        answer: the last one; None without one.
-    """
+    """Runs one simulation at a time; `changed` is called when there is an answer."""
 
     def __init__(self, simulate: Simulate, changed: Callable[[], None]) -> None:
-        self.answer: PlacementAnswer | None = None
+        self.answer: PlacementAnswer | None = None  # the last one
         self._simulate = simulate
         self._changed = changed
         self._task: asyncio.Task[None] | None = None
@@ -103,7 +95,6 @@ class PlacementRunner:
             self._task = asyncio.create_task(self._run(question), name="placements")
 
     async def close(self) -> None:
-        """End a simulation that runs."""
         task, self._task, self._asked = self._task, None, None
         if task is not None:
             task.cancel()
@@ -133,18 +124,19 @@ class PlacementRunner:
         self._changed()
 
 
-def _answer(question: PlacementQuestion, found: Simulated) -> PlacementAnswer:
-    """The answer that a result is."""
-    effect, same = found.effect, found.situation
+def _answer(question: PlacementQuestion, simulated: Simulated) -> PlacementAnswer:
+    effect, situation_now = simulated.effect, simulated.situation
     if effect is None:
-        return PlacementAnswer(question.identity, situation=same, unchanged=True)
-    sentences = "; ".join((*effect.sentences(), *(f"note: {note}" for note in found.notes)))
+        return PlacementAnswer(question.identity, situation=situation_now, unchanged=True)
+    sentences = "; ".join((*effect.sentences(), *(f"note: {note}" for note in simulated.notes)))
     worse = bool(effect.lost or effect.newly_waiting)
-    return PlacementAnswer(question.identity, worse, sentences[:LONGEST_EFFECT], situation=same)
+    return PlacementAnswer(
+        question.identity, worse, sentences[:LONGEST_EFFECT], situation=situation_now
+    )
 
 
 def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simulate:
-    """Simulates in a Job of the cluster; `api` may write only while this process leads."""
+    """Simulate in a Job of the cluster; `api` may write only while this process leads."""
 
     async def simulate(question: PlacementQuestion) -> Simulated:
         world = await read_cluster(api, annotations=bool(question.extenders))
@@ -166,7 +158,7 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
         # The API server limits neither the number of Pods nor of their containers.
         plan = await asyncio.to_thread(_plan, question, world, key, platform, settings)
         body = await asyncio.to_thread(request, edit_effect, world, before, arguments)
-        del world  # tens of megabytes, while the simulation takes its time
+        del world  # tens of megabytes, not needed while the simulation runs
         job = SimulationJob(api, plan, poll=_POLL)
         try:
             await job.create()
@@ -181,28 +173,28 @@ def in_cluster(api: ApiClient, platform: Platform, settings: Settings) -> Simula
 
 
 def _others(question: PlacementQuestion, world: World) -> Mapping[str, object]:
-    """What the result depends on besides the rules and the objects of the world."""
+    """Return what affects the result besides the rules and the objects of the world."""
     return {
         "version": world.version,
         "image": question.image,
         "command": question.command,
-        "extenders": [each.get("spec") for each in question.extenders],
-        "loadPolicies": [each.get("spec") for each in question.load_policies],
+        "extenders": [obj.get("spec") for obj in question.extenders],
+        "loadPolicies": [obj.get("spec") for obj in question.load_policies],
     }
 
 
 def _options(
     rules: PlacementRules, question: PlacementQuestion, version: str, notes: list[str]
 ) -> RunOptions:
-    """How to run kube-scheduler with these rules; adds notes about extenders that are left out."""
+    """Choose options for these rules; notes about omitted extenders are added to `notes`."""
     config = {key: value for key, value in rules.config.items() if key != "extenders"}
-    extenders, found = simulated_extenders(
+    extenders, omissions = simulated_extenders(
         rules.config.get("extenders") or (),
         question.extenders,
         question.load_policies,
         version_of(version),
     )
-    notes += [note for note in found if note not in notes]
+    notes += [note for note in omissions if note not in notes]
     return RunOptions(
         NO_BINARY, config, rules.flags, float(question.seconds), extenders=tuple(extenders)
     )
@@ -211,7 +203,7 @@ def _options(
 def _plan(
     question: PlacementQuestion, world: World, key: str, platform: Platform, settings: Settings
 ) -> JobPlan:
-    """The Job.
+    """Plan the Job.
 
     Raises:
         SimulationError: no node has room for it.
@@ -234,7 +226,7 @@ def _plan(
 
 
 async def _ask(job: SimulationJob, pod: Object, key: str, body: bytes) -> bytes:
-    """The answer of the Pod.
+    """Ask the Pod, and return its answer.
 
     Raises:
         SimulationError: it does not answer.

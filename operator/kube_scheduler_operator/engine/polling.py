@@ -1,8 +1,8 @@
-"""What is polled instead of watched: pods that no scheduler attempts, and processes that bind pods.
+"""Polls what is not watched: pods that no scheduler attempts, and processes that bind pods.
 
-Each poll lists some objects, up to a number, and reads a few fields of each while they arrive. What
-else the objects contain is their authors' choice: megabytes, for a Pod. The next poll continues
-where the list was cut, so that no author decides which objects are seen.
+Each poll lists a limited number of objects and reads a few fields of each while they arrive. Their
+authors decide about the other content: megabytes, for a Pod. The next poll continues where the list
+was cut, so that no author decides which objects are seen.
 """
 
 from __future__ import annotations
@@ -35,19 +35,14 @@ them for one page.
 """
 
 REMEMBERED: Final = 1024
-"""The number of pods for which it is remembered that they got their event."""
+"""The number of pods that are remembered because they got their event."""
 
 
 class Poller:
     """The results of the last poll.
 
-    Args:
-        interval: seconds between polls; 0 turns polling off.
-        changed: called when a poll found something else than the one before.
-        clock: monotonic seconds.
-
-    Attributes:
-        served: the schedulerNames that a scheduler serves; pods with them are not listed.
+    `interval` has the seconds between polls; 0 turns polling off. `changed` is called when a result
+    differs from the one before.
     """
 
     def __init__(
@@ -58,7 +53,7 @@ class Poller:
     ) -> None:
         self._pods: Portions[object, PendingPod] = Portions()
         self._bindings: Portions[tuple[str, str], BindingScheduler] = Portions()
-        self.served: frozenset[str] = frozenset()
+        self.served: frozenset[str] = frozenset()  # pods with these schedulerNames are not listed
         self._interval = interval
         self._changed = changed
         self._clock = clock
@@ -72,7 +67,7 @@ class Poller:
 
     @property
     def pods_unread(self) -> bool:
-        """Whether there may be others, because the list is too long."""
+        """Whether the list is too long, so that there may be others."""
         return self._pods.unread
 
     @property
@@ -82,7 +77,7 @@ class Poller:
 
     @property
     def bindings_unread(self) -> bool:
-        """Whether there may be others, because the list is too long."""
+        """Whether the list is too long, so that there may be others."""
         return self._bindings.unread
 
     async def run(self, api: ApiClient) -> None:
@@ -105,20 +100,23 @@ class Poller:
             KubeError: the list failed; the previous result stays.
         """
         selector = unknown_scheduler_names.field_selector(self.served)
-        at_most = unknown_scheduler_names.AT_MOST
-        kept = Kept(unknown_scheduler_names.is_not_attempted, unknown_scheduler_names.MOST_READ)
-        fields = unknown_scheduler_names.FIELDS
         before, unread = self.pods, self.pods_unread
-        portions = self._pods
 
         async def read(token: str) -> ListResult:
             return await api.select(
-                PODS, fields, field_selector=selector, at_most=at_most, kept=kept, token=token
+                PODS,
+                unknown_scheduler_names.FIELDS,
+                field_selector=selector,
+                at_most=unknown_scheduler_names.AT_MOST,
+                kept=Kept(
+                    unknown_scheduler_names.is_not_attempted, unknown_scheduler_names.MOST_READ
+                ),
+                token=token,
             )
 
-        listed = await _portion(portions, selector, read)
+        listed = await _portion(self._pods, selector, read)
         pods = unknown_scheduler_names.not_attempted(listed.items)
-        portions.take({pod.uid or (pod.namespace, pod.name): pod for pod in pods}, listed.more)
+        self._pods.take({pod.uid or (pod.namespace, pod.name): pod for pod in pods}, listed.more)
         # A pod that waits exceeds the grace period later, so each one is a reason to reconcile.
         if self.pods or self.pods != before or self.pods_unread != unread:
             self._changed()
@@ -130,21 +128,23 @@ class Poller:
             KubeError: the list failed; the previous result stays.
         """
         selector = unmanaged_schedulers.FIELD_SELECTOR
-        at_most = unmanaged_schedulers.AT_MOST
-        fields = unmanaged_schedulers.FIELDS
-        portions, before = self._bindings, (self._bindings.keys, self.bindings_unread)
+        before = self._bindings.keys, self.bindings_unread
 
         async def read(token: str) -> ListResult:
-            # All events of one scheduler count as one.
-            kept = Kept(unmanaged_schedulers.Changes(), unmanaged_schedulers.MOST_READ)
             return await api.select(
-                EVENTS_V1, fields, field_selector=selector, at_most=at_most, kept=kept, token=token
+                EVENTS_V1,
+                unmanaged_schedulers.FIELDS,
+                field_selector=selector,
+                at_most=unmanaged_schedulers.AT_MOST,
+                # All events of one scheduler count as one.
+                kept=Kept(unmanaged_schedulers.Changes(), unmanaged_schedulers.MOST_READ),
+                token=token,
             )
 
-        listed = await _portion(portions, selector, read)
-        found = unmanaged_schedulers.binding_schedulers(listed.items)
-        portions.take({(each.scheduler, each.host): each for each in found}, listed.more)
-        if (portions.keys, self.bindings_unread) != before:
+        listed = await _portion(self._bindings, selector, read)
+        processes = unmanaged_schedulers.binding_schedulers(listed.items)
+        self._bindings.take({(p.scheduler, p.host): p for p in processes}, listed.more)
+        if (self._bindings.keys, self.bindings_unread) != before:
             self._changed()
 
     def report(self, recorder: EventRecorder, pods: Iterable[PendingPod]) -> None:
@@ -170,7 +170,7 @@ class Poller:
             self._forbidden.add(what)
         except KubeError as error:
             log.warning("Listing %s failed: %s", what, error)
-        except Exception as error:  # polling must not end because of what one object contains
+        except Exception as error:  # the content of one object must not end polling
             contained("polling", what, error)
         else:
             self._forbidden.discard(what)
@@ -179,7 +179,7 @@ class Poller:
 async def _portion(
     portions: Portions[Any, Any], selector: str, read: Callable[[str], Awaitable[ListResult]]
 ) -> ListResult:
-    """The next portion; the first one if the API server no longer knows where it begins."""
+    """Read the next portion; the first one if the API server no longer knows the token."""
     portions.select(selector)
     if portions.token:
         try:

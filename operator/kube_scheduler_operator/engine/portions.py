@@ -1,7 +1,7 @@
-"""Long lists that are polled in portions, each where the one before ended.
+"""Long lists that are polled in portions, each of which begins where the one before ended.
 
-A tenant may fill what one poll reads with objects of a namespace that sorts first. Nothing is
-hidden by that: the next poll continues behind them.
+A tenant may fill one poll with objects of a namespace that sorts first. That hides nothing: the
+next poll continues behind them.
 """
 
 from __future__ import annotations
@@ -13,22 +13,15 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 KEPT: Final = 1000
-"""The number of values that are kept; the oldest ones are forgotten first."""
+"""The number of values that are kept; the oldest ones are dropped first."""
 
 
 class Portions(Generic[Key, Value]):
-    """What the portions of a list have.
-
-    A value remains until the list has been read again without it.
-
-    Attributes:
-        token: where the next portion begins; empty: at the begin.
-        unread: whether a part of the list was not read since it was last read to its end.
-    """
+    """The values in the portions of a list; each remains until the list was read without it."""
 
     def __init__(self) -> None:
-        self.token = ""
-        self.unread = False
+        self.token = ""  # where the next portion begins; empty: at the beginning
+        self.unread = False  # whether a part was not read since the list was last read to its end
         self._round = 0
         self._seen: dict[Key, tuple[int, Value]] = {}
         self._selector: str | None = None
@@ -36,23 +29,22 @@ class Portions(Generic[Key, Value]):
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """What the list has, as far as it is known."""
+        """The known values of the list."""
         return tuple(value for _, value in self._seen.values())
 
     @property
     def keys(self) -> frozenset[Key]:
-        """The keys of the values."""
         return frozenset(self._seen)
 
     def select(self, selector: str) -> None:
-        """Begin again if the selector is another one: a token belongs to its list."""
+        """Begin again if the selector has changed: a token belongs to its list."""
         if self._selector not in (None, selector) and self.token:
             self._begin()
         self._selector = selector
 
-    def take(self, found: Mapping[Key, Value], more: str) -> None:
+    def take(self, portion: Mapping[Key, Value], more: str) -> None:
         """Take a portion; `more` is the token of the rest."""
-        for key, value in found.items():
+        for key, value in portion.items():
             self._seen.pop(key, None)
             self._seen[key] = self._round, value
         self._forget(list(self._seen)[: max(len(self._seen) - KEPT, 0)])
@@ -64,7 +56,7 @@ class Portions(Generic[Key, Value]):
         self.unread = not self._whole
 
     def lost(self) -> None:
-        """The token is too old for the API server: the list begins again."""
+        """Begin the list again, because the token is too old for the API server."""
         self._whole, self.unread = False, True
         self._begin()
 

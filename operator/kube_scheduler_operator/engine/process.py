@@ -5,8 +5,8 @@ store up to date. Reconciles begin once this process leads and every watch is li
 this in reverse: the running reconcile ends, the Lease is released, and a successor leads at once. A
 lost Lease ends the process with an error, because another process leads with a newer view.
 
-The server has a thread, an event loop and an API client of its own: whatever its clients send, the
-Lease is renewed.
+The server has its own thread, event loop and API client: whatever its clients send, the Lease is
+renewed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _KEY = "cluster"  # the queue's only key: one reconcile covers the whole cluster
 _CALM = timedelta(seconds=60)  # kubelets have reported what an outage delayed
 _STALE_SECONDS = 600.0  # without a reconcile for this long, /healthz fails
 DECIDE_SECONDS: Final = 60.0
-"""Between two attempts to detect a platform that no node has shown yet."""
+"""Between two attempts to detect a platform, until nodes show which one it is."""
 FAILING_SECONDS: Final = 120.0
 """Without a successful reconcile for this long, /readyz fails; a rollout of an API server takes
 less."""
@@ -90,17 +90,15 @@ class OperatorOptions:
     """Options of the command line."""
 
     kubeconfig: str | None  # path; None: the first of $KUBECONFIG, in-cluster and ~/.kube/config
-    platform: Platform  # the kind of cluster
-    settings: Settings  # see Settings
-    # how the platform was decided; None if `--platform` names one with static pods
-    decision: Decision | None = None
+    platform: Platform
+    settings: Settings
+    decision: Decision | None = None  # None if `--platform` names a platform with static pods
     chosen: Platform | None = None  # the platform that `--platform` names; None if it was detected
-    host: str = "0.0.0.0"  # address of the HTTPS server
-    port: int = 8443  # port of the HTTPS server; 0 lets the system choose
+    host: str = "0.0.0.0"  # of the HTTPS server
+    port: int = 8443  # of the HTTPS server; 0 lets the system choose
     tls_cert_file: Path | None = None  # serving certificate; None: a self-signed one
-    tls_key_file: Path | None = None  # key of the serving certificate
-    # address and port of the webhook that applies `spec.assign`
-    webhook: tuple[str, int] = ("0.0.0.0", WEBHOOK_PORT)
+    tls_key_file: Path | None = None
+    webhook: tuple[str, int] = ("0.0.0.0", WEBHOOK_PORT)  # for `spec.assign`
 
 
 class Operator:
@@ -157,14 +155,14 @@ class Operator:
         self._pulse = Pulse(self._alive, self._ready, self._look)
 
     async def run(self) -> int:
-        """Run until SIGTERM or SIGINT; returns the exit code."""
+        """Run until SIGTERM or SIGINT, and return the exit code."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         api = self._make_client(lambda: True)
-        # A process that was stopped, and wakes after its Lease is lost, must not write: neither the
-        # rest of a plan nor a request that it repeats.
+        # A process that was paused, and wakes after its Lease is lost, must write nothing: neither
+        # the rest of a plan nor a repeated request.
         leading = self._make_client(lambda: self._elector is not None and self._elector.is_leader)
         async with api, leading:
             elector = LeaderElector(
@@ -221,14 +219,14 @@ class Operator:
         )
 
     def _look(self) -> None:
-        """Hand over what the server's thread must not read from the store."""
+        """Pass objects to the server's thread, which must not read the store."""
         self._sources = ServingSources.of(self._store, self._platform)
 
     @contextlib.asynccontextmanager
     async def _serve(self) -> AsyncIterator[TelemetryServer]:
-        """The HTTPS server, in its own thread: it must not use what belongs to the loop of `run`.
+        """Run the HTTPS server in its own thread, which must not use objects of the loop of `run`.
 
-        Credentials, metrics and the pulse may be used by any thread.
+        Any thread may use credentials, metrics and the pulse.
         """
         options = self._options
         certificate = ServingCertificate(options.tls_cert_file, options.tls_key_file)
@@ -309,7 +307,7 @@ class Operator:
             await asyncio.wait({holding, work}, return_when=asyncio.FIRST_COMPLETED)
             lost = holding.done()
             if lost:
-                # From here on no write is allowed, not even by a reconcile that has begun.
+                # From here on no write is allowed, not even by a running reconcile.
                 work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await work
@@ -362,7 +360,7 @@ class Operator:
             watching.result()  # raises the error that ended it, if any
 
     async def _discover(self, api: ApiClient, stop: asyncio.Event) -> str:
-        """Read the server's version and the uid of the operator's Deployment, which is returned."""
+        """Read the server's version, and return the uid of the operator's Deployment."""
         uid = asyncio.create_task(_deployment_uid(api, self._platform))
         try:
             self._version.observe(await self._read_version(api, stop), time.monotonic())
@@ -371,10 +369,10 @@ class Operator:
             uid.cancel()
 
     async def _decide_later(self, api: ApiClient, stop: asyncio.Event) -> None:
-        """Decide the platform again until nodes have shown what it is.
+        """Decide the platform again until nodes show what it is.
 
-        Nodes may appear after the operator, and the right to list them as well. The steps of a
-        reconcile do not change while a process runs, so another platform ends it.
+        Nodes, and the right to list them, may appear after the operator. The steps of a reconcile
+        do not change while a process runs, so another platform ends it.
         """
         while self._decision is not None and self._decision.open and not stop.is_set():
             await _or_stop(stop, asyncio.sleep(DECIDE_SECONDS))
@@ -409,7 +407,7 @@ class Operator:
     async def _recall_version(self, api: ApiClient, stop: asyncio.Event) -> None:
         """Continue from the version that the last leader followed.
 
-        A standby has read the version when it started, which may have been before an upgrade.
+        A standby read the version at its start, which may predate an upgrade.
         """
         while not self._platform.owns_static_pods and not stop.is_set():
             try:
@@ -442,7 +440,7 @@ class Operator:
             self._webhook.changed()
 
     def _listed(self, stream: Stream) -> None:
-        """Note a listed stream; once all are listed, an absent object does not exist."""
+        """Note a listed stream; once all are listed, objects that are absent do not exist."""
         self._store.mark_listed(stream)
         if self._synced:
             self._queue.add(_KEY)
@@ -456,16 +454,16 @@ class Operator:
         return self._store.view().list(SECONDARY_SCHEDULERS)
 
     def _assigning(self) -> bool:
-        """Whether a SecondaryScheduler has `spec.assign`, or still has what it was assigned."""
+        """Return whether a SecondaryScheduler has `spec.assign` or still has an assignment."""
         return any(assigned_pods(obj) is not None or in_effect(obj) for obj in self._schedulers())
 
     def _calm(self) -> bool:
-        """Whether no outage of the API server delays what kubelets report."""
+        """Return whether no outage of the API server delays the reports of kubelets."""
         since = self._elector.answered_since if self._elector is not None else None
         return since is not None and self._clock.now() - since > _CALM
 
     def _lease_seen(self) -> datetime | None:
-        """The last observed renewal of the schedulers' Lease by this machine's clock."""
+        """Return the last observed renewal of the schedulers' Lease by this machine's clock."""
         seen = self._intake.lease_seen
         return None if seen is None else seen + (datetime.now(UTC) - self._clock.now())
 
@@ -484,8 +482,8 @@ class Operator:
     def _start_over(self, reason: str) -> None:
         """List everything again before the next reconcile.
 
-        Also after every outage, because it may have been a restore of etcd: a version that was
-        taken back is used again, for other content, and a write at it would not conflict.
+        This is needed after every outage too, because it may have been a restore of etcd: then
+        versions are used again for other content, and a write at such a version would not conflict.
         """
         if self._watcher is None or not self._store.listed:
             return
@@ -554,7 +552,6 @@ class Operator:
         self._note_success(plan, began)
 
     def _snapshot(self, executor: Executor) -> Snapshot:
-        """The input of this reconcile."""
         elector = self._elector
         return take_snapshot(
             self._store,
@@ -581,7 +578,7 @@ class Operator:
         )
 
     def _decide(self, snapshot: Snapshot, recorder: EventRecorder) -> Plan:
-        """The plan of this reconcile, after its polls and simulations are passed on."""
+        """Make the plan of this reconcile, and pass its polls and simulations on."""
         plan = reconcile(snapshot)
         self._poller.report(recorder, plan.pods_without_scheduler)
         if plan.served is not None:
@@ -591,7 +588,7 @@ class Operator:
         return plan
 
     def _queue_next(self, executor: Executor, plan: Plan, *, at_once: bool) -> None:
-        """Queue the reconcile that follows an executed plan."""
+        """Queue the next reconcile after an executed plan."""
         if executor.write_errors or plan.failures:
             # Other write sets succeeded: the next reconcile reports this error, retries back off.
             self._queue.add_rate_limited(_KEY)
@@ -608,8 +605,8 @@ class Operator:
         if first:
             self._metrics.first_pass()
             log.info("First reconcile complete")
-            # What is loaded now stays. To scan it again takes the garbage collector some 70 ms,
-            # nearly always during a reconcile.
+            # The objects that exist now stay. The garbage collector would need some 70 ms to scan
+            # them again, nearly always during a reconcile.
             gc.collect()
             gc.freeze()
         if not plan.failures:
@@ -656,10 +653,10 @@ class Operator:
         }
 
     def _webhook_problem(self) -> str | None:
-        """Why Pods would not be assigned by this process, which starts; None if they would.
+        """Explain why this starting process would not assign Pods; None if it would.
 
         A Service with a replica that does not listen loses assignments, so a Deployment must not
-        replace the next replica before. What takes longer than a start is reported elsewhere.
+        replace the next replica before. Longer failures are reported elsewhere.
         """
         if time.monotonic() - self._began > STARTING:
             return None
@@ -672,7 +669,7 @@ class Operator:
         return "looking for what applies spec.assign" if self._ways.way is None else None
 
     def _reconcile_problem(self) -> str | None:
-        """Why this process does not do its work; None if it does, or fails for a short time."""
+        """Explain why this process does not work; None if it does, or has failed only briefly."""
         if self._reconciled_at is None:
             return "no reconcile has succeeded yet"
         age = time.monotonic() - (self._succeeded_at or self._reconciled_at)
@@ -682,7 +679,7 @@ class Operator:
 
 
 async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
-    """Await `work`; False if `stop` is set first."""
+    """Await `work`; return False if `stop` is set first."""
     task = asyncio.ensure_future(work)
     stopped = asyncio.create_task(stop.wait())
     try:
@@ -700,9 +697,9 @@ async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
 
 
 def _supported(recorded: str, answer: str) -> str:
-    """The recorded version unless it is too old for the API server; then nothing is recorded.
+    """Return the recorded version; empty if it is too old for the API server.
 
-    Providers upgrade one minor version at a time, so such a record is from long before, or forged.
+    Providers upgrade one minor version at a time, so such a record is outdated or forged.
     """
     with contextlib.suppress(ValueError):
         older, newer = Version.parse(recorded), Version.parse(answer)
@@ -711,7 +708,7 @@ def _supported(recorded: str, answer: str) -> str:
 
 
 async def _deployment_uid(api: ApiClient, platform: Platform) -> str:
-    """The uid with which `kubectl describe deployment` shows events; empty out of cluster."""
+    """Read the uid with which `kubectl describe deployment` finds events; empty out of cluster."""
     ref = ObjectRef(DEPLOYMENTS, platform.operator_namespace, platform.operator.deployment)
     try:
         return str((await api.get(ref))["metadata"]["uid"])
@@ -720,7 +717,7 @@ async def _deployment_uid(api: ApiClient, platform: Platform) -> str:
 
 
 def run(options: OperatorOptions) -> int:
-    """Run the operator until SIGTERM or SIGINT; returns the exit code."""
+    """Run the operator until SIGTERM or SIGINT, and return the exit code."""
     # asyncio's TLS connections are reference cycles with 256 KiB each, and any client may connect.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Operator(options).run())

@@ -1,7 +1,7 @@
 """The sign of life of the event loop that renews the Lease, for probes in another thread.
 
-The loop beats every second. With each beat it leaves the results of its checks, which read what
-other threads must not: a probe answers with the last ones while the loop is busy.
+The loop beats every second. With each beat it stores the results of its checks, which other threads
+must not run. A probe answers with the last results while the loop is busy.
 """
 
 from __future__ import annotations
@@ -26,21 +26,15 @@ Results = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What the loop knew at one time."""
-
     at: float  # seconds by the clock
-    alive: Results  # the checks of /healthz
-    ready: Results  # the checks of /readyz
+    alive: Results  # of /healthz
+    ready: Results  # of /readyz
 
 
 class Pulse:
-    """The last beat. `run` and `beat` belong to the loop; `alive` and `ready` to any thread.
+    """The last beat: `run` and `beat` belong to the loop; any thread may call `alive` and `ready`.
 
-    Args:
-        alive: the checks of /healthz.
-        ready: the checks of /readyz.
-        also: called with each beat.
-        clock: monotonic seconds.
+    `also` is called with each beat.
     """
 
     def __init__(
@@ -54,23 +48,20 @@ class Pulse:
         self.beat()
 
     def beat(self) -> None:
-        """Leave the results of now."""
         self._last = Beat(self._clock(), dict(self._alive()), dict(self._ready()))
         self._also()
 
     async def run(self) -> None:
-        """Beat until it is cancelled."""
+        """Beat until cancelled."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             self.beat()
 
     def alive(self) -> Results:
-        """The results for /healthz."""
         last = self._last
         age = self._clock() - last.at
         problem = f"the event loop has been busy for {age:.0f} s"
         return {**last.alive, "event-loop": problem if age > SILENT_SECONDS else None}
 
     def ready(self) -> Results:
-        """The results for /readyz."""
         return self._last.ready

@@ -1,10 +1,10 @@
 """The whole operator on one page: one snapshot in, one plan out.
 
-A reconcile runs the steps below in the order in which a configuration travels. Each step is a pure
-function from the snapshot and the results that it depends on; it neither reads a clock nor calls
-the API, so one snapshot always gives one plan. An unexpected error in a step becomes a condition of
-its own, and the others work with what is known: an invalid configuration, or a defect, stops no
-rollout that has begun and touches no running scheduler.
+A reconcile runs the steps below, in the order from a configuration to its rollout. Each step is a
+pure function of the snapshot and the results that it depends on; it neither reads a clock nor calls
+the API, so one snapshot always gives one plan. An unexpected error in a step becomes a condition,
+and the others continue without its result: an invalid configuration, or a defect, stops no rollout
+that has begun and affects no running scheduler.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Reconcile = Callable[[Snapshot, Containment], Reconciled]
 
 
 def reconcile(snapshot: Snapshot) -> Plan:
-    """The plan for the cluster that `snapshot` shows."""
+    """Make the plan for the cluster that `snapshot` shows."""
     snapshot, attempt = bounded_snapshot(snapshot), Containment()
     chosen = STATIC_PODS if snapshot.platform.owns_static_pods else WITHOUT_STATIC_PODS
     reconciled = chosen[_management_state(snapshot)](snapshot, attempt)
@@ -38,7 +38,7 @@ def reconcile(snapshot: Snapshot) -> Plan:
     return replace(
         plan,
         write_sets={
-            **everywhere.record,  # first: what schedulers follow is on record before they do
+            **everywhere.record,  # first: a version is recorded before schedulers follow it
             **secondary.write_sets,
             **loads.write_sets,
             **plan.write_sets,
@@ -51,12 +51,12 @@ def reconcile(snapshot: Snapshot) -> Plan:
 
 
 def _everywhere(snapshot: Snapshot, attempt: Containment) -> Everywhere:
-    """What does not depend on the state of KubeScheduler."""
+    """Run the steps that do not depend on the state of KubeScheduler."""
     record = attempt(steps.record_platform, snapshot)
     image = attempt(steps.find_image, snapshot) or ""
     secondary = attempt(steps.reconcile_secondary_schedulers, snapshot, image)
     loads = attempt(steps.reconcile_load_policies, snapshot) or LoadPolicies()
-    # Without the SecondarySchedulers, it is not known which schedulerNames are served.
+    # Without the SecondarySchedulers, the served schedulerNames are unknown.
     diagnoses = attempt(steps.diagnose, snapshot, secondary) if secondary is not None else None
     return Everywhere(
         record or {}, image, secondary or SecondarySchedulers(), loads, diagnoses or Diagnoses()
@@ -66,7 +66,7 @@ def _everywhere(snapshot: Snapshot, attempt: Containment) -> Everywhere:
 def _manage_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
     """Compose, cut a revision, roll it out node by node, and report."""
     everywhere = _everywhere(snapshot, attempt)
-    # Settings of the schedulers from before the operator.
+    # Settings of the schedulers that predate the operator.
     adopted = attempt(steps.adopt, snapshot) or NOTHING
     # The effective configuration: effective/control_plane/scheduler.py.
     decided = attempt(steps.decide, snapshot, everywhere, adopted)
@@ -84,7 +84,7 @@ def _manage_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
     filled = attempt(steps.fill_revision, snapshot, prepared)
     if filled is None:
         return Reconciled(everywhere, None)
-    # OperatorSettings: an edit can wait for a simulation, or be held.
+    # OperatorSettings: an edit may wait for a simulation, or be held.
     check = attempt(steps.check_placements, snapshot, prepared.settings, filled)
     # Target ConfigMaps, then a numbered revision.
     revised = attempt(steps.revise, snapshot, filled, check)
@@ -98,7 +98,7 @@ def _manage_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
 
 
 def _manage_without_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
-    """The same where the provider runs the control plane's scheduler."""
+    """Do the same where the provider runs the control plane's scheduler."""
     record = attempt(steps.record_platform, snapshot)
     image = attempt(steps.find_image, snapshot) or ""
     # The effective configuration: effective/control_plane/scheduler.py.

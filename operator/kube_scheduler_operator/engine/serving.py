@@ -1,11 +1,12 @@
 """Keeps the operator's port up to date: its certificate, TLS settings and the clients' CA.
 
-The TLS settings are those of the ConfigMap in which the cluster configures the operator; otherwise
-the TLS security profile that the schedulers follow. The ConfigMap is watched instead of mounted: a
-kubelet takes more than a minute to update a file. Standby replicas follow all of it, too.
+The TLS settings come from the ConfigMap in which the cluster configures the operator; otherwise
+from the TLS security profile that the schedulers follow. The ConfigMap is watched instead of
+mounted: a kubelet takes more than a minute to update a file. Standby replicas follow all of this,
+too.
 
 The port is served in a thread of its own. Objects in the store never change, so the loop of the
-store hands them over as they are (`ServingSources`).
+store passes them without copies (`ServingSources`).
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ _CLIENT_CA = ObjectRef(kinds.CONFIG_MAPS, AUTHENTICATION_NAMESPACE, names.CLIENT
 
 @dataclass(frozen=True, slots=True)
 class ServingSources:
-    """The objects that decide what the port offers; None: it does not exist."""
+    """The objects on which the port is based; None: the object does not exist."""
 
     config: Fields | None = None  # the ConfigMap in which the cluster configures the operator
     api_server: Fields | None = None  # OpenShift's APIServer
-    kube_scheduler: Fields | None = None  # KubeScheduler
+    kube_scheduler: Fields | None = None
     client_ca: Fields | None = None  # the ConfigMap with the CA of the API server's clients
 
     @classmethod
     def of(cls, store: Store, platform: Platform) -> ServingSources:
-        """The objects in the store, in its event loop."""
+        """Read the objects in the store; only for its event loop."""
         namespace = platform.operator_namespace
         return cls(
             store.get(ObjectRef(kinds.CONFIG_MAPS, namespace, platform.operator.config)),
@@ -56,11 +57,7 @@ class ServingSources:
 
 
 class Serving:
-    """What the port offers.
-
-    Attributes:
-        certificate: the certificate, with the TLS context of the server.
-    """
+    """The certificate and the TLS settings of the port."""
 
     def __init__(
         self,
@@ -78,7 +75,7 @@ class Serving:
         self._reported = ""
 
     async def refresh(self) -> bool:
-        """Follow all sources as observed; whether open connections have outdated settings."""
+        """Follow all sources; return whether open connections have outdated settings."""
         await asyncio.to_thread(self.certificate.reload)
         sources = self._sources()
         before, self._settings = self._settings, self._current(sources)
@@ -92,7 +89,7 @@ class Serving:
         return True
 
     def _current(self, sources: ServingSources) -> TLSSettings:
-        """The settings of the first source that has any; after an error, those in use."""
+        """Read the settings of the first source that has any; after an error, keep those in use."""
         try:
             data = mapping(mapping(sources.config).get("data"))
             info = parse_serving_info(str(data.get(names.OPERATOR_CONFIG_KEY) or ""))
@@ -100,12 +97,12 @@ class Serving:
         except (OperatorConfigError, TLSSettingsError) as error:
             self._report(f"Cannot use the TLS settings of {self._config}: {error}")
             return self._settings
-        ignored = f"Cipher suites that the operator's port cannot have: {', '.join(unknown)}"
+        ignored = f"Cipher suites that the operator's port does not support: {', '.join(unknown)}"
         self._report(ignored if unknown else "")
         return settings
 
     def _profile(self, sources: ServingSources) -> Mapping[str, Any]:
-        """The profile that the schedulers follow, as `servingInfo`; empty: none is set."""
+        """Return the profile that the schedulers follow, as `servingInfo`; empty: none is set."""
         spec = mapping(mapping(sources.kube_scheduler).get("spec"))
         source = tls_profile(self._platform, sources.api_server, spec)
         return serving_info(source.profile)[0] if source else {}
@@ -117,6 +114,6 @@ class Serving:
 
 
 def _client_ca(sources: ServingSources) -> str:
-    """The CA of the API server's clients, PEM; empty: client certificates are not used."""
+    """Return the CA of the API server's clients, PEM; empty: client certificates are not used."""
     data = mapping(mapping(sources.client_ca).get("data"))
     return str(data.get(names.CLIENT_CA_KEY) or "")

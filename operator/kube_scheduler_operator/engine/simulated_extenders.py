@@ -1,4 +1,4 @@
-"""Which extenders take part in a simulation: agents of SchedulerExtenders, with their LoadPolicies.
+"""The extenders of a simulation: agents of SchedulerExtenders, with their LoadPolicies.
 
 Other extenders would be called for real, so they are left out and named.
 """
@@ -25,7 +25,7 @@ _PORT = 5401
 
 
 def version_of(text: str) -> Version:
-    """The version of a cluster; the newest one that is known if it has none."""
+    """Parse the version of a cluster; the newest known one if it is unknown."""
     try:
         return Version.parse(text)
     except ValueError:
@@ -40,7 +40,7 @@ def simulated_extenders(
     *,
     attach: bool = False,
 ) -> tuple[list[SimulatedExtender], list[str]]:
-    """(the extenders that take part, a note for each one that does not).
+    """Return (the extenders that take part, a note for each one that does not).
 
     Args:
         entries: `extenders` of the kube-scheduler's configuration.
@@ -52,12 +52,12 @@ def simulated_extenders(
     """
     extenders = {_name(obj): mapping(obj.get("spec")) for obj in objects}
     policies = {_name(obj): obj for obj in load_policies}
-    found: list[SimulatedExtender] = []
+    simulated: list[SimulatedExtender] = []
     notes: list[str] = []
 
     def take(name: str, entry: Mapping[str, Any]) -> None:
         try:
-            found.append(_simulated(name, entry, extenders[name], policies))
+            simulated.append(_simulated(name, entry, extenders[name], policies))
         except (ArgumentsError, LoadPolicyError, UnknownPolicyError, ValueError) as error:
             notes.append(f"SchedulerExtender {name} is left out: {error}")
 
@@ -72,7 +72,7 @@ def simulated_extenders(
             )
         else:
             take(name, entry)
-    taken = {each.name for each in found}
+    taken = {extender.name for extender in simulated}
     for name, spec in extenders.items() if attach else ():
         if name in taken or agent_of(spec) is None or spec.get("scheduler"):
             continue
@@ -81,7 +81,7 @@ def simulated_extenders(
             notes.append(f"SchedulerExtender {name} is left out: {check.problems[0].sentence}")
         else:
             take(name, check.entry)
-    for extender in found:
+    for extender in simulated:
         left_out = [
             verb for verb in agent_verbs(mapping(agent_of(extenders[extender.name])))
             if verb not in extender.verbs
@@ -91,7 +91,7 @@ def simulated_extenders(
                 f"SchedulerExtender {extender.name} is not called for {' and '.join(left_out)}, "
                 "which would be real"
             )
-    return found, notes
+    return simulated, notes
 
 
 def _name(obj: Mapping[str, Any]) -> str:
@@ -109,7 +109,7 @@ def _simulated(
     spec: Mapping[str, Any],
     load_policies: Mapping[str, Mapping[str, Any]],
 ) -> SimulatedExtender:
-    """The extender with the file of its agent.
+    """Make the extender, with the file of its agent.
 
     Raises:
         ArgumentsError, LoadPolicyError, UnknownPolicyError, ValueError: it cannot be simulated.
@@ -125,11 +125,11 @@ def _simulated(
             raise ValueError(f"policy {policy['policy']} reads ConfigMaps, which are not copied")
     files = {}
     if agent.load_policy:
-        found = load_policies.get(agent.load_policy)
-        if found is None:
+        policy_object = load_policies.get(agent.load_policy)
+        if policy_object is None:
             raise ValueError(f"LoadPolicy {agent.load_policy} is not known")
         path = f"{LOAD_DIRECTORY}/{LOAD_KEY}"
-        files[path] = read_spec(found.get("spec")).policy.text()
+        files[path] = read_spec(policy_object.get("spec")).policy.text()
     return SimulatedExtender(name, entry, document, environ, files)
 
 

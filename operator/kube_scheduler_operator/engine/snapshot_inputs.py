@@ -1,4 +1,4 @@
-"""What a process knows besides the objects in its store: the other inputs of a snapshot."""
+"""The inputs of a snapshot besides the objects in the store."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from ..model.snapshot import AssignmentWay, BindingScheduler, FutileWrite, Pendi
 class OperatorSetup:
     """How the operator was started."""
 
-    platform: Platform  # the kind of cluster
-    settings: Settings  # the operator's own settings
-    # how the platform was decided; None if `--platform` names one with static pods
-    decision: Decision | None = None
+    platform: Platform
+    settings: Settings
+    decision: Decision | None = None  # None if `--platform` names a platform with static pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,50 +31,43 @@ class ServerContact:
 
     version: str  # its `gitVersion`
     answered_since: datetime | None  # since when it has answered without a gap; None: it does not
-    newer_version: str = ""  # a newer one that API servers report, until all do; empty without one
+    newer_version: str = ""  # a newer one that some API servers report, until all do
     recovered_at: datetime | None = None  # when it last began to answer again; None: it always did
-    # when this process noticed that etcd was restored from a backup; None: never
-    restored_at: datetime | None = None
+    restored_at: datetime | None = None  # when this process noticed a restore of etcd; None: never
     missing_kinds: Container[Resource] = ()  # kinds that it does not serve
 
 
 @dataclass(frozen=True, slots=True)
 class Sightings:
-    """What watch events show besides the objects."""
+    """The information in watch events besides the objects."""
 
-    # time of the last observed renewal of the control plane's scheduler Lease
+    # when a renewal of the Lease of the control plane's scheduler was last observed
     lease_seen: datetime | None = None
     # the same for each scheduler
     leases_seen: Mapping[NamespacedName, datetime] = field(default_factory=dict)
-    # time at which a control-plane node was last deleted; None: never
-    node_left: datetime | None = None
-    # what to add to the times that kubelets write, by node
+    node_left: datetime | None = None  # when a control-plane node was last deleted; None: never
+    # node -> what to add to the times that its kubelet writes
     clocks: Mapping[str, timedelta] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PreviousReconcile:
-    """What the previous reconcile left behind."""
-
     error: str = ""  # the error that ended it; empty if it succeeded
     # object -> the error that ended its write set
     write_errors: Mapping[ObjectRef, str] = field(default_factory=dict)
-    futile_writes: tuple[FutileWrite, ...] = ()  # objects whose writes have no lasting effect
+    futile_writes: tuple[FutileWrite, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PolledState:
-    """What polls and simulations show, because no watch does."""
+    """The results of polls and simulations, which no watch replaces."""
 
-    # pods of all namespaces that no scheduler has attempted
-    pending_pods: tuple[PendingPod, ...] = ()
+    pending_pods: tuple[PendingPod, ...] = ()  # those that no scheduler has attempted
     pending_unread: bool = False  # whether there may be others, because the list is too long
     bindings: tuple[BindingScheduler, ...] = ()  # the processes that bind pods
     bindings_unread: bool = False  # whether there may be others
-    # what applies `spec.assign` to new pods; None: not known yet
-    assignment_way: AssignmentWay | None = None
-    # the result of the last simulation of an edit; None without one
-    placement_answer: PlacementAnswer | None = None
+    assignment_way: AssignmentWay | None = None  # what applies `spec.assign`; None: not known yet
+    placement_answer: PlacementAnswer | None = None  # of the last simulation of an edit
 
 
 NOTHING_SEEN: Final = Sightings()

@@ -87,10 +87,10 @@ def _state(
     pods, disks = observation.operands, observation.disks
     conditions = {c["type"]: c for c in snapshot.status.get("conditions") or ()}
     images = {revision.number: image_in(revision) for revision in history}
-    # Differences that are upgrades by kubeadm do not count as drift.
+    # Upgrades by kubeadm do not count as drift.
     upgraded = {node for node, disk in disks.items() if disk.work}
     upgraded |= upgrades.requests(snapshot, disks, entries, images).keys()
-    skew = {found.node: found.skew for found in versions(snapshot, pods, disks)}
+    skew = {version.node: version.skew for version in versions(snapshot, pods, disks)}
     return MetricsState(
         scheduler,
         latest_available_revision=int(snapshot.status.get("latestAvailableRevision") or 0),
@@ -150,14 +150,14 @@ def _node(
 
 
 def _lease_state(snapshot: Snapshot) -> LeaseState:
-    """The active scheduler; kube-scheduler's identity in its Lease is HOSTNAME_UUID."""
+    """Name the active scheduler; kube-scheduler's identity in its Lease is HOSTNAME_UUID."""
     spec = (snapshot.operand_lease or {}).get("spec") or {}
     holder = str(spec.get("holderIdentity") or "").rpartition("_")
     return LeaseState(holder[0] or holder[2], lease_allowance(spec))
 
 
 def _quarantined(conditions: Mapping[str, Object]) -> dict[str, bool]:
-    """From the last conditions: undoing the edit ends a quarantine without a new revision."""
+    """Read the last conditions: undoing an edit ends a quarantine without a new revision."""
     failing = conditions.get(names.NODE_INSTALLER_DEGRADED, {})
     refused = conditions.get(names.PREFLIGHT_DEGRADED, {})
     return {
@@ -168,16 +168,16 @@ def _quarantined(conditions: Mapping[str, Object]) -> dict[str, bool]:
 
 
 def _last_outcomes(history: Sequence[Revision]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    outcomes: dict[str, float] = {}
     for revision in history:
         ended = timestamp(annotation(revision.status, names.OUTCOME_TIME_ANNOTATION))
         if revision.outcome and ended:
-            found[revision.outcome] = max(ended.timestamp(), found.get(revision.outcome, 0.0))
-    return found
+            outcomes[revision.outcome] = max(ended.timestamp(), outcomes.get(revision.outcome, 0.0))
+    return outcomes
 
 
 def _rollout_started(conditions: Mapping[str, Object], history: Sequence[Revision]) -> float | None:
-    """The start of the current rollout; a newer revision starts a new one."""
+    """Return the start of the current rollout; a newer revision starts a new one."""
     moving = conditions.get(names.NODE_INSTALLER_PROGRESSING, {})
     if moving.get("status") != "True":
         return None
@@ -191,14 +191,14 @@ def _rollout_started(conditions: Mapping[str, Object], history: Sequence[Revisio
 def _certificates(
     snapshot: Snapshot, pods: Mapping[str, OperandPod]
 ) -> dict[tuple[str, str], float]:
-    """Expiry of the schedulers' certificates, from Secrets or as found by installers on nodes."""
-    found = {
+    """Read when the schedulers' certificates expire, from Secrets and installers' reports."""
+    expiries = {
         (CLIENT_CERTIFICATE, node): pod.kubeconfig_expires.timestamp()
         for node, pod in pods.items()
         if pod.kubeconfig_expires
     }
-    if kept := snapshot.platform.credentials:
-        client, serving = kept.client_certificate, kept.serving_certificate
+    if credentials := snapshot.platform.credentials:
+        client, serving = credentials.client_certificate, credentials.serving_certificate
         secrets = {
             CLIENT_CERTIFICATE: snapshot.source_secrets.get(client) or snapshot.secrets.get(client),
             SERVING_CERTIFICATE: snapshot.secrets.get(serving),
@@ -206,8 +206,8 @@ def _certificates(
         for certificate, secret in secrets.items():
             text = str(((secret or {}).get("data") or {}).get("tls.crt") or "")
             if moment := _expires(text):
-                found[certificate, ""] = moment
-    return found
+                expiries[certificate, ""] = moment
+    return expiries
 
 
 # Every reconcile reads the same certificates.

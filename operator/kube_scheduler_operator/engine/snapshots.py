@@ -1,5 +1,3 @@
-"""Snapshots of the store: the input of a reconcile."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +36,7 @@ def take_snapshot(
     previous: PreviousReconcile = FIRST_RECONCILE,
     polled: PolledState = NOT_POLLED,
 ) -> Snapshot:
-    """One immutable view of the cluster for a reconcile.
+    """Take one immutable view of the cluster for a reconcile.
 
     A kind that the API server does not serve becomes None; a kind without objects is empty.
     """
@@ -118,7 +116,7 @@ def take_snapshot(
 
 
 def _operand_pods(view: StoreView, platform: Platform) -> dict[str, Object]:
-    """The mirror pods of the control plane's scheduler, by node."""
+    """Find the mirror pods of the control plane's scheduler, by node."""
     if not platform.owns_static_pods:
         return {}
     labels = dict(platform.static_pod_labels)
@@ -131,7 +129,7 @@ def _operand_pods(view: StoreView, platform: Platform) -> dict[str, Object]:
 
 
 class _ByOneClock(StoreView):
-    """A view in which the times of kubelets are by the operator's clock."""
+    """A view with the times of kubelets by the operator's clock."""
 
     __slots__ = ("_clocks", "_now", "_view")
 
@@ -139,7 +137,6 @@ class _ByOneClock(StoreView):
         self._view, self._clocks, self._now = view, clocks, now
 
     def get(self, resource: Resource, name: str, namespace: str | None = None) -> Fields | None:
-        """One object; None if it does not exist."""
         return self._view.get(resource, name, namespace)
 
     def list(
@@ -148,11 +145,10 @@ class _ByOneClock(StoreView):
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> tuple[Fields, ...]:
-        """The objects of a kind, as StoreView.list."""
-        found = self._view.list(resource, namespace, labels)
+        objects = self._view.list(resource, namespace, labels)
         if resource not in (kinds.NODES, kinds.PODS):
-            return found
-        return translated(resource, found, self._clocks, self._now)
+            return objects
+        return translated(resource, objects, self._clocks, self._now)
 
 
 def _loads(view: StoreView, target: str, policies: dict[str, Object] | None) -> Loads:
@@ -203,7 +199,7 @@ def _secondaries(view: StoreView, leases_seen: Mapping[NamespacedName, datetime]
 
 
 def _control_plane_objects(objects: Sequence[Object]) -> Iterator[Object]:
-    """Without the objects of secondary schedulers, extenders and load policies."""
+    """Leave out the objects of secondary schedulers, extenders and load policies."""
     others = {names.SECONDARY_LABEL, names.EXTENDER_LABEL, names.LOAD_LABEL}
     return (obj for obj in objects if others.isdisjoint(_labels(obj)))
 

@@ -1,6 +1,6 @@
-"""What the steps of a reconcile decide, one immutable value for each stage.
+"""The results of the steps of a reconcile, one immutable value for each stage.
 
-A step takes the stages that it depends on, so a wrong order of steps is an error of types.
+A step takes the stages that it depends on, so a wrong order of steps is a type error.
 """
 
 from __future__ import annotations
@@ -30,54 +30,43 @@ from ..status.conditions import Condition
 
 @dataclass(frozen=True, slots=True)
 class Diagnoses:
-    """What no scheduler, or an unmanaged one, serves."""
-
     pods: tuple[PendingPod, ...] = ()  # pods whose schedulerName no scheduler serves
     # the schedulerNames that a scheduler serves; None if they are not known
     served: frozenset[str] | None = None
-    conditions: tuple[Condition, ...] = ()  # conditions of KubeScheduler about them
+    conditions: tuple[Condition, ...] = ()  # of KubeScheduler
 
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """What does not depend on the state of KubeScheduler."""
+    """The results that do not depend on the state of KubeScheduler."""
 
-    # the write of what was decided about the platform; empty if it is up to date
+    # the write of the decision about the platform; empty if it is up to date
     record: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     image: str = ""  # the operand's image; empty if it is unknown
-    # all SecondarySchedulers
     secondary: SecondarySchedulers = field(default_factory=SecondarySchedulers)
-    loads: LoadPolicies = field(default_factory=LoadPolicies)  # all LoadPolicies
-    # schedulerNames that no scheduler, or an unmanaged one, serves
+    loads: LoadPolicies = field(default_factory=LoadPolicies)
     diagnoses: Diagnoses = field(default_factory=Diagnoses)
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedControlPlane:
-    """What the objects of the control plane lead to."""
-
-    adopted: Adopted  # what is kept from the schedulers that predate the operator
-    control_plane: EffectiveControlPlane  # the effective configuration
-    credentials: GatheredCredentials  # what a revision holds besides the configuration
-    findings: tuple[Finding, ...]  # all errors and warnings about both
+    adopted: Adopted  # settings of the schedulers that predate the operator
+    control_plane: EffectiveControlPlane
+    credentials: GatheredCredentials
+    findings: tuple[Finding, ...]  # all errors and warnings
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRevision:
-    """What precedes a rollout."""
-
-    adopted: Adopted  # what is kept from the schedulers that predate the operator
-    decided: DecidedControlPlane | None  # what the objects lead to; None after an unexpected error
-    # the agents of SchedulerExtenders on control-plane nodes
+    adopted: Adopted  # settings of the schedulers that predate the operator
+    decided: DecidedControlPlane | None  # None after an unexpected error
     agents: ControlPlaneAgents = field(default_factory=ControlPlaneAgents)
     # the write of `spec.observedConfig`; empty if it is up to date
     observing: tuple[Action, ...] = ()
-    # the steps before that raised an unexpected error, as findings
-    failures: tuple[Finding, ...] = ()
+    failures: tuple[Finding, ...] = ()  # the unexpected errors of earlier steps
 
     @property
     def settings(self) -> SettingsResult | None:
-        """The validated OperatorSettings; None without one."""
         return self.decided.control_plane.settings if self.decided is not None else None
 
     @property
@@ -91,43 +80,39 @@ class PreparedRevision:
 class Filled:
     """The revision that would be cut, and what runs."""
 
-    content: RevisionContent | None  # its content; None if a finding blocks it
+    content: RevisionContent | None  # None if a finding blocks it
     observation: Observation  # the schedulers, installer pods and nodes
-    findings: tuple[Finding, ...] = ()  # the errors of its size
+    findings: tuple[Finding, ...] = ()  # about its size
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
     """The revisions after this reconcile."""
 
-    filled: Filled  # the revision that would be cut, and what runs
-    # what was decided about the placements that it changes; None after an unexpected error
-    check: PlacementCheck | None
+    filled: Filled
+    check: PlacementCheck | None  # None after an unexpected error
     targets: tuple[Action, ...]  # writes that bring the target ConfigMaps up to date
     revisions: RevisionResult
 
 
 @dataclass(frozen=True, slots=True)
 class RolledOut:
-    """What each node does next."""
+    """The next action of each node."""
 
-    revised: Revised  # the revisions
-    rollout: RolloutResult  # the result for the nodes
+    revised: Revised
+    rollout: RolloutResult
 
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """The SecondaryScheduler in the place of the control plane's scheduler."""
+    """The SecondaryScheduler in place of the control plane's scheduler."""
 
-    # what Scheduler and KubeScheduler lead to; None after an unexpected error
-    control_plane: EffectiveControlPlane | None = None
-    managed: ManagedScheduler = field(default_factory=ManagedScheduler)  # the object
-    # all errors and warnings about it and about attached objects
-    findings: tuple[Finding, ...] = ()
+    control_plane: EffectiveControlPlane | None = None  # None after an unexpected error
+    managed: ManagedScheduler = field(default_factory=ManagedScheduler)
+    findings: tuple[Finding, ...] = ()  # also about attached objects
 
     @property
     def settings(self) -> SettingsResult | None:
-        """The validated OperatorSettings; None without one."""
         return self.control_plane.settings if self.control_plane is not None else None
 
 
@@ -135,5 +120,5 @@ class Requested:
 class Reconciled:
     """The result of all steps."""
 
-    everywhere: Everywhere  # what does not depend on the state of KubeScheduler
-    plan: Plan | None  # the rest; None if a step that it needs raised an unexpected error
+    everywhere: Everywhere
+    plan: Plan | None  # None if a step that it needs raised an unexpected error

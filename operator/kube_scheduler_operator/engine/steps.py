@@ -30,9 +30,7 @@ from ..controlplane.conditions import (
     revision_conditions,
     rollout_conditions,
 )
-from ..controlplane.managed_status import (
-    platform_condition,
-)
+from ..controlplane.managed_status import platform_condition
 from ..controlplane.next_version import next_version_condition
 from ..controlplane.observed_facts import facts_of, facts_of_secondaries, objects_of
 from ..controlplane.operand_image import operand_image
@@ -57,7 +55,6 @@ from ..controlplane.target_config_maps import (
     network_policies,
 )
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
-from ..effective.control_plane.accepted_settings import AcceptedSettings
 from ..effective.control_plane.scheduler import EffectiveControlPlane, effective_control_plane
 from ..effective.facts import Facts
 from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
@@ -103,7 +100,7 @@ STATUS_REFUSED: Final = "StatusRefused"
 
 
 def record_platform(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]]:
-    """Record what was decided about the platform, in a write set of its own."""
+    """Record the decision about the platform, in a write set of its own."""
     if snapshot.spec.get("managementState") == "Removed":
         return {}  # it is deleted with everything else
     writes = keep_record(snapshot)
@@ -112,7 +109,6 @@ def record_platform(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]
 
 
 def find_image(snapshot: Snapshot) -> str:
-    """Find the image of kube-scheduler."""
     return operand_image(snapshot)
 
 
@@ -124,7 +120,7 @@ def reconcile_secondary_schedulers(snapshot: Snapshot, image: str) -> SecondaryS
 
 
 def reconcile_load_policies(snapshot: Snapshot) -> LoadPolicies:
-    """Run what measures and writes the load of nodes, and report it."""
+    """Run the programs that measure and write the load of nodes, and report it."""
     return load_policies(snapshot)
 
 
@@ -140,7 +136,7 @@ def diagnose(snapshot: Snapshot, secondary: SecondarySchedulers) -> Diagnoses:
         *platform_condition(snapshot),
         *api_conditions(snapshot),
     )
-    # Pods that wait for a scheduler that is away are listed as well: its status names them.
+    # Pods that wait for an absent scheduler are listed as well: its status names them.
     return Diagnoses(pods, frozenset(served) - secondary.waiting, conditions)
 
 
@@ -155,19 +151,21 @@ def report_missing(snapshot: Snapshot) -> Plan:
 
 
 def adopt(snapshot: Snapshot) -> Adopted:
-    """Take the inventory of schedulers from before the operator, or read its record."""
+    """Inventory the schedulers that predate the operator, or read the record of that."""
     return adopted(snapshot)
 
 
 def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> DecidedControlPlane:
-    """Decide what the objects of the control plane lead to: the effective configuration.
+    """Compose the effective configuration from the objects of the control plane.
 
     While settings have an error, those of the last accepted revision replace them. So an error in
-    one field delays neither the edits of the others nor those of other objects.
+    one field delays no edits of other fields or objects.
     """
     facts = facts_of(snapshot, everywhere.image, kept)
     control_plane = effective_control_plane(
-        objects_of(snapshot), facts, partial(_accepted, snapshot)
+        objects_of(snapshot),
+        facts,
+        lambda: accepted_settings(snapshot, observe_pods(snapshot).disks),
     )
     credentials = gather_credentials(snapshot)
     secondary = everywhere.secondary
@@ -175,7 +173,7 @@ def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> Decided
         *kept.findings,
         *settings_findings(control_plane),
         *control_plane.findings,
-        *(f for one in (*secondary.results, *secondary.extenders) for f in rejection_findings(one)),
+        *(f for r in (*secondary.results, *secondary.extenders) for f in rejection_findings(r)),
         *desired.image_findings(everywhere.image),
         *version_findings(facts),
         *credentials.findings,
@@ -184,18 +182,14 @@ def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> Decided
     return DecidedControlPlane(kept, control_plane, credentials, findings)
 
 
-def _accepted(snapshot: Snapshot) -> AcceptedSettings | None:
-    return accepted_settings(snapshot, observe_pods(snapshot).disks)
-
-
 def settings_findings(control_plane: EffectiveControlPlane) -> tuple[Finding, ...]:
-    """The errors of OperatorSettings, and what is in use instead."""
+    """Report the errors of OperatorSettings, and what is in use instead."""
     settings = control_plane.settings
     return rejection_findings(settings) if settings is not None else ()
 
 
 def version_findings(facts: Facts) -> tuple[Finding, ...]:
-    """The warning about a kube-scheduler that is newer than the recorded rules."""
+    """Warn about a kube-scheduler that is newer than the recorded rules."""
     if not facts.is_stock:  # its tag need not be a version of Kubernetes
         return ()
     return newer_version_findings(facts.version, names.CONFIGURATION_WARNINGS)
@@ -219,11 +213,10 @@ def write_observed_config(
 ) -> Plan | tuple[Action, ...]:
     """Write `spec.observedConfig` first if it changed: the next reconcile continues from there.
 
-    While writes fail, the other steps continue: a refused write must not stop them, nor one that
-    does not last.
+    While writes fail, the other steps continue: a rejected or futile write must not stop them.
 
     Returns:
-        the whole plan, or the write that follows the others; empty if nothing changed.
+        The whole plan, or the write that follows the others; empty if nothing changed.
     """
     composition = decided.control_plane.composition
     observed = composition.observed_config
@@ -246,7 +239,7 @@ def write_observed_config(
 
 
 def fill_revision(snapshot: Snapshot, prepared: PreparedRevision) -> Filled:
-    """The content that a revision would have, unless a finding blocks it."""
+    """Make the content that a revision would have, unless a finding blocks it."""
     content, decided = None, prepared.decided
     if decided is not None and not any(finding.blocking for finding in prepared.findings):
         content = desired.content_of(
@@ -284,7 +277,7 @@ def roll_out(snapshot: Snapshot, revised: Revised) -> RolledOut:
 def report(
     snapshot: Snapshot, everywhere: Everywhere, prepared: PreparedRevision, rolled: RolledOut
 ) -> Plan:
-    """Conditions and statuses, and the order of all writes."""
+    """Report conditions and statuses, and order all writes."""
     revised, result = rolled.revised, rolled.rollout
     revisions, observation, check = revised.revisions, revised.filled.observation, revised.check
     conditions = _conditions(snapshot, everywhere, prepared, rolled)
@@ -341,9 +334,9 @@ def report(
 def _conditions(
     snapshot: Snapshot, everywhere: Everywhere, prepared: PreparedRevision, rolled: RolledOut
 ) -> tuple[Condition, ...]:
-    """The conditions of KubeScheduler."""
     revised, failures = rolled.revised, prepared.failures
-    revisions, check, decided = revised.revisions, revised.check, prepared.decided
+    revisions, check = revised.revisions, revised.check
+    control_plane = prepared.decided.control_plane if prepared.decided is not None else None
     findings = (*prepared.findings, *revised.filled.findings)
     return (
         *from_findings(findings),
@@ -365,22 +358,20 @@ def _conditions(
         *everywhere.secondary.conditions,
         *everywhere.diagnoses.conditions,
         *everywhere.loads.conditions,
-        *(_next_version(decided) if decided is not None else ()),
+        *(
+            (next_version_condition(control_plane.inputs, control_plane.composition),)
+            if control_plane is not None
+            else ()
+        ),
         *failure_conditions(failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)),
     )
 
 
 def _simulations(check: PlacementCheck | None) -> tuple[PlacementQuestion, ...] | None:
-    """The simulation that the check of placements waits for; None without a check."""
+    """Request the simulation that the check of placements waits for; None without a check."""
     if check is None:
         return None
     return (check.question,) if check.question is not None else ()
-
-
-def _next_version(decided: DecidedControlPlane) -> tuple[Condition, ...]:
-    """Whether the next minor version would accept the configuration in use."""
-    made = decided.control_plane
-    return (next_version_condition(made.inputs, made.composition),)
 
 
 def _attached_reports(
@@ -390,7 +381,7 @@ def _attached_reports(
     agents: ControlPlaneAgents,
     refusal: Refusal | None,
 ) -> tuple[Action, ...]:
-    """The statuses of all SchedulerProfiles and SchedulerExtenders."""
+    """Write the statuses of all SchedulerProfiles and SchedulerExtenders."""
     composition = decided.control_plane.composition
     profiles = attribute(composition.results, refusal, composition.config or {})
     extenders = attribute_extenders(composition.extenders, refusal)
@@ -408,7 +399,7 @@ def _attached_reports(
 
 
 def report_failures(snapshot: Snapshot, failures: Sequence[Finding]) -> Plan:
-    """Report the failed steps, where the reports of a whole reconcile cannot be made."""
+    """Report the failed steps when the report of a whole reconcile is not possible."""
     if snapshot.kubescheduler is None:
         return Plan()
     before = snapshot.status
@@ -435,26 +426,29 @@ def remove(snapshot: Snapshot) -> Plan:
         soonest(rolled.requeue_after, cluster_operator.requeue_after),
     )
     if removal.done:
-        forgotten = (
-            *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
-            *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
-            *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
-        )
-        plan = replace(
-            plan, reports=(*plan.reports, *forgotten), write_sets=removed_agents(snapshot)
-        )
+        reports = (*plan.reports, *forget_accepted(snapshot))
+        plan = replace(plan, reports=reports, write_sets=removed_agents(snapshot))
     return plan
 
 
+def forget_accepted(snapshot: Snapshot) -> tuple[Action, ...]:
+    """Forget the last accepted versions of all objects, after the removal of all schedulers."""
+    return (
+        *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
+        *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
+        *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
+    )
+
+
 def _refused_statuses(snapshot: Snapshot) -> Iterator[Finding]:
-    """Errors of objects whose status the API server refuses, which cannot report that."""
+    """Report objects whose status the API server rejects, because their status cannot."""
     for ref, error in snapshot.write_errors.items():
         if ref.resource == SCHEDULER_PROFILES:
             yield PROFILE.finding(ref.name, STATUS_REFUSED, "status", error)
 
 
 def api_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
-    """What the operator noticed about its writes and about etcd."""
+    """Report futile writes, and a restore of etcd."""
     return (
         writes.futile_writes(snapshot.futile_writes),
         writes.restored(snapshot.restored_at, snapshot.now),
@@ -469,9 +463,9 @@ def _in_order(
     rolled: RolloutResult,
     afterwards: tuple[Action, ...],
 ) -> tuple[Action, ...]:
-    """The work, then the status, which names only what exists, then what depends on the status.
+    """Order the work, then the status, which names only what exists, then what depends on it.
 
-    After a refused write, the status with the error comes first, before the work is tried again.
+    After a rejected write, the status with the error precedes the next attempt.
     """
     error = write_error(snapshot, conditions)
     if error:
@@ -480,7 +474,7 @@ def _in_order(
 
 
 def _targets(snapshot: Snapshot, content: RevisionContent) -> tuple[Action, ...]:
-    """Writes that give the target ConfigMaps the desired content."""
+    """Write the desired content into the target ConfigMaps."""
     return tuple(
         action
         for name, data in content.parts.items()
@@ -495,14 +489,13 @@ def _targets(snapshot: Snapshot, content: RevisionContent) -> tuple[Action, ...]
 
 def _static_resources(snapshot: Snapshot) -> tuple[Action, ...]:
     account = installer_service_account(snapshot.platform, snapshot.settings.image_pull_secrets)
-    # Fields that the settings do not mention keep what others have set.
+    # Fields that the settings do not mention keep the values of others.
     fields = [f for f in ("automountServiceAccountToken", "imagePullSecrets") if f in account]
-    policies = network_policies(snapshot.platform)
     return (
         *apply(SERVICE_ACCOUNTS, snapshot.service_accounts, account, fields),
         *(
             action
-            for policy in policies
+            for policy in network_policies(snapshot.platform)
             for action in apply(NETWORK_POLICIES, snapshot.network_policies, policy, ("spec",))
         ),
     )

@@ -1,4 +1,4 @@
-"""What the operator watches: kinds, namespaces and selectors."""
+"""The kinds, namespaces and selectors that the operator watches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MANAGED: Final = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
 
 
 def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple[WatchSpec, ...]:
-    """Everything that the operator watches; it needs no other rights to list or watch.
+    """List all watches of the operator, which needs no other rights to list or watch.
 
     `secondary` has the namespaces that may run secondary schedulers; None: the target namespace.
     """
@@ -89,7 +89,7 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
 
 
 def _shared_watches(target: str) -> Iterator[WatchSpec]:
-    """What the operator watches on every platform."""
+    """List the watches on every platform."""
     yield WatchSpec(kinds.SCHEDULERS)
     yield WatchSpec(kinds.KUBE_SCHEDULERS)
     yield WatchSpec(kinds.SCHEDULER_PROFILES, optional=True)
@@ -102,9 +102,11 @@ def _shared_watches(target: str) -> Iterator[WatchSpec]:
 
 
 def _static_pod_watches(platform: Platform, namespaces: Sequence[str]) -> Iterator[WatchSpec]:
-    """The control plane's schedulers, their nodes, and the pods that install and guard them."""
+    """Watch the control plane's schedulers, their nodes, and the pods that serve them."""
     target = platform.target_namespace
-    yield _control_plane_nodes(platform)
+    # A large cluster has thousands of other nodes.
+    first, *others = platform.node_selectors
+    yield WatchSpec(kinds.NODES, label_selector=first, or_label_selectors=tuple(others))
     for resource in (kinds.SERVICE_ACCOUNTS, kinds.DISRUPTION_BUDGETS, kinds.DAEMON_SETS):
         yield WatchSpec(resource, target, label_selector=_MANAGED)
     pods = _pods_in_target(platform, secondaries=target in namespaces)
@@ -119,20 +121,14 @@ def _static_pod_watches(platform: Platform, namespaces: Sequence[str]) -> Iterat
         yield WatchSpec(kinds.LEASES, platform.operand_lease_namespace, field_selector=lease)
 
 
-def _control_plane_nodes(platform: Platform) -> WatchSpec:
-    """Nodes with one of the platform's labels: a large cluster has thousands of others."""
-    first, *others = platform.node_selectors
-    return WatchSpec(kinds.NODES, label_selector=first, or_label_selectors=tuple(others))
-
-
 def is_control_plane(node: Object, selectors: tuple[str, ...]) -> bool:
-    """Whether a Node has one of the labels of control-plane nodes."""
+    """Return whether a Node has one of the labels of control-plane nodes."""
     labels = node["metadata"].get("labels") or {}
     return any(selector in labels for selector in selectors)
 
 
 def _secondary_watches(namespaces: Sequence[str], known: Set[Stream]) -> Iterator[WatchSpec]:
-    """SecondarySchedulers and the objects that serve them, without the streams in `known`."""
+    """Watch SecondarySchedulers and the objects that serve them, except the streams in `known`."""
     if not namespaces:
         return
     yield WatchSpec(kinds.SECONDARY_SCHEDULERS)
@@ -152,9 +148,9 @@ def _secondary_watches(namespaces: Sequence[str], known: Set[Stream]) -> Iterato
 
 
 def _load_watches(target: str, known: Set[Stream], *, credentials: bool) -> Iterator[WatchSpec]:
-    """LoadPolicies, their Secrets and the objects that serve them, without the streams in `known`.
+    """Watch LoadPolicies, their Secrets and the objects that serve them, except `known` streams.
 
-    With `credentials`, all Secrets of the namespace are watched already.
+    With `credentials`, all Secrets of the namespace are already watched.
     """
     yield WatchSpec(kinds.LOAD_POLICIES, optional=True)
     if not credentials:
@@ -165,7 +161,7 @@ def _load_watches(target: str, known: Set[Stream], *, credentials: bool) -> Iter
 
 
 def _pods_in_target(platform: Platform, *, secondaries: bool) -> str:
-    """The selector of all of the operator's Pods in the target namespace, schedulers included.
+    """Select all of the operator's Pods in the target namespace, including schedulers.
 
     The label `app` distinguishes schedulers on every platform that runs them in that namespace.
     """

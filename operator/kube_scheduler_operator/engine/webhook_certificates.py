@@ -1,9 +1,9 @@
-"""The certificates of the webhook: made, trusted by the API server, and renewed, step by step.
+"""The certificates of the webhook: issued, trusted by the API server, and renewed, step by step.
 
-Each step is one write, decided from what is stored, so that a process that ends in between is
-continued by another one. A new certificate is trusted before it is served: first it is stored
-beside the one in use, then its authority is added to the MutatingWebhookConfiguration, and a minute
-later it takes the place of the other, whose authority stays trusted until the next renewal.
+Each step is one write, decided by what is stored, so that another process can continue after one
+that ends in between. A new certificate is trusted before it is served: first it is stored beside
+the one in use, then its authority is added to the MutatingWebhookConfiguration, and a minute later
+it replaces the other, whose authority stays trusted until the next renewal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DAYS: Final = 365
 """The lifetime of a certificate and of its authority."""
 
 RENEW_BEFORE: Final = timedelta(days=120)
-"""The time before the expiry of a certificate at which the next one is made."""
+"""The time before the expiry of a certificate at which the next one is issued."""
 
 TRUST_SECONDS: Final = 60.0
 """The time after which every API server has the new authority; their watches take less."""
@@ -45,45 +45,43 @@ Issue = Callable[[], Issued]
 class CertificateStep:
     """The next write."""
 
-    data: Data | None = None  # the texts of the Secret; None: it stays
-    bundle: str = ""  # what the API server trusts; empty: it stays
-    reason: str = ""  # what happens, for the log
+    data: Data | None = None  # the texts of the Secret; None: unchanged
+    bundle: str = ""  # the authorities that the API server trusts; empty: unchanged
+    reason: str = ""  # for the log
 
 
 def data_of(secret: Object) -> dict[str, str]:
-    """The texts of a Secret; what cannot be decoded is left out."""
-    found = {}
+    """Decode the texts of a Secret, without those that are invalid."""
+    texts = {}
     for key, value in mapping(secret.get("data")).items():
         try:
-            found[key] = base64.b64decode(value, validate=True).decode()
+            texts[key] = base64.b64decode(value, validate=True).decode()
         except (ValueError, TypeError, binascii.Error):
             continue
-    return found
+    return texts
 
 
 def encoded(data: Data) -> dict[str, str]:
-    """The `data` of a Secret."""
     return {key: base64.b64encode(text.encode()).decode() for key, text in sorted(data.items())}
 
 
 def bundle_of(configuration: Object) -> str:
-    """What the API server trusts; empty unless it is the same for every webhook."""
-    found = {
-        str(mapping(each.get("clientConfig")).get("caBundle") or "")
-        for each in configuration.get("webhooks") or ()
+    """Return the authorities that the API server trusts; empty if they differ by webhook."""
+    bundles = {
+        str(mapping(webhook.get("clientConfig")).get("caBundle") or "")
+        for webhook in configuration.get("webhooks") or ()
     }
     try:
-        return base64.b64decode(found.pop()).decode() if len(found) == 1 else ""
+        return base64.b64decode(bundles.pop()).decode() if len(bundles) == 1 else ""
     except ValueError:
         return ""
 
 
 def with_bundle(configuration: Object, bundle: str) -> dict[str, Any]:
-    """The configuration with another caBundle, and nothing else changed."""
     text = base64.b64encode(bundle.encode()).decode()
     webhooks = [
-        {**each, "clientConfig": {**each["clientConfig"], "caBundle": text}}
-        for each in configuration.get("webhooks") or ()
+        {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": text}}
+        for webhook in configuration.get("webhooks") or ()
     ]
     return {**configuration, "webhooks": webhooks}
 
@@ -91,27 +89,18 @@ def with_bundle(configuration: Object, bundle: str) -> dict[str, Any]:
 def next_step(
     data: Data, bundle: str, now: datetime, trusted_for: float, issue: Issue
 ) -> CertificateStep | None:
-    """The next write; None if there is nothing to do.
+    """Decide the next write; None if there is nothing to do.
 
-    Args:
-        data: the texts of the Secret.
-        bundle: what the API server trusts.
-        now: the API server's time.
-        trusted_for: seconds for which `bundle` has been what it is, as far as this process knows.
-        issue: makes a certificate.
+    `now` is the API server's time, and `trusted_for` the seconds since this process first saw
+    `bundle`.
     """
     expiry = _expiry(data, "")
     if expiry is None or expiry <= now:
-        return CertificateStep(_first(issue()), reason="there is no valid one")
+        return CertificateStep(_texts(issue()), reason="there is no valid one")
     pending = _expiry(data, NEXT)
     if expiry - now < RENEW_BEFORE and (pending is None or pending - now < RENEW_BEFORE):
-        made = issue()
-        beside = {
-            NEXT + AUTHORITIES: made.authority,
-            NEXT + CERTIFICATE: made.certificate,
-            NEXT + KEY: made.key,
-        }
-        return CertificateStep({**data, **beside}, reason=f"the one in use expires {expiry:%F}")
+        following = {NEXT + key: text for key, text in _texts(issue()).items()}
+        return CertificateStep({**data, **following}, reason=f"the one in use expires {expiry:%F}")
     trusted = data[AUTHORITIES] + data.get(NEXT + AUTHORITIES, "")
     if bundle != trusted:
         return CertificateStep(bundle=trusted, reason="the API server trusts another authority")
@@ -121,18 +110,18 @@ def next_step(
 
 
 def _expiry(data: Data, prefix: str) -> datetime | None:
-    """The expiry of a complete certificate; None if a part of it is missing."""
+    """Read the expiry of a complete certificate; None if a part of it is missing."""
     if not all(data.get(prefix + key) for key in (AUTHORITIES, CERTIFICATE, KEY)):
         return None
     return x509.expires(data[prefix + CERTIFICATE].encode())
 
 
-def _first(made: Issued) -> dict[str, str]:
-    return {AUTHORITIES: made.authority, CERTIFICATE: made.certificate, KEY: made.key}
+def _texts(issued: Issued) -> dict[str, str]:
+    return {AUTHORITIES: issued.authority, CERTIFICATE: issued.certificate, KEY: issued.key}
 
 
 def _promoted(data: Data) -> dict[str, str]:
-    """The next certificate in use; the authority of the one before stays."""
+    """Replace the certificate in use by the next one; its authority stays trusted."""
     before = data[AUTHORITIES].split(_END, 1)[0] + _END + "\n"
     return {
         AUTHORITIES: data[NEXT + AUTHORITIES] + before,

@@ -1,10 +1,10 @@
-"""Writes that have no lasting effect: recognized, slowed down, and reported.
+"""Writes that have no lasting effect: recognized, delayed, and reported.
 
-Three kinds: the API server drops what is written, because its CRD is older than the operator or an
-admission webhook changes it; another client reverts it; every attempt ends in a conflict. The next
-snapshot shows the same difference, so the next reconcile would write again, as fast as the API
-server responds. Here such a write is delayed, from its third failure on by up to five minutes.
-Other fields of the object and other objects are written without a delay.
+There are three kinds: the API server drops the change, because its CRD is older than the operator
+or an admission webhook changes it; another client reverts it; every attempt ends in a conflict. The
+next snapshot shows the same difference, so the next reconcile would write again, as fast as the API
+server responds. From its third failure on, such a write is delayed by up to five minutes. Other
+fields of the object and other objects are written without a delay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DELAYS: Final = {
     # Conflicts are part of normal operation.
     Futility.CONFLICT: Backoff((0.0, 0.0, 0.0, 0.0, 0.0, *_LONG)),
 }
-"""After the first, second, … failure in a row, seconds: at most 12 writes an hour in the end."""
+"""Seconds after the first, second, … failure in a row: in the end at most 12 writes an hour."""
 
 REPORTED: Final = {Futility.DROPPED: 3, Futility.REVERTED: 3, Futility.CONFLICT: 6}
 """Failures in a row after which a condition reports them."""
@@ -39,13 +39,13 @@ REST: Final = 60.0
 """Seconds without a need to write after which a dispute is over."""
 
 BURST: Final = 20
-"""Writes of one object over what another client wrote there, before they are limited.
+"""Writes of one object over the writes of another client, before they are limited.
 
-This limits disputes in which every write is a different one.
+This limits disputes in which every write is different.
 """
 
 REFILL: Final = 60.0
-"""Seconds until one more of them is allowed."""
+"""Seconds until one more such write is allowed."""
 
 _REMEMBERED: Final = 2048
 _COMPARED: Final = 8
@@ -63,9 +63,9 @@ class _Dispute:
 
 
 class WriteGuard:
-    """Remembers what was written, and decides when the next attempt may be made.
+    """Remembers writes, and decides when the next attempt may be made.
 
-    `clock` is monotonic, in seconds. The memory is of this process: a new one tries at once.
+    A new process remembers nothing, and tries at once.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -73,12 +73,11 @@ class WriteGuard:
         self._written: dict[tuple[ObjectRef, str | None], Object] = {}
         self._disputes: dict[tuple[ObjectRef, Futility], _Dispute] = {}
         self._buckets: dict[ObjectRef, TokenBucket] = {}
-        self._wanted: set[ObjectRef] = set()
+        self._attempted: set[ObjectRef] = set()
         self._uids: dict[ObjectRef, str] = {}
         self._flat: dict[tuple[int, str | None], tuple[Object, Mapping[str, Any]]] = {}
 
     def clear(self) -> None:
-        """Forget everything."""
         self._written.clear()
         self._disputes.clear()
         self._buckets.clear()
@@ -86,11 +85,11 @@ class WriteGuard:
         self._flat.clear()
 
     def allows(self, action: Action, stored: Object | None) -> bool:
-        """Whether to write now; `stored` is the object as it is known."""
+        """Return whether to write now; `stored` is the object in the store."""
         ref = action.resource.ref(action.obj)
         if not isinstance(action, Create):
             self._forget_if_replaced(ref, stored)
-        self._wanted.add(ref)
+        self._attempted.add(ref)
         for why in Futility:
             dispute = self._disputes.get((ref, why))
             if dispute is None or self._clock() >= dispute.until:
@@ -107,7 +106,7 @@ class WriteGuard:
         return True
 
     def wrote(self, action: Action, stored: Object | None, answer: Object) -> bool:
-        """Note the answer to a write; whether it is the first, or had an effect that lasted."""
+        """Note the answer to a write; return whether it is the first or has a lasting effect."""
         ref = action.resource.ref(action.obj)
         subresource = getattr(action, "subresource", None)
         body, got = self._fields(action.obj, subresource), self._fields(answer, subresource)
@@ -130,18 +129,17 @@ class WriteGuard:
         self._disputes.pop((ref, Futility.CONFLICT), None)
         dropped = self._disputes.get((ref, Futility.DROPPED))
         if dropped is not None:
-            # What is dropped together with changes that last, or is not written, stays in dispute.
+            # Fields dropped together with lasting changes, or not written, stay in dispute.
             dropped.fields -= changes - lost
             if not dropped.fields:
                 del self._disputes[ref, Futility.DROPPED]
         return True
 
     def conflicted(self, action: Action) -> None:
-        """Note that a write ended in a conflict."""
         self._fail(action.resource.ref(action.obj), Futility.CONFLICT, frozenset())
 
     def forget(self, ref: ObjectRef) -> None:
-        """Forget what was written: the object was deleted for good, or a response was lost."""
+        """Forget the writes of an object that was deleted for good, or whose response was lost."""
         for key in [key for key in self._written if key[0] == ref]:
             del self._written[key]
 
@@ -157,19 +155,19 @@ class WriteGuard:
             self._disputes.pop((ref, why), None)
 
     def end_plan(self) -> None:
-        """Note that a plan is complete: what it did not write is at rest."""
+        """Note that a plan is complete: objects that it did not write are at rest."""
         now = self._clock()
         for key, dispute in list(self._disputes.items()):
-            if key[0] in self._wanted:
+            if key[0] in self._attempted:
                 dispute.rest_since = None
             elif dispute.rest_since is None:
                 dispute.rest_since = now
             elif now - dispute.rest_since >= REST:
                 del self._disputes[key]
-        self._wanted.clear()
+        self._attempted.clear()
 
     def wait(self) -> float | None:
-        """Seconds until the next attempt, or until a dispute may be over; None: no dispute."""
+        """Return the seconds until the next attempt or the end of a dispute; None: no dispute."""
         now = self._clock()
         dues = (
             dispute.until if dispute.rest_since is None else dispute.rest_since + REST
@@ -178,7 +176,7 @@ class WriteGuard:
         return min((max(due - now, 1.0) for due in dues), default=None)
 
     def unnamed(self) -> Iterator[ObjectRef]:
-        """Objects whose dispute is to be reported, and whose other writer is not known yet."""
+        """Find objects whose dispute is to be reported, but whose other writer is not known yet."""
         for (ref, why), dispute in self._disputes.items():
             if dispute.failures >= REPORTED[why] and not dispute.manager:
                 yield ref
@@ -190,7 +188,7 @@ class WriteGuard:
                 dispute.manager = other_manager(live, dispute.fields, own) or "unknown"
 
     def futile(self) -> tuple[FutileWrite, ...]:
-        """The disputes to report, sorted."""
+        """List the disputes to report, sorted."""
         return tuple(
             FutileWrite(ref, why, tuple(sorted(dispute.fields)), dispute.manager)
             for (ref, why), dispute in sorted(
@@ -200,7 +198,7 @@ class WriteGuard:
         )
 
     def _changes(self, action: Action, stored: Object | None) -> frozenset[str]:
-        """The fields that a write changes; without times, which differ in every attempt."""
+        """Find the fields that a write changes, without times, which differ in every attempt."""
         if isinstance(action, Delete):
             return frozenset({""})
         subresource = getattr(action, "subresource", None)
@@ -212,32 +210,32 @@ class WriteGuard:
         return frozenset(lasting or changed)
 
     def _fields(self, obj: Object, subresource: str | None) -> Mapping[str, Any]:
-        """The fields of an object; a write compares the same four objects several times."""
+        """Cache the fields of an object: a write compares the same four objects several times."""
         key = id(obj), subresource
         known = self._flat.get(key)
         if known is not None and known[0] is obj:
             return known[1]
         if len(self._flat) >= _COMPARED:
             self._flat.clear()
-        found = _fields(obj, subresource)
-        self._flat[key] = obj, found
-        return found
+        fields = _fields(obj, subresource)
+        self._flat[key] = obj, fields
+        return fields
 
     def _disturbed(self, action: Action, stored: Object | None) -> bool:
-        """Whether another client wrote the fields, or deleted the object, since it was written."""
+        """Return whether another client has since written the fields or deleted the object."""
         subresource = getattr(action, "subresource", None)
         before = self._before(action.resource.ref(action.obj), subresource)
         if before is None or isinstance(action, Delete):
             return False
         if stored is None:
             return isinstance(action, Create)
-        found, changes = self._fields(stored, subresource), self._changes(action, stored)
-        return any(found.get(field) != before.get(field) for field in changes)
+        current, changes = self._fields(stored, subresource), self._changes(action, stored)
+        return any(current.get(field) != before.get(field) for field in changes)
 
     def _fail(
         self, ref: ObjectRef, why: Futility, fields: frozenset[str], delay: float = 0.0
     ) -> None:
-        """Note a failure; the next attempt begins after `delay` seconds, or later."""
+        """Note a failure; the next attempt begins after `delay` seconds or later."""
         old = self._disputes.get((ref, why))
         if old is None:
             old = _Dispute(frozenset(), REPORTED[why] - 1 if delay else 0, 0.0)
@@ -247,7 +245,7 @@ class WriteGuard:
         self._disputes[ref, why] = _Dispute(fields, failures, until, manager=old.manager)
 
     def _before(self, ref: ObjectRef, subresource: str | None) -> Mapping[str, Any] | None:
-        """The fields that were written last; None if that is not known."""
+        """Return the fields that were written last; None if they are not known."""
         written = self._written.get((ref, subresource))
         return None if written is None else self._fields(written, subresource)
 
@@ -266,7 +264,7 @@ class WriteGuard:
 
 
 def other_manager(live: Object, fields: Iterable[str], own: str) -> str:
-    """The manager other than `own` that wrote an object last, if possible one of these fields."""
+    """Find the manager other than `own` that last wrote an object, preferably these fields."""
     entries = [
         entry
         for entry in live["metadata"].get("managedFields") or ()
@@ -285,43 +283,43 @@ def _uid(obj: Object) -> str:
 
 
 def _fields(obj: Object, subresource: str | None) -> dict[str, Any]:
-    """The fields that a write sets, by path. Empty values are left out, as the API omits them."""
-    found: dict[str, Any] = {}
+    """Flatten the fields that a write sets, without empty values, which the API omits."""
+    fields: dict[str, Any] = {}
     if subresource == "status":
-        _flatten("status", obj.get("status") or {}, found)
-        return found
-    _flatten("metadata", {key: obj["metadata"].get(key) for key in _METADATA}, found)
+        _flatten("status", obj.get("status") or {}, fields)
+        return fields
+    _flatten("metadata", {key: obj["metadata"].get(key) for key in _METADATA}, fields)
     for key, value in obj.items():
         if key not in ("apiVersion", "kind", "metadata", "status"):
-            _flatten(key, value, found)
-    return found
+            _flatten(key, value, fields)
+    return fields
 
 
-def _flatten(path: str, value: Any, found: dict[str, Any], levels: int = DEPTH) -> None:
+def _flatten(path: str, value: Any, fields: dict[str, Any], levels: int = DEPTH) -> None:
     # Every write compares thousands of values; most are exactly of these types.
     kind = type(value)
     if kind is str or kind is int or kind is bool:
         if value != "":
-            found[path] = value
+            fields[path] = value
     elif kind is dict or isinstance(value, Mapping):
         if not levels:
-            found[path] = ""  # what is nested deeper is not compared
+            fields[path] = ""  # deeper values are not compared
             return
         for key, item in value.items():
-            _flatten(f"{path}.{key}", item, found, levels - 1)
+            _flatten(f"{path}.{key}", item, fields, levels - 1)
     elif isinstance(value, list | tuple):
         if not levels:
-            found[path] = ""
+            fields[path] = ""
             return
         key = _key(value)
         for index, item in enumerate(value):
-            _flatten(f"{path}[{item[key] if key else index}]", item, found, levels - 1)
+            _flatten(f"{path}[{item[key] if key else index}]", item, fields, levels - 1)
     elif value is not None:
-        found[path] = value
+        fields[path] = value
 
 
 def _key(items: list[Any] | tuple[Any, ...]) -> str:
-    """The field that identifies the items of a list; empty if no field does."""
+    """Find the field that identifies the items of a list; empty if there is none."""
     if not items or not all(isinstance(item, Mapping) for item in items):
         return ""
     for key in _KEYS:
