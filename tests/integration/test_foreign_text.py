@@ -224,7 +224,7 @@ async def test_the_operator_compares_the_raw_name_and_shows_a_harmless_one(
 ) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}], "schedulerName": STORED}
     api_server.request("POST", PODS, {"metadata": {"name": "lonely"}, "spec": spec})
-    pods = (await polled(api_server)).pods
+    pods = (await polled(api_server)).pods.values
     assert _begin(STORED, FOREIGN_NAME + 1) in {pod.scheduler for pod in pods}
     later = datetime(2100, 1, 1, tzinfo=UTC)
     waiting = unknown_scheduler_names.without_scheduler(pods, (), later)
@@ -242,7 +242,7 @@ async def test_a_binding_of_a_stranger_is_named_without_a_forged_line(
     event = {**CORE_EVENT, "metadata": {"name": "bound"}, "reason": "Scheduled"}
     event |= {"reportingComponent": f"a{STORED}", "reportingInstance": f"a{STORED}-{STORED}"}
     api_server.request("POST", CORE_EVENTS, event)
-    found = (await polled(api_server)).bindings
+    found = (await polled(api_server)).bindings.values
     assert _begin(f"a{STORED}", 129) in {each.scheduler for each in found}
     condition = unmanaged_schedulers.condition(found)
     assert condition.status == "True"

@@ -57,7 +57,6 @@ class ReviewAnswer:
 
 
 def text(status: int, message: str, result: str = "") -> ReviewAnswer:
-    """Make an answer that decides nothing."""
     return ReviewAnswer(status, f"{message}\n".encode(), result)
 
 

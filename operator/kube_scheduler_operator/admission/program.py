@@ -98,7 +98,6 @@ class WebhookReports(logging.Handler):
         self._news.set()
 
     def changed(self) -> None:
-        """Report a changed attribute."""
         self._news.set()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -199,7 +198,6 @@ class WebhookServer:
 
 
 async def _run(source: Any, sink: Any) -> None:
-    """Serve until standard input ends."""
     loop = asyncio.get_running_loop()
     orders = asyncio.StreamReader(LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), source)

@@ -58,7 +58,6 @@ class SharedDesk:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is in progress."""
         return any(not connection.idle for connection in self.connections)
 
 
@@ -95,7 +94,6 @@ class ReviewConnection(asyncio.Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is in progress."""
         return self._state is ReviewState.END or (
             self._state is ReviewState.HEAD and not self._buffer
         )
@@ -213,7 +211,6 @@ class ReviewConnection(asyncio.Protocol):
     # --- its end ----------------------------------------------------------------------------------
 
     def _late(self) -> None:
-        """End a request that has taken too long."""
         self._timer = None
         if self._state is ReviewState.HEAD:
             self._abort()

@@ -132,7 +132,6 @@ class WebhookProcess:
             await _ended(process)
 
     async def _order(self, pipe: asyncio.StreamWriter) -> None:
-        """Write the desired state, and again whenever it changes."""
         host, port = self._address
         pipe.write(
             order_line(StartOrder(host, port, self._kubeconfig, self._excluded, os.getpid()))

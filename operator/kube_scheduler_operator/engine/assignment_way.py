@@ -50,7 +50,6 @@ class WayPoller:
         self._problem = ""
 
     async def run(self, api: ApiClient) -> None:
-        """Poll until cancelled."""
         began = time.monotonic()
         while True:
             if self._needed():

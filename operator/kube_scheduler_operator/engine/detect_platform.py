@@ -64,7 +64,7 @@ async def decide_platform(api: ApiClient, chosen: Platform | None) -> Decided:
     if chosen is not None and chosen.owns_static_pods:
         return Decided(Decision(Recognition(chosen, reason="--platform names it")))
     detected = await detect(api)
-    platforms = (chosen or detected.found.platform,)
+    platforms = (chosen or detected.platform,)
     # Only an unanswered request can hide OpenShift, which has a namespace of its own.
     hidden = chosen is None and detected.unanswered
     remembered = await read_record(api, PLATFORMS.values() if hidden else platforms)
@@ -129,7 +129,6 @@ async def _version(api: ApiClient) -> str:
 
 
 async def _has_infrastructure(api: ApiClient) -> bool:
-    """Return whether the Infrastructure "cluster" of OpenShift exists."""
     try:
         served = await api.get_path(f"/apis/{INFRASTRUCTURES.api_version}")
     except NotFound:

@@ -62,7 +62,6 @@ class Intake:
 
     @property
     def lease_seen(self) -> datetime | None:
-        """Time of the last observed renewal of the Lease of the control plane's scheduler."""
         return self.leases_seen.get(self._operand_lease)
 
     def forget(self) -> None:
@@ -72,7 +71,6 @@ class Intake:
 
     @property
     def sightings(self) -> Sightings:
-        """The information in events besides the objects."""
         return Sightings(
             lease_seen=self.lease_seen,
             leases_seen=self.leases_seen,
@@ -109,7 +107,6 @@ class Intake:
     def _note_nodes(
         self, resource: Resource, before: Object | None, obj: Mapping[str, Any], *, deleted: bool
     ) -> None:
-        """Note the clocks of nodes, and the deletion of one."""
         if not deleted:
             self.clocks.observe(resource, before, obj)
         elif resource == kinds.NODES:
@@ -171,7 +168,6 @@ class Intake:
             self._wake(urgent=False)
 
     def _is_scheduler_lease(self, key: NamespacedName) -> bool:
-        """Return whether a scheduler of the control plane or a secondary one has the Lease."""
         if key == self._operand_lease:
             return True
         namespace, name = key

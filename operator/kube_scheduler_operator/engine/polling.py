@@ -51,8 +51,10 @@ class Poller:
         changed: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._pods: Portions[object, PendingPod] = Portions()
-        self._bindings: Portions[tuple[str, str], BindingScheduler] = Portions()
+        # Pods that no scheduler has attempted, and processes that bind pods; empty if pods, or
+        # events, may not be listed.
+        self.pods: Portions[object, PendingPod] = Portions()
+        self.bindings: Portions[tuple[str, str], BindingScheduler] = Portions()
         self.served: frozenset[str] = frozenset()  # pods with these schedulerNames are not listed
         self._interval = interval
         self._changed = changed
@@ -60,28 +62,7 @@ class Poller:
         self._reported: OrderedDict[str, None] = OrderedDict()
         self._forbidden: set[str] = set()
 
-    @property
-    def pods(self) -> tuple[PendingPod, ...]:
-        """Pods that no scheduler has attempted; empty if pods may not be listed."""
-        return self._pods.values
-
-    @property
-    def pods_unread(self) -> bool:
-        """Whether the list is too long, so that there may be others."""
-        return self._pods.unread
-
-    @property
-    def bindings(self) -> tuple[BindingScheduler, ...]:
-        """The processes that bind pods; empty if events may not be listed."""
-        return self._bindings.values
-
-    @property
-    def bindings_unread(self) -> bool:
-        """Whether the list is too long, so that there may be others."""
-        return self._bindings.unread
-
     async def run(self, api: ApiClient) -> None:
-        """Poll until cancelled."""
         polls = {"pending Pods": self.poll_pods, "events of bindings": self.poll_bindings}
         due = dict.fromkeys(polls, float("-inf"))
         while self._interval > 0:
@@ -100,7 +81,7 @@ class Poller:
             KubeError: the list failed; the previous result stays.
         """
         selector = unknown_scheduler_names.field_selector(self.served)
-        before, unread = self.pods, self.pods_unread
+        before = self.pods.values, self.pods.unread
 
         async def read(token: str) -> ListResult:
             return await api.select(
@@ -114,11 +95,11 @@ class Poller:
                 token=token,
             )
 
-        listed = await _portion(self._pods, selector, read)
+        listed = await _portion(self.pods, selector, read)
         pods = unknown_scheduler_names.not_attempted(listed.items)
-        self._pods.take({pod.uid or (pod.namespace, pod.name): pod for pod in pods}, listed.more)
+        self.pods.take({pod.uid or (pod.namespace, pod.name): pod for pod in pods}, listed.more)
         # A pod that waits exceeds the grace period later, so each one is a reason to reconcile.
-        if self.pods or self.pods != before or self.pods_unread != unread:
+        if self.pods.values or (self.pods.values, self.pods.unread) != before:
             self._changed()
 
     async def poll_bindings(self, api: ApiClient) -> None:
@@ -128,7 +109,7 @@ class Poller:
             KubeError: the list failed; the previous result stays.
         """
         selector = unmanaged_schedulers.FIELD_SELECTOR
-        before = self._bindings.keys, self.bindings_unread
+        before = self.bindings.keys, self.bindings.unread
 
         async def read(token: str) -> ListResult:
             return await api.select(
@@ -141,10 +122,10 @@ class Poller:
                 token=token,
             )
 
-        listed = await _portion(self._bindings, selector, read)
+        listed = await _portion(self.bindings, selector, read)
         processes = unmanaged_schedulers.binding_schedulers(listed.items)
-        self._bindings.take({(p.scheduler, p.host): p for p in processes}, listed.more)
-        if (self._bindings.keys, self.bindings_unread) != before:
+        self.bindings.take({(p.scheduler, p.host): p for p in processes}, listed.more)
+        if (self.bindings.keys, self.bindings.unread) != before:
             self._changed()
 
     def report(self, recorder: EventRecorder, pods: Iterable[PendingPod]) -> None:

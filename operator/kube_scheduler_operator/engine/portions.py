@@ -29,7 +29,6 @@ class Portions(Generic[Key, Value]):
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """The known values of the list."""
         return tuple(value for _, value in self._seen.values())
 
     @property

@@ -568,10 +568,10 @@ class Operator:
             sightings=self._intake.sightings,
             previous=PreviousReconcile(self._last_error, executor.write_errors, executor.futile),
             polled=PolledState(
-                pending_pods=self._poller.pods,
-                pending_unread=self._poller.pods_unread,
-                bindings=self._poller.bindings,
-                bindings_unread=self._poller.bindings_unread,
+                pending_pods=self._poller.pods.values,
+                pending_unread=self._poller.pods.unread,
+                bindings=self._poller.bindings.values,
+                bindings_unread=self._poller.bindings.unread,
                 assignment_way=self._ways.way,
                 placement_answer=self._placements.answer if self._placements else None,
             ),
@@ -588,7 +588,6 @@ class Operator:
         return plan
 
     def _queue_next(self, executor: Executor, plan: Plan, *, at_once: bool) -> None:
-        """Queue the next reconcile after an executed plan."""
         if executor.write_errors or plan.failures:
             # Other write sets succeeded: the next reconcile reports this error, retries back off.
             self._queue.add_rate_limited(_KEY)
@@ -717,7 +716,6 @@ async def _deployment_uid(api: ApiClient, platform: Platform) -> str:
 
 
 def run(options: OperatorOptions) -> int:
-    """Run the operator until SIGTERM or SIGINT, and return the exit code."""
     # asyncio's TLS connections are reference cycles with 256 KiB each, and any client may connect.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Operator(options).run())

@@ -52,7 +52,6 @@ class Pulse:
         self._also()
 
     async def run(self) -> None:
-        """Beat until cancelled."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             self.beat()

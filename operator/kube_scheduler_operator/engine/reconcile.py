@@ -28,7 +28,6 @@ Reconcile = Callable[[Snapshot, Containment], Reconciled]
 
 
 def reconcile(snapshot: Snapshot) -> Plan:
-    """Make the plan for the cluster that `snapshot` shows."""
     snapshot, attempt = bounded_snapshot(snapshot), Containment()
     chosen = STATIC_PODS if snapshot.platform.owns_static_pods else WITHOUT_STATIC_PODS
     reconciled = chosen[_management_state(snapshot)](snapshot, attempt)
@@ -90,11 +89,12 @@ def _manage_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
     revised = attempt(steps.revise, snapshot, filled, check)
     # One node at a time.
     rolled = attempt(steps.roll_out, snapshot, revised) if revised is not None else None
-    if rolled is None:
+    if revised is None or rolled is None:
         return Reconciled(everywhere, None)
     # Conditions, statuses, ClusterOperator.
     prepared = replace(prepared, failures=attempt.failures)
-    return Reconciled(everywhere, attempt(steps.report, snapshot, everywhere, prepared, rolled))
+    plan = attempt(steps.report, snapshot, everywhere, prepared, revised, rolled)
+    return Reconciled(everywhere, plan)
 
 
 def _manage_without_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:

@@ -44,7 +44,6 @@ class SnapshotMetrics:
         self._failures: dict[str, int] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Update all metrics from the snapshot of a reconcile."""
         history = read(snapshot.config_maps, snapshot.platform.parts)
         entries = [read_node_status(raw) for raw in snapshot.status.get("nodeStatuses") or ()]
         outcomes = {revision.number: revision.outcome for revision in history}

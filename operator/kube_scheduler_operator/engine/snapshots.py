@@ -116,7 +116,6 @@ def take_snapshot(
 
 
 def _operand_pods(view: StoreView, platform: Platform) -> dict[str, Object]:
-    """Find the mirror pods of the control plane's scheduler, by node."""
     if not platform.owns_static_pods:
         return {}
     labels = dict(platform.static_pod_labels)

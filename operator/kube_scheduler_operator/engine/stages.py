@@ -16,7 +16,6 @@ from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import GatheredCredentials
 from ..controlplane.revision.revise import RevisionResult
 from ..controlplane.rollout.observe import Observation
-from ..controlplane.rollout.result import RolloutResult
 from ..effective.control_plane.scheduler import EffectiveControlPlane
 from ..extenders.agents import ControlPlaneAgents
 from ..kube.resource import ObjectRef
@@ -71,7 +70,6 @@ class PreparedRevision:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings about the control plane's configuration."""
         decided = self.decided.findings if self.decided is not None else ()
         return (*self.failures, *decided, *self.agents.findings)
 
@@ -93,14 +91,6 @@ class Revised:
     check: PlacementCheck | None  # None after an unexpected error
     targets: tuple[Action, ...]  # writes that bring the target ConfigMaps up to date
     revisions: RevisionResult
-
-
-@dataclass(frozen=True, slots=True)
-class RolledOut:
-    """The next action of each node."""
-
-    revised: Revised
-    rollout: RolloutResult
 
 
 @dataclass(frozen=True, slots=True)

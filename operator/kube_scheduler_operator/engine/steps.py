@@ -93,7 +93,6 @@ from .stages import (
     Filled,
     PreparedRevision,
     Revised,
-    RolledOut,
 )
 
 STATUS_REFUSED: Final = "StatusRefused"
@@ -196,7 +195,6 @@ def version_findings(facts: Facts) -> tuple[Finding, ...]:
 
 
 def run_agents(snapshot: Snapshot, decided: DecidedControlPlane) -> ControlPlaneAgents:
-    """Run the agents of SchedulerExtenders on control-plane nodes."""
     composition = decided.control_plane.composition
     return control_plane_agents(
         snapshot,
@@ -268,20 +266,22 @@ def revise(snapshot: Snapshot, filled: Filled, check: PlacementCheck | None) -> 
     )
 
 
-def roll_out(snapshot: Snapshot, revised: Revised) -> RolledOut:
+def roll_out(snapshot: Snapshot, revised: Revised) -> RolloutResult:
     """Decide what each node does next."""
-    result = rollout.roll_out(snapshot, revised.revisions, revised.filled.observation)
-    return RolledOut(revised, result)
+    return rollout.roll_out(snapshot, revised.revisions, revised.filled.observation)
 
 
 def report(
-    snapshot: Snapshot, everywhere: Everywhere, prepared: PreparedRevision, rolled: RolledOut
+    snapshot: Snapshot,
+    everywhere: Everywhere,
+    prepared: PreparedRevision,
+    revised: Revised,
+    rolled: RolloutResult,
 ) -> Plan:
     """Report conditions and statuses, and order all writes."""
-    revised, result = rolled.revised, rolled.rollout
     revisions, observation, check = revised.revisions, revised.filled.observation, revised.check
-    conditions = _conditions(snapshot, everywhere, prepared, rolled)
-    status = status_of(snapshot, revisions, observation, result, conditions)
+    conditions = _conditions(snapshot, everywhere, prepared, revised, rolled)
+    status = status_of(snapshot, revisions, observation, rolled, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
     decided = prepared.decided
     work = (
@@ -291,14 +291,14 @@ def report(
         *mirror_policy(snapshot),
         *revised.targets,
         *revisions.actions,
-        *result.actions,
+        *rolled.actions,
     )
-    afterwards = (*result.afterwards, *prepared.observing)
-    actions = _in_order(snapshot, work, conditions, status, result, afterwards)
+    afterwards = (*rolled.afterwards, *prepared.observing)
+    actions = _in_order(snapshot, work, conditions, status, rolled, afterwards)
     if not actions:
         # Guards and old revisions can wait until everything else is done.
-        actions = plan_guards(snapshot, observation, result, revisions.known) or prune(
-            snapshot, revisions.history, observation, result
+        actions = plan_guards(snapshot, observation, rolled, revisions.known) or prune(
+            snapshot, revisions.history, observation, rolled
         )
     reports: tuple[Action, ...] = ()
     if decided is not None:
@@ -318,7 +318,7 @@ def report(
         actions,
         (*cluster_operator.reports, *reports),
         soonest(
-            result.requeue_after,
+            rolled.requeue_after,
             revisions.requeue_after,
             cluster_operator.requeue_after,
             control_plane_lease(snapshot)[1],
@@ -332,10 +332,13 @@ def report(
 
 
 def _conditions(
-    snapshot: Snapshot, everywhere: Everywhere, prepared: PreparedRevision, rolled: RolledOut
+    snapshot: Snapshot,
+    everywhere: Everywhere,
+    prepared: PreparedRevision,
+    revised: Revised,
+    rolled: RolloutResult,
 ) -> tuple[Condition, ...]:
-    revised, failures = rolled.revised, prepared.failures
-    revisions, check = revised.revisions, revised.check
+    failures, revisions, check = prepared.failures, revised.revisions, revised.check
     control_plane = prepared.decided.control_plane if prepared.decided is not None else None
     findings = (*prepared.findings, *revised.filled.findings)
     return (
@@ -350,7 +353,7 @@ def _conditions(
         *rollout_conditions(
             snapshot,
             revised.filled.observation,
-            rolled.rollout,
+            rolled,
             desired=revisions.desired,
             rejected=revisions.rejected,
         ),
@@ -381,7 +384,6 @@ def _attached_reports(
     agents: ControlPlaneAgents,
     refusal: Refusal | None,
 ) -> tuple[Action, ...]:
-    """Write the statuses of all SchedulerProfiles and SchedulerExtenders."""
     composition = decided.control_plane.composition
     profiles = attribute(composition.results, refusal, composition.config or {})
     extenders = attribute_extenders(composition.extenders, refusal)

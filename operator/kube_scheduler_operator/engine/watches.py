@@ -89,7 +89,6 @@ def watches(platform: Platform, secondary: Sequence[str] | None = None) -> tuple
 
 
 def _shared_watches(target: str) -> Iterator[WatchSpec]:
-    """List the watches on every platform."""
     yield WatchSpec(kinds.SCHEDULERS)
     yield WatchSpec(kinds.KUBE_SCHEDULERS)
     yield WatchSpec(kinds.SCHEDULER_PROFILES, optional=True)
@@ -102,7 +101,6 @@ def _shared_watches(target: str) -> Iterator[WatchSpec]:
 
 
 def _static_pod_watches(platform: Platform, namespaces: Sequence[str]) -> Iterator[WatchSpec]:
-    """Watch the control plane's schedulers, their nodes, and the pods that serve them."""
     target = platform.target_namespace
     # A large cluster has thousands of other nodes.
     first, *others = platform.node_selectors
@@ -122,7 +120,6 @@ def _static_pod_watches(platform: Platform, namespaces: Sequence[str]) -> Iterat
 
 
 def is_control_plane(node: Object, selectors: tuple[str, ...]) -> bool:
-    """Return whether a Node has one of the labels of control-plane nodes."""
     labels = node["metadata"].get("labels") or {}
     return any(selector in labels for selector in selectors)
 

@@ -182,7 +182,6 @@ class WriteGuard:
                 yield ref
 
     def name(self, ref: ObjectRef, live: Object, own: str) -> None:
-        """Find the other writer of an object in its managedFields."""
         for (other, _), dispute in self._disputes.items():
             if other == ref and not dispute.manager:
                 dispute.manager = other_manager(live, dispute.fields, own) or "unknown"

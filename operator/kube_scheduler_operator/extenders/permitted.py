@@ -58,7 +58,6 @@ def _is_mounted(file: str, agent: Mapping[str, Any]) -> bool:
 
 
 def _known_variables(agent: Mapping[str, Any]) -> tuple[str, ...]:
-    """List the variables that the operator's own image reads."""
     # Imported here, because only agents with variables need the policies.
     from ..policies.policy import UnknownPolicyError, policy_class
 

@@ -49,7 +49,6 @@ class ExtenderResult(ValidationResult):
 
     @property
     def agent(self) -> Mapping[str, Any] | None:
-        """The agent of the version in use, if it has one."""
         return agent_of(self.spec) if self.spec is not None else None
 
 

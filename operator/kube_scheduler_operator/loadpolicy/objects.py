@@ -177,7 +177,6 @@ def _annotator_arguments(request: LoadPolicyRequest) -> list[str]:
 
 
 def _credentials(request: LoadPolicyRequest) -> list[dict[str, Any]]:
-    """Return the sources of a projected volume: the token's Secret and the CA's ConfigMap."""
     sources = (
         ("secret", request.token, "token"),
         ("configMap", request.ca, "ca.crt"),

@@ -140,7 +140,6 @@ def _document(text: Any, longest: int) -> Any:
 
 
 def _unsupported(name: str, spec: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find the settings that AKS does not document as configurable."""
     if scheduler_of(spec) != SCHEDULER:
         return
     if (spec.get("schedulerName") or name) == RESERVED_PROFILE:

@@ -229,7 +229,6 @@ def first_profile(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _overlaid(config: Mapping[str, Any], over: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Merge the overrides over a configuration."""
     if not over:
         return config
     known = unique_names(over.get("profiles"), "schedulerName")
@@ -260,7 +259,6 @@ def _within(problem: Problem, index: int) -> bool:
 
 
 def _is_overridden(path: Path, config: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    """Return whether the overrides have the field of a problem."""
     overridden = override_path(path, config, over)
     value: Any = over
     for part in overridden or ():

@@ -76,7 +76,6 @@ def read_review(review: Any, excluded: Iterable[str]) -> NewPod:
 
 
 def needs_namespace(schedulers: Iterable[Object]) -> bool:
-    """Return whether an assignment depends on the labels of namespaces."""
     return any(
         mapping(pods).get(NAMESPACES)
         for obj in schedulers

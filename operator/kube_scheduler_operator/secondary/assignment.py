@@ -230,7 +230,6 @@ def chosen(
 def selects(
     pods: Pods, namespace_labels: Mapping[str, str], labels: Mapping[str, str], priority_class: str
 ) -> bool:
-    """Return whether `pods` selects a pod with these labels and this class."""
     classes = pods.get(CLASSES)
     return (
         matches(pods.get(NAMESPACES), namespace_labels)

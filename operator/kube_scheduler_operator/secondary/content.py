@@ -66,7 +66,6 @@ class SecondaryContent:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """kube-scheduler's arguments."""
         containers = _parsed(self.data[names.POD_KEY])["containers"]
         return tuple(containers[0]["args"])
 

@@ -65,7 +65,6 @@ def find(history: History, content_hash: str) -> HistoryEntry | None:
 def with_outcome(
     history: History, content_hash: str, outcome: str, now: datetime, message: str = ""
 ) -> History:
-    """Record the outcome of a content."""
     entry = HistoryEntry(content_hash, outcome, rfc3339(now), message)
     if find(history, content_hash) is None:
         return (entry, *history)[:LIMIT]

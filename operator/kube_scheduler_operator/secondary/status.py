@@ -139,7 +139,6 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
 
 
 def _called(state: SchedulerState, before: Mapping[str, Any]) -> list[str]:
-    """List the URLs of the extenders that come from SchedulerExtenders."""
     if state.content is None:
         return list(before.get("extenders") or ())
     called = state.desired.request.called[:LISTED_EXTENDERS]

@@ -134,7 +134,7 @@ async def test_a_poll_lists_one_page_and_wakes_on_changes() -> None:
     assert wakes == []
     await found.poll_pods(api)
     assert len(wakes) == 1
-    assert [one.name for one in found.pods] == ["p"]
+    assert [one.name for one in found.pods.values] == ["p"]
     await found.poll_pods(api)
     assert len(wakes) == 2, "a deletion counts as a change"
     await found.poll_pods(api)
@@ -182,7 +182,7 @@ async def test_a_failed_poll_is_logged_once(caplog: pytest.LogCaptureFixture) ->
         mine = [line for line in output if line.startswith(f"Listing {what}")]
         assert len([line for line in mine if "is forbidden" in line]) == 1, "logged once"
         assert len([line for line in mine if "failed" in line]) == 1
-    assert found.pods == ()
+    assert found.pods.values == ()
 
 
 async def test_polling_continues_after_an_answer_that_it_cannot_read(
@@ -192,7 +192,7 @@ async def test_polling_continues_after_an_answer_that_it_cannot_read(
     end = asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
         await found.run(Api(["not a Pod"], ["not an event"], [pod()], [], end))  # type: ignore[arg-type]
-    assert [one.name for one in found.pods] == ["p"]
+    assert [one.name for one in found.pods.values] == ["p"]
 
 
 async def test_a_slow_list_is_requested_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

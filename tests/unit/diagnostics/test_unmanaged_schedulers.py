@@ -176,7 +176,7 @@ async def test_a_new_scheduler_wakes_and_a_new_binding_does_not() -> None:
     for expected in (1, 1, 2):
         await poller.poll_bindings(api)
         assert len(wakes) == expected
-    assert [each.host for each in poller.bindings] == ["b"]
+    assert [each.host for each in poller.bindings.values] == ["b"]
     assert [(one["field_selector"], one["at_most"]) for one in requested] == 3 * [
         (FIELD_SELECTOR, AT_MOST)
     ]

@@ -46,8 +46,8 @@ async def test_pods_that_do_not_count_hide_no_others(api: FakeApi, fields: dict[
     poller = Poller(60, lambda: None)
     async with ApiClient(api.credentials(), field_manager="test") as client:
         await poller.poll_pods(client)
-    assert [pod.name for pod in poller.pods] == ["victim"]
-    assert not poller.pods_unread
+    assert [pod.name for pod in poller.pods.values] == ["victim"]
+    assert not poller.pods.unread
 
 
 async def test_the_next_poll_continues_where_a_list_was_cut(
@@ -62,12 +62,12 @@ async def test_the_next_poll_continues_where_a_list_was_cut(
     poller = Poller(60, lambda: wakes.append(1))
     async with ApiClient(api.credentials(), field_manager="test") as client:
         await poller.poll_pods(client)
-        assert (poller.pods, poller.pods_unread, len(wakes)) == ((), True, 1)
+        assert (poller.pods.values, poller.pods.unread, len(wakes)) == ((), True, 1)
         await poller.poll_pods(client)
-        assert [pod.name for pod in poller.pods] == ["victim"]
-        assert not poller.pods_unread
+        assert [pod.name for pod in poller.pods.values] == ["victim"]
+        assert not poller.pods.unread
         await poller.poll_pods(client)
-        assert [pod.name for pod in poller.pods] == ["victim"], "it stays in the next round"
+        assert [pod.name for pod in poller.pods.values] == ["victim"], "it stays in the next round"
 
 
 async def test_forged_events_hide_no_scheduler_forever(api: FakeApi) -> None:
@@ -87,10 +87,10 @@ async def test_forged_events_hide_no_scheduler_forever(api: FakeApi) -> None:
     poller = Poller(60, lambda: None)
     async with ApiClient(api.credentials(), field_manager="test") as client:
         await poller.poll_bindings(client)
-        assert poller.bindings_unread
+        assert poller.bindings.unread
         await poller.poll_bindings(client)
-    assert "real" in {each.host for each in poller.bindings}
-    assert not poller.bindings_unread
+    assert "real" in {each.host for each in poller.bindings.values}
+    assert not poller.bindings.unread
 
 
 async def test_events_of_one_scheduler_do_not_hide_another(api: FakeApi) -> None:
@@ -105,7 +105,7 @@ async def test_events_of_one_scheduler_do_not_hide_another(api: FakeApi) -> None
     poller = Poller(60, lambda: None)
     async with ApiClient(api.credentials(), field_manager="test") as client:
         await poller.poll_bindings(client)
-    assert {each.host for each in poller.bindings} == {"forged", "real"}
+    assert {each.host for each in poller.bindings.values} == {"forged", "real"}
     assert unmanaged_schedulers.MOST_READ > 700
 
 
@@ -129,7 +129,7 @@ async def test_a_token_that_is_too_old_begins_again(
 
         monkeypatch.setattr(client, "select", refusing)
         await poller.poll_pods(client)
-        assert (tokens[0] != "", tokens[1], poller.pods_unread) == (True, "", True)
+        assert (tokens[0] != "", tokens[1], poller.pods.unread) == (True, "", True)
         await poller.poll_pods(client)
         await poller.poll_pods(client)
-    assert not poller.pods_unread
+    assert not poller.pods.unread
