@@ -40,7 +40,7 @@ ALLOWED: Final = {
     "controlplane/target_config_maps.py": {"_static": PART},
     "effective/secondary/scheduler.py": {"composed": OWN},
     "engine/simulated_extenders.py": {"_simulated": OWN},
-    "extenders/agent_objects.py": {"_made": OWN},
+    "extenders/agent_objects.py": {"_rendered": OWN},
     "kube/client.py": {"ApiClient.pages": BOUNDED},
     "kube/oversized.py": {"_outline": "decodes one string"},
     "kube/pages.py": {"Pages": BOUNDED},

@@ -6,7 +6,7 @@ Newest first: the first entry is being rolled out, or runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -47,12 +47,7 @@ def read(obj: Object) -> History:
 
 def write(history: History) -> list[dict[str, Any]]:
     return [
-        {
-            "hash": entry.hash,
-            "outcome": entry.outcome,
-            "time": entry.time,
-            **({"message": entry.message} if entry.message else {}),
-        }
+        {key: value for key, value in asdict(entry).items() if value or key != "message"}
         for entry in history
     ]
 

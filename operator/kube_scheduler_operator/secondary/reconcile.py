@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from ..base import names
 from ..base.json_text import parse_json
@@ -26,17 +27,24 @@ from ..extenders.attribution import attribute_extenders
 from ..extenders.status import AgentHealth
 from ..extenders.validate import ExtenderResult
 from ..kube.resource import DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS, ObjectRef
+from ..model import operand_pods
 from ..model.attachment import Refusal
 from ..model.plan import Action, soonest
 from ..model.snapshot import Snapshot
 from ..profiles.attribution import attribute
 from ..profiles.validate import ProfileResult
+from ..schedulerconfig.command_line import parse
+from ..schedulerconfig.feature_gates import FLAG as FEATURE_GATES
+from ..schedulerconfig.feature_gates import Gates, parse_gates
+from ..schedulerconfig.schema import DEFAULT_SCHEDULER
+from ..schedulerconfig.validation import Target
+from ..schedulerconfig.versions import Version
+from ..schedulerconfig.warnings import filters_of_all_profiles
 from ..status.conditions import Condition, condition_in
 from ..status.object_status import ObjectPlan, defect, objects_condition
 from .assignment import claim_of, overlap_findings
 from .content import SecondaryContent
 from .desired import DesiredScheduler, OperandDefaults, desired_scheduler
-from .filter_differences import main_filters
 from .history import HistoryEntry
 from .plan import plan
 
@@ -172,10 +180,12 @@ def _refusal(
     return Refusal(content.config, entry.message, state)
 
 
+# --- the control plane's scheduler ------------------------------------------------------------
+
+
 def control_plane_names(snapshot: Snapshot) -> tuple[str, ...]:
     """Read the schedulerNames in the operator's configuration of the control plane's scheduler."""
-    data = (snapshot.config_maps.get(names.CONFIG) or {}).get("data") or {}
-    return _names_in(data.get(names.CONFIG_KEY, "{}"))
+    return _names_in(_part(snapshot, names.CONFIG, names.CONFIG_KEY) or "{}")
 
 
 @lru_cache(maxsize=16)
@@ -184,3 +194,38 @@ def _names_in(text: str) -> tuple[str, ...]:
         return scheduler_names(parse_json(text))
     except (ValueError, AttributeError, TypeError):
         return scheduler_names({})  # another writer has changed the ConfigMap
+
+
+def main_filters(snapshot: Snapshot, version: Version) -> frozenset[str] | None:
+    """Return the filter plugins of default-scheduler; None if its configuration is unknown.
+
+    All schedulers place pods on the same nodes, without knowing each other's latest decisions. With
+    the same filters, a node that is full for one is full for the other a moment later. With
+    different filters, one fills nodes by rules that the other does not apply. So secondary
+    schedulers are compared with the control plane's: of two that differ, one differs from that.
+    """
+    config = _part(snapshot, names.CONFIG, names.CONFIG_KEY)
+    pod = _part(snapshot, names.POD, names.POD_KEY)
+    return _main_filters(config, pod, version) if config and pod else None
+
+
+@lru_cache(maxsize=4)
+def _main_filters(config: str, pod: str, version: Version) -> frozenset[str] | None:
+    try:
+        flags = parse(operand_pods.read(parse_json(pod)).arguments)
+        target = Target(Gates(version, parse_gates(flags.get(FEATURE_GATES, ()))))
+        return filters_of_all_profiles({"profiles": [_main_profile(parse_json(config))]}, target)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return None  # another writer has changed the ConfigMap
+
+
+def _main_profile(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Choose the profile default-scheduler, which serves most pods, else the first profile."""
+    profiles: list[Mapping[str, Any]] = config.get("profiles") or [{}]
+    names_ = [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
+    index = names_.index(DEFAULT_SCHEDULER) if DEFAULT_SCHEDULER in names_ else 0
+    return profiles[index]
+
+
+def _part(snapshot: Snapshot, name: str, key: str) -> str:
+    return str(((snapshot.config_maps.get(name) or {}).get("data") or {}).get(key) or "")
