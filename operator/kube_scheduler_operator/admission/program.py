@@ -210,7 +210,7 @@ async def _run(source: Any, sink: Any) -> None:
     if not isinstance(start, StartOrder):
         raise TypeError("the first order is not Start")
     if os.getppid() != start.parent:
-        return  # the operator ended before prctl could tell
+        return  # the operator ended before prctl took effect
     credentials = find(start.kubeconfig)
     with contextlib.suppress(CredentialsError):  # the first read reports it
         await credentials.access()  # slow the first time

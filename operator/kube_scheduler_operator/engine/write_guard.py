@@ -318,7 +318,7 @@ def _flatten(path: str, value: Any, fields: dict[str, Any], levels: int = DEPTH)
 
 
 def _key(items: list[Any] | tuple[Any, ...]) -> str:
-    """Find the field that identifies the items of a list; empty if there is none."""
+    """Find the field that identifies the items of a list; empty if no field does."""
     if not items or not all(isinstance(item, Mapping) for item in items):
         return ""
     for key in _KEYS:

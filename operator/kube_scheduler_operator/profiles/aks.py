@@ -51,8 +51,8 @@ class AksProfiles:
 
 
 _LONGER, _SPARE = 4, 16 * 1024
-"""A text that exceeds this factor of ours, plus characters for comments, has other content. It is
-not decoded, which takes a second for a MiB of YAML."""
+"""A text longer than the operator's by this factor, plus characters for comments, has other
+content. It is not decoded, which takes a second for a MiB of YAML."""
 
 
 def aks_profiles(snapshot: Snapshot, target: Target, taken: Mapping[str, str]) -> AksProfiles:

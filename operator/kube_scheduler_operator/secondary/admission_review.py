@@ -23,7 +23,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 class NotAReviewError(ValueError):
-    """The request is not an AdmissionReview of a new Pod; the message says why."""
+    """The request is not an AdmissionReview of a new Pod; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)

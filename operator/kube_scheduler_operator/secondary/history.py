@@ -84,7 +84,7 @@ def begun(history: History, content_hash: str, now: datetime) -> History:
 
 
 def last_good(history: History, available: Callable[[str], bool]) -> str:
-    """Find the last content that ran healthily and is available; empty if there is none."""
+    """Find the last content that ran healthily and is available; empty if no content did."""
     good = (entry.hash for entry in history if entry.outcome == names.OUTCOME_INSTALLED)
     return next((content_hash for content_hash in good if available(content_hash)), "")
 
