@@ -161,7 +161,7 @@ async def test_cipher_suites_that_the_port_cannot_have_are_reported(
     world.configure(config(f"servingInfo: {{cipherSuites: {suites}}}"))
     assert await world.serving.refresh() is True
     assert world.gets(SUITE)
-    assert "cannot have: TLS_X" in caplog.text
+    assert "does not support: TLS_X" in caplog.text
 
 
 async def test_certificates_of_the_api_servers_clients_are_accepted(
