@@ -1,6 +1,6 @@
 """The spec of the SecondaryScheduler that has the settings of Scheduler and KubeScheduler.
 
-It is in the place of the control plane's scheduler where the provider runs that.
+It replaces the control plane's scheduler where the provider runs that scheduler.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .control_plane.base_configuration import Base
 from .control_plane.overrides import ARGUMENTS, ROOT, SERVING_FLAGS
 from .control_plane.scheduler import EffectiveControlPlane
 from .objects import Objects
-from .secondary.compose import CONNECTION, RESERVED, SETTINGS
+from .secondary.compose import CONNECTION, ELECTION, RESERVED, SETTINGS
 from .secondary.request import DEFAULT_RESOURCES
 
 REPLICAS: Final = 2
@@ -35,7 +35,7 @@ _ELECTION_FLAGS: Final = {
 
 
 def managed_spec(control_plane: EffectiveControlPlane, name: str, namespace: str) -> dict[str, Any]:
-    """The operator's fields of its spec."""
+    """Return the fields of the spec that the operator sets."""
     base, inputs = control_plane.base, control_plane.inputs
     config = mapping(control_plane.composition.config)
     settings = {key: config[key] for key in SETTINGS if key in config}
@@ -63,7 +63,7 @@ def managed_spec(control_plane: EffectiveControlPlane, name: str, namespace: str
 
 
 def settings_without_effect(control_plane: EffectiveControlPlane) -> Iterator[Finding]:
-    """Warnings about flags that a SecondaryScheduler cannot have."""
+    """Warn about flags that a SecondaryScheduler cannot have."""
     for flag, values in control_plane.base.overrides.arguments.items():
         why = RESERVED.get(flag, "")
         if values and why and flag != FEATURE_GATES:
@@ -73,7 +73,7 @@ def settings_without_effect(control_plane: EffectiveControlPlane) -> Iterator[Fi
 
 
 def _profiles(config: Mapping[str, Any], name: str) -> list[Any]:
-    """The profiles; the provider serves default-scheduler, so that one is `name`, and the first."""
+    """Rename default-scheduler's profile, whose name the provider serves, and put it first."""
     renamed = [
         {**profile, "schedulerName": name}
         if (profile.get("schedulerName") or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
@@ -84,7 +84,7 @@ def _profiles(config: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _timings(base: Base) -> dict[str, Any]:
-    """The timings that users set, as a field or as a flag; flags win."""
+    """Return the timings that users set in a field or a flag; flags take precedence."""
     election = mapping(base.overrides.config.get("leaderElection"))
     timings = {key: election[key] for key in _ELECTION_FLAGS.values() if election.get(key)}
     for flag, key in _ELECTION_FLAGS.items():
@@ -94,24 +94,17 @@ def _timings(base: Base) -> dict[str, Any]:
 
 
 def _arguments(base: Base) -> dict[str, str]:
-    """Users' flags, and those of the TLS profile; the others are the SecondaryScheduler's own."""
+    """Return users' flags and those of the TLS profile; a SecondaryScheduler sets the others."""
     users = (*base.overrides.arguments, *SERVING_FLAGS.values())
     return {
         flag: ",".join(values)
         for flag, values in sorted(base.flags.items())
-        if flag in users and values and not _is_reserved(flag)
+        if flag in users and values and flag not in RESERVED and not flag.startswith(ELECTION)
     }
 
 
-def _is_reserved(flag: str) -> bool:
-    return flag in RESERVED or flag.startswith("leader-elect")
-
-
 def moved_objects(objects: Objects, name: str) -> Objects:
-    """The objects with SchedulerProfiles and SchedulerExtenders of the control plane moved.
-
-    They belong to the SecondaryScheduler `name`, which is in the control plane's place.
-    """
+    """Move the control plane's SchedulerProfiles and SchedulerExtenders to a SecondaryScheduler."""
     return replace(
         objects,
         profiles=_moved(objects.profiles, name, DEFAULT_SCHEDULER),

@@ -23,24 +23,20 @@ from .facts import Facts
 from .managed import managed_spec, moved_objects
 from .objects import Objects
 from .secondary.compose import scheduler_names
-from .secondary.scheduler import (
-    EffectiveSecondaries,
-    effective_secondaries,
-)
+from .secondary.scheduler import EffectiveSecondaries, effective_secondaries
 
 
 @dataclass(frozen=True, slots=True)
 class Effective:
     """What every scheduler would run."""
 
-    # the control plane's scheduler; where the provider runs that, the settings of the
-    # SecondaryScheduler in its place
+    # where the provider runs that scheduler: the settings of the SecondaryScheduler in its place
     control_plane: EffectiveControlPlane
-    secondaries: EffectiveSecondaries  # the SecondarySchedulers
+    secondaries: EffectiveSecondaries
 
 
 def effective(objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted) -> Effective:
-    """What the objects lead to; never raises, whatever users wrote.
+    """Compose the objects; never raise, whatever users wrote.
 
     Args:
         objects: what users wrote, from a snapshot, from files, or from files laid over a cluster.
@@ -59,12 +55,11 @@ def effective(objects: Objects, facts: Facts, accepted: Accepted = nothing_accep
 def effective_managed(
     objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted
 ) -> EffectiveControlPlane:
-    """What Scheduler and KubeScheduler lead to, without the objects attached to them."""
+    """Compose Scheduler and KubeScheduler, without the objects attached to them."""
     return effective_control_plane(replace(objects, profiles=(), extenders=()), facts, accepted)
 
 
 def served_by(control_plane: EffectiveControlPlane) -> tuple[str, ...]:
-    """The schedulerNames of the control plane's scheduler."""
     composition = control_plane.composition
     if composition.config is None or composition.blocking:
         return (DEFAULT_SCHEDULER,)
@@ -72,23 +67,23 @@ def served_by(control_plane: EffectiveControlPlane) -> tuple[str, ...]:
 
 
 def with_managed(objects: Objects, facts: Facts, control_plane: EffectiveControlPlane) -> Objects:
-    """The objects with the SecondaryScheduler that has these settings; without, if one is wrong."""
+    """Add the SecondaryScheduler that has these settings, unless one of them has an error."""
     name = facts.managed_scheduler
     others = tuple(obj for obj in objects.secondaries if obj["metadata"]["name"] != name)
-    found = next((obj for obj in objects.secondaries if obj["metadata"]["name"] == name), None)
-    if control_plane.composition.blocking or (found is not None and not is_ours(found)):
+    existing = next((obj for obj in objects.secondaries if obj["metadata"]["name"] == name), None)
+    if control_plane.composition.blocking or (existing is not None and not is_ours(existing)):
         return objects
-    before = mapping(mapping(found).get("spec"))
+    before = mapping(mapping(existing).get("spec"))
     namespace = str(before.get("namespace") or "") or next(
         iter(facts.permissions.namespaces or (facts.platform.target_namespace,)), ""
     )
     spec = managed_spec(control_plane, name, namespace)
     if control_plane.image != (facts.image or ""):
         spec["image"] = control_plane.image
-    made: Mapping[str, Any] = {"metadata": {"name": name}, **(found or {}), "spec": spec}
-    return replace(objects, secondaries=(*others, made))
+    managed: Mapping[str, Any] = {"metadata": {"name": name}, **(existing or {}), "spec": spec}
+    return replace(objects, secondaries=(*others, managed))
 
 
 def is_ours(obj: Object) -> bool:
-    """Whether the operator made a SecondaryScheduler."""
+    """Report whether the operator made a SecondaryScheduler."""
     return label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM

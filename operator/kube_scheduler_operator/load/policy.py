@@ -60,7 +60,7 @@ class LoadPolicyError(DecodeError):
 class Sync:
     """The synchronization period of a metric."""
 
-    name: str  # name of the metric
+    name: str
     period: float  # seconds
 
 
@@ -68,7 +68,7 @@ class Sync:
 class Predicate:
     """A filter: a node is rejected if the metric is above the limit."""
 
-    name: str  # name of the metric
+    name: str
     limit: float  # fraction of capacity, greater than 0 and at most 1
 
 
@@ -76,7 +76,7 @@ class Predicate:
 class Priority:
     """The weight of a metric in the score."""
 
-    name: str  # name of the metric
+    name: str
     weight: float  # at least 0, relative to the sum of all weights
 
 
@@ -84,8 +84,8 @@ class Priority:
 class HotValue:
     """A penalty of one point of ten for every `count` pods bound to a node within `seconds`."""
 
-    seconds: float  # window in seconds
-    count: int  # number of pods, at least 1
+    seconds: float
+    count: int  # at least 1
 
 
 _PERIODS: Final[Mapping[str, float]] = {"5m": 180.0, "1h": 900.0, "1d": 10800.0}
@@ -99,7 +99,6 @@ class Rules:
     Order matters: scores are sums of floats, and equal rules give equal sums.
     """
 
-    # periods of the metrics
     sync: tuple[Sync, ...] = tuple(
         Sync(name, _PERIODS[name.rpartition("_")[2]]) for name in METRICS
     )
@@ -119,14 +118,10 @@ class Rules:
     grace: float = GRACE  # seconds beyond its period for which a metric stays valid
 
     def valid_for(self, name: str) -> float | None:
-        """Seconds for which a measured metric is valid; None if it has no period.
-
-        The first entry of a name is used, as in crane.
-        """
-        for sync in self.sync:
-            if sync.name == name:
-                return sync.period + self.grace
-        return None
+        """Return the seconds for which a measured metric is valid; None if it has no period."""
+        # As in crane, the first entry of a name is used.
+        period = next((sync.period for sync in self.sync if sync.name == name), None)
+        return None if period is None else period + self.grace
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -134,7 +129,6 @@ class Rules:
         return tuple(dict.fromkeys(sync.name for sync in self.sync))
 
     def document(self) -> dict[str, Any]:
-        """The rules in the format of policy.json."""
         return {
             "syncPolicy": [{"name": s.name, "periodSeconds": _plain(s.period)} for s in self.sync],
             "predicate": [{"name": p.name, "maxLimit": p.limit} for p in self.predicates],
@@ -148,25 +142,21 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """The source of load."""
-
     type: str = NODE_METRICS  # one of SOURCES
     port: int = 19101  # port of node-metrics or of the kubelet on every node
     path: str = "/statistics"  # NodeMetrics: URL path of its JSON
     url: str = ""  # Prometheus: base URL, without `/api`
     token_file: str = ""  # Prometheus: file with a bearer token; empty for none
     ca_file: str = ""  # Prometheus: file with CA certificates; empty for those of the system
-    # Prometheus, KubeletSummary: whether to accept any certificate
-    insecure_skip_verify: bool = False
-    # Prometheus: whether series are percentages, as with crane's recording rules
-    percent: bool = True
+    insecure_skip_verify: bool = False  # Prometheus, KubeletSummary: accept any certificate
+    percent: bool = True  # Prometheus: series are percentages, as with crane's recording rules
     # Prometheus: metric -> query with one sample per instance; the default is the series with the
     # metric's name
     queries: Mapping[str, str] = field(default_factory=dict)
-    timeout: float = 10.0  # time-out of one request in seconds
+    timeout: float = 10.0  # seconds per request
 
     def document(self) -> dict[str, Any]:
-        """The source in the format of policy.json: non-empty fields that apply to its type."""
+        """Return the non-empty fields that apply to its type, in the format of policy.json."""
         fields: dict[str, Any] = {"type": self.type}
         if self.type in (NODE_METRICS, KUBELET_SUMMARY):
             fields["port"] = self.port
@@ -188,21 +178,16 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class LoadPolicy:
-    """A load policy."""
-
-    rules: Rules = field(default_factory=Rules)  # rules for scheduling
-    source: SourceSpec = field(default_factory=SourceSpec)  # source of load
+    rules: Rules = field(default_factory=Rules)
+    source: SourceSpec = field(default_factory=SourceSpec)
     cycle: float = CYCLE  # seconds in which all nodes are polled once
     refresh: float = REFRESH  # maximum age of a node's annotation in seconds
-    # annotation families of WRITABLE that are written in addition to the own one
-    write: tuple[str, ...] = ()
-    remove: tuple[str, ...] = ()  # annotation families of FAMILIES to remove
-    read: str = OWN  # annotation family of READABLE that scheduling reads
-    # time zone of crane's annotations: a name or an offset such as `+08:00`
-    crane_zone: str = CRANE_ZONE
+    write: tuple[str, ...] = ()  # families of WRITABLE to write in addition to the operator's own
+    remove: tuple[str, ...] = ()  # families of FAMILIES to remove
+    read: str = OWN  # family of READABLE that scheduling reads
+    crane_zone: str = CRANE_ZONE  # of crane's annotations: a name or an offset such as `+08:00`
 
     def document(self) -> dict[str, Any]:
-        """The policy in the format of policy.json."""
         return {
             **self.rules.document(),
             "source": self.source.document(),
@@ -220,12 +205,12 @@ class LoadPolicy:
         return (OWN, *self.write)
 
     def text(self) -> str:
-        """The content of policy.json, deterministic."""
+        """Return the content of policy.json, deterministic."""
         return json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n"
 
 
 def time_zone(text: str) -> datetime.tzinfo:
-    """The time zone for `UTC`, an offset (`+08:00`) or a name.
+    """Return the time zone for `UTC`, an offset (`+08:00`) or a name.
 
     crane's default works without a time zone database, which a small image lacks.
 
@@ -251,5 +236,5 @@ def time_zone(text: str) -> datetime.tzinfo:
 
 
 def _plain(number: float) -> float | int:
-    """Integers without `.0`."""
+    """Write integers without `.0`."""
     return int(number) if number == int(number) else number

@@ -23,8 +23,6 @@ OWN_KIND: Final = "LoadPolicy"
 
 @dataclass(frozen=True, slots=True)
 class LoadedPolicy:
-    """A parsed policy."""
-
     policy: LoadPolicy
     notes: tuple[Problem, ...] = ()  # warnings about ignored or reinterpreted values
 
@@ -61,7 +59,7 @@ def from_document(document: Any) -> LoadedPolicy:
         message = "a load policy must be an object; write its fields"
         raise LoadPolicyError([Problem("InvalidType", (), message)])
     if "kind" not in document and "apiVersion" not in document:
-        return _finished(*_strictly(PolicyReader(FILE), document))
+        return _strictly(PolicyReader(FILE), document)
     group, _, version = str(document.get("apiVersion") or "").partition("/")
     kind = document.get("kind")
     if kind == CRANE_KIND and group == CRANE_GROUP:
@@ -81,26 +79,18 @@ def read_spec(spec: Any) -> LoadedPolicy:
     Raises:
         LoadPolicyError: the spec is invalid; paths start with `spec`.
     """
-    return _finished(*_strictly(PolicyReader(SPEC), {} if spec is None else spec, ("spec",)))
+    return _strictly(PolicyReader(SPEC), {} if spec is None else spec, ("spec",))
 
 
-def read_rules(
-    document: Mapping[str, Any], path: tuple[str | int, ...] = (), *, shape: str = "file"
-) -> Rules:
-    """Parse only the rules of a document; absent fields have their defaults.
-
-    Args:
-        document: object with `syncPolicy`, `predicate`, `priority`, `hotValue` or `graceSeconds`.
-        path: path of the document, for messages.
-        shape: `file` for the keys of policy.json, `spec` for those of a LoadPolicy.
+def read_rules(document: Mapping[str, Any]) -> Rules:
+    """Parse only the rules of a policy.json; absent fields have their defaults.
 
     Raises:
         LoadPolicyError: the rules are invalid.
     """
-    reader = PolicyReader(SPEC if shape == "spec" else FILE)
-    fields = reader.shape
-    names = (fields.sync, fields.predicates, fields.priorities, fields.hot_values, fields.others[2])
-    rules = reader.rules({name: document[name] for name in names if name in document}, path)
+    names = (FILE.sync, FILE.predicates, FILE.priorities, FILE.hot_values, FILE.others[2])
+    reader = PolicyReader(FILE)
+    rules = reader.rules({name: document[name] for name in names if name in document}, ())
     if reader.problems:
         raise LoadPolicyError(reader.problems)
     return rules
@@ -108,10 +98,10 @@ def read_rules(
 
 def _strictly(
     reader: PolicyReader, document: Any, path: tuple[str | int, ...] = ()
-) -> tuple[PolicyReader, LoadPolicy]:
+) -> LoadedPolicy:
     if not isinstance(document, Mapping):
         raise LoadPolicyError([Problem("InvalidType", path, "this must be an object")])
-    return reader, reader.policy(document, path)
+    return _finished(reader, reader.policy(document, path))
 
 
 def _crane(document: Mapping[str, Any]) -> LoadedPolicy:

@@ -22,8 +22,8 @@ INTERVAL: Final = 1.0
 class PolicyFollower:
     """The last valid policy in a file; the default policy before the first one.
 
-    It reads the file at most once per `interval` seconds. With `required`, the file must be valid
-    at the start.
+    The file is read at most once per `interval` seconds. With `required`, it must be valid at the
+    start.
 
     Attributes:
         policy: the policy in use.
@@ -86,7 +86,11 @@ class PolicyFollower:
             return False
 
     def _accept(self, content: bytes) -> bool:
-        """Use a new content. Raises LoadPolicyError."""
+        """Use new content.
+
+        Raises:
+            LoadPolicyError: the content is invalid.
+        """
         try:
             text = content.decode()
         except UnicodeDecodeError as error:

@@ -58,13 +58,12 @@ class Shape:
     window: str
     # names of cycle, refresh, grace and crane's time zone
     others: tuple[str, str, str, str] = ("", "", "", "")
-    # additional known fields, parsed elsewhere or only in this format
-    further: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()  # more known fields, parsed elsewhere or only in this format
     durations: bool = True  # whether times are durations such as `3m` instead of numbers of seconds
     # whether absent lists are empty, limits may be percentages, and errors that crane ignores are
     # warnings
     crane: bool = False
-    source: SourceShape = SPEC_SOURCE  # format of the source
+    source: SourceShape = SPEC_SOURCE
 
 
 FILE: Final = Shape(
@@ -92,7 +91,7 @@ def _metric(value: Any, path: Path, run: DecodingRun) -> Any:
 
 
 def _own_limit(value: Any, path: Path, run: DecodingRun) -> Any:
-    """A fraction, or a percentage in a string."""
+    """Decode a fraction, or a percentage in a string."""
     if not isinstance(value, str):
         return _FRACTION(value, path, run)
     match = _PERCENT.fullmatch(value)
@@ -118,7 +117,7 @@ _WEIGHT: Final = Finite("a number such as 0.2")
 
 
 def _entries(attribute: str, key: str, kind: Type, *, required: bool = True) -> ListOf:
-    """A list of objects with a metric and another field."""
+    """Decode a list of objects with a metric and another field."""
     name = RecordField("name", _metric, is_required=True, null_is_absent=False)
     other = RecordField(attribute, kind, required, null_is_absent=False)
     return ListOf(RuleEntry({"name": name, key: other}))
@@ -160,7 +159,7 @@ def _policy_type(shape: Shape) -> Record:
 
 
 def _words(known: tuple[str, ...]) -> ListOf:
-    """A list of words, without duplicates."""
+    """Decode a list of words, without duplicates."""
     return ListOf(Word(known), _distinct, expected=f"a list of {listing(known)}")
 
 
@@ -172,18 +171,12 @@ def _distinct(words: list[str]) -> tuple[str, ...]:
 
 
 class PolicyReader(PolicyRun):
-    """Parses one policy.
-
-    Attributes:
-        shape: its format.
-    """
-
     def __init__(self, shape: Shape) -> None:
         super().__init__(is_lenient=shape.crane)
         self.shape = shape
 
     def policy(self, document: Any, path: Path) -> LoadPolicy:
-        """The policy; meaningless if there are problems."""
+        """Return the policy; meaningless if there are problems."""
         fields = self._fields(document, path)
         source = fields.get("source") or SourceSpec()
         rules = self._rules(fields, path, frozenset(source.queries))
@@ -202,7 +195,7 @@ class PolicyReader(PolicyRun):
         return policy
 
     def rules(self, document: Mapping[str, Any], path: Path) -> Rules:
-        """The rules; meaningless if there are problems."""
+        """Return the rules; meaningless if there are problems."""
         return self._rules(self._fields(document, path), path, frozenset())
 
     def _fields(self, document: Any, path: Path) -> dict[str, Any]:
@@ -210,20 +203,20 @@ class PolicyReader(PolicyRun):
         return {} if fields is REFUSED else fields
 
     def _rules(self, fields: Mapping[str, Any], path: Path, queries: frozenset[str]) -> Rules:
-        """The rules, with additional metrics in `queries`."""
+        """Return the rules; `queries` are additional metrics."""
         default = Rules((), (), (), ()) if self.shape.crane else Rules()
         periods = self._made(
-            fields.get("sync"), default.sync, lambda each: self._sync(each, queries)
+            fields.get("sync"), default.sync, lambda entry: self._sync(entry, queries)
         )
         known = {period.name for period in periods}
         percent = self.shape.crane and self._in_percent(fields.get("predicates") or ())
         predicates = self._made(
             fields.get("predicates"),
             default.predicates,
-            lambda each: self._predicate(each, known, percent=percent),
+            lambda entry: self._predicate(entry, known, percent=percent),
         )
         weighed = self._made(
-            fields.get("priorities"), default.priorities, lambda each: self._priority(each, known)
+            fields.get("priorities"), default.priorities, lambda entry: self._priority(entry, known)
         )
         if weighed and not sum(priority.weight for priority in weighed):
             message = "all weights are 0; set one greater than 0, or remove all entries"
@@ -244,11 +237,11 @@ class PolicyReader(PolicyRun):
         default: tuple[T, ...],
         make: Callable[[Placed], T | None],
     ) -> tuple[T, ...]:
-        """What is made of the entries of a list, or the default without one."""
+        """Make a rule of each entry of a list; return the default if there is no list."""
         if entries is None:
             return default
-        made = (make(entry) for entry in entries if entry.value is not REFUSED)
-        return tuple(each for each in made if each is not None)
+        rules = (make(entry) for entry in entries if entry.value is not REFUSED)
+        return tuple(rule for rule in rules if rule is not None)
 
     # --- the four lists -------------------------------------------------------------------------
 
@@ -297,7 +290,7 @@ class PolicyReader(PolicyRun):
         return None
 
     def _is_synced(self, name: str, known: set[str], at: Path) -> bool:
-        """Whether a rule's metric has a period."""
+        """Report whether a rule's metric has a period; if not, add the problem."""
         if name in known:
             return True
         lists = self.shape.sync
@@ -312,7 +305,7 @@ class PolicyReader(PolicyRun):
     # --- values ---------------------------------------------------------------------------------
 
     def _in_percent(self, predicates: Iterable[Placed]) -> bool:
-        """Whether limits are percentages, as in crane-scheduler-plus."""
+        """Report whether limits are percentages, as in crane-scheduler-plus."""
         limits = [
             (entry.value["limit"], (*entry.path, self.shape.limit))
             for entry in predicates

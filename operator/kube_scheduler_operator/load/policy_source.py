@@ -35,13 +35,13 @@ _SECTIONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceShape:
-    """The format of a source."""
+    """The field names of a format."""
 
     # whether each type has an object of its own; that of node-metrics also has fields that are
     # parsed elsewhere (MEASURING)
     sections: bool
-    timeout: str  # name of the time-out field
-    secrets: tuple[str, str]  # Prometheus: names of the fields for token and CA
+    timeout: str
+    secrets: tuple[str, str]  # Prometheus: token and CA
 
 
 FILE_SOURCE: Final = SourceShape(False, "timeoutSeconds", ("tokenFile", "caFile"))
@@ -52,24 +52,22 @@ SPEC_SOURCE: Final = SourceShape(True, "timeout", ("tokenSecret", "caConfigMap")
 
 
 class UnlessEmpty:
-    """A value, or an empty one of any type instead of none, which is read as None."""
+    """The decoder of a value that may also be empty, of any type; an empty value becomes None."""
 
     def __init__(self, kind: Type) -> None:
         self._kind = kind
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         return self._kind(value, path, run) if value else None
 
 
 class _File:
-    """The path of a file: as given, or as mounted from a Secret or ConfigMap."""
+    """The decoder of a file's path: as given, or as mounted from a Secret or ConfigMap."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if isinstance(value, str):
             return value
         if isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"]:
@@ -135,13 +133,12 @@ _QUERIES: Final = MapOf(_query, Anything(), expected="an object that maps metric
 
 
 class SourceType:
-    """The type of a source: its fields depend on its `type`."""
+    """The decoder of a source, whose fields depend on its `type`."""
 
     def __init__(self, shape: SourceShape) -> None:
         self._shape = shape
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if not isinstance(value, Mapping):
             return run.wrong_type(path, value, "an object with a type")
         kind = value.get("type") or NODE_METRICS
@@ -161,27 +158,26 @@ class SourceType:
         if attributes is REFUSED:
             return REFUSED
         attributes |= attributes.pop("section", None) or {}
-        given = {name: each for name, each in attributes.items() if each is not None}
+        given = {name: setting for name, setting in attributes.items() if setting is not None}
         default_port = _KUBELET_PORT if kind == KUBELET_SUMMARY else SourceSpec().port
         return SourceSpec(**{"port": default_port, **given, "type": kind})
 
 
 @cache
 def _flat(kind: str, shape: SourceShape) -> Record:
-    """The fields of a type beside `type`."""
     return Record({**_shared(shape), **_settings(kind, shape)})
 
 
 @cache
 def _sectioned(kind: str, shape: SourceShape) -> Record:
-    """The object of a type, beside `type`; those of other types have no effect."""
+    """Return the object of a type, beside `type`; those of other types have no effect."""
 
     def other(_value: Any, path: Path, run: DecodingRun) -> Any:
         return run.report(Problem(WITHOUT_EFFECT, path, f"no effect with type {kind}; remove it"))
 
     fields = _shared(shape)
-    for each, section in _SECTIONS.items():
-        if section and each == kind:
+    for section_kind, section in _SECTIONS.items():
+        if section and section_kind == kind:
             record = Record(_settings(kind, shape))
             fields[section] = RecordField("section", record, null_is_absent=False)
         elif section:
@@ -197,7 +193,6 @@ def _shared(shape: SourceShape) -> dict[str, RecordField]:
 
 
 def _settings(kind: str, shape: SourceShape) -> dict[str, RecordField]:
-    """The fields of a type."""
     if kind == PROMETHEUS:
         token, ca = shape.secrets
         return {
@@ -220,4 +215,4 @@ def _settings(kind: str, shape: SourceShape) -> dict[str, RecordField]:
 
 
 def _nothing(_value: Any, _path: Path, _run: DecodingRun) -> None:
-    """A field that is read elsewhere."""
+    """Ignore a field that is read elsewhere."""

@@ -15,15 +15,9 @@ WITHOUT_EFFECT: Final = "WithoutEffect"
 
 
 class PolicyRun(DecodingRun):
-    """One run over a load policy.
-
-    Attributes:
-        notes: warnings about ignored or reinterpreted values.
-    """
-
     def __init__(self, *, is_lenient: bool = False) -> None:
         super().__init__()
-        self.notes: list[Problem] = []
+        self.notes: list[Problem] = []  # warnings about ignored or reinterpreted values
         self._is_lenient = is_lenient
 
     def void(self, path: Path, message: str) -> None:
@@ -31,7 +25,6 @@ class PolicyRun(DecodingRun):
         self.notes.append(Problem(WITHOUT_EFFECT, path, message, severity=WARNING))
 
     def missing(self, path: Path) -> Absent:
-        """Add the problem of a required field that is absent."""
         return self.report(Problem(INVALID_TYPE, path, "this is missing; add it"))
 
     def unknown_field(
@@ -51,32 +44,29 @@ class PolicyRun(DecodingRun):
 
 
 class Placed(NamedTuple):
-    """A value with its path; a refused one as well, so that the others are checked."""
+    """A value with its path; also of a rejected value, so that the others are checked."""
 
     value: Any
     path: Path
 
 
 class RuleEntry(Record):
-    """An object in a list of rules."""
+    """The decoder of an object in a list of rules."""
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Placed:
-        """Read a value."""
         return Placed(super().__call__(value, path, run), path)
 
     def refuse(self, value: Any, path: Path, run: DecodingRun) -> Absent:
-        """Report a value that is not an object."""
         return run.wrong_type(path, value, f"an object with {' and '.join(self.fields)}")
 
 
 class Finite:
-    """A finite number; `expected` is what it is, for messages."""
+    """The decoder of a finite number; `expected` describes it in messages."""
 
     def __init__(self, expected: str) -> None:
         self._expected = expected
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not -sys.float_info.max <= value <= sys.float_info.max:
             return run.wrong_type(path, value, self._expected)
@@ -87,13 +77,12 @@ _SECONDS: Final = Finite("a number of seconds")
 
 
 class Time:
-    """A time in seconds: a duration such as `3m`, or a number."""
+    """The decoder of a time in seconds: a duration such as `3m`, or a number."""
 
     def __init__(self, *, durations: bool) -> None:
         self._durations = durations
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if not self._durations:
             number = _SECONDS(value, path, run)
             return number if isinstance(number, Absent) else float(number)
@@ -106,13 +95,12 @@ class Time:
 
 
 class Setting:
-    """A value, or null or an empty string instead of none, which are read as None."""
+    """The decoder of a value; null and an empty string become None."""
 
     def __init__(self, kind: Type, least: float = -math.inf) -> None:
         self._kind, self._least = kind, least
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if value in (None, ""):
             return None
         read = self._kind(value, path, run)
@@ -122,13 +110,12 @@ class Setting:
 
 
 class Word:
-    """One of the known words."""
+    """The decoder of a known word."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self._known = known
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
-        """Read a value."""
         if value in self._known:
             return value
         return run.invalid(path, f'"{value}" is not supported; use {listing(self._known)}')

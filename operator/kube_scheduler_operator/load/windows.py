@@ -50,7 +50,7 @@ class SlidingMean:
         del self._samples[:stale]
 
     def read(self, now: float) -> tuple[float, float]:
-        """The mean and the seconds that it covers; (0, 0) if empty."""
+        """Return the mean and the seconds that it covers; (0, 0) if empty."""
         weight = total = 0.0
         samples = self._samples
         for i in range(0, len(samples), 3):
@@ -60,16 +60,16 @@ class SlidingMean:
         return (total / weight, weight) if weight > 0 else (0.0, 0.0)
 
     def dump(self) -> list[float]:
-        """All samples, flat, for `load`."""
+        """Return all samples, flat, for `load`."""
         return [round(value, 6) for value in self._samples]
 
-    def load(self, data: Sequence[float], shift: float) -> None:
+    def load(self, samples: Sequence[float], shift: float) -> None:
         """Load the output of `dump`, with times shifted by `shift`.
 
         Raises:
-            ValueError: the data is invalid.
+            ValueError: the samples are invalid.
         """
-        numbers = _numbers(data)
+        numbers = _numbers(samples)
         if len(numbers) % 3 or any(
             seconds <= 0 or not 0 <= value <= 1
             for seconds, value in zip(numbers[1::3], numbers[2::3], strict=True)
@@ -94,7 +94,7 @@ class _Ring:
         self._newest: int | None = None
 
     def _slot(self, at: float) -> int | None:
-        """The slot of a time, cleared if its bucket is new; None if the time is too old."""
+        """Return the slot of a time, cleared if its bucket is new; None if the time is too old."""
         bucket = math.floor(at / self.step)
         if self._newest is None:
             self._newest = bucket
@@ -104,7 +104,7 @@ class _Ring:
         return None if bucket <= self._newest - self._size else bucket % self._size
 
     def _order(self) -> list[int]:
-        """All slots, oldest bucket first."""
+        """Return all slots, oldest bucket first."""
         newest = self._newest or 0
         return [(newest + 1 + i) % self._size for i in range(self._size)]
 
@@ -125,13 +125,12 @@ class SlidingMax(_Ring):
         self._values = array(typecode, [_EMPTY]) * self._size
 
     def add(self, at: float, value: float) -> None:
-        """Add a non-negative value."""
         slot = self._slot(at)
         if slot is not None and value > self._values[slot]:
             self._values[slot] = value
 
     def read(self, now: float) -> float | None:
-        """The maximum; None if the window is empty."""
+        """Return the maximum; None if the window is empty."""
         self._slot(now)
         greatest: float = max(self._values)
         return None if greatest == _EMPTY else greatest
@@ -140,17 +139,17 @@ class SlidingMax(_Ring):
         self._values[slot] = _EMPTY
 
     def dump(self) -> dict[str, Any]:
-        """The buckets, for `load`."""
+        """Return the buckets, for `load`."""
         values = [round(self._values[slot], 6) for slot in self._order()]
         return {"at": (self._newest or 0) * self.step, "values": values}
 
-    def load(self, data: Mapping[str, Any], shift: float) -> None:
+    def load(self, buckets: Mapping[str, Any], shift: float) -> None:
         """Load the output of `dump`, with times shifted by `shift`.
 
         Raises:
-            ValueError: the data is invalid.
+            ValueError: the buckets are invalid.
         """
-        at, values = _numbers([data["at"]])[0], _numbers(data["values"])
+        at, values = _numbers([buckets["at"]])[0], _numbers(buckets["values"])
         if not all(value == _EMPTY or 0 <= value <= 1 for value in values):
             raise ValueError("invalid maxima of usage")
         for age, value in reversed(list(enumerate(reversed(values)))):
@@ -192,36 +191,35 @@ class SlidingMoments(_Ring):
             self._squares[slot] = seconds * std * std
 
     def read(self, now: float) -> tuple[float, float] | None:
-        """Mean and standard deviation; None if the window is empty."""
+        """Return (mean, standard deviation); None if the window is empty."""
         self._slot(now)
         weight = mean = squares = 0.0
-        for more, its_mean, its_squares in zip(
-            self._weights, self._means, self._squares, strict=True
-        ):
-            if more <= 0:
+        buckets = zip(self._weights, self._means, self._squares, strict=True)
+        for bucket_weight, bucket_mean, bucket_squares in buckets:
+            if bucket_weight <= 0:
                 continue
-            delta = its_mean - mean
-            squares += its_squares + delta * delta * weight * more / (weight + more)
-            mean += delta * more / (weight + more)
-            weight += more
+            delta, total = bucket_mean - mean, weight + bucket_weight
+            squares += bucket_squares + delta * delta * weight * bucket_weight / total
+            mean += delta * bucket_weight / total
+            weight = total
         return (mean, math.sqrt(max(squares, 0.0) / weight)) if weight > 0 else None
 
     def _clear(self, slot: int) -> None:
         self._weights[slot] = self._means[slot] = self._squares[slot] = 0.0
 
     def dump(self) -> dict[str, Any]:
-        """The buckets, for `load`."""
+        """Return the buckets, for `load`."""
         rows = ((self._weights[s], self._means[s], self._squares[s]) for s in self._order())
         flat = [round(value, 6) for row in rows for value in row]
         return {"at": (self._newest or 0) * self.step, "values": flat}
 
-    def load(self, data: Mapping[str, Any], shift: float) -> None:
+    def load(self, buckets: Mapping[str, Any], shift: float) -> None:
         """Load the output of `dump`, with times shifted by `shift`.
 
         Raises:
-            ValueError: the data is invalid.
+            ValueError: the buckets are invalid.
         """
-        at, flat = _numbers([data["at"]])[0], _numbers(data["values"])
+        at, flat = _numbers([buckets["at"]])[0], _numbers(buckets["values"])
         rows = list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
         if any(row[0] < 0 or not 0 <= row[1] <= 1 or row[2] < 0 for row in rows):
             raise ValueError("invalid moments of usage")
@@ -299,7 +297,7 @@ class UsageWindows:
         self._moments.resume(at, self._moments.span / 2, usage.mean, usage.std)
 
     def read(self, now: float) -> Usage | None:
-        """The usage; None without values in the last five minutes."""
+        """Return the usage; None without values in the last five minutes."""
         average, covered = self._average.read(now)
         moments = self._moments.read(now)
         if self._active is None or not covered or moments is None:
@@ -309,7 +307,7 @@ class UsageWindows:
         return Usage(self._active, average, hour, day, *moments)
 
     def dump(self) -> dict[str, Any]:
-        """All windows, in JSON types."""
+        """Return all windows, in JSON types."""
         return {
             "average": self._average.dump(),
             "hour": self._hour.dump(),
@@ -317,16 +315,16 @@ class UsageWindows:
             "moments": self._moments.dump(),
         }
 
-    def load(self, data: Mapping[str, Any], shift: float) -> None:
+    def load(self, dumped: Mapping[str, Any], shift: float) -> None:
         """Load the output of `dump`, with times shifted by `shift`.
 
         Raises:
-            ValueError, KeyError, TypeError: the data is invalid; discard this object.
+            ValueError, KeyError, TypeError: the input is invalid; discard this object.
         """
-        self._average.load(data["average"], shift)
-        self._hour.load(data["hour"], shift)
-        self._day.load(data["day"], shift)
-        self._moments.load(data["moments"], shift)
+        self._average.load(dumped["average"], shift)
+        self._hour.load(dumped["hour"], shift)
+        self._day.load(dumped["day"], shift)
+        self._moments.load(dumped["moments"], shift)
 
 
 class Holt:
@@ -360,7 +358,7 @@ class Holt:
         self._level = level
 
     def ahead(self, steps: int) -> float | None:
-        """The forecast `steps` ahead; None before the first value."""
+        """Return the forecast `steps` ahead; None before the first value."""
         if self._level is None:
             return None
         phi = self._phi
@@ -368,8 +366,8 @@ class Holt:
         return self._level + reach * self._trend
 
 
-def _numbers(data: Sequence[float]) -> list[float]:
-    numbers = [float(value) for value in data]
+def _numbers(values: Sequence[float]) -> list[float]:
+    numbers = [float(value) for value in values]
     if not all(map(math.isfinite, numbers)):
         raise ValueError("not a finite number")
     return numbers

@@ -1,18 +1,17 @@
-"""What a place accepts: a provider, an autoscaler, or a third-party scheduler, as in `--for`.
-
-places.py has their names.
-"""
+"""What a place of `--for` (places.py) supports: a provider, an autoscaler, another scheduler."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
-from ..base.findings import Path, Problem, listing
+from ..base.findings import WARNING, Path, Problem, listing
+from ..base.objects import mapping
 from ..profiles.aks_support import FIELDS, PLUGINS, RESERVED_PROFILE
 from ..schedulerconfig.in_tree_plugins import PLUGINS as IN_TREE
 from ..schedulerconfig.schema import DEFAULT_SCHEDULER
-from ..schedulerconfig.target_scheduler import Target
+from .forms.objects import objects
 
 NOT_SUPPORTED: Final = "PluginNotSupported"
 FIELD_NOT_SUPPORTED: Final = "FieldNotSupported"
@@ -20,19 +19,19 @@ PROFILE_NOT_SUPPORTED: Final = "ProfileNotSupported"
 RESERVED: Final = "ReservedProfile"
 _SECONDARY: Final = "run the profile in a secondary scheduler"
 
-Refusal = Callable[[Mapping[str, Any], Target], Iterator[Problem]]
+Refusal = Callable[[Mapping[str, Any]], Iterator[Problem]]
 
 
-def refused(place: str, config: Mapping[str, Any], target: Target) -> Iterator[Problem]:
-    """What a place does not take of a configuration; nothing for an unknown place."""
+def refused(place: str, config: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what a place does not support; nothing for an unknown place."""
     check = _PLACES.get(place)
     if check is not None:
-        yield from check(config, target)
+        yield from check(config)
 
 
-def _aks(config: Mapping[str, Any], _: Target) -> Iterator[Problem]:
+def _aks(config: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _fields(config, "AKS", FIELDS)
-    for index, profile in _profiles(config):
+    for index, profile in objects(config.get("profiles")):
         if profile.get("schedulerName") == RESERVED_PROFILE:
             yield Problem(
                 RESERVED,
@@ -51,61 +50,65 @@ def _aks(config: Mapping[str, Any], _: Target) -> Iterator[Problem]:
                 )
 
 
-def _fields(config: Mapping[str, Any], who: str, taken: tuple[str, ...]) -> Iterator[Problem]:
+def _fields(config: Mapping[str, Any], who: str, supported: tuple[str, ...]) -> Iterator[Problem]:
+    message = f"{who} supports only {listing(supported)}"
     for key in config:
-        if key not in (*taken, "apiVersion", "kind"):
-            takes = f"{who} takes {listing(taken)} only" if taken else f"{who} takes no {key}"
-            yield Problem(FIELD_NOT_SUPPORTED, (key,), takes, f"remove it, or {_SECONDARY}")
+        if key not in (*supported, "apiVersion", "kind"):
+            yield Problem(FIELD_NOT_SUPPORTED, (key,), message, f"remove it, or {_SECONDARY}")
 
 
-def _eks(config: Mapping[str, Any], _: Target) -> Iterator[Problem]:
+def _eks(config: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _fields(config, "EKS", ("profiles",))
-    for index, profile in _profiles(config):
+    for index, profile in objects(config.get("profiles")):
         if profile.get("schedulerName") not in (None, DEFAULT_SCHEDULER):
-            yield _profile("EKS", index, profile)
+            yield Problem(
+                PROFILE_NOT_SUPPORTED,
+                ("profiles", index, "schedulerName"),
+                f'EKS does not support the profile "{profile.get("schedulerName")}"',
+                _SECONDARY,
+            )
             continue
         for key in profile:
             if key not in ("schedulerName", "pluginConfig"):
                 yield Problem(
                     FIELD_NOT_SUPPORTED,
                     ("profiles", index, key),
-                    "EKS takes the scoringStrategy of NodeResourcesFit only",
+                    "EKS supports only the scoringStrategy of NodeResourcesFit",
                     f"remove it, or {_SECONDARY}",
                 )
-        for at, entry in _objects(profile.get("pluginConfig")):
+        for at, entry in objects(profile.get("pluginConfig")):
             if entry.get("name") != "NodeResourcesFit":
                 yield Problem(
                     NOT_SUPPORTED,
                     ("profiles", index, "pluginConfig", at, "name"),
-                    f"EKS takes arguments of NodeResourcesFit only, not of {entry.get('name')}",
+                    f"EKS supports only arguments of NodeResourcesFit, not of {entry.get('name')}",
                     f"remove it, or {_SECONDARY}",
                 )
                 continue
-            strategy = _map(_map(entry.get("args")).get("scoringStrategy"))
+            strategy = mapping(mapping(entry.get("args")).get("scoringStrategy"))
             kind = strategy.get("type")
             if kind not in (None, "LeastAllocated", "MostAllocated"):
+                args: Path = ("profiles", index, "pluginConfig", at, "args")
                 yield Problem(
                     FIELD_NOT_SUPPORTED,
-                    (
-                        "profiles", index, "pluginConfig", at, "args", "scoringStrategy", "type",
-                    ),
-                    f"EKS takes the strategies LeastAllocated and MostAllocated, not {kind}",
+                    (*args, "scoringStrategy", "type"),
+                    f"EKS supports the strategies LeastAllocated and MostAllocated, not {kind}",
                     f"use one of them, or {_SECONDARY}",
-                )  # fmt: skip
+                )
 
 
 def _gardener(*_: object) -> Iterator[Problem]:
     yield Problem(
         FIELD_NOT_SUPPORTED,
         (),
-        "a Shoot of Gardener takes no KubeSchedulerConfiguration, only a profile (balanced or "
+        "a Gardener Shoot supports no KubeSchedulerConfiguration, only a profile (balanced or "
         "bin-packing) and feature gates",
         f"see what is closest with `kubectl scheduler compose --for gardener`, or {_SECONDARY}",
     )
 
 
-def _talos(config: Mapping[str, Any], _: Target) -> Iterator[Problem]:
-    if _map(config.get("clientConnection")).get("kubeconfig"):
+def _talos(config: Mapping[str, Any]) -> Iterator[Problem]:
+    if mapping(config.get("clientConnection")).get("kubeconfig"):
         yield Problem(
             FIELD_NOT_SUPPORTED,
             ("clientConnection", "kubeconfig"),
@@ -115,7 +118,7 @@ def _talos(config: Mapping[str, Any], _: Target) -> Iterator[Problem]:
 
 
 def _extenders_unseen(config: Mapping[str, Any], who: str) -> Iterator[Problem]:
-    for index, extender in _objects(config.get("extenders")):
+    for index, extender in objects(config.get("extenders")):
         if extender.get("filterVerb"):
             yield Problem(
                 "ExtenderNotSimulated",
@@ -123,26 +126,18 @@ def _extenders_unseen(config: Mapping[str, Any], who: str) -> Iterator[Problem]:
                 f"{who} calls no extenders, so it counts on nodes that this filter rejects, and "
                 "does not add others",
                 "let the extender score instead of filter",
-                "warning",
+                WARNING,
             )
-
-
-def _autoscaler(config: Mapping[str, Any], _: Target) -> Iterator[Problem]:
-    yield from _extenders_unseen(config, "cluster-autoscaler")
-
-
-def _karpenter(config: Mapping[str, Any], _: Target) -> Iterator[Problem]:
-    yield from _extenders_unseen(config, "Karpenter")
 
 
 def _openshift(*_: object) -> Iterator[Problem]:
     yield Problem(
         FIELD_NOT_SUPPORTED,
         (),
-        "OpenShift's cluster-kube-scheduler-operator takes no KubeSchedulerConfiguration, only "
+        "OpenShift's cluster-kube-scheduler-operator supports no KubeSchedulerConfiguration, only "
         "spec.profile of Scheduler/cluster",
         "use the secondary-scheduler-operator, or the operator of this project",
-        "warning",
+        WARNING,
     )
 
 
@@ -151,41 +146,17 @@ _PLACES: Final[Mapping[str, Refusal]] = {
     "eks": _eks,
     "gardener": _gardener,
     "talos": _talos,
-    "cluster-autoscaler": _autoscaler,
-    "karpenter": _karpenter,
+    "cluster-autoscaler": partial(_extenders_unseen, who="cluster-autoscaler"),
+    "karpenter": partial(_extenders_unseen, who="Karpenter"),
     "openshift": _openshift,
 }
-"""Places that take less than kube-scheduler does; the others take every configuration."""
-
-
-def _profile(who: str, index: int, profile: Mapping[str, Any]) -> Problem:
-    name = profile.get("schedulerName")
-    return Problem(
-        PROFILE_NOT_SUPPORTED,
-        ("profiles", index, "schedulerName"),
-        f'{who} does not take the profile "{name}"',
-        _SECONDARY,
-    )
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for index, item in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(item, Mapping):
-            yield index, item
-
-
-def _profiles(config: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    yield from _objects(config.get("profiles"))
+"""Places that support less than kube-scheduler does; the others support every configuration."""
 
 
 def _plugins(profile: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    for point, lists in _map(profile.get("plugins")).items():
+    for point, lists in mapping(profile.get("plugins")).items():
         for key in ("enabled", "disabled"):
-            for at, entry in _objects(_map(lists).get(key)):
+            for at, entry in objects(mapping(lists).get(key)):
                 yield ("plugins", point, key, at, "name"), str(entry.get("name"))
-    for at, entry in _objects(profile.get("pluginConfig")):
+    for at, entry in objects(profile.get("pluginConfig")):
         yield ("pluginConfig", at, "name"), str(entry.get("name"))

@@ -22,7 +22,7 @@ _DIGITS: Final = 32
 
 
 def fingerprints(findings: Sequence[Diagnosis]) -> list[str]:
-    """A fingerprint of each finding, unique among them.
+    """Return a fingerprint of each finding, unique among them.
 
     Equal findings are counted, so that a second one is new.
     """
@@ -41,10 +41,15 @@ def _file(name: str) -> str:
 
 
 def baseline_of(findings: Sequence[Diagnosis]) -> str:
-    """The content of a baseline file, sorted, so that its changes can be reviewed."""
+    """Return the content of a baseline file, sorted, so that its changes can be reviewed."""
     entries = [
-        {"file": _file(each.file), "rule": each.reason, "subject": each.subject, "fingerprint": one}
-        for each, one in zip(findings, fingerprints(findings), strict=True)
+        {
+            "file": _file(finding.file),
+            "rule": finding.reason,
+            "subject": finding.subject,
+            "fingerprint": fingerprint,
+        }
+        for finding, fingerprint in zip(findings, fingerprints(findings), strict=True)
     ]
     entries.sort(key=lambda entry: tuple(entry.values()))
     document = {"version": VERSION, "findings": entries}
@@ -52,7 +57,7 @@ def baseline_of(findings: Sequence[Diagnosis]) -> str:
 
 
 def read_baseline(text: str) -> frozenset[str]:
-    """The fingerprints in a baseline file.
+    """Return the fingerprints in a baseline file.
 
     Raises:
         ValueError: it is not a baseline, or one of another version.
@@ -65,19 +70,19 @@ def read_baseline(text: str) -> frozenset[str]:
     entries = mapping(document).get("findings")
     if version != VERSION or not isinstance(entries, list):
         raise ValueError(f"this is not a baseline of version {VERSION}")
-    found = [mapping(each).get("fingerprint") for each in entries]
-    if not all(isinstance(each, str) for each in found):
+    known = [mapping(entry).get("fingerprint") for entry in entries]
+    if not all(isinstance(fingerprint, str) for fingerprint in known):
         raise ValueError("an entry has no fingerprint")
-    return frozenset(map(str, found))
+    return frozenset(map(str, known))
 
 
 def divided(
     findings: Sequence[Diagnosis], known: Iterable[str]
 ) -> tuple[list[Diagnosis], list[Diagnosis], int]:
-    """(new findings, those in the baseline, entries of the baseline that match none)."""
+    """Return (new findings, those in the baseline, entries of the baseline that match none)."""
     baseline = set(known)
     by_state: Mapping[bool, list[Diagnosis]] = {True: [], False: []}
-    for each, fingerprint in zip(findings, fingerprints(findings), strict=True):
-        by_state[fingerprint in baseline].append(each)
+    for finding, fingerprint in zip(findings, fingerprints(findings), strict=True):
+        by_state[fingerprint in baseline].append(finding)
         baseline.discard(fingerprint)
     return by_state[False], by_state[True], len(baseline)

@@ -1,4 +1,4 @@
-"""What every offline check uses: its input, its options, its result, and helpers."""
+"""What every offline check uses: documents, options and results."""
 
 from __future__ import annotations
 
@@ -38,16 +38,22 @@ class Item:
     """A document in a file."""
 
     file: str  # the display name of the file
-    document: Document  # the document with the positions of its fields
-    value: Mapping[str, Any]  # its data without nulls, a map
-    # where in the file it stands; None: it is a document of the file
-    place: Embedding | None = None
+    document: Document
+    value: Mapping[str, Any]  # without nulls
+    place: Embedding | None = None  # where in another document it is; None: in none
     reader: CommandLine | None = None  # the kube-scheduler that reads it, if the files show one
 
     @property
     def kind(self) -> str:
-        """The `kind` field."""
         return str(self.value.get("kind", ""))
+
+    @property
+    def api_version(self) -> str:
+        return str(self.value.get("apiVersion") or "")
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
 
     @property
     def name(self) -> str:
@@ -61,12 +67,11 @@ class Item:
         return f"{self.place.owner} in {self.file}" if self.place else self.file
 
     def position(self, path: Path) -> Position:
-        """Position of a field in the file."""
         position = self.document.position(path)
         return self.place.in_file(position) if self.place else position
 
     def shown_path(self, path: Path) -> str:
-        """A field as users see it in the file."""
+        """Return a field as users see it in the file."""
         return format_path(self.place.outer_path(path) if self.place else path)
 
     @property
@@ -76,7 +81,7 @@ class Item:
         return shown or (self.reader.version if self.reader else None)
 
     def gates(self, options: CheckOptions) -> Gates:
-        """The version and gates of the kube-scheduler that reads it."""
+        """Return the version and gates of the kube-scheduler that reads it."""
         gates = options.gates
         if self.version:
             gates = replace(gates, version=self.version)
@@ -92,7 +97,7 @@ class CheckOptions:
     """What a check depends on besides the documents."""
 
     gates: Gates  # version and feature gates of the kube-scheduler that will read them
-    platform: Platform = KUBEADM  # the kind of cluster
+    platform: Platform = KUBEADM
     stock: bool = True  # False if the image may have plugins that Kubernetes' own does not have
     images: AllowedImages = ALLOWED_BY_DEFAULT  # the images that the operator is known to allow
     scheduler: str = ""  # a known third-party scheduler, as in `Target`; empty: none
@@ -106,9 +111,6 @@ class CheckOptions:
 
 @dataclass(slots=True)
 class Checked:
-    """The result of a check."""
-
-    # each with the document that has it
     problems: list[tuple[Item, Problem]] = field(default_factory=list)
     # the schedulers that would run, to be compared with each other
     processes: list[tuple[Item, ConfiguredScheduler]] = field(default_factory=list)
@@ -129,28 +131,28 @@ class Kind:
 
 
 def by_name(items: Iterable[Item]) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
-    """(objects of one kind by name, problems of those with a missing or duplicate name)."""
-    found: dict[str, Item] = {}
+    """Return (objects of one kind by name, problems of those with a missing or duplicate name)."""
+    named: dict[str, Item] = {}
     problems = []
     for item in items:
         if not item.name:
             message = f"{item.kind} has no metadata.name; add one"
             problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
-        elif item.name in found:
+        elif item.name in named:
             message = f'a {item.kind} "{item.name}" is already defined; rename one of them'
             problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
         else:
-            found[item.name] = item
+            named[item.name] = item
             if not SUBDOMAIN.fullmatch(item.name):
                 message = f'the API server rejects the name "{item.name}"'
                 example = object_name(item.name)
                 fix = f"use lowercase letters, digits and hyphens, for example {example}"
                 problems.append((item, Problem(INVALID_NAME, ("metadata", "name"), message, fix)))
-    return found, problems
+    return named, problems
 
 
 def problem_of(finding: Finding) -> Problem:
-    """The problem of a finding with the path of a document's field."""
+    """Convert a finding to a problem of a document's field."""
     severity: Severity = ERROR if finding.blocking else WARNING
     return Problem(finding.reason, parse_path(finding.path), finding.message, severity=severity)
 
@@ -158,7 +160,7 @@ def problem_of(finding: Finding) -> Problem:
 def problems_of(
     judged: ValidationResult, items: Mapping[str, Item]
 ) -> Iterator[tuple[Item, Problem]]:
-    """The errors and warnings of a validated object."""
+    """Convert the errors and warnings of a validated object to problems."""
     by_severity: tuple[tuple[Severity, tuple[Finding, ...]], ...] = (
         (ERROR, judged.findings),
         (WARNING, judged.warnings),
@@ -171,7 +173,7 @@ def problems_of(
 
 
 def parse_path(text: str) -> Path:
-    """The inverse of `format_path`."""
+    """Invert `format_path`."""
     parts: list[str | int] = []
     for index, quoted, key in _PART.findall(text):
         parts.append(int(index) if index else key or str(ast.literal_eval(quoted)))

@@ -28,7 +28,7 @@ MISSING_KEY: Final = "MissingKey"
 def check_command(
     item: Item, command: CommandLine, readers: Readers, options: CheckOptions
 ) -> Iterator[Problem]:
-    """Problems of a command line of kube-scheduler; paths are those of the document."""
+    """Report problems of kube-scheduler's command line; paths are those of the document."""
     if command.program != KUBE_SCHEDULER:
         return
     version = command.version or (item.place.version if item.place else None)
@@ -42,7 +42,9 @@ def check_command(
         yield _at_its_flag(problem, command)
     if command.config:
         for problem in void_flags((*flags, *sorted(unknown)), "in the file that --config names"):
-            yield _at_its_flag(replace(problem, fix=_void_fix(problem)), command)
+            field = problem.fix.rpartition("names.")[2]
+            fix = f"set {field} in the file that --config names"
+            yield _at_its_flag(replace(problem, fix=fix), command)
     yield from _check_files(item, command, readers, stock=stock)
     if not command.config and stock:
         unread = list(_unread_mount(command, readers))
@@ -52,7 +54,7 @@ def check_command(
 def _check_files(
     item: Item, command: CommandLine, readers: Readers, *, stock: bool
 ) -> Iterator[Problem]:
-    """Whether the container has the file that --config, or the program's own flag, names."""
+    """Check that the container has the file that --config, or the program's own flag, names."""
     argument = command.last(command.config_flag)
     if argument is None or not argument.value or not argument.is_known:
         return
@@ -98,7 +100,9 @@ def _check_files(
         return
     node = item.place.node_mounts if item.place else None
     file = mount.node_file(argument.value)
-    if node is None or not mount.name or any(each.path and each.holds(file) for each in node):
+    if node is None or not mount.name:
+        return
+    if any(source.path and source.holds(file) for source in node):
         return
     yield Problem(
         FILE_NOT_MOUNTED,
@@ -109,24 +113,19 @@ def _check_files(
     )
 
 
-def _void_fix(problem: Problem) -> str:
-    field = problem.fix.rpartition("names.")[2]
-    return f"set {field} in the file that --config names"
-
-
 def _at_its_flag(problem: Problem, command: CommandLine) -> Problem:
-    """A problem whose path is the name of a flag, with the path of that flag in the document."""
+    """Replace the name of a flag by its path in the document."""
     return replace(problem, path=_place_of(str(problem.path[0]) if problem.path else "", command))
 
 
 def _place_of(flag: str, command: CommandLine) -> Path:
-    """Where a flag is in the document, or where it would be added."""
+    """Return the path of a flag in the document, or where it would be added."""
     occurrence = command.last(flag)
     return occurrence.path if occurrence else command.at
 
 
 def _unread_mount(command: CommandLine, readers: Readers) -> Iterator[Problem]:
-    """A mounted configuration that no flag names."""
+    """Report a mounted configuration that no flag names."""
     for mount in () if command.config else command.mounts or ():
         keys = readers.keys_of(mount, command.namespace) if mount.kind == "ConfigMap" else None
         if keys and _has_configuration(mount.name, readers):
@@ -144,7 +143,7 @@ def _unread_mount(command: CommandLine, readers: Readers) -> Iterator[Problem]:
 
 
 def _without_a_file(command: CommandLine, gates: Gates) -> Iterator[Problem]:
-    """What kube-scheduler does without a configuration."""
+    """Yield warnings about what kube-scheduler does without a configuration."""
     if not command.account:
         return
     explicit = {}
@@ -160,7 +159,6 @@ def _without_a_file(command: CommandLine, gates: Gates) -> Iterator[Problem]:
 
 
 def _has_configuration(name: str, readers: Readers) -> bool:
-    """Whether a ConfigMap has a configuration."""
     return any(
         item.place is not None
         and item.place.text is not None

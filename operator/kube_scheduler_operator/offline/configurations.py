@@ -15,12 +15,7 @@ from ..schedulerconfig.warnings import (
     standalone_warnings,
 )
 from .acceptance import refused
-from .checks import (
-    OTHER_SCHEDULER,
-    Checked,
-    CheckOptions,
-    Item,
-)
+from .checks import OTHER_SCHEDULER, Checked, CheckOptions, Item
 from .leader_election import election_of, has_unknown_election
 from .reader_target import is_read_by_volcano, target_of
 
@@ -35,20 +30,20 @@ def check_configurations(items: Sequence[Item], options: CheckOptions) -> Checke
         target = target_of(item, options)
         unknown = has_unknown_election(item.reader)
         election = {} if unknown else election_of(item.value, item.reader)
-        # With its nulls: kube-scheduler refuses an unknown field also if it has no value.
+        # With its nulls: kube-scheduler rejects an unknown field even without a value.
         problems = validate_config(item.document.root.data, target, election)
         if not problems:
             config = {**item.value, "leaderElection": election} if election else item.value
             problems = [
-                each
-                for each in _warnings(item, config, target, options)
-                if not unknown or each.path[:1] != ("leaderElection",)
+                warning
+                for warning in _warnings(item, config, target, options)
+                if not unknown or warning.path[:1] != ("leaderElection",)
             ]
             process = ConfiguredScheduler(item.label, config, target)
             checked.processes.append((item, process))
         checked.problems += [(item, problem) for problem in problems]
         place = item.place.place if item.place and not options.place else options.place
-        checked.problems += [(item, problem) for problem in refused(place, item.value, target)]
+        checked.problems += [(item, problem) for problem in refused(place, item.value)]
     return checked
 
 
@@ -69,7 +64,7 @@ _PROVIDERS_OWN: Final = ("aks", "eks", "gardener")
 def _warnings(
     item: Item, config: Mapping[str, Any], target: Target, options: CheckOptions
 ) -> Iterator[Problem]:
-    """The warnings that concern the way in which a configuration is used."""
+    """Yield the warnings that apply to how a configuration is used."""
     if is_run_by_provider(item, options):
         yield from standalone_warnings(config, target)
         return
@@ -82,13 +77,13 @@ def _warnings(
 
 
 def is_run_by_provider(item: Item, options: CheckOptions) -> bool:
-    """Whether a configuration is for the scheduler that a provider runs, one in each cluster."""
+    """Report whether a configuration is for a provider's scheduler, of which a cluster has one."""
     place = options.place or (item.place.place if item.place else "")
     return place in _PROVIDERS_OWN
 
 
 def needs_kubeconfig(item: Item) -> bool:
-    """Whether no ServiceAccount or product gives a configuration's reader its credentials."""
+    """Report whether neither a ServiceAccount nor a product gives the reader its credentials."""
     place = item.place
     if place is not None and (place.part is not None or place.place):
         return False  # the product that makes the file of it sets the kubeconfig

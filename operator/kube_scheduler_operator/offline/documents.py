@@ -39,7 +39,7 @@ _WITHOUT_KIND: Final = re.compile(r"\b(profiles|urlPrefix)\b")
 """What a configuration has that `lacks_its_kind`."""
 _LINE: Final = re.compile(r"\bline (\d+)\b")
 _DEEPEST: Final = 4
-"""Texts in texts below which nothing is searched: a ConfigMap in Helm values has 3."""
+"""How deep texts in texts are searched: a ConfigMap in Helm values has 3 levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +58,21 @@ class Source:
     """A file, or a text or a part of one."""
 
     file: str  # the display name of the file
-    place: Embedding | None = None  # where in the file it stands; None: it is the file
+    place: Embedding | None = None  # where in the file it is; None: it is the file
     items: list[Item] = field(default_factory=list)  # the documents that are objects
-    problems: list[TextProblem] = field(default_factory=list)  # of the text
+    problems: list[TextProblem] = field(default_factory=list)
     first: Document | None = None  # the first nonempty document
-    # what the items contain for kube-scheduler, by their number; without those that have no known
-    # form
+    # index of an item -> what it contains for kube-scheduler, for items of a known form
     contents: dict[int, Contents] = field(default_factory=dict)
-    # whether the text has the name of kube-scheduler's configuration
-    has_configuration: bool = False
+    has_configuration: bool = False  # whether the text names kube-scheduler's configuration
 
     @property
     def is_rendered(self) -> bool:
         """Whether it is not a template, whose values cannot be checked."""
-        return not any(each.reason == NOT_RENDERED for each in self.problems)
+        return not any(problem.reason == NOT_RENDERED for problem in self.problems)
 
     @property
     def commands(self) -> Iterator[tuple[Item, CommandLine]]:
-        """The kube-schedulers that its documents start."""
         for index, contents in self.contents.items():
             for command in contents.commands:
                 yield self.items[index], command
@@ -94,17 +91,17 @@ def read_sources(
     sources = [_read(file, content, minor, own) for file, content in files]
     _change_images(sources)
     contents = [dict(source.contents) for source in sources]
-    readers, found = readers_of(sources), sources
+    readers, nested = readers_of(sources), sources
     for _ in range(_DEEPEST):
-        found = []
+        nested = []
         for (_, content), source, whole in zip(files, sources, contents, strict=True):
             source.contents = dict(whole)
-            found += (source, *_inside(source, content, minor, own, readers, 0))
-        known, readers = len(readers.commands), readers_of(found)
+            nested += (source, *_inside(source, content, minor, own, readers, 0))
+        known, readers = len(readers.commands), readers_of(nested)
         if len(readers.commands) == known:
             break  # otherwise schedulers that texts start may read other texts
-    _find_readers(found, readers)
-    return found
+    _find_readers(nested, readers)
+    return nested
 
 
 def _change_images(sources: Sequence[Source]) -> None:
@@ -135,7 +132,6 @@ def _find_readers(sources: Sequence[Source], readers: Readers) -> None:
 
 
 def readers_of(sources: Sequence[Source]) -> Readers:
-    """The kube-schedulers that sources start."""
     commands = [command for source in sources for _, command in source.commands]
     generated = [
         (normpath(join(dirname(source.file), key.file)), key)
@@ -147,7 +143,6 @@ def readers_of(sources: Sequence[Source]) -> Readers:
 
 
 def sources_items(sources: Sequence[Source]) -> list[Item]:
-    """The items of all sources."""
     return [item for source in sources for item in source.items]
 
 
@@ -159,7 +154,7 @@ def _inside(
     readers: Readers,
     depth: int,
 ) -> Iterator[Source]:
-    """The texts and parts of a source's documents, and those in them."""
+    """Yield the texts and parts of a source's documents, and those in them."""
     if depth == _DEEPEST or not source.contents:
         return
     lines: list[str] = []
@@ -213,7 +208,7 @@ def _may_be_ours(text: str) -> bool:
 
 
 def _is_ours(source: Source, text: str) -> bool:
-    """Whether a text is kube-scheduler's or Volcano's, even if it is broken."""
+    """Report whether a text is kube-scheduler's or Volcano's, even if it is broken."""
     if any(source.contents.values()):
         return True
     kinds = [item.value.get("kind") for item in source.items]
@@ -228,7 +223,7 @@ def _is_ours(source: Source, text: str) -> bool:
 
 
 def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
-    """Whether a path is in arguments that kube-scheduler passes on as they are, in JSON."""
+    """Report whether a path is in arguments that kube-scheduler passes on as they are, in JSON."""
     if path[:1] + path[2:3] + path[4:5] != ("profiles", "pluginConfig", "args"):
         return False
     name = document.data((*path[:4], "name"))
@@ -236,7 +231,7 @@ def _is_not_decoded(document: Document, path: Path, minor: int) -> bool:
 
 
 def is_read(item: Item) -> bool:
-    """Whether it is the document that kube-scheduler reads from its file."""
+    """Report whether kube-scheduler reads this document of its file."""
     document = item.document
     return document.index == 0 and not document.is_listed and item.kind == KIND
 
@@ -256,7 +251,7 @@ def _read(
     documents, error = read(content)
     if error is not None and is_json(data) and looks_like_volcano(characters(data).text):
         documents, error = read_yaml(data)
-    objects = [each for document in documents for each in document.objects()]
+    objects = [obj for document in documents for obj in document.objects()]
     source = Source(file, place, first=documents[0] if documents else None)
     source.has_configuration = KIND.encode() in data and bool(
         CONFIGURATION.search(data.decode("utf-8", "replace"))
@@ -269,11 +264,8 @@ def _read(
         reading.report_unprintable(document)
     if error is not None:
         reading.report_error(error, documents[-1].index + 1 if documents else 0)
-    elif not documents:
-        message = "the file does not contain a document"
-        reading.report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
     elif not objects:
-        message = "the List has no items"
+        message = "the List has no items" if documents else "the file does not contain a document"
         reading.report(Position(1, 1), 0, NO_DOCUMENT, message, f"add a {KIND}")
     for item in source.items:
         if item.kind == KIND:
@@ -286,12 +278,12 @@ class _Reading:
     """A text that is being read."""
 
     source: Source  # receives its documents and problems
-    content: str | bytes  # the text
-    data: bytes  # the text as bytes
+    content: str | bytes
+    data: bytes  # the content as bytes
     minor: int  # of the kube-scheduler that reads it
 
     def report(self, position: Position, index: int, reason: str, message: str, fix: str) -> None:
-        """Report a problem of the document with an index."""
+        """Report a problem of the document at `index`."""
         items, place = self.source.items, self.source.place
         # What follows a configuration is not read by kube-scheduler.
         ignored = bool(items) and index > 0 and is_read(items[0])
@@ -322,7 +314,7 @@ class _Reading:
         self.report(document.root.position, document.index, NO_DOCUMENT, message, fix)
 
     def report_flaws(self, document: Document) -> None:
-        """Report what kube-scheduler's strict decoding refuses."""
+        """Report what kube-scheduler's strict decoding rejects."""
         for flaw in document.flaws:
             if TEMPLATE in flaw.message:
                 template = self._template()
@@ -352,7 +344,7 @@ class _Reading:
             self.report(document.position(path), document.index, SYNTAX, wrong, fix)
 
     def report_error(self, error: ParseError, index: int) -> None:
-        """Report the error that ended the text, in the document with an index."""
+        """Report the error that ended the text, in the document at `index`."""
         if index == 0 and self._report_foreign(index):
             return
         template = self._template()
@@ -364,20 +356,19 @@ class _Reading:
         self.report(error.position, index, SYNTAX, what, fix)
 
     def _report_foreign(self, index: int) -> bool:
-        """Report that the file has another format; whether it does."""
+        """Report that the file has another format; return whether it has."""
         foreign = foreign_file(self.data)
         if foreign is not None:
             self.report(foreign.position, index, SYNTAX, foreign.message, foreign.fix)
         return foreign is not None
 
     def _template(self) -> UnrenderedTemplate | None:
-        """The template in the text, if there is one."""
         content = self.content
         return template_of(content if isinstance(content, str) else characters(content).text)
 
 
 def _plain_command(file: str, data: bytes, place: Embedding | None) -> Source | None:
-    """A file that is a command line of kube-scheduler, and not YAML."""
+    """Return a file that is a command line of kube-scheduler, and not YAML."""
     if KIND.encode() in data or not may_be_plain(data):
         return None
     name = place.text.node_path if place and place.text else ""
@@ -389,7 +380,7 @@ def _plain_command(file: str, data: bytes, place: Embedding | None) -> Source | 
 
 
 def _with_lines(message: str, place: Embedding) -> str:
-    """A message with the lines of the file instead of those of a text in it."""
+    """Replace the line numbers of an embedded text by those of the file."""
 
     def of_file(match: re.Match[str]) -> str:
         return f"line {place.in_file(Position(int(match[1]), 1)).line}"
@@ -398,7 +389,7 @@ def _with_lines(message: str, place: Embedding) -> str:
 
 
 def _of_a_template(item: Item) -> Iterator[TextProblem]:
-    """That a configuration still has the expressions of a template, once for each document."""
+    """Report once that a configuration still contains expressions of a template."""
     for path, text in _strings(item.document.root.data, ()):
         template = template_of(text)
         if template is not None:

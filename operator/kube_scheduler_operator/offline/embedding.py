@@ -1,4 +1,4 @@
-"""Where a configuration in another document stands, and what reads it."""
+"""Where in another document a configuration is, and what reads it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from .forms.form import Mount, Part, Text
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A place in a document."""
-
     owner: str  # the object that has it: `ConfigMap my-config`
     position: Position  # of the content's key, in the text that has the document
-    content: str | None = None  # the content, if it is a text; None: a part of the document
+    content: str | None = None  # None: a part of the document, not a text
     # the lines of that text from the first line of the content on; empty if the content is written
     # in another form
     lines: tuple[str, ...] = ()
-    outer: Embedding | None = None  # where that text itself stands; None: it is the file
-    text: Text | None = None  # the text's description
-    part: Part | None = None  # the part's description
+    outer: Embedding | None = None  # where that text itself is; None: it is the file
+    text: Text | None = None
+    part: Part | None = None
 
     def in_file(self, position: Position) -> Position:
-        """The position in the file of one in the content; that of the key if it differs."""
+        """Translate a position in the content to the file; the key's position if it is unknown."""
         here = self._in_text(position)
         return self.outer.in_file(here) if self.outer else here
 
@@ -44,7 +42,7 @@ class Embedding:
         return self.position
 
     def outer_path(self, path: Path) -> Path:
-        """The path that users see: that in the document, for a part of it."""
+        """Translate a path in a part to the document."""
         return self.part.outer(path) if self.part else path
 
     @property

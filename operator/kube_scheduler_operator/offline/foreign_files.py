@@ -49,15 +49,13 @@ _LANGUAGES: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ForeignFile:
-    """What a file is."""
-
     position: Position  # of what shows it
     message: str  # what it is
     fix: str  # how to get a file that can be checked
 
 
 def foreign_file(data: bytes) -> ForeignFile | None:
-    """The language of a file that cannot be read as YAML or JSON; None: an unknown one."""
+    """Recognize the language of a file that is neither YAML nor JSON; None: unknown."""
     for mark, program in _COMPRESSED:
         if data.startswith(mark):
             fix = f"decompress it first: {program} -d FILE"

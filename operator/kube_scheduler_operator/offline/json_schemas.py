@@ -28,7 +28,7 @@ _NOT_SHARED: Final = ("int32", "int64", "float", "double", "byte", "date-time")
 
 
 def schema_of(kind: str, version: Version) -> dict[str, Any]:
-    """The schema of a kind, for one version of Kubernetes.
+    """Return the schema of a kind, for one version of Kubernetes.
 
     Raises:
         KeyError: the kind has no schema.
@@ -52,30 +52,32 @@ def schema_of(kind: str, version: Version) -> dict[str, Any]:
 
 
 def file_name(kind: str, version: Version) -> str:
-    """The name of a schema's file: `kubeschedulerconfiguration-1.35.json`."""
+    """Return the name of a schema's file: `kubeschedulerconfiguration-1.35.json`."""
     suffix = f"-{version.short}" if kind == KIND else ""
     return f"{kind.lower()}{suffix}.json"
 
 
 def recorded_versions() -> list[Version]:
-    """The versions of Kubernetes whose configurations differ, oldest first."""
+    """Return the versions of Kubernetes whose configurations differ, oldest first."""
     return [Version(1, minor) for minor in range(OLDEST.minor, NEWEST.minor + 1)]
 
 
 def schema_files() -> dict[str, dict[str, Any]]:
-    """File name -> content: all schemas of all versions, and the entries of a catalogue."""
+    """Return all schemas of all versions, and the entries of a catalogue, by file name."""
     versions = recorded_versions()
-    files = {file_name(KIND, each): schema_of(KIND, each) for each in versions}
+    files = {file_name(KIND, version): schema_of(KIND, version) for version in versions}
     files |= {file_name(kind, NEWEST): schema_of(kind, NEWEST) for kind in CONFIGURED}
     return {**files, CATALOG: catalog()}
 
 
 def catalog() -> dict[str, Any]:
-    """The entries for a catalogue of schemas such as schemastore.org's.
+    """Return the entries for a catalogue of schemas such as schemastore.org's.
 
     A file can only be matched by its name. Objects of the operator have no usual names.
     """
-    by_version = {each.short: f"{BASE}/{file_name(KIND, each)}" for each in recorded_versions()}
+    by_version = {
+        version.short: f"{BASE}/{file_name(KIND, version)}" for version in recorded_versions()
+    }
     entry = {
         "name": KIND,
         "description": "Configuration of kube-scheduler",
@@ -92,9 +94,9 @@ def catalog() -> dict[str, Any]:
 
 
 def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of OpenAPI as JSON Schema.
+    """Convert an OpenAPI schema to JSON Schema.
 
-    Unknown fields are refused, as by kubectl. Null is allowed everywhere: the API server drops it.
+    Unknown fields are rejected, as by kubectl. Null is allowed everywhere: the API server drops it.
     """
     written = {key: schema[key] for key in _KEPT if key in schema}
     if written.get("format") in _NOT_SHARED:

@@ -21,10 +21,8 @@ from .other_files import CONFIGURATION_FIELDS
 OLD_API_VERSION: Final = "OldAPIVersion"
 UNKNOWN_KIND: Final = "UnknownKind"
 
-Kinds = Mapping[tuple[str, str], Kind]
 
-
-# Few files have objects of these kinds, and loading what checks them takes a part of the start.
+# Imported lazily: few files have objects of these kinds, and their checks are slow to import.
 def _check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked:
     from .load_policies import check_load_policies
 
@@ -37,7 +35,7 @@ def _check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Ch
     return check_operator_settings(items, options)
 
 
-KINDS: Final[Kinds] = {
+KINDS: Final[Mapping[tuple[str, str], Kind]] = {
     ("kubescheduler.config.k8s.io", KIND): Kind("v1", check_configurations),
     **{
         (resource.group, resource.kind): Kind(
@@ -65,49 +63,46 @@ _OLD_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """API group -> the versions of KubeSchedulerConfiguration before v1."""
 
 
-def group_of(item: Item) -> str:
-    """The API group of a document."""
-    return str(item.value.get("apiVersion") or "").rpartition("/")[0]
+_KINDS_BY_GROUP: Final = {
+    group: sorted(kind for other, kind in KINDS if other == group) for group, _ in KINDS
+}
+_ALL_KINDS: Final = sorted(kind for _, kind in KINDS)
 
 
-def is_of_another_api(item: Item, kinds: Kinds) -> bool:
-    """Whether it is an object of another API, and not a misspelt kind of this operator.
+def is_of_another_api(item: Item) -> bool:
+    """Report whether it is an object of another API, and not a misspelt kind of this operator.
 
     Other products have kinds of the same names: Kyverno a Policy, Volcano a Scheduler.
     """
-    api_version = str(item.value.get("apiVersion") or "")
-    group = api_version.rpartition("/")[0]
-    ours = {group for group, _ in kinds} | {_GROUP}
+    group = item.group
     if not item.kind or "apiVersion" not in item.value or item.kind == KIND:
         return False
-    if (group, item.kind) in kinds or is_policy(item):
+    if (group, item.kind) in KINDS or is_policy(item):
         return False
-    if group in ours:
-        of_group = {name for other, name in kinds if other == group}
-        return group not in _OURS and not did_you_mean(item.kind, of_group)
-    return not (item.kind in {name for _, name in kinds} and did_you_mean(group, ours))
+    if group in _KINDS_BY_GROUP:
+        return group not in _OURS and not did_you_mean(item.kind, _KINDS_BY_GROUP[group])
+    return not (item.kind in _ALL_KINDS and did_you_mean(group, _KINDS_BY_GROUP))
 
 
 def is_for_kube_scheduler(item: Item) -> bool:
-    """Whether it is a configuration, or not an object that the API server would accept."""
-    api_version = str(item.value.get("apiVersion") or "")
-    if not api_version or item.kind in (KIND, "") or is_policy(item):
+    """Report whether it is a configuration, or no object that the API server would accept."""
+    if not item.api_version or item.kind in (KIND, "") or is_policy(item):
         return True
-    return api_version.rpartition("/")[0] in _OLD_VERSIONS
+    return item.group in _OLD_VERSIONS
 
 
 def is_policy(item: Item) -> bool:
-    """Whether it is a Policy of kube-scheduler; other products have a Policy in their own group."""
+    """Report whether it is kube-scheduler's Policy; other products' Policies have a group."""
     return item.kind == "Policy" and item.value.get("apiVersion") in ("v1", "", None)
 
 
-def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
-    """How to check a document, or why it cannot be checked."""
-    api_version = _api_version(item)
+def kind_of(item: Item) -> Kind | Problem:
+    """Return how to check a document, or why it cannot be checked."""
     if problem := _culprit(item):
         return problem
+    api_version = item.api_version
     group, _, version = api_version.rpartition("/")
-    kind = kinds.get((group, item.kind))
+    kind = KINDS.get((group, item.kind))
     if kind is not None and kind.version == version:
         return kind
     old = item.kind == KIND and group in _OLD_VERSIONS
@@ -122,76 +117,70 @@ def kind_of(item: Item, kinds: Kinds) -> Kind | Problem:
         supported = f"{group}/{kind.version}"
         message = f"the apiVersion of {item.kind} is {supported}, not {api_version}"
         return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
-    if group and is_of_another_api(item, kinds):
-        known = listing(sorted(name for _, name in kinds))
+    if group and is_of_another_api(item):
         message = f"{item.kind} of {api_version} belongs to another API and is not checked here"
-        return Problem(UNKNOWN_KIND, ("kind",), message, f"use {known}")
-    return _other_group(item, kinds) or _unknown_kind(item, group, kinds)
-
-
-def _api_version(item: Item) -> str:
-    return str(item.value.get("apiVersion") or "")
+        return Problem(UNKNOWN_KIND, ("kind",), message, f"use {listing(_ALL_KINDS)}")
+    return _other_group(item) or _unknown_kind(item)
 
 
 def _culprit(item: Item) -> Problem | None:
-    """The characters that only look like those of an apiVersion or a kind."""
-    for key, text in (("apiVersion", _api_version(item)), ("kind", item.kind)):
+    """Report characters that only look like those of an apiVersion or a kind."""
+    for key, text in (("apiVersion", item.api_version), ("kind", item.kind)):
         if culprit := first_culprit(text):
             what, _, fix = culprit.partition("; ")
             return Problem(UNKNOWN_KIND, (key,), f"{key} contains {what}", fix)
     return None
 
 
-def _other_group(item: Item, kinds: Kinds) -> Problem | None:
-    """That a kind of this name exists, in another group."""
-    api_version = _api_version(item)
-    for other, name in kinds:
+def _other_group(item: Item) -> Problem | None:
+    """Report that a kind of this name exists in another group."""
+    for (group, name), kind in KINDS.items():
         if name == item.kind:
-            supported = f"{other}/{kinds[other, name].version}"
-            if not api_version:
+            supported = f"{group}/{kind.version}"
+            if not item.api_version:
                 return _missing(item, "apiVersion", f"write apiVersion: {supported}")
-            message = f'{item.kind} of "{api_version}" is not the kind that is checked here'
+            message = f'{item.kind} of "{item.api_version}" is not the kind that is checked here'
             return Problem(UNKNOWN_KIND, ("apiVersion",), message, f"write {supported}")
     return None
 
 
-def _unknown_kind(item: Item, group: str, kinds: Kinds) -> Problem:
-    """That no kind of this name is checked."""
-    known = listing(sorted(name for _, name in kinds))
-    of_group = sorted(name for other, name in kinds if other == group)
+def _unknown_kind(item: Item) -> Problem:
+    """Report that no kind of this name is checked."""
+    known = _KINDS_BY_GROUP.get(item.group) or _ALL_KINDS
     if not item.kind:
+        fix = f"set it to {listing(known)}"
         if set(item.value) & CONFIGURATION_FIELDS:
             fix = f"write apiVersion: {API_VERSION} and kind: {KIND}"
-            return _missing(item, "kind", fix)
-        return _missing(item, "kind", f"set it to {listing(of_group) or known}")
-    if group == _GROUP and item.kind in _ARGUMENTS:
+        return _missing(item, "kind", fix)
+    if item.group == _GROUP and item.kind in _ARGUMENTS:
         message = f"{item.kind} is part of a {KIND}"
         fix = (
             f"write it as args in pluginConfig: {{name: {item.kind.removesuffix('Args')}, args: …}}"
         )
         return Problem(UNKNOWN_KIND, ("kind",), message, fix)
-    hint = did_you_mean(item.kind, of_group or (name for _, name in kinds)).removeprefix("; ")
-    version = _api_version(item) or "no apiVersion"
+    hint = did_you_mean(item.kind, known).removeprefix("; ")
+    version = item.api_version or "no apiVersion"
     message = f"{item.kind} of {version} is not a kind that can be checked"
-    return Problem(UNKNOWN_KIND, ("kind",), message, hint or f"use {listing(of_group) or known}")
+    return Problem(UNKNOWN_KIND, ("kind",), message, hint or f"use {listing(known)}")
 
 
 def _missing(item: Item, key: str, fix: str) -> Problem:
-    """That a field is missing, or which one only looks like it."""
-    for name in map(str, item.value):
+    """Report that a field is missing, or which field only looks like it."""
+    names_of_fields = list(map(str, item.value))
+    for name in names_of_fields:
         if key in name and (culprit := first_culprit(name)):
             what, _, correct = culprit.partition("; ")
             message = f"{key} is missing: the name of this field contains {what}"
             return Problem(UNKNOWN_KIND, (name,), message, correct)
-    for name in map(str, item.value):
-        if correct := _meant(name, key, list(map(str, item.value))):
+    for name in names_of_fields:
+        if correct := _meant(name, key, names_of_fields):
             message = f'{key} is missing: this field is "{name}"'
             return Problem(UNKNOWN_KIND, (name,), message, correct)
     return Problem(UNKNOWN_KIND, (), f"{key} is missing", fix)
 
 
 def _meant(name: str, key: str, names: Sequence[str]) -> str:
-    """How to make the field `key` of one that is written otherwise; empty: it is another field."""
+    """Return how to turn a misspelt field into `key`; empty: it is another field."""
     word = name.lstrip("+-> ")
     mark = name.removesuffix(word).strip()
     if mark and word == key:
@@ -207,16 +196,16 @@ def _meant(name: str, key: str, names: Sequence[str]) -> str:
 
 
 def check_definitions(items: Sequence[tuple[Item, Kind]]) -> Iterator[tuple[Item, Problem]]:
-    """The violations of CustomResourceDefinitions."""
+    """Yield the violations of CustomResourceDefinitions."""
     for item, kind in items:
         if kind.definition:
-            # With its nulls: the API server also rejects an unknown field that has no value.
+            # With its nulls: the API server rejects an unknown field even without a value.
             for problem in validate_object(item.document.root.data, kind.definition, kind.version):
                 yield item, problem
 
 
 def wrong_types(value: Mapping[str, Any]) -> Iterator[Problem]:
-    """The fields of an object of a known kind that have another type than its definition."""
+    """Yield the fields of an object of a known kind that have another type than its definition."""
     group, _, version = str(value.get("apiVersion") or "").rpartition("/")
     kind = KINDS.get((group, str(value.get("kind"))))
     if kind is not None and kind.definition and kind.version == version:

@@ -12,7 +12,7 @@ from ..schedulerconfig.go_values import boolean
 from ..schedulerconfig.warnings import lease_of
 from .checks import Item
 from .forms.form import CommandLine
-from .forms.objects import at, name_of, namespace_of, objects, text
+from .forms.objects import at, entries, name_of, namespace_of, objects, text
 
 SEVERAL_ACTIVE: Final = "SeveralActive"
 LEASE_FORBIDDEN: Final = "LeaseForbidden"
@@ -30,7 +30,7 @@ _ELECTION: Final[Mapping[str, str]] = {
 
 
 def election_of(config: Mapping[str, Any], reader: CommandLine | None) -> dict[str, Any]:
-    """LeaderElection of a configuration, with the flags of the kube-scheduler that reads it."""
+    """Merge a configuration's leaderElection with the flags of the kube-scheduler that reads it."""
     election = dict(mapping(config.get("leaderElection")))
     for name, field in _ELECTION.items():
         argument = reader.last(name) if reader else None
@@ -44,7 +44,7 @@ def election_of(config: Mapping[str, Any], reader: CommandLine | None) -> dict[s
 
 
 def has_unknown_election(reader: CommandLine | None) -> bool:
-    """Whether only the cluster knows the value of a flag of leader election."""
+    """Report whether only the cluster knows the value of a flag of leader election."""
     return reader is not None and not reader.unknown.isdisjoint(_ELECTION)
 
 
@@ -61,7 +61,7 @@ _ANY: Final = "*"
 def check_elections(
     configured: Sequence[tuple[Item, Mapping[str, Any]]], items: Sequence[Item]
 ) -> Iterator[tuple[Item, Problem]]:
-    """Warnings about schedulers whose workload and roles do not fit their leader election.
+    """Yield warnings about schedulers whose workload and roles do not fit their leader election.
 
     Args:
         configured: valid configurations, each with its document.
@@ -85,13 +85,13 @@ def check_elections(
                 ),
             )
         elif lease is not None:
-            yield from ((item, each) for each in _lease_rights(lease, reader, items))
+            yield from ((item, problem) for problem in _lease_rights(lease, reader, items))
 
 
 def _lease_rights(
     lease: tuple[str, str], reader: CommandLine, items: Sequence[Item]
 ) -> Iterator[Problem]:
-    """Whether the roles that the files bind permit the Lease; unknown roles may permit it."""
+    """Check that the roles that the files bind permit the Lease; unknown roles may permit it."""
     permitted: set[str] = set()
     bound = False
     roles = {
@@ -131,27 +131,21 @@ def _is_subject(binding: Mapping[str, Any], reader: CommandLine) -> bool:
     for _, subject in objects(binding.get("subjects")):
         namespaces = (text(subject.get("namespace")), reader.namespace)
         same = namespaces[0] == namespaces[1] or "" in namespaces
-        if same and (subject.get("kind"), subject.get("name")) == (
-            "ServiceAccount",
-            reader.account,
-        ):
+        account = ("ServiceAccount", reader.account)
+        if same and (subject.get("kind"), subject.get("name")) == account:
             return True
     return False
 
 
 def _leases_of(role: Mapping[str, Any]) -> set[str]:
-    found: set[str] = set()
+    leases: set[str] = set()
     for _, rule in objects(role.get("rules")):
         groups, resources, verbs = (
-            set(map(str, _list(rule.get(key)))) for key in ("apiGroups", "resources", "verbs")
+            set(map(str, entries(rule.get(key)))) for key in ("apiGroups", "resources", "verbs")
         )
         if not groups & {"coordination.k8s.io", "*"} or not resources & {"leases", "*"}:
             continue
         if not verbs & {"update", "*"}:
             continue
-        found |= set(map(str, _list(rule.get("resourceNames")))) or {_ANY}
-    return found
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
+        leases |= set(map(str, entries(rule.get("resourceNames")))) or {_ANY}
+    return leases

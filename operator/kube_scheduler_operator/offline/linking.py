@@ -19,13 +19,13 @@ from .forms.objects import name_of, namespace_of
 class Readers:
     """The kube-schedulers of a run."""
 
-    commands: Sequence[CommandLine]  # their command lines
+    commands: Sequence[CommandLine]
     items: Sequence[Item]  # all documents of the files
     # (file, key) of the ConfigMaps and Secrets that are made of files of the run
     generated: Sequence[tuple[str, GeneratedKey]] = ()
 
     def of_text(self, text: Text | GeneratedKey) -> CommandLine | None:
-        """The scheduler that reads a text in a document, or a key; None if the files show none.
+        """Return the scheduler that reads an embedded text or a key; None if the files show none.
 
         That is one whose flag names it, else one that mounts it.
         """
@@ -48,13 +48,13 @@ class Readers:
     def _has_another(
         self, command: CommandLine, mount: Mount | None, text: Text | GeneratedKey
     ) -> bool:
-        """Whether --config names another key, which exists, of the object that has a text."""
+        """Report whether --config names another existing key of the object that has a text."""
         if mount is None or (mount.kind, mount.name) != (text.kind, text.name):
             return False
         return mount.key_of(command.config) in (self.keys_of(mount, command.namespace) or ())
 
     def of_file(self, file: str) -> CommandLine | None:
-        """The kube-scheduler that reads a file of the user; None if the files show none or several.
+        """Return the kube-scheduler that reads a user's file; None: none or several.
 
         That is one with a ConfigMap that is generated from the file, or whose flag names a file of
         that name on the node, or a key of that name in a ConfigMap that the files do not have.
@@ -78,7 +78,7 @@ class Readers:
         return mount.key_of(command.config) == name
 
     def keys_of(self, mount: Mount, namespace: str) -> list[str] | None:
-        """The keys of a mounted ConfigMap or Secret; None if the files do not have it."""
+        """Return the keys of a mounted ConfigMap or Secret; None if the files do not have it."""
         for value in self._objects_of(mount):
             if _in_namespace(namespace, namespace_of(value)):
                 return [str(key) for key in _keys(value)]
@@ -87,7 +87,7 @@ class Readers:
         return made or None
 
     def namespaces_of(self, mount: Mount) -> list[str]:
-        """The namespaces in which the files have an object of a mount's kind and name."""
+        """Return the namespaces in which the files have an object of a mount's kind and name."""
         return sorted({namespace_of(value) for value in self._objects_of(mount)})
 
     def _objects_of(self, mount: Mount) -> Iterator[Mapping[str, Any]]:
@@ -101,13 +101,13 @@ def _keys(value: Any) -> list[str]:
     return [key for name in names for key in mapping(value.get(name))]
 
 
-def _in_namespace(one: str, other: str) -> bool:
-    """Whether two objects may be in one namespace; an empty one is that of `kubectl -n`."""
-    return one == other or "" in (one, other)
+def _in_namespace(first: str, second: str) -> bool:
+    """Report whether two namespaces may be the same; an empty one is that of `kubectl -n`."""
+    return first == second or "" in (first, second)
 
 
 def names_text(command: CommandLine, text: Text | GeneratedKey) -> bool:
-    """Whether a scheduler's flag names it: its configuration, or up to 1.22 its Policy."""
+    """Report whether a scheduler's flag names it: its configuration, or up to 1.22 its Policy."""
     policy = command.policy_map
     if text.kind == CONFIG_MAP and policy is not None:
         namespace, *names = policy
@@ -123,7 +123,7 @@ def names_text(command: CommandLine, text: Text | GeneratedKey) -> bool:
 
 
 def mount_of(command: CommandLine, file: str) -> Mount | None:
-    """The mount that has a file of the container; None if none has, or mounts are unknown."""
+    """Return the mount that has a file of the container; None if none has it or is known."""
     holding = [mount for mount in command.mounts or () if mount.path and mount.holds(file)]
     # A mount of a directory whose keys are listed has only these.
     holding = [mount for mount in holding if not mount.keys or mount.key_of(file)] or holding
@@ -131,7 +131,7 @@ def mount_of(command: CommandLine, file: str) -> Mount | None:
 
 
 def node_file_of(command: CommandLine) -> str:
-    """The node's file that --config names; empty if it is none."""
+    """Return the node's file that --config names; empty if it is none."""
     if command.mounts is None:
         return command.config
     mount = mount_of(command, command.config)

@@ -44,7 +44,7 @@ def check_load_policies(items: Sequence[Item], options: CheckOptions) -> Checked
 
 
 def _own(item: Item, namespace: str) -> Iterator[Problem]:
-    """The operator's problems, then those that only the CustomResourceDefinition detects."""
+    """Yield the operator's problems, then those that only the CustomResourceDefinition detects."""
     problems: tuple[Problem, ...] = ()
     try:
         from_document(item.value)

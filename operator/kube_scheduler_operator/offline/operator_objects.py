@@ -48,23 +48,22 @@ _REPORTED_ELSEWHERE: Final = (
 class _Documents:
     """The documents that have objects of the operator."""
 
-    single: Mapping[str, Item]  # those of kinds of which a cluster has one, by kind
-    profiles: Mapping[str, Item]  # SchedulerProfiles by name
-    extenders: Mapping[str, Item]  # SchedulerExtenders by name
-    secondaries: Mapping[str, Item]  # SecondarySchedulers by name
+    single: Mapping[str, Item]  # by kind, of kinds of which a cluster has one
+    profiles: Mapping[str, Item]  # by name, as are the others
+    extenders: Mapping[str, Item]
+    secondaries: Mapping[str, Item]
 
     @property
     def attached(self) -> tuple[Item, ...]:
-        """SchedulerProfiles and SchedulerExtenders."""
         return (*self.profiles.values(), *self.extenders.values())
 
     @property
     def of_control_plane(self) -> tuple[Item, ...]:
         """Those that configure the control plane's scheduler."""
-        return (*self.single.values(), *(i for i in self.attached if not scheduler_of(i)))
+        return (*self.single.values(), *(item for item in self.attached if not scheduler_of(item)))
 
     def owner(self, path: Path) -> Item:
-        """The document with the longest part of a path; KubeScheduler if several tie."""
+        """Return the document with the longest part of a path; KubeScheduler if several tie."""
         kinds = sorted(self.single, reverse=True, key=lambda kind: kind == "KubeScheduler")
         items = [self.single[kind] for kind in kinds] or list(self.of_control_plane)
         return max(items, key=lambda item: item.document.depth(path))
@@ -75,7 +74,7 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
 
     A profile whose scheduler is not among them is checked alone: the cluster may have it.
     """
-    # Loaded here because composition is slow to import and configurations do not need it.
+    # Imported lazily: composition is slow to import, and configurations do not need it.
     from ..effective.pipeline import effective
     from ..effective.secondary.scheduler import Attached, of_unknown_scheduler
 
@@ -83,9 +82,9 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
     checked = Checked(problems)
     facts = facts_of_files(options)
     known = {"", *documents.secondaries}
-    made = effective(_objects(documents, known), facts)
-    _add_control_plane(made.control_plane, documents, options, checked)
-    _add_secondaries(made, documents, checked)
+    composed = effective(_objects(documents, known), facts)
+    _add_control_plane(composed.control_plane, documents, options, checked)
+    _add_secondaries(composed, documents, checked)
     for scheduler in sorted({scheduler_of(item) for item in documents.attached} - known):
         alone = Attached(
             [item.value for item in documents.profiles.values()],
@@ -100,7 +99,7 @@ def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
 
 
 def facts_of_files(options: CheckOptions) -> Facts:
-    """What flags state in the place of a cluster."""
+    """Return the facts that flags state, as there is no cluster."""
     from ..effective.facts import Facts, Permissions
 
     return Facts(
@@ -113,7 +112,7 @@ def facts_of_files(options: CheckOptions) -> Facts:
 
 
 def _read(items: Sequence[Item]) -> tuple[_Documents, list[tuple[Item, Problem]]]:
-    """(the documents with objects that the API server would store, problems of the others)."""
+    """Return (documents with objects that the API server would store, problems of the others)."""
     single, problems = _single_objects(items)
     profiles, unnamed = by_name(item for item in items if item.kind == PROFILE)
     problems += unnamed
@@ -127,7 +126,7 @@ def _read(items: Sequence[Item]) -> tuple[_Documents, list[tuple[Item, Problem]]
 def _single_objects(
     items: Iterable[Item],
 ) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
-    """(kind -> object, of kinds of which a cluster has one; problems of unused ones)."""
+    """Return (kind -> object, of kinds of which a cluster has one; problems of unused ones)."""
     chosen: dict[str, Item] = {}
     problems: list[tuple[Item, Problem]] = []
     for item in items:
@@ -149,21 +148,21 @@ def _single_objects(
 def _valid(
     items: Iterable[Item], resource: Resource
 ) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
-    """(objects of a kind by name, problems of those with a missing or duplicate name).
+    """Return (objects of a kind by name, problems of those with a missing or duplicate name).
 
-    Leaves out those that violate their CustomResourceDefinition, which is reported separately.
+    Objects that violate their CustomResourceDefinition are left out; they are reported separately.
     """
     definition = f"{resource.name}.yaml"
-    own = (item for item in items if item.kind == resource.kind)
     return by_name(
         item
-        for item in own
-        if next(validate_object(item.value, definition, resource.version), None) is None
+        for item in items
+        if item.kind == resource.kind
+        and next(validate_object(item.value, definition, resource.version), None) is None
     )
 
 
 def _objects(documents: _Documents, known: Collection[str]) -> Objects:
-    """What the documents of the `known` schedulers have, as objects of a cluster."""
+    """Return the documents of the `known` schedulers as objects of a cluster."""
     from ..effective.objects import Objects
 
     def attached(items: Mapping[str, Item]) -> tuple[Mapping[str, Any], ...]:
@@ -180,24 +179,24 @@ def _objects(documents: _Documents, known: Collection[str]) -> Objects:
 
 
 def _add_control_plane(
-    made: EffectiveControlPlane, documents: _Documents, options: CheckOptions, checked: Checked
+    scheduler: EffectiveControlPlane, documents: _Documents, options: CheckOptions, checked: Checked
 ) -> None:
     from ..effective.control_plane.feature_gates import NOT_FOUND
     from ..schedulerconfig.command_line import parse
 
     if not documents.of_control_plane:
         return  # a cluster has default-scheduler nevertheless
-    composition = made.composition
-    for result in composition.results:
-        checked.problems += problems_of(result, documents.profiles)
+    composition = scheduler.composition
+    for profile in composition.results:
+        checked.problems += problems_of(profile, documents.profiles)
     for extender in composition.extenders:
         checked.problems += problems_of(extender, documents.extenders)
-    for finding in made.findings:
+    for finding in scheduler.findings:
         if finding.condition in _REPORTED_ELSEWHERE or finding.reason == NOT_FOUND:
             continue  # reported above, relevant to upgrades only, or an object of the cluster
         problem = problem_of(finding)
         checked.problems.append((documents.owner(problem.path), problem))
-    if composition.config is not None and not made.blocking:
+    if composition.config is not None and not scheduler.blocking:
         explicit = parse_gates(parse(composition.arguments).get("feature-gates", ()))
         target = Target(Gates(options.gates.version, explicit), stock=options.stock)
         item = documents.owner(())
@@ -205,11 +204,11 @@ def _add_control_plane(
         checked.processes.append((item, process))
 
 
-def _add_secondaries(made: Effective, documents: _Documents, checked: Checked) -> None:
+def _add_secondaries(composed: Effective, documents: _Documents, checked: Checked) -> None:
     for name, item in documents.secondaries.items():
-        scheduler = made.secondaries.of(name)
-        for result in scheduler.profiles.results:
-            checked.problems += problems_of(result, documents.profiles)
+        scheduler = composed.secondaries.of(name)
+        for profile in scheduler.profiles.results:
+            checked.problems += problems_of(profile, documents.profiles)
         for extender in scheduler.extenders.chosen.results:
             checked.problems += problems_of(extender, documents.extenders)
         checked.problems += [
@@ -222,18 +221,18 @@ def _add_secondaries(made: Effective, documents: _Documents, checked: Checked) -
 
 
 def _document_of(finding: Finding, item: Item, documents: _Documents) -> Item:
-    """The document that has an error of a SecondaryScheduler: its own, or that of a profile."""
+    """Return the document with an error of a SecondaryScheduler: its own, or a profile's."""
     kind, _, rest = finding.path.partition("/")
     return documents.profiles[rest.partition(" ")[0]] if kind == PROFILE else item
 
 
 def _problem(finding: Finding) -> Problem:
-    """The problem of a finding, with the path in the document that has it."""
+    """Convert a finding to a problem of the document that has it."""
     kind, _, rest = finding.path.partition("/")
     path = rest.partition(" ")[2] if kind == PROFILE else finding.path
     return problem_of(replace(finding, path=path))
 
 
 def scheduler_of(item: Item) -> str:
-    """The scheduler of a profile or an extender; empty: the control plane's."""
+    """Return the scheduler of a profile or an extender; empty: the control plane's."""
     return str(mapping(item.value.get("spec")).get("scheduler") or "")

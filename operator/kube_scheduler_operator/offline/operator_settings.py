@@ -13,9 +13,9 @@ from .checks import NOT_READ, Checked, CheckOptions, Item
 
 
 def check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Checked:
-    """Check OperatorSettings as the operator does; what was adopted is not known here."""
+    """Check OperatorSettings as the operator does; what was adopted is unknown."""
     checked = Checked()
-    # An adopted request may be another, so that a limit below it is not known to be an error.
+    # An adopted request may differ, so a limit below the default request need not be an error.
     defaults = PodDefaults(OWN_RESOURCES if not options.platform.adopts_pods else {})
     for index, item in enumerate(items):
         problems = list(settings_problems(item.document.root.data, defaults))
@@ -27,7 +27,7 @@ def check_operator_settings(items: Sequence[Item], options: CheckOptions) -> Che
             ]
         path = ("metadata", "name")
         if item.name != names.CLUSTER:
-            message = f'the API server refuses {item.kind} "{item.name}"; a cluster has one'
+            message = f'the API server rejects {item.kind} "{item.name}"; a cluster has one'
             problems.insert(0, Problem(NOT_READ, path, message, f'rename it to "{names.CLUSTER}"'))
         elif index:
             message = f"{item.kind} is already defined, and a cluster has one"

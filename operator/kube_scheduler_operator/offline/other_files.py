@@ -34,7 +34,7 @@ _PROGRAMS: Final[Mapping[str, str]] = {
     "seeds for Shoots",
     "componentconfig.karmada.io": "Karmada's configuration",
 }
-"""API group -> whose file it is; the ones that people take for kube-scheduler's."""
+"""API group -> whose file it is, of files that people mistake for kube-scheduler's."""
 _COMMON: Final = ("apps", "batch", "autoscaling", "policy", "extensions")
 CHECKED: Final = "name a KubeSchedulerConfiguration, or a file of docs/validating.md#forms"
 
@@ -47,7 +47,7 @@ _CONCERNING: Final = re.compile(
 
 
 def may_concern(content: str | bytes) -> bool:
-    """Whether a file may have anything of kube-scheduler, in microseconds."""
+    """Report whether a file may contain anything for kube-scheduler, within microseconds."""
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return _CONCERNING.search(data) is not None
 
@@ -58,19 +58,19 @@ _OF_LISTS: Final[Mapping[str, frozenset[str]]] = {
     "profiles": frozenset({"schedulerName", "plugins", "pluginConfig"}),
     "extenders": frozenset({"urlPrefix"}),
 }
-"""List of a configuration -> what the objects in it have, and those of other programs have not."""
+"""List of a configuration -> the fields of its objects that no other program's objects have."""
 _OF_OBJECTS: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
 
 
 def has_no_type(item: Item) -> bool:
-    """Whether a document is neither an object nor a configuration whose kind is missing."""
+    """Report whether a document is neither an object nor a configuration whose kind is missing."""
     fields = {str(key).strip("\ufeff") for key in item.value}
-    named = any("kind" in field or "apiVersion" in field for field in fields)
-    return not named and not fields & (_OF_OBJECTS | CONFIGURATION_FIELDS)
+    has_type = any("kind" in field or "apiVersion" in field for field in fields)
+    return not has_type and not fields & (_OF_OBJECTS | CONFIGURATION_FIELDS)
 
 
 def lacks_its_kind(value: Mapping[str, Any]) -> bool:
-    """Whether a document without kind has profiles or extenders of a configuration."""
+    """Report whether a document without kind has profiles or extenders of a configuration."""
     if "kind" in value:
         return False
     return any(
@@ -81,29 +81,25 @@ def lacks_its_kind(value: Mapping[str, Any]) -> bool:
 
 
 def nothing_to_check(item: Item) -> Problem:
-    """That a document has nothing to check."""
     return Problem(
         NOTHING_TO_CHECK, (), f"has no scheduler configuration: it is {what_is(item)}", CHECKED
     )
 
 
 def of_volcano() -> Problem:
-    """That a document belongs to Volcano's scheduler."""
     return Problem(NOTHING_TO_CHECK, (), NOT_CHECKED, CHECKED)
 
 
 def no_configuration(item: Item, owner: str) -> Problem:
-    """That a text, which `owner` has for a configuration, is something else."""
+    """Report that a text of `owner` is no configuration, which it must be."""
     message = f"{owner} must have a scheduler configuration here, and this is {what_is(item)}"
     fix = f"write a configuration that begins with apiVersion: {API_VERSION} and kind: {KIND}"
     return Problem(NOTHING_TO_CHECK, (), message, fix)
 
 
 def what_is(item: Item) -> str:
-    """What a document is: `a Deployment`, `a kubeconfig, …`."""
-    value = item.value
-    kind, version = item.kind, str(value.get("apiVersion") or "")
-    group = version.rpartition("/")[0]
+    """Name what a document is: `a Deployment`, `a kubeconfig, …`."""
+    value, kind, group = item.value, item.kind, item.group
     if is_kubeconfig(value):
         return (
             "a kubeconfig, the credentials of a client; kube-scheduler's configuration names it "
@@ -120,8 +116,8 @@ def what_is(item: Item) -> str:
     if kind:
         is_common = not group or group.endswith(".k8s.io") or group in _COMMON
         return with_article(kind) + ("" if is_common else f" of {group}")
-    if version:
-        return f"an object of {version} without kind"
+    if item.api_version:
+        return f"an object of {item.api_version} without kind"
     if any(str(key).startswith(("Error from server", "error")) for key in value):
         return "an error message, perhaps of kubectl"
     keys = ", ".join(str(key) for key in list(value)[:3])
@@ -129,7 +125,7 @@ def what_is(item: Item) -> str:
 
 
 def _foreign(value: Mapping[str, Any]) -> str:
-    """Another scheduler's configuration without a kind; empty: it is none that is known."""
+    """Name another scheduler's configuration without a kind; empty: unknown."""
     if is_kai(value):
         return "the configuration of KAI Scheduler, which kube-scheduler does not read"
     if "partitions" in value and "kind" not in value:
@@ -138,7 +134,7 @@ def _foreign(value: Mapping[str, Any]) -> str:
 
 
 def _chart(value: Mapping[str, Any]) -> str:
-    """Values of a chart whose scheduler has its configuration elsewhere; empty: none is known."""
+    """Name the values of a chart that configures its scheduler elsewhere; empty: unknown."""
     if "kind" in value:
         return ""
     if "scheduler_image_name" in mapping(value.get("basic")) and "custom" in value:
@@ -161,7 +157,7 @@ def _chart(value: Mapping[str, Any]) -> str:
 
 
 def _inner(value: Mapping[str, Any]) -> str:
-    """Another program's configuration in a ConfigMap, with its key; empty: none is known."""
+    """Name another program's configuration in a ConfigMap, with its key; empty: unknown."""
     for key, text in mapping(value.get("data")).items():
         if not isinstance(text, str) or not _OTHERS.search(text):
             continue
@@ -180,7 +176,6 @@ _OTHERS: Final = re.compile(
 
 
 def is_kubeconfig(value: Mapping[str, Any]) -> bool:
-    """Whether a document is a kubeconfig."""
     return (
         value.get("kind") == "Config"
         and {"clusters", "users", "contexts"} & set(mapping(value)) != set()
@@ -188,12 +183,11 @@ def is_kubeconfig(value: Mapping[str, Any]) -> bool:
 
 
 def with_article(kind: str) -> str:
-    """`a Deployment`, `an Ingress`."""
     return f"{'an' if kind[:1] in 'AEIOUaeiou' else 'a'} {kind}"
 
 
 def counted_kinds(kinds: Sequence[str]) -> str:
-    """`2 Deployments and a Service`; the most frequent ones first."""
+    """Write `2 Deployments and a Service`, the most frequent ones first."""
     counts = Counter(kind or "object without kind" for kind in kinds).most_common()
     words = [
         with_article(kind) if count == 1 else f"{count} {_plural(kind)}" for kind, count in counts

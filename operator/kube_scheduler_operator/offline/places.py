@@ -28,7 +28,7 @@ PLACES: Final = (UPSTREAM, *PROVIDERS, OPENSHIFT, *SCHEDULERS)
 
 
 def options_for(word: str, options: CheckOptions) -> CheckOptions:
-    """The options for `NAME[:VERSION]`.
+    """Return the options for `NAME[:VERSION]`.
 
     Raises:
         ValueError: the name is unknown, or the version is not a version.

@@ -23,7 +23,7 @@ _PODS: Final[tuple[Path, ...]] = (
 def check_scheduler_names(
     configs: Sequence[Mapping[str, Any]], items: Sequence[Item]
 ) -> Iterator[tuple[Item, Problem]]:
-    """Warnings about Pods whose schedulerName is nearly one that valid configurations serve."""
+    """Warn about Pods whose schedulerName is similar to one that valid configurations serve."""
     served = {name for config in configs for name in scheduler_names(config)}
     for item in items if served else ():
         for path in _PODS:

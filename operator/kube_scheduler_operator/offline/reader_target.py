@@ -14,17 +14,16 @@ from .volcano import PROGRAM, is_volcano
 
 
 def known_scheduler(command: CommandLine | None) -> KnownScheduler | None:
-    """The third-party scheduler in the image of a command line."""
+    """Return the third-party scheduler in the image of a command line."""
     return scheduler_of_image(command.image) if command is not None and command.image else None
 
 
 def stock_of(command: CommandLine | None) -> bool:
-    """Whether a command line runs Kubernetes' own kube-scheduler; unknown images count as it."""
+    """Report whether a command line runs Kubernetes' own kube-scheduler or an unknown image."""
     return command is None or not command.image or is_stock(command.image)
 
 
 def target_of(item: Item, options: CheckOptions) -> Target:
-    """The kube-scheduler that reads a configuration."""
     gates = item.gates(options)
     known = known_scheduler(item.reader)
     if known is not None:
@@ -36,17 +35,16 @@ def target_of(item: Item, options: CheckOptions) -> Target:
 
 
 def is_read_by_volcano(item: Item) -> bool:
-    """Whether the files show that Volcano's scheduler reads a document."""
     return item.reader is not None and item.reader.program == PROGRAM
 
 
 def is_of_volcano(item: Item) -> bool:
-    """Whether a document is a configuration of Volcano's scheduler, by its format or its reader."""
+    """Report whether a document is Volcano's configuration, by its format or its reader."""
     return is_volcano(item.value) or (is_read_by_volcano(item) and item.kind != KIND)
 
 
 def kube_scheduler_of(item: Item, options: CheckOptions) -> str:
-    """The kube-scheduler that the files, or `--for`, show as the reader of a document; or empty."""
+    """Return the kube-scheduler that reads a document, according to files or `--for`; or empty."""
     if item.reader is not None:
         return "" if is_read_by_volcano(item) else f"the kube-scheduler of {item.reader.label}"
     return f"the kube-scheduler of --for {options.place}" if options.place else ""

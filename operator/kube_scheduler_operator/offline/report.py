@@ -17,7 +17,7 @@ class Diagnosis:
     """One finding in a file."""
 
     file: str  # the display name of the file
-    position: Position  # line and column
+    position: Position
     kind: str  # the kind of the document; empty if it has none
     path: str  # the field; empty for the document as a whole
     reason: str  # a CamelCase identifier, for programs
@@ -31,7 +31,7 @@ class Diagnosis:
     raised: bool = False
 
     def __post_init__(self) -> None:
-        """The texts quote what is in files, which others may have written."""
+        """Sanitize the texts: they quote files, which others may have written."""
         for name in ("path", "message", "fix"):
             object.__setattr__(self, name, foreign(getattr(self, name), MESSAGE_LENGTH))
 
@@ -62,41 +62,36 @@ class ValidationReport:
     # warnings that a comment or a flag ignores; not in `findings`
     ignored: tuple[IgnoredFinding, ...] = ()
     accepted: tuple[Diagnosis, ...] = ()  # findings that are in the baseline; not in `findings`
-    # the programs that the files show as readers, `kube-scheduler 1.35` for example; empty: of a
-    # document they show none, and it was checked for the version of the run
+    # the programs that the files show as readers, such as `kube-scheduler 1.35`; empty: a document
+    # has no visible reader and was checked for the version of the run
     readers: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:
-        """The number of findings of this severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
     @property
     def starts(self) -> bool:
-        """Whether the scheduler would start."""
-        return not any(each.prevents_start for each in (*self.findings, *self.accepted))
+        return not any(finding.prevents_start for finding in (*self.findings, *self.accepted))
 
     @property
     def is_empty(self) -> bool:
-        """Whether the files have nothing to check."""
         return not self.documents
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """For which version configurations were checked whose kube-scheduler the files show."""
+        """The versions that configurations were checked for, where files show them, and remarks."""
         note_of = {}
         for item in self.items:
-            third = known_scheduler(item.reader)
-            shown = item.version or third
-            is_changed = item.reader is not None and item.reader.kustomized
-            change = ", which a Kustomization sets" if is_changed else ""
-            if (item.place or item.reader) and shown is not None:
-                owner = item.place.owner if item.place else item.file
-                version = item.version.short if item.version else ""
-                reader = item.reader
-                image = reader is not None and reader.image and reader.label != owner
-                source = f", as in the image of {reader.label}{change}" if reader and image else ""
-                what = f"kube-scheduler {version}"
-                if third is not None:
-                    what = f"{third.name} {third.version} (kube-scheduler {third.kubernetes.short})"
-                note_of[owner] = f"{owner} was checked for {what}{source}"
+            reader, third = item.reader, known_scheduler(item.reader)
+            if not (item.place or reader) or (item.version or third) is None:
+                continue
+            owner = item.place.owner if item.place else item.file
+            what = f"kube-scheduler {item.version.short if item.version else ''}"
+            if third is not None:
+                what = f"{third.name} {third.version} (kube-scheduler {third.kubernetes.short})"
+            source = ""
+            if reader is not None and reader.image and reader.label != owner:
+                change = ", which a Kustomization sets" if reader.kustomized else ""
+                source = f", as in the image of {reader.label}{change}"
+            note_of[owner] = f"{owner} was checked for {what}{source}"
         return (*note_of.values(), *self.remarks)

@@ -24,7 +24,7 @@ def with_settings(
     files: Sequence[tuple[str, str | bytes]],
     settings: ReportSettings,
 ) -> tuple[ValidationReport, int]:
-    """(the report after all decisions, number of entries of the baseline that match no finding).
+    """Return (report after all decisions, number of baseline entries that match no finding).
 
     Args:
         report: of the files.

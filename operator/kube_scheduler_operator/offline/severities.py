@@ -18,8 +18,6 @@ CHOICES: Final[tuple[Chosen, ...]] = ("error", "warning", "off")
 
 @dataclass(frozen=True, slots=True)
 class Severities:
-    """What users chose."""
-
     by_rule: Mapping[str, Chosen] = field(default_factory=dict)  # rule -> severity of its warnings
     strict: bool = False  # whether all other warnings are errors
 
@@ -33,12 +31,12 @@ class Severities:
         from .rules import RULES  # most runs choose nothing
 
         chosen: dict[str, Chosen] = {}
-        for text in (part for each in texts for part in each.split(",") if part):
-            rule, _, severity = (each.strip() for each in text.partition("="))
+        for choice_text in (part for text in texts for part in text.split(",") if part):
+            rule, _, severity = (part.strip() for part in choice_text.partition("="))
             if rule not in RULES:
                 hint = did_you_mean(rule, RULES) or "; --explain lists all rules"
                 raise ValueError(f'"{rule}" is not a rule{hint}')
-            choice = next((each for each in CHOICES if each == severity), None)
+            choice = next((known for known in CHOICES if known == severity), None)
             if choice is None:
                 raise ValueError(f'"{severity}" is not a severity; use {listing(CHOICES)}')
             if WARNING not in RULES[rule].severities and choice != ERROR:
@@ -50,7 +48,7 @@ class Severities:
         return cls(chosen, strict)
 
     def applied(self, findings: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
-        """The findings with these severities, without those that are off."""
+        """Yield the findings with these severities, without those that are off."""
         for finding in findings:
             if finding.severity == WARNING:
                 choice = self.by_rule.get(finding.reason, ERROR if self.strict else WARNING)

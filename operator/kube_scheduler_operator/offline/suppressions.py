@@ -41,7 +41,7 @@ class Suppression:
     justification: str  # why, in the user's words
 
     def concerns(self, finding: Diagnosis, rule: str) -> bool:
-        """Whether the finding is one of this rule, at the place that this names."""
+        """Report whether the finding is one of this rule, at the place that this names."""
         if finding.reason != rule:
             return False
         if self.position is None:
@@ -50,11 +50,7 @@ class Suppression:
 
 
 class SuppressionError(ValueError):
-    """A suppression without a reason or with an unknown rule.
-
-    Attributes:
-        fix: how to correct it.
-    """
+    """A suppression without a reason or with an unknown rule."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(message)
@@ -62,7 +58,7 @@ class SuppressionError(ValueError):
 
 
 def comments_of(file: str, content: str | bytes) -> tuple[list[Suppression], list[Diagnosis]]:
-    """(suppressions in the comments of a file, invalid ones); JSON has no comments."""
+    """Return (suppressions in the comments of a file, invalid ones); JSON has no comments."""
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if b"kubectl-scheduler" not in data.replace(b"\0", b"") or is_json(data):
         return [], []
@@ -85,13 +81,12 @@ def comments_of(file: str, content: str | bytes) -> tuple[list[Suppression], lis
 
 
 def parse_suppression(text: str) -> tuple[tuple[str, ...], str]:
-    """(rules, reason) of ` RULE, RULE: reason`.
+    """Return (rules, reason) of ` RULE, RULE: reason`.
 
     Raises:
         SuppressionError: a part is missing, or a rule unknown.
     """
-    # Most runs need no rules: they are loaded when the first comment or flag names one.
-    from .rules import RULES
+    from .rules import RULES  # imported lazily: most runs need no rules
 
     match = _REST.match(text)
     if match is None:
@@ -113,15 +108,15 @@ def parse_suppression(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _next_content(lines: list[str], index: int) -> int:
-    """The next line that is neither blank nor a comment; the line itself at the end of the file."""
+    """Return the next line that is neither blank nor a comment; at the end the line itself."""
     following = range(index + 1, len(lines))
-    return next((each for each in following if not _NO_CONTENT.fullmatch(lines[each])), index)
+    return next((line for line in following if not _NO_CONTENT.fullmatch(lines[line])), index)
 
 
 def ignore(
     findings: Iterable[Diagnosis], suppressions: Iterable[Suppression]
 ) -> tuple[list[Diagnosis], list[IgnoredFinding]]:
-    """(findings that remain, with those about suppressions without effect; ignored ones).
+    """Return (findings that remain, with those about suppressions without effect; ignored ones).
 
     Only warnings are ignored. In a file with errors no suppression counts as unused, because its
     warnings are not computed before the errors are corrected.
@@ -162,23 +157,24 @@ def _without_effect(
         fix = "correct it; --baseline accepts known errors for a time"
     elif files:
         return
-    elif suppression.position and (others := sorted(
-        {each.position.line for each in findings if each.file == suppression.file
-         and each.reason == rule}
-    )):  # fmt: skip
-        message = f"line {suppression.line} has no finding {rule} to ignore"
-        fix = f"move it to line {others[0]}, which has one, or to the line before"
+    elif suppression.position is None:
+        message = f"no file {suppression.file} has a finding {rule} for --ignore"
+        fix = "remove the flag"
     else:
         message = f"line {suppression.line} has no finding {rule} to ignore"
+        lines = [
+            finding.position.line
+            for finding in findings
+            if finding.file == suppression.file and finding.reason == rule
+        ]
         fix = "remove the comment"
-        if suppression.position is None:
-            message = f"no file {suppression.file} has a finding {rule} for --ignore"
-            fix = "remove the flag"
+        if lines:
+            fix = f"move it to line {min(lines)}, which has one, or to the line before"
     at = suppression.position or Position(1, 1)
     file = suppression.file if suppression.position else ""  # a flag is in no file
     yield replace(_finding(file, at, UNUSED_SUPPRESSION, message, fix), severity=WARNING)
 
 
 def _finding(file: str, position: Position, reason: str, message: str, fix: str) -> Diagnosis:
-    """An error of the comment; kube-scheduler starts with any comment."""
+    """Return an error of a comment, which does not prevent kube-scheduler from starting."""
     return Diagnosis(file, position, "", "", reason, message, fix, ERROR, raised=True)

@@ -23,8 +23,6 @@ _ERB: Final = re.compile(r"<%[=\-#]?")
 
 @dataclass(frozen=True, slots=True)
 class UnrenderedTemplate:
-    """What a text is a template of."""
-
     position: Position  # of the first expression
     message: str  # what it is
     fix: str  # how to render it
@@ -51,7 +49,7 @@ _KINDS: Final = (
 
 
 def template_of(text: str) -> UnrenderedTemplate | None:
-    """The template that a text is; None: it has no expression of a known one.
+    """Recognize the template that a text is; None: no known one.
 
     Expressions in comments do not count.
     """

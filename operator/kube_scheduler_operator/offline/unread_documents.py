@@ -10,11 +10,11 @@ from ..schedulerconfig.source import Document
 from .checks import NEVER_READ, Item
 from .documents import FIRST_ONLY, Source, is_read
 from .forms.kubeadm import GROUP as KUBEADM_GROUP
-from .known_kinds import group_of, is_for_kube_scheduler
+from .known_kinds import is_for_kube_scheduler
 
 
 def _never_read(item: Item) -> Problem:
-    """The warning of a document behind a configuration."""
+    """Return the warning for a document that follows a configuration."""
     message = f"{FIRST_ONLY} and ignores this one"
     fix = "move it to its own file"
     if item.kind == KIND:
@@ -23,7 +23,7 @@ def _never_read(item: Item) -> Problem:
 
 
 def unread_documents(source: Source) -> Iterator[tuple[Item, Problem]]:
-    """The documents of a file that kube-scheduler does not read or find, and why.
+    """Yield the documents of a file that kube-scheduler does not read or find, and why.
 
     kops reads a configuration that follows its Cluster, and kubeadm ignores one in its file.
     """
@@ -41,7 +41,7 @@ def unread_documents(source: Source) -> Iterator[tuple[Item, Problem]]:
 
 
 def _hidden_configurations(source: Source, first: Document) -> Iterator[tuple[Item, Problem]]:
-    """The configurations of a file whose first document is none."""
+    """Report the configurations of a file whose first document is none."""
     fix = "move the configuration to a file of its own"
     if first.index:
         what, fix = "empty", "remove everything above the --- that precedes this configuration"
@@ -65,20 +65,20 @@ def _hidden_configurations(source: Source, first: Document) -> Iterator[tuple[It
 
 
 def _line(source: Source, document: Document) -> int:
-    """The line of a document in the file that users see."""
+    """Return the line in the file that users see."""
     position = document.root.position
     return (source.place.in_file(position) if source.place else position).line
 
 
 def _has_kops_cluster(source: Source) -> bool:
-    return any(group_of(item) == "kops.k8s.io" for item in source.items)
+    return any(item.group == "kops.k8s.io" for item in source.items)
 
 
 def _ignored_in_kubeadms_file(source: Source) -> list[Item]:
-    """The configurations, if the file is one of kubeadm."""
+    """Return the configurations, if the file is one of kubeadm."""
     text = source.place.text if source.place else None
     for_kubeadm = text is not None and text.for_kubeadm
-    if for_kubeadm or any(group_of(each) == KUBEADM_GROUP for each in source.items):
+    if for_kubeadm or any(item.group == KUBEADM_GROUP for item in source.items):
         return [item for item in source.items if item.kind == KIND]
     return []
 

@@ -29,9 +29,7 @@ from .documents import (
 from .forms.form import KUBE_SCHEDULER, CommandLine, Contents
 from .known_kinds import (
     KINDS,
-    Kinds,
     check_definitions,
-    group_of,
     is_for_kube_scheduler,
     is_of_another_api,
     is_policy,
@@ -61,7 +59,6 @@ _REMEDY: Final = "change the value as the message describes"
 def validate(
     files: Sequence[tuple[str, str | bytes]],
     options: CheckOptions,
-    kinds: Kinds = KINDS,
     found: Collection[str] = (),
 ) -> ValidationReport:
     """Check the documents of files.
@@ -69,12 +66,11 @@ def validate(
     Args:
         files: (name, content); a text, or bytes that are UTF-8 or UTF-16.
         options: what the check depends on besides the files.
-        kinds: the kinds to check.
         found: the names of files that were found in a directory or by a pattern: what is not
             kube-scheduler's in them is not reported.
     """
     read = [(name, text) for name, text in files if name not in found or may_concern(text)]
-    sorted_ = _Sorted(kinds, found, options)
+    sorted_ = _Sorted(found, options)
     sources = read_sources(read, options.gates.version.minor, sorted_.is_checked)
     for source in sources:
         sorted_.take(source)
@@ -105,24 +101,21 @@ def validate(
 class _Sorted:
     """The documents of files, by what becomes of them."""
 
-    kinds: Kinds  # the kinds to check
     found: Collection[str]  # the names of files that were found, not named
-    options: CheckOptions  # what the check depends on besides the files
+    options: CheckOptions
     # about texts, forms, and documents that cannot be checked
     findings: list[Diagnosis] = field(default_factory=list)
     known: list[tuple[Item, Kind]] = field(default_factory=list)  # the documents to check
-    # those that are counted, with the names of their kinds
-    documents: list[tuple[Item, str]] = field(default_factory=list)
-    # those without anything to check, and why
+    documents: list[tuple[Item, str]] = field(default_factory=list)  # to count, with their kinds
+    # documents without anything to check, and why
     others: list[tuple[Item, Problem]] = field(default_factory=list)
-    # the names of the configurations of Volcano among them
-    of_volcano: list[str] = field(default_factory=list)
+    of_volcano: list[str] = field(default_factory=list)  # Volcano's configurations among them
     passed_over: int = 0  # the number of found files without anything of kube-scheduler
-    templates: int = 0  # how many more are templates that are not rendered
+    templates: int = 0  # the number of found files that are unrendered templates
 
     def is_checked(self, item: Item) -> bool:
-        """Whether a document is checked, or named, as it is."""
-        return (group_of(item), item.kind) in self.kinds or is_volcano(item.value)
+        """Report whether a document is checked, or named, as it is."""
+        return (item.group, item.kind) in KINDS or is_volcano(item.value)
 
     def take(self, source: Source) -> None:
         """Sort the documents of a file, or of a text in one."""
@@ -148,7 +141,7 @@ class _Sorted:
             self.documents.append((broken, ""))
 
     def _take_form(self, item: Item, contents: Contents) -> None:
-        """A document that contains configurations and command lines."""
+        """Take a document that contains configurations and command lines."""
         if not contents:
             self.others.append((item, nothing_to_check(item)))
             return
@@ -159,16 +152,16 @@ class _Sorted:
         self.findings += [_diagnosis(item, problem) for problem in contents.problems]
 
     def _take_object(self, item: Item, source: Source) -> None:
-        """A document of a kind that is checked, or of any other."""
+        """Take a document of a kind that is checked, or of any other."""
         if is_of_volcano(item):
             self._take_volcanos(item)
             return
-        kind = kind_of(item, self.kinds)
+        kind = kind_of(item)
         if isinstance(kind, Kind):
             if source.is_rendered:
                 self.known.append((item, kind))
             self.documents.append((item, item.kind))
-        elif is_of_another_api(item, self.kinds) or has_no_type(item):
+        elif is_of_another_api(item) or has_no_type(item):
             if source.place and source.place.text and source.place.text.required:
                 problem = no_configuration(item, source.place.owner)
                 self.findings.append(_diagnosis(item, problem))
@@ -182,7 +175,7 @@ class _Sorted:
             self.others.append((item, nothing_to_check(item)))
 
     def _take_volcanos(self, item: Item) -> None:
-        """A configuration of Volcano's scheduler, which a kube-scheduler refuses."""
+        """Take a configuration of Volcano's scheduler, which a kube-scheduler rejects."""
         reader = kube_scheduler_of(item, self.options)
         if not reader:
             self.others.append((item, of_volcano()))
@@ -194,10 +187,11 @@ class _Sorted:
         self.documents.append((item, VOLCANO_LABEL))
 
     def _is_ours(self, source: Source) -> bool:
-        """Whether a file that was found, not named, has anything of kube-scheduler."""
+        """Report whether a file that was found, not named, contains anything for kube-scheduler."""
         if any(source.contents.values()):
             return True
-        if any(each.reason == SYNTAX for each in source.problems) and source.has_configuration:
+        is_broken = any(problem.reason == SYNTAX for problem in source.problems)
+        if is_broken and source.has_configuration:
             return True
         return any(
             self.is_checked(item) or item.kind == KIND or is_policy(item) for item in source.items
@@ -205,7 +199,7 @@ class _Sorted:
 
 
 def _readers(items: Sequence[Item], commands: Sequence[CommandLine]) -> tuple[str, ...]:
-    """The programs of all documents, each once; empty if the files do not show one of them."""
+    """Return the programs of all documents, each once; empty if one of them is unknown."""
     programs = [_program(item.reader, item.version) for item in items]
     programs += [_program(command, command.version) for command in commands]
     return tuple(dict.fromkeys(programs)) if all(programs) else ()
@@ -222,13 +216,14 @@ _EMPTY: Final = Document(SourceNode(Position(1, 1), None))
 
 
 def _label(contents: Contents) -> str:
-    """The name of a document without kind, by its form."""
-    labels = [each.label for each in contents.commands] + [each.owner for each in contents.parts]
+    """Return the name of a document without kind, by its form."""
+    labels = [command.label for command in contents.commands]
+    labels += [part.owner for part in contents.parts]
     return labels[0] if labels else "document"
 
 
 def _remarks(passed_over: int, templates: int) -> tuple[str, ...]:
-    """About files in directories that were not checked."""
+    """Write remarks about files in directories that were not checked."""
     remarks = []
     if passed_over:
         files = "1 file has" if passed_over == 1 else f"{passed_over} files have"
@@ -242,12 +237,12 @@ def _remarks(passed_over: int, templates: int) -> tuple[str, ...]:
 
 
 def _of_volcano(labels: Sequence[str]) -> Iterator[str]:
-    """About configurations of Volcano's scheduler beside what was checked."""
+    """Write remarks about configurations of Volcano's scheduler beside what was checked."""
     return (f"{label} {OF_VOLCANO}" for label in dict.fromkeys(labels))
 
 
 def _containers(sources: Sequence[Source]) -> set[int]:
-    """The documents that only hold others, which are counted themselves."""
+    """Return the documents that only hold others, which are counted themselves."""
     return {
         id(source.items[index])
         for source in sources
@@ -261,7 +256,7 @@ def _starts_kube_scheduler(contents: Contents) -> bool:
 
 
 def _only_starts_volcano(contents: Contents) -> bool:
-    """Whether a document has nothing but the command line of Volcano's scheduler."""
+    """Report whether a document has nothing but the command line of Volcano's scheduler."""
     return bool(contents.commands) and not (
         _starts_kube_scheduler(contents) or contents.texts or contents.parts or contents.problems
     )
@@ -269,14 +264,14 @@ def _only_starts_volcano(contents: Contents) -> bool:
 
 def _of_text(source: Source, problem: TextProblem) -> Diagnosis:
     return Diagnosis(
-        source.file,
-        problem.position,
-        "",
-        "",
-        problem.reason,
-        problem.message,
-        problem.fix,
-        problem.severity,
+        file=source.file,
+        position=problem.position,
+        kind="",
+        path="",
+        reason=problem.reason,
+        message=problem.message,
+        fix=problem.fix,
+        severity=problem.severity,
     )
 
 
@@ -325,9 +320,9 @@ def _between(
     found: Collection[str],
     options: CheckOptions,
 ) -> Iterator[tuple[Item, Problem]]:
-    """Warnings about schedulers that would run in one cluster.
+    """Yield warnings about schedulers that would run in one cluster.
 
-    Those are the schedulers of the files that were named, and those of each directory.
+    These are the schedulers of the named files, and those of each directory.
     """
     groups: dict[str, list[tuple[Item, ConfiguredScheduler]]] = {}
     for item, process in processes:
@@ -337,7 +332,7 @@ def _between(
         if directory != _NAMED and len(group) > _MOST_COMPARED:
             continue
         own = [pair for pair in group if not is_run_by_provider(pair[0], options)]
-        # Several of a provider belong to several clusters, because each has one.
+        # A cluster has one scheduler of its provider, so several belong to several clusters.
         compared = group if len(group) - len(own) < 2 else own
         by_process = {id(process): item for item, process in compared}
         for process, problem in warnings_between([process for _, process in compared]):
@@ -363,12 +358,12 @@ def _diagnosis(item: Item, problem: Problem) -> Diagnosis:
 
 
 def _subject(item: Item, path: Path) -> str:
-    """The object and the field, with the names of list entries in place of their indices."""
+    """Name the object and the field, with names of list entries instead of indices."""
     named: list[str | int] = []
     for index, part in enumerate(path):
         entry = item.document.data(path[: index + 1]) if isinstance(part, int) else None
         names_of = (mapping(entry).get(key) for key in _NAMING)
-        named.append(next((each for each in names_of if isinstance(each, str) and each), part))
+        named.append(next((name for name in names_of if isinstance(name, str) and name), part))
     owner = f"{item.place.owner} " if item.place else ""
     return f"{owner}{item.kind}/{item.name} {format_path(tuple(named))}".strip()
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 LABEL: Final = "Volcano configuration"
-"""What takes the place of a kind in reports."""
+"""Shown in reports instead of a kind."""
 NAME: Final = "volcano"
 PROGRAM: Final = "vc-scheduler"
 """The scheduler's program, and the end of its image's name."""
 OWN_CHECK: Final = (
-    "`kubectl -n volcano-system logs deployment/volcano-scheduler` shows what Volcano refuses"
+    "`kubectl -n volcano-system logs deployment/volcano-scheduler` shows what Volcano rejects"
 )
-"""Where users check a configuration: Volcano logs what it refuses when it reads the file."""
+"""Where users check a configuration: Volcano logs what it rejects when it reads the file."""
 NOT_CHECKED: Final = (
     "belongs to Volcano's scheduler, which reads no KubeSchedulerConfiguration, and is not checked "
     f"here: {OWN_CHECK}"
@@ -29,7 +29,7 @@ _OF_KAI: Final = frozenset({"consolidation", "stalegangeviction"})
 
 
 def is_volcano(value: Mapping[str, Any]) -> bool:
-    """Whether a document has the fields of Volcano's SchedulerConfiguration, which has no kind."""
+    """Report whether a document has the fields of Volcano's configuration, which has no kind."""
     if "kind" in value or "apiVersion" in value or is_kai(value):
         return False
     own = {"actions", "tiers"} & set(value)
@@ -37,17 +37,16 @@ def is_volcano(value: Mapping[str, Any]) -> bool:
 
 
 def is_kai(value: Mapping[str, Any]) -> bool:
-    """Whether it is a configuration of KAI Scheduler, whose format is of the same origin."""
+    """Report whether it is a configuration of KAI Scheduler, whose format is of the same origin."""
     actions = value.get("actions")
     named = {action.strip() for action in actions.split(",")} if isinstance(actions, str) else set()
     return "kind" not in value and "tiers" in value and bool(named & _OF_KAI)
 
 
 def looks_like_volcano(content: str) -> bool:
-    """Whether a text, which may be broken, has the two fields of every such configuration."""
+    """Report whether a text, even a broken one, has the two fields of Volcano's configuration."""
     return all(pattern.search(content) for pattern in _LINES)
 
 
 def is_volcano_image(image: str) -> bool:
-    """Whether an image is Volcano's scheduler, of any registry."""
     return re.sub(r":[^:/]*$", "", image.partition("@")[0]).rpartition("/")[2] == PROGRAM

@@ -49,8 +49,6 @@ _PATH: Final[Path] = ("arguments",)
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The description of an argument."""
-
     text: str = ""  # documentation, with the unit
     least: float = -math.inf  # bounds of a number
     most: float = math.inf
@@ -71,7 +69,7 @@ def argument(
     choices: Sequence[str] = (),
     read: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A field of an argument class with its default and description (see Meaning)."""
+    """Return a field of an argument class with its default and description (see Meaning)."""
     meaning = Meaning(text, least, most, above, tuple(choices), read)
     if isinstance(default, dict | list):
         return field(default_factory=lambda: default, metadata={_KEY: meaning})
@@ -88,13 +86,12 @@ class Described:
 
     name: str  # name in configurations
     attribute: str  # name in the class
-    default: Any  # default value
-    meaning: Meaning  # description
-    type: Any  # type of the value
+    default: Any
+    meaning: Meaning
+    type: Any
 
 
 def described(arguments: type) -> Iterator[Described]:
-    """The arguments declared by a class."""
     types = hints_of(arguments)
     for declared in dataclasses.fields(arguments):
         default = declared.default
@@ -112,11 +109,11 @@ def read(
     environ: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Any:
-    """An instance of `arguments`.
+    """Return an instance of the class `arguments` with the configured values.
 
     Args:
         arguments: the class.
-        configured: the configured values.
+        configured: the values by name.
         environ: the process's environment, which overrides them. Invalid values in it are ignored
             with a warning, as in the original agents.
         env: environment variable to attribute.
@@ -143,7 +140,6 @@ def read(
 def _overrides(
     arguments: type, environ: Mapping[str, str], env: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The attributes that the environment sets."""
     by_attribute = {argument.attribute: argument for argument in described(arguments)}
     values = {}
     for variable, attribute in env.items():
@@ -160,8 +156,6 @@ def _overrides(
 
 
 class _Reading(DecodingRun):
-    """One run over the arguments of a policy."""
-
     def unknown_field(
         self, path: Path, key: str, parent: Mapping[str, Any], record: Record
     ) -> None:
@@ -176,7 +170,7 @@ class _Reading(DecodingRun):
 
 @cache
 def _record(arguments: type) -> Record:
-    """The attributes of a class, as a dict: the environment overrides them before it is made."""
+    """Decode the attributes of a class into a dict, which the environment overrides."""
     return Record(
         {
             argument.name: RecordField(argument.attribute, _kind(argument), null_is_absent=False)
@@ -204,7 +198,7 @@ def _kind(argument: Described) -> Type:
 
 
 def _from_string(argument: Described, text: str) -> Any:
-    """The value of an environment variable, by the type of its argument."""
+    """Convert an environment variable to the type of its argument."""
     if argument.type is bool:
         return text.strip().lower() == "true"
     if argument.type is int:

@@ -39,9 +39,9 @@ UNKNOWN: Final = math.nan
 
 
 def clip(values: Floats, least: float, most: float) -> Floats:
-    """Values within bounds, NaN unchanged: for few values a quarter of the cost of np.clip."""
-    found: Floats = np.minimum(np.maximum(values, least), most)
-    return found
+    """Limit values, NaN unchanged: for few values at a quarter of the cost of np.clip."""
+    clipped: Floats = np.minimum(np.maximum(values, least), most)
+    return clipped
 
 
 class Column:
@@ -80,14 +80,14 @@ class Column:
             self._data = self._data + array("d", (self._default,)) * missing
 
     def values(self, size: int) -> Floats:
-        """The values of the first `size` nodes (float64[size]); writing to it writes the column."""
+        """Return a writable view of the first `size` nodes (float64[size])."""
         self.grow(size)
         if self._array is None:
             self._array = np.frombuffer(self._data, np.float64)
         return self._array[:size]
 
     def take(self, indices: Ints, size: int) -> Floats:
-        """The values at `indices`, each less than `size` (float64[len(indices)])."""
+        """Return the values at `indices`, each less than `size` (float64[len(indices)])."""
         return self.values(size).take(indices)
 
 
@@ -101,7 +101,7 @@ class Matrix:
         self._data = np.full((count, 64), default)
 
     def __getitem__(self, at: tuple[int, int]) -> float:
-        """The value of (column, node)."""
+        """Return the value of (column, node)."""
         return float(self._data[at]) if at[1] < self._data.shape[1] else self._default
 
     def __setitem__(self, at: tuple[int, int], value: float) -> None:
@@ -117,25 +117,23 @@ class Matrix:
             self._data = np.concatenate((self._data, more), 1)
 
     def values(self, size: int) -> Floats:
-        """The values of the first `size` nodes (float64[count, size])."""
+        """Return the values of the first `size` nodes (float64[count, size])."""
         self.grow(size)
         return self._data[:, :size]
 
     def take(self, indices: Ints, size: int) -> Floats:
-        """The values at `indices`, each less than `size` (float64[count, len(indices)])."""
+        """Return the values at `indices`, each less than `size` (float64[count, len(indices)])."""
         self.grow(size)
         return self._data.take(indices, 1)
 
     def of(self, index: int) -> list[float]:
-        """The values of one node."""
         data = self._data
         if index >= data.shape[1]:
             return [self._default] * len(data)
-        found: list[float] = data[:, index].tolist()
-        return found
+        values: list[float] = data[:, index].tolist()
+        return values
 
     def column(self, at: int) -> MatrixColumn:
-        """A column."""
         return MatrixColumn(self, at)
 
 
@@ -154,10 +152,8 @@ class MatrixColumn:
         self._matrix[self._at, index] = value
 
     def values(self, size: int) -> Floats:
-        """See Column."""
-        found: Floats = self._matrix.values(size)[self._at]
-        return found
+        column: Floats = self._matrix.values(size)[self._at]
+        return column
 
     def take(self, indices: Ints, size: int) -> Floats:
-        """See Column."""
         return self.values(size).take(indices)

@@ -17,15 +17,7 @@ F = TypeVar("F")
 
 
 class Node:
-    """An immutable node.
-
-    Attributes:
-        name, uid, labels, annotations: from its metadata.
-        allocatable: resources for Pods; CPU in millicores, all others in base units.
-        capacity: resources of the machine.
-        taints: as in the API.
-        unschedulable: whether it is cordoned.
-    """
+    """An immutable node; amounts of CPU are in millicores, all others in base units."""
 
     __slots__ = (
         "allocatable", "annotations", "capacity", "labels", "name", "taints", "uid",
@@ -46,7 +38,7 @@ class Node:
         self.unschedulable = bool(spec.get("unschedulable"))
 
     def same(self, other: Node) -> bool:
-        """Whether the nodes are equal for policies; a heartbeat makes no difference."""
+        """Report whether the nodes are equal for policies; a heartbeat makes no difference."""
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
 
@@ -86,7 +78,7 @@ class Cluster:
         self._name_callbacks: list[NameCallback] = []
 
     def __len__(self) -> int:
-        """The number of indices, and of rows of columns and tables."""
+        """Return the number of indices, and of rows of columns and tables."""
         return len(self.names)
 
     # --- callbacks ------------------------------------------------------------------------------
@@ -172,26 +164,23 @@ class Cluster:
             callback(index, pod, True)
 
     def remove_pod(self, namespace: str, name: str, uid: str) -> None:
-        """Remove a Pod."""
         self._forget(uid or f"{namespace}/{name}")
 
     # --- queries --------------------------------------------------------------------------------
 
     def pods_on(self, index: int) -> Iterator[Pod]:
-        """The pods that are bound to a node."""
         return iter(self._on[index].values())
 
     def pod_keys(self) -> set[str]:
-        """The keys of all Pods."""
         return set(self._pods)
 
     def pod(self, key: str) -> Pod | None:
-        """The bound Pod with this key (`Pod.key`)."""
-        entry = self._pods.get(key)
-        return entry[1] if entry else None
+        """Return the bound Pod with this key (`Pod.key`)."""
+        bound = self._pods.get(key)
+        return bound[1] if bound else None
 
     def requested(self, resource: str) -> Column:
-        """The sum of the requests of each node's Pods for a resource; for "pods", their number.
+        """Return the sum of requests of each node's Pods for a resource; for "pods", their number.
 
         The column is updated. CPU is in millicores, all others in base units; 0 without Pods.
         """
@@ -205,10 +194,10 @@ class Cluster:
     # --- inside ---------------------------------------------------------------------------------
 
     def _forget(self, key: str) -> None:
-        entry = self._pods.pop(key, None)
-        if entry is None:
+        bound = self._pods.pop(key, None)
+        if bound is None:
             return
-        index, pod = entry
+        index, pod = bound
         del self._on[index][key]
         self._add(index, pod.requests, -1.0)
         self.version += 1

@@ -33,7 +33,7 @@ class InFlight:
 
     Attributes:
         columns: one for each value; 0 without such Pods.
-        matrix: the columns as a matrix.
+        matrix: the same as a matrix.
     """
 
     def __init__(
@@ -94,17 +94,17 @@ class InFlight:
             column[index] = sum(sorted(share * amounts[figure] for share, amounts in shares))
 
     def _oldest(self, index: int) -> float:
-        """Time of the node's measurement; if unknown, the age limit of measurements."""
+        """Return the time of the node's measurement; if unknown, the age limit of measurements."""
         measured = self._measured[index]
         return measured if measured == measured else self._clock() - _TRUSTED_SECONDS
 
     def _missing(self, bound: float, measured: float) -> float:
-        """The share of a Pod's load that the measurement does not include, 0..1."""
+        """Return the share of a Pod's load that the measurement does not include, 0..1."""
         if not self._fades or measured != measured:
             return 1.0
         return min(max(1.0 - (measured - bound) / self._lag, 0.0), 1.0)
 
 
 def _exact(share: float, amounts: Sequence[float]) -> bool:
-    """Whether the summands are integers, whose sum does not depend on their order."""
+    """Report whether the summands are integers, whose sum does not depend on their order."""
     return share == 1.0 and not any(amount % 1.0 for amount in amounts)

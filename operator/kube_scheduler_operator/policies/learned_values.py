@@ -29,7 +29,7 @@ TYPE_LABELS: Final = ("podtype", "app", "name")
 
 
 def pod_type(pod: Pod) -> str:
-    """The type of a Pod; Pods of one type share their values."""
+    """Return a Pod's type; Pods of one type share their values."""
     for label in TYPE_LABELS:
         if pod.labels.get(label):
             return pod.labels[label]
@@ -55,14 +55,13 @@ class LearnedValues:
         return value
 
     def by_type(self) -> dict[str, dict[str, float]]:
-        """Values by type and node."""
         values_by_type: dict[str, dict[str, float]] = {}
         for (kind, node), value in self._values.items():
             values_by_type.setdefault(kind, {})[node] = value
         return values_by_type
 
     def data(self) -> dict[str, str]:
-        """The ConfigMap's data; the oldest values are removed if it exceeds the size limit."""
+        """Return the ConfigMap's data; remove the oldest values if it exceeds the size limit."""
         while True:
             entries = [
                 [kind, node, round(value, _DIGITS)] for (kind, node), value in self._values.items()
@@ -79,7 +78,7 @@ class LearnedValues:
 
 
 def read_values(data: Mapping[str, Any] | None) -> LearnedValues:
-    """The values in a ConfigMap's data; invalid data is ignored."""
+    """Read a ConfigMap's data; invalid data is ignored."""
     values = LearnedValues()
     try:
         document = parse_json((data or {}).get(KEY) or "{}")
@@ -90,7 +89,7 @@ def read_values(data: Mapping[str, Any] | None) -> LearnedValues:
     rated = document.get("rated")
     for kind, node, value in _entries(document.get("values")):
         values._values[kind, node] = value
-        # Versions before had one time for all nodes.
+        # Earlier versions stored one time for all nodes.
         at = rated.get(node) if isinstance(rated, dict) else document.get("at")
         if isinstance(at, int | float) and 0 < at < 1e12:
             values.rated[node] = float(at)

@@ -201,7 +201,7 @@ def _own(text: str | None, names: Iterable[str]) -> Iterator[Measurement]:
 
 
 def _crane(text: str, zone: datetime.tzinfo) -> tuple[float, float]:
-    """(value, time); NaN for values that crane rejects: negative, or not in two parts."""
+    """Return (value, time); NaN for values that crane rejects: negative, or not in two parts."""
     number, comma, at = text.partition(",")
     value = _number(number)
     try:

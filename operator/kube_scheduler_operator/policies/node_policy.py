@@ -7,7 +7,7 @@ results, and handles rejections and nodes without data.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from .arrays import UNKNOWN, Bools, Floats, Ints, Matrix, MatrixColumn, clip, np
@@ -23,25 +23,16 @@ class NodePolicy(Policy):
 
     The kind is everything that the formula uses of a Pod, e.g. its CPU and memory requests: Pods of
     one kind share the results.
-
-    Attributes:
-        resources: the resources in `allocatable` and `capacity`.
-        singly: whether `score_one` and `rejects_one` exist. They update the node of a Pod that was
-            bound, the most frequent change: array operations take as long for one node as for a
-            hundred.
-        preemption_helps: whether a rejected node may accept the Pod after an eviction.
-        allocatable: resource to column of allocatable amounts; NaN where unknown.
-        capacity: resource to column of capacities.
-        allocatables, capacities: these columns as matrices, in the order of `resources`.
-        loads: the load of nodes; None: unused.
     """
 
-    resources: ClassVar[tuple[str, ...]] = ()
+    resources: ClassVar[tuple[str, ...]] = ()  # in `allocatable` and `capacity`
+    # Whether `score_one` and `rejects_one` exist. They update the node of a Pod that was bound, the
+    # most frequent change: array operations take as long for one node as for a hundred.
     singly: ClassVar[bool] = False
-    preemption_helps: bool = False
-    allocatable: dict[str, MatrixColumn]
+    preemption_helps: bool = False  # whether a rejected node may accept the Pod after an eviction
+    allocatable: dict[str, MatrixColumn]  # by resource; NaN where unknown
     capacity: dict[str, MatrixColumn]
-    loads: LoadColumns | None = None
+    loads: LoadColumns | None = None  # None: unused
 
     def __init__(self, arguments: Any, cluster: Cluster) -> None:
         super().__init__(arguments, cluster)
@@ -72,41 +63,40 @@ class NodePolicy(Policy):
         """Process a change of a node's load."""
 
     def kind(self, pod: Pod) -> Hashable:
-        """The inputs of the score from a Pod."""
+        """Return the inputs of the score from a Pod."""
         return None
 
     def filter_kind(self, pod: Pod) -> Hashable:
-        """The inputs of the filter from a Pod; None: all nodes are accepted."""
+        """Return the inputs of the filter from a Pod; None: all nodes are accepted."""
         return self.kind(pod)
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """The score of each node, an integer 0..BEST; NaN where unknown."""
+        """Return the score of each node, an integer 0..BEST; NaN where unknown."""
         raise NotImplementedError
 
     def score_one(self, kind: Hashable, index: int) -> float:
-        """Exactly the same for one node; see `singly`."""
+        """Return exactly the same for one node; see `singly`."""
         raise NotImplementedError
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
-        """Whether each node is rejected; nodes without data are not."""
+        """Report whether each node is rejected; nodes without data are not."""
         raise NotImplementedError
 
     def rejects_one(self, kind: Hashable, index: int) -> bool:
-        """The same for one node; see `singly`."""
+        """Return the same for one node; see `singly`."""
         raise NotImplementedError
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
-        """For each rejected node the reason and its figures; see Rejections."""
+        """Return for each rejected node the reason and its figures; see Rejections."""
         raise NotImplementedError
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        """Inputs and intermediate values for each node."""
+        """Return inputs and intermediate values for each node."""
         return [{} for _ in indices]
 
     # --- implementation -------------------------------------------------------------------------
 
     def filter(self, pod: Pod, indices: Ints) -> Rejections | None:
-        """See Policy."""
         if not self.filters:
             return None
         self.refresh()
@@ -134,7 +124,6 @@ class NodePolicy(Policy):
         return rejections
 
     def score(self, pod: Pod, indices: Ints) -> Ints:
-        """See Policy."""
         self.refresh()
         return self.settle(self._scores.values(self.kind(pod), indices))
 
@@ -152,7 +141,6 @@ class NodePolicy(Policy):
             self.loads.expire()
 
     def explain(self, pod: Pod, indices: Ints) -> list[dict[str, Any]]:
-        """See Policy."""
         self.refresh()
         indices = np.asarray(indices, np.intp)
         rejected = self.filter(pod, indices) if self.filters else None
@@ -200,17 +188,17 @@ class NodePolicy(Policy):
 
 
 def rounded(values: Floats) -> Floats:
-    """Rounded to integers, halves up; NaN unchanged."""
+    """Round to integers, halves up; NaN unchanged."""
     return np.floor(values + 0.5)
 
 
 def ten(percent: Floats) -> Floats:
-    """Scores 0..100 of scheduler plugins as scores of an extender."""
+    """Return scores 0..100 of scheduler plugins as scores of an extender."""
     return clip(rounded(percent * (BEST / 100.0)), 0.0, float(BEST))
 
 
 def ten_one(percent: float) -> float:
-    """The same for one score."""
+    """Return the same for one score."""
     return (
         min(max(math.floor(percent * (BEST / 100.0) + 0.5), 0), BEST)
         if percent == percent
@@ -219,5 +207,10 @@ def ten_one(percent: float) -> float:
 
 
 def shown(column: Floats, digits: int = 6) -> Sequence[float | None]:
-    """Values for `explain`: rounded, None for NaN."""
+    """Round values for `explain`; None for NaN."""
     return [None if value != value else round(value, digits) for value in column.tolist()]
+
+
+def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Transpose named columns into one row per node."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -27,10 +27,10 @@ class PodEstimator:
         self._factors = {name: factors.get(name, SCALING[name]) / 100.0 for name in SCALING}
 
     def of(self, pod: Pod) -> tuple[float, float]:
-        """The Pod's estimated load: (millicores, bytes of memory)."""
-        return self._one(pod, CPU), self._one(pod, MEMORY)
+        """Return the Pod's estimated load: (millicores, bytes of memory)."""
+        return self._amount(pod, CPU), self._amount(pod, MEMORY)
 
-    def _one(self, pod: Pod, resource: str) -> float:
+    def _amount(self, pod: Pod, resource: str) -> float:
         request, limit = pod.requests.get(resource, 0.0), pod.limits.get(resource, 0.0)
         if not (request or limit):
             return UNDECLARED[resource]

@@ -58,7 +58,6 @@ class Demand:
         self.limits: Amounts = limits
 
     def same(self, other: Demand) -> bool:
-        """Whether the resources are equal."""
         # Those read from JSON and from protobuf are different objects.
         return self is other or (
             self.containers == other.containers
@@ -144,7 +143,7 @@ def _total(parts: list[Part]) -> dict[str, float]:
 
 
 def _total_limits(parts: list[Part]) -> dict[str, float]:
-    """The sums for resources that all containers limit."""
+    """Return the sums for resources that all containers limit."""
     if not parts:
         return {}
     shared = set.intersection(*(set(limits) for _, limits in parts))
@@ -157,25 +156,22 @@ def _raise_to(total: dict[str, float], least: Mapping[str, float]) -> None:
 
 
 class Pod:
-    """An immutable Pod."""
-
     __slots__ = (
         "bound", "created", "demand", "labels", "name", "namespace", "node_name", "owner_kind",
         "phase", "scheduler_name", "uid",
     )  # fmt: skip
 
-    namespace: str  # from its metadata
+    namespace: str
     name: str
     uid: str
-    scheduler_name: str  # spec.schedulerName
-    node_name: str  # spec.nodeName; empty if it is not bound
-    labels: Mapping[str, str]  # its labels, a mapping that is shared with other Pods
+    scheduler_name: str
+    node_name: str  # empty if it is not bound
+    labels: Mapping[str, str]  # shared with other Pods
     owner_kind: str  # kind of its controller, or of its first owner; empty without owners
-    demand: Demand  # its resources
-    created: float  # creation time in seconds since 1970
-    # time of binding in seconds since 1970; 0 if it is not bound or the time is unknown
-    bound: float
-    phase: str  # Pending, Running, Succeeded, Failed or Unknown
+    demand: Demand
+    created: float  # seconds since 1970
+    bound: float  # seconds since 1970; 0 if it is not bound or the time is unknown
+    phase: str
 
     @property
     def requests(self) -> Amounts:
@@ -184,7 +180,7 @@ class Pod:
 
     @property
     def limits(self) -> Amounts:
-        """Its limits; a resource without a limit is absent."""
+        """A resource without a limit is absent."""
         return self.demand.limits
 
     @property
@@ -202,7 +198,7 @@ _labels: BoundedCache[tuple[Any, ...], Mapping[str, str]] = BoundedCache(
 
 
 def read_pod(obj: Mapping[str, Any]) -> Pod:
-    """A Pod from the API's JSON or protobuf (pod_fields.py).
+    """Return a Pod from the API's JSON or protobuf (pod_fields.py).
 
     Absent fields and fields of the wrong type are empty.
     """
@@ -275,7 +271,7 @@ def _bound(status: Mapping[str, Any]) -> float:
 
 
 def seconds(value: Any) -> float:
-    """A timestamp of the API in seconds since 1970; 0 if invalid.
+    """Return a timestamp of the API in seconds since 1970; 0 if invalid.
 
     JSON has RFC 3339 strings, protobuf has seconds.
     """
@@ -295,4 +291,4 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -54,31 +54,20 @@ class Rejections:
     figures: dict[int, str] = field(default_factory=dict)
 
     def describe(self, at: int) -> str:
-        """The reason at a position with its figures."""
         figures = self.figures.get(at)
         return f"{self.reasons[at]} ({figures})" if figures else self.reasons[at]
 
 
 class Policy:
-    """A policy; subclasses override `filter`, `score` or both, and set `filters` and `scores`.
+    """A policy; subclasses override `filter`, `score` or both, and set `filters` and `scores`."""
 
-    Attributes:
-        name: name in configurations.
-        Arguments: a frozen dataclass with a default for every field (arguments.argument).
-        env: environment variable to field of Arguments.
-        filters: whether it rejects nodes.
-        scores: whether it scores nodes.
-        pods: whether it uses bound Pods. If no policy of an extender does, the extender does not
-            watch Pods.
-        arguments: an instance of Arguments.
-        cluster: the node view.
-    """
-
-    name: ClassVar[str]
+    name: ClassVar[str]  # in configurations
+    # a frozen dataclass with a default for every field (arguments.argument)
     Arguments: ClassVar[type] = Arguments
-    env: ClassVar[Mapping[str, str]] = {}
+    env: ClassVar[Mapping[str, str]] = {}  # environment variable to field of Arguments
     filters: ClassVar[bool] = False
     scores: ClassVar[bool] = False
+    # whether it uses bound Pods; if no policy of an extender does, the extender does not watch Pods
     pods: ClassVar[bool] = True
 
     def __init__(self, arguments: Any, cluster: Cluster) -> None:
@@ -87,7 +76,7 @@ class Policy:
         self._unregister: list[Callable[[], None]] = []
 
     def filter(self, pod: Pod, indices: Ints) -> Rejections | None:
-        """The rejected nodes; None: all are accepted.
+        """Return the rejected nodes; None: all are accepted.
 
         Args:
             pod: the Pod to schedule.
@@ -97,7 +86,7 @@ class Policy:
         return None
 
     def score(self, pod: Pod, indices: Ints) -> Ints | None:
-        """The score of each node; None: the policy does not apply.
+        """Return the score of each node; None: the policy does not apply.
 
         Args:
             pod: the Pod to schedule.
@@ -109,14 +98,14 @@ class Policy:
         return None
 
     def explain(self, pod: Pod, indices: Ints) -> list[dict[str, Any]]:
-        """For each node the inputs and intermediate values, for logs and `explain`; may be slow.
+        """Return each node's inputs and intermediate values, for logs and `explain`; may be slow.
 
         Every row has "node"; the other keys depend on the policy.
         """
         return [{"node": self.cluster.names[index]} for index in indices]
 
     def config_maps(self) -> Sequence[tuple[str, str]]:
-        """(namespace, name) of ConfigMaps to watch; "" is the program's own namespace."""
+        """Return (namespace, name) of ConfigMaps to watch; "" is the program's own namespace."""
         return ()
 
     def on_config_map(self, namespace: str, name: str, data: Mapping[str, str] | None) -> None:
@@ -158,9 +147,7 @@ class UnknownPolicyError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """The location of a policy."""
-
-    name: str  # name of the policy
+    name: str
     where: str  # `package.module:Class`
     distribution: str = ""  # the distribution that provides it; empty: built in
 
@@ -204,7 +191,7 @@ _BUILT_IN: Final = {
 
 
 def catalogue() -> dict[str, CatalogueEntry]:
-    """All policies by name: the built-in ones and those of other distributions.
+    """Return all policies by name: the built-in ones and those of other distributions.
 
     Built-in names take precedence, so that the meaning of a configuration does not depend on other
     installed distributions.
@@ -219,7 +206,7 @@ def catalogue() -> dict[str, CatalogueEntry]:
 
 
 def policy_class(name: str) -> type[Policy]:
-    """The class of a policy.
+    """Import the class of a policy.
 
     Raises:
         UnknownPolicyError: it does not exist.
@@ -235,7 +222,7 @@ def policy_class(name: str) -> type[Policy]:
 def read_arguments(
     name: str, arguments: Mapping[str, Any], environ: Mapping[str, str] | None = None
 ) -> Any:
-    """The validated arguments of a policy; `environ` overrides `arguments`.
+    """Return the validated arguments of a policy; `environ` overrides `arguments`.
 
     Raises:
         UnknownPolicyError: the policy does not exist.

@@ -11,8 +11,8 @@ from .cluster import Cluster
 Compute = Callable[[Hashable, "Ints"], "Floats"]
 """(kind of Pod, node indices) to values: integers of 0 or more, or NaN if unknown."""
 
-One = Callable[[Hashable, int], float]
-"""The same for one node."""
+ComputeOne = Callable[[Hashable, int], float]
+"""Return the same for one node."""
 
 NONE: Final = -1
 """In a table: the value is unknown."""
@@ -76,7 +76,7 @@ class NodeTables:
         cluster: the node view.
         changes: changes of the inputs of `compute`.
         compute: see Compute.
-        one: see One; None: single nodes are computed with `compute`.
+        compute_one: see ComputeOne; None: single nodes are computed with `compute`.
     """
 
     def __init__(
@@ -84,21 +84,21 @@ class NodeTables:
         cluster: Cluster,
         changes: ChangeLog,
         compute: Compute,
-        one: One | None = None,
+        compute_one: ComputeOne | None = None,
     ) -> None:
         self._cluster, self._changes = cluster, changes
-        self._compute, self._one = compute, one
+        self._compute, self._compute_one = compute, compute_one
         self._tables: dict[Hashable, NodeTable | None] = {}
 
     def values(self, kind: Hashable, indices: Ints) -> Ints:
-        """The values at `indices`; NONE if unknown (intp[len(indices)])."""
+        """Return the values at `indices`; NONE if unknown (intp[len(indices)])."""
         table = self.table(kind)
         if table is None:
             return _whole(self._compute(kind, indices))
         return table.values.take(indices)
 
     def table(self, kind: Hashable) -> NodeTable | None:
-        """The values of all nodes; None for the first request with a kind."""
+        """Return the values of all nodes; None for the first request with a kind."""
         tables = self._tables
         if kind not in tables:
             if len(tables) >= MAX_TABLES:
@@ -126,13 +126,13 @@ class NodeTables:
         if table.texts:
             for index in which:
                 table.texts.pop(index, None)
-        one = self._one
-        if one is None or len(which) > _FEW:
+        compute_one = self._compute_one
+        if compute_one is None or len(which) > _FEW:
             many = np.array(sorted(which), np.intp)
             table.values[many] = _whole(self._compute(kind, many))
         else:
             for index in which:
-                value = one(kind, index)
+                value = compute_one(kind, index)
                 table.values[index] = value if value == value else NONE
         table.read = len(self._changes.log)
 

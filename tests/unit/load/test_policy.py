@@ -494,12 +494,12 @@ def test_empty_spec_is_the_default() -> None:
 
 
 def test_rules_alone_are_parsed() -> None:
-    rules = read_rules({"hotValue": [], "other": 1}, ("arguments",))
+    rules = read_rules({"hotValue": [], "other": 1})
 
     assert rules.hot_values == ()
     assert rules.predicates == Rules().predicates
-    with pytest.raises(LoadPolicyError, match=r"^arguments\.hotValue: this must be a list"):
-        read_rules({"hotValue": 1}, ("arguments",))
+    with pytest.raises(LoadPolicyError, match=r"^hotValue: this must be a list"):
+        read_rules({"hotValue": 1})
 
 
 def test_validity_of_values() -> None:

@@ -25,11 +25,7 @@ from .inputs import Inputs
 from .observe import HAS_CONFIG_FILE
 from .observe_attached import observe_extenders, observe_profiles
 from .overrides import ARGUMENTS, SERVING_INFO
-from .recorded_inputs import (
-    KUBESCHEDULER_FIELDS,
-    SCHEDULER_FIELDS,
-    RecordedInputs,
-)
+from .recorded_inputs import KUBESCHEDULER_FIELDS, SCHEDULER_FIELDS, RecordedInputs
 
 _OBSERVED: Final = "observedConfig"
 _SCHEDULER: Final = "Scheduler/cluster"
@@ -45,11 +41,8 @@ _WIDER: Final[tuple[frozenset[str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class AcceptedSettings:
-    """Settings that were accepted."""
-
-    # the number of the revision that was composed with them; 0: none was accepted yet
-    revision: int = 0
-    inputs: RecordedInputs = field(default_factory=lambda: RecordedInputs({}, {}))  # their values
+    revision: int = 0  # the revision that was composed with them; 0: none was accepted yet
+    inputs: RecordedInputs = field(default_factory=lambda: RecordedInputs({}, {}))
     image: str = ""  # kube-scheduler's image at that time; empty if unknown
     recorded_in: str = ""  # the object with the record, where that is not a revision
 
@@ -59,7 +52,7 @@ class AcceptedSettings:
         return self.recorded_in or f"revision {self.revision}"
 
     def in_place_of(self, settings: frozenset[str], inputs: Inputs) -> Inputs | None:
-        """`inputs` with these values of `settings`; None if one has no accepted value."""
+        """Replace `settings` of `inputs` by these values; None if one has no accepted value."""
         if not self.revision and settings & {_OBSERVED, _SCHEDULER}:
             return None  # the adopted scheduler has these flags, or no Scheduler exists yet
         own, theirs = self.inputs.kubescheduler, self.inputs.scheduler
@@ -85,7 +78,7 @@ class AcceptedSettings:
         return replace(inputs, kubescheduler={**inputs.kubescheduler, "spec": spec})
 
     def note(self, setting: str) -> str:
-        """What is in effect instead of a setting with an error; of all settings if it is empty."""
+        """Describe what replaces a setting with an error; an empty one stands for all settings."""
         if not self.revision:
             if setting == _APISERVER:
                 return "(Intermediate is in effect)"
@@ -104,9 +97,9 @@ class AcceptedSettings:
 class SettingsInEffect:
     """A configuration without the errors in settings."""
 
-    inputs: Inputs  # the settings in effect
-    base: Base  # their configuration before SchedulerExtenders and SchedulerProfiles
-    composition: Composition  # their effective configuration
+    inputs: Inputs
+    base: Base
+    composition: Composition
     # the errors, which no longer block a revision, with what is in effect instead
     findings: tuple[Finding, ...]
 
@@ -114,7 +107,7 @@ class SettingsInEffect:
 def effective_settings(
     inputs: Inputs, errors: Sequence[Finding], accepted: AcceptedSettings
 ) -> SettingsInEffect | None:
-    """A configuration in which accepted values replace the settings with an error.
+    """Return a configuration in which accepted values replace the settings with an error.
 
     `errors` are those of `inputs`. More settings are replaced if the others are invalid with them.
 
@@ -126,11 +119,11 @@ def effective_settings(
     as_a_whole = False
     reported: dict[Finding, str] = dict.fromkeys(errors, "")
     while True:
-        found = {error: setting_of(error) for error in errors}
-        fresh = frozenset(found.values()) - replaced - {""}
-        reported |= {error: setting for error, setting in found.items() if setting in fresh}
+        settings = {error: setting_of(error) for error in errors}
+        fresh = frozenset(settings.values()) - replaced - {""}
+        reported |= {error: setting for error, setting in settings.items() if setting in fresh}
         if not fresh:
-            wider = (one for one in _WIDER if not one <= replaced)
+            wider = (group for group in _WIDER if not group <= replaced)
             fresh = next(wider, frozenset()) if accepted.revision else frozenset()
             as_a_whole = True
         if not fresh:
@@ -150,7 +143,6 @@ def effective_settings(
 
 
 def unchanged_settings(inputs: Inputs) -> SettingsInEffect:
-    """The configuration of `inputs` as they are."""
     base, composition = _compose(inputs)
     return SettingsInEffect(inputs, base, composition, ())
 
@@ -162,24 +154,23 @@ def _compose(inputs: Inputs) -> tuple[Base, Composition]:
 
 
 def blocking_findings(composition: Composition) -> list[Finding]:
-    """The errors that block a revision."""
     return [finding for finding in composition.findings if finding.blocking]
 
 
 def noted(error: Finding, note: str) -> Finding:
-    """`error` as one that blocks no revision, and why."""
+    """Return `error` with a note on why it blocks no revision."""
     return replace(error, message=f"{error.message} {note}", blocking=False)
 
 
 def kind_of(setting: str) -> str:
-    """The kind of the object that has the setting; empty for no setting."""
+    """Return the kind of the object that has the setting; empty for no setting."""
     if setting in KUBESCHEDULER_FIELDS:
         return "KubeScheduler"
     return "Scheduler" if setting in SCHEDULER_FIELDS else setting.partition("/")[0]
 
 
 def setting_of(error: Finding) -> str:
-    """The field, or the object, that has the error; empty if it is none of these."""
+    """Return the field, or the object, that has the error; empty if it is none of these."""
     if error.condition == names.OVERRIDES_DEGRADED:
         return OVERRIDES
     if error.reason == NO_SCHEDULER:
@@ -188,6 +179,6 @@ def setting_of(error: Finding) -> str:
         return _OBSERVED
     if error.path.startswith(f"{_APISERVER} "):
         return _APISERVER
-    found = _FIELD.match(error.path)
-    name = found.group(1) if found else ""
+    match = _FIELD.match(error.path)
+    name = match[1] if match else ""
     return name if name in KUBESCHEDULER_FIELDS | SCHEDULER_FIELDS else ""

@@ -64,19 +64,19 @@ class Base:
     # no known profile, or does not exist
     fragments: tuple[dict[str, Any], dict[str, Any]] | None
     observed: Mapping[str, Any]  # the observed configuration, without extenders and profiles
-    overrides: Overrides  # `spec.unsupportedConfigOverrides`
-    flags: Flags  # kube-scheduler's flags
-    target: Target  # the kube-scheduler that will read the configuration
-    findings: tuple[Finding, ...]  # findings so far
+    overrides: Overrides
+    flags: Flags
+    target: Target
+    findings: tuple[Finding, ...]  # so far
 
 
 def base_configuration(inputs: Inputs) -> Base:
-    """Default configuration, cluster settings, overrides and flags: what all profiles share."""
+    """Combine what all profiles share: defaults, cluster settings, overrides and flags."""
     observed, findings = observe(inputs)
     overrides = read_overrides(inputs.spec.get("unsupportedConfigOverrides"), inputs.platform)
     fragments, profile_findings = _fragments(inputs)
     log_level, level_findings = _log_level(inputs.spec.get("logLevel"))
-    found = [*findings, *profile_findings, *level_findings, *overrides.findings]
+    reported = [*findings, *profile_findings, *level_findings, *overrides.findings]
 
     observed_flags = read_flags(observed.get(ARGUMENTS))[0]
     if SERVING_INFO in observed:
@@ -89,8 +89,8 @@ def base_configuration(inputs: Inputs) -> Base:
     if inputs.spec.get("logLevel") not in (None, "", "Normal"):
         observed_flags.pop(LOG_LEVEL, None)  # the API server sets Normal where users set nothing
     features = choose(inputs, observed_flags.pop(FEATURE_GATES, ()))
-    found += [*features.findings, *ineffective_settings(inputs), *_infrastructure(inputs)]
-    found += _other_settings(inputs.spec)
+    reported += [*features.findings, *ineffective_settings(inputs), *_infrastructure(inputs)]
+    reported += _other_settings(inputs.spec)
     if features.values:
         observed_flags[FEATURE_GATES] = list(features.values)
     flags = compose_arguments(
@@ -105,18 +105,18 @@ def base_configuration(inputs: Inputs) -> Base:
         },
         overrides=overrides.arguments,
     )
-    found += _check_flags(flags, overrides, features, inputs)
+    reported += _check_flags(flags, overrides, features, inputs)
     target = _target(flags, inputs)
-    return Base(fragments, observed, overrides, flags, target, tuple(found))
+    return Base(fragments, observed, overrides, flags, target, tuple(reported))
 
 
 def _bind_address(inputs: Inputs) -> str:
-    """`spec.bindAddress`; empty for the platform's default or the adopted address."""
+    """Return spec.bindAddress; empty for the platform's default or the adopted address."""
     return str(inputs.spec.get("bindAddress") or "")
 
 
 def _serving_certificate(inputs: Inputs) -> dict[str, list[str]]:
-    """Flags for the certificate from the cluster; without one, the scheduler creates its own."""
+    """Return flags for the cluster's certificate; without one, the scheduler creates its own."""
     kept = inputs.platform.credentials
     if kept is None or not inputs.serving_certificate:
         return {}
@@ -130,7 +130,7 @@ def _serving_certificate(inputs: Inputs) -> dict[str, list[str]]:
 def _fragments(
     inputs: Inputs,
 ) -> tuple[tuple[dict[str, Any], dict[str, Any]] | None, list[Finding]]:
-    """(profile fragment and default configuration, findings); None without a known profile."""
+    """Return ((profile fragment, default configuration), findings); None: unknown profile."""
     if inputs.scheduler is None:
         message = (
             f'Scheduler "{names.CLUSTER}" does not exist, so running schedulers keep their '
@@ -172,7 +172,7 @@ def _log_level(value: Any) -> tuple[int, list[Finding]]:
 
 
 def _other_settings(spec: Mapping[str, Any]) -> Iterator[Finding]:
-    """Errors in the settings of the operator itself; the schema of an older release allows them."""
+    """Report errors in settings of the operator itself, which an older release's schema allows."""
     for name, known, used in _ENUMERATIONS:
         value = spec.get(name)
         if value and value not in known:
@@ -195,7 +195,7 @@ def _other_settings(spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _infrastructure(inputs: Inputs) -> Iterator[Finding]:
-    """The error that the API server's URL is unknown; a cluster that starts up has none yet."""
+    """Report that the API server's URL is unknown, as in a cluster that starts up."""
     if inputs.infrastructure is None:
         return
     if not mapping(inputs.infrastructure.get("status")).get("apiServerInternalURI"):
@@ -234,7 +234,7 @@ def _check_flags(
 
 
 def _unknown_flags(arguments: Flags, inputs: Inputs) -> Iterator[Finding]:
-    """Warnings about flags that only a fork may have: a misspelt one costs a refused revision."""
+    """Warn about flags that only a fork may have: a misspelt one costs a refused revision."""
     known = flag_names(inputs.operand_version.minor)
     for name in arguments:
         if name in known:
@@ -249,7 +249,7 @@ def _unknown_flags(arguments: Flags, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _origin(problem: Problem, features: SchedulerFeatureGates, inputs: Inputs) -> tuple[str, str]:
-    """(condition, path) of the setting that a flag comes from, if it is not an override."""
+    """Return (condition, path) of the setting that a flag comes from, if it is no override."""
     name, *rest = map(str, problem.path)
     if name == FEATURE_GATES and rest and rest[0] in features.own:
         return names.TARGET_CONFIG_DEGRADED, own_path(rest[0])
@@ -264,7 +264,6 @@ def _origin(problem: Problem, features: SchedulerFeatureGates, inputs: Inputs) -
 
 
 def _target(flags: Flags, inputs: Inputs) -> Target:
-    """The kube-scheduler that will read the configuration."""
     try:
         explicit = parse_gates(flags.get("feature-gates", ()))
     except ValueError:
@@ -273,7 +272,6 @@ def _target(flags: Flags, inputs: Inputs) -> Target:
 
 
 def override_finding(problem: Problem, path: Path) -> Finding:
-    """A blocking error at `path` in the overrides."""
     return Finding(
         names.OVERRIDES_DEGRADED,
         problem.reason,
@@ -284,5 +282,5 @@ def override_finding(problem: Problem, path: Path) -> Finding:
 
 
 def target_finding(reason: str, path: str, message: str, *, blocking: bool) -> Finding:
-    """A finding of the condition TargetConfigControllerDegraded."""
+    """Return a finding of the condition TargetConfigControllerDegraded."""
     return Finding(names.TARGET_CONFIG_DEGRADED, reason, path, message, blocking)

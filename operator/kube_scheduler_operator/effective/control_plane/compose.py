@@ -54,11 +54,11 @@ class Composition:
 
     # the KubeSchedulerConfiguration; None if it cannot be composed
     config: Mapping[str, Any] | None
-    arguments: tuple[str, ...]  # kube-scheduler's arguments, in the documented order
+    arguments: tuple[str, ...]  # in the documented order
     observed_config: Mapping[str, Any]  # the desired `KubeScheduler.spec.observedConfig`
     findings: tuple[Finding, ...]  # all errors and warnings, in the order of the steps
-    results: tuple[ProfileResult, ...] = ()  # the results for SchedulerProfiles
-    extenders: tuple[ExtenderResult, ...] = ()  # the results for SchedulerExtenders
+    results: tuple[ProfileResult, ...] = ()
+    extenders: tuple[ExtenderResult, ...] = ()
     # SchedulerExtenders that are moving to another scheduler, which has not accepted them yet
     leaving: tuple[ExtenderResult, ...] = ()
 
@@ -69,7 +69,7 @@ class Composition:
 
 
 def compose(inputs: Inputs) -> Composition:
-    """The effective configuration, validated; never raises, whatever users wrote."""
+    """Compose and validate the effective configuration; never raise, whatever users wrote."""
     base = base_configuration(inputs)
     extenders = observe_extenders(inputs, base)
     return combine(base, extenders, observe_profiles(inputs, base, extenders))
@@ -78,7 +78,7 @@ def compose(inputs: Inputs) -> Composition:
 def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles) -> Composition:
     """Merge a base with the control plane's SchedulerExtenders and SchedulerProfiles; validate."""
     observed, overrides, flags = base.observed, base.overrides, base.flags
-    found = [*base.findings, *extenders.findings, *profiles.findings]
+    findings = [*base.findings, *extenders.findings, *profiles.findings]
     adopted = _adopted_profiles(observed, profiles)
     observed = {key: value for key, value in observed.items() if key != PROFILES}
     if adopted:
@@ -95,10 +95,10 @@ def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles
         config, tidied = _merged(layers)
         # Validated before it is tidied: `profiles: {}` is an error.
         problems, warnings = _problems(layers, base.target, _elected(config, flags))
-        found += _refused(problems, config, overrides)
+        findings += _refused(problems, config, overrides)
         from_objects = frozenset(str(profile["schedulerName"]) for profile in profiles.own)
         own = len(extenders.own)
-        found += _surprising(warnings, config, overrides, from_objects, own)
+        findings += _surprising(warnings, config, overrides, from_objects, own)
         config = tidied
     if profiles.own:
         observed = {**observed, PROFILES: [*profiles.own, *adopted]}
@@ -106,7 +106,7 @@ def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles
         config,
         render(flags),
         observed,
-        tuple(found),
+        tuple(findings),
         profiles.results,
         extenders.results,
         extenders.leaving,
@@ -116,28 +116,30 @@ def combine(base: Base, extenders: ObservedExtenders, profiles: ObservedProfiles
 def _adopted_profiles(
     observed: Mapping[str, Any], profiles: ObservedProfiles
 ) -> list[Mapping[str, Any]]:
-    """Profiles of the adopted configuration, without those that SchedulerProfiles replace."""
-    found = observed.get(PROFILES)
-    if not isinstance(found, list):
+    """Return the adopted configuration's profiles that no SchedulerProfile replaces."""
+    adopted = observed.get(PROFILES)
+    if not isinstance(adopted, list):
         return []
     replaced = {str(profile["schedulerName"]) for profile in profiles.own}
-    alone = len(found) == 1
+    default = DEFAULT_SCHEDULER if len(adopted) == 1 else ""
     return [
-        one
-        for one in found
-        if str(mapping(one).get("schedulerName") or (DEFAULT_SCHEDULER if alone else ""))
-        not in replaced
+        profile
+        for profile in adopted
+        if str(mapping(profile).get("schedulerName") or default) not in replaced
     ]
 
 
 def _adopted_extenders(
     observed: Mapping[str, Any], extenders: ObservedExtenders
 ) -> list[Mapping[str, Any]]:
-    """Extenders of the adopted configuration, without those that SchedulerExtenders replace."""
+    """Return the adopted configuration's extenders that no SchedulerExtender replaces."""
     replaced = {entry.get("urlPrefix") for entry in extenders.own}
-    found = observed.get(EXTENDERS)
-    listed = found if isinstance(found, list) else []
-    return [one for one in listed if mapping(one).get("urlPrefix") not in replaced]
+    adopted = observed.get(EXTENDERS)
+    return [
+        extender
+        for extender in (adopted if isinstance(adopted, list) else ())
+        if mapping(extender).get("urlPrefix") not in replaced
+    ]
 
 
 def _refused(
@@ -163,7 +165,7 @@ def _surprising(
     from_objects: Collection[str],
     extenders: int,
 ) -> Iterator[Finding]:
-    """Warnings, except those that the status of an object of its own reports.
+    """Yield warnings, except those that the status of an object of its own reports.
 
     These are about profiles named in `from_objects`, and about the first `extenders` extenders.
     """
@@ -187,7 +189,7 @@ def _index(path: Path) -> int:
 
 @lru_cache(maxsize=4)
 def _merged(layers: Layers) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The merged layers, and the same tidied; cached, so callers must not change them."""
+    """Return the merged layers, and the same tidied; cached, so callers must not change them."""
     config = layers.merged()
     return config, without_empty_values(config)
 
@@ -206,7 +208,7 @@ class _Case:
 def _problems(
     layers: Layers, target: Target, election: Mapping[str, Any]
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    """(errors, otherwise warnings); cached, because most reconciles have the same configuration."""
+    """Return (errors, otherwise warnings); cached: most reconciles have the same configuration."""
     timings = json.dumps(election, default=str)
     return _check(_Case(layers, target.identity, timings, target, election))
 
@@ -219,7 +221,7 @@ def _check(case: _Case) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
 
 
 def _elected(config: Mapping[str, Any], flags: Flags) -> dict[str, Any]:
-    """The effective leader election: flags win over the file."""
+    """Return the effective leader election: flags win over the file."""
     election = dict(mapping(config.get("leaderElection")))
     for key, flag in _LEADER_FLAGS.items():
         for value in flags.get(flag, ()):

@@ -35,21 +35,17 @@ Chosen = tuple[dict[str, bool], list[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class SchedulerFeatureGates:
-    """The feature gates of the scheduler."""
-
-    # the values of the flag --feature-gates; empty if it is not needed
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()  # of the flag --feature-gates; empty if it is not needed
     own: frozenset[str] = frozenset()  # the gates among them from KubeScheduler's own field
-    findings: tuple[Finding, ...] = ()  # errors and warnings
+    findings: tuple[Finding, ...] = ()
 
 
 def choose(inputs: Inputs, observed: Sequence[str]) -> SchedulerFeatureGates:
-    """The feature gates of the scheduler; `observed` has the flag's values found at adoption."""
+    """Choose the scheduler's feature gates; `observed` has the flag's values found at adoption."""
     of_cluster, findings = _of_cluster(inputs)
-    wished, found = _dynamic_resources(inputs)
-    findings += found
-    own, found = _own(inputs)
-    findings += found
+    wished, dra_findings = _dynamic_resources(inputs)
+    own, own_findings = _own(inputs)
+    findings += [*dra_findings, *own_findings]
     adopted = tuple(_understood(inputs, observed))
     named = {**of_cluster, **wished, **own}
     try:
@@ -65,7 +61,7 @@ def _text(gates: Mapping[str, bool]) -> str:
 
 
 def _understood(inputs: Inputs, values: Sequence[str]) -> list[str]:
-    """The adopted gates that this version still has.
+    """Return the adopted gates that this version still has.
 
     The others were valid when they were observed; an upgrade of the operand is not an error.
     """
@@ -85,7 +81,7 @@ def _name(entry: str) -> str:
 
 
 def _of_cluster(inputs: Inputs) -> Chosen:
-    """The gates of the payload's version, as far as the operand knows them."""
+    """Return the gates of the payload's version, as far as the operand knows them."""
     if not inputs.platform.cluster_config:
         return {}, []
     gates, findings = _of_payload(inputs)
@@ -104,7 +100,7 @@ def _of_cluster(inputs: Inputs) -> Chosen:
 
 
 def _of_payload(inputs: Inputs) -> Chosen:
-    """All gates of the payload's version; the current ones if FeatureGate has no such version."""
+    """Return all gates of the payload's version; the current ones if FeatureGate lacks it."""
     version = inputs.payload_version
     entries = [
         mapping(entry)
@@ -137,8 +133,8 @@ def _of_payload(inputs: Inputs) -> Chosen:
 
 
 def _gate_names(value: Any) -> list[str]:
-    found = [mapping(item).get("name") for item in _items(value)]
-    return [name for name in found if isinstance(name, str) and name]
+    names_of_items = [mapping(item).get("name") for item in _items(value)]
+    return [name for name in names_of_items if isinstance(name, str) and name]
 
 
 def _items(value: Any) -> Sequence[Any]:
@@ -159,7 +155,7 @@ def _not_recorded(inputs: Inputs, gates: Mapping[str, bool]) -> Finding:
 
 
 def _dynamic_resources(inputs: Inputs) -> Chosen:
-    """The gates for `dynamicResourceAllocation`, on versions where they are not the default."""
+    """Return the gates for `dynamicResourceAllocation` on versions where they are not default."""
     spec = mapping(mapping(inputs.scheduler).get("spec"))
     wish = mapping(spec.get("profileCustomizations")).get("dynamicResourceAllocation")
     if not wish:
@@ -182,7 +178,7 @@ def _dynamic_resources(inputs: Inputs) -> Chosen:
 
 
 def _own(inputs: Inputs) -> Chosen:
-    """The gates in `spec.featureGates`; validation of the flags checks their names."""
+    """Return the gates in `spec.featureGates`; validation of the flags checks their names."""
     value = inputs.spec.get(FIELD)
     if value is None or inputs.platform.cluster_config:
         return {}, []
@@ -198,7 +194,6 @@ def _own(inputs: Inputs) -> Chosen:
 
 
 def own_path(gate: str) -> str:
-    """The path of a gate in the KubeScheduler's own field."""
     return format_path(("spec", FIELD, gate))
 
 

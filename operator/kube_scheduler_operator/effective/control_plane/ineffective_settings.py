@@ -19,7 +19,7 @@ _TAINT: Final = f"{_ROLE}:NoSchedule"
 
 
 def ineffective_settings(inputs: Inputs) -> Iterator[Finding]:
-    """Findings about settings without effect; none of them blocks."""
+    """Report settings without effect; no finding blocks."""
     spec = mapping(mapping(inputs.scheduler).get("spec"))
     if inputs.platform.cluster_config:
         for key, instead in (

@@ -49,35 +49,31 @@ def observe(inputs: Inputs) -> tuple[dict[str, Any], tuple[Finding, ...]]:
     fragments: list[dict[str, Any]] = []
     findings: list[Finding] = []
     for observer in _OBSERVERS:
-        fragment, found = observer(inputs)
+        fragment, observer_findings = observer(inputs)
         fragments.append(fragment)
-        findings += found
+        findings += observer_findings
     return merge_process(fragments), tuple(findings)
 
 
 @dataclass(frozen=True, slots=True)
 class TLSSource:
-    """The source of a TLS security profile."""
-
-    profile: Any  # the profile, of any type
+    profile: Any
     owner: str  # the object, as a prefix of paths; empty for KubeScheduler
     condition: str  # the condition that reports its errors
     blocking: bool  # False if the rest of the cluster falls back to Intermediate
 
     def path(self, *parts: str | int) -> str:
-        """The path of a field of the profile in its object."""
         return self.owner + format_path(("spec", "tlsSecurityProfile", *parts))
 
 
 def tls_source(inputs: Inputs) -> TLSSource | None:
-    """The TLS security profile in use; None if none is set."""
     return tls_profile(inputs.platform, inputs.apiserver, inputs.spec)
 
 
 def tls_profile(
     platform: Platform, apiserver: Object | None, spec: Mapping[str, Any]
 ) -> TLSSource | None:
-    """APIServer's TLS security profile, or KubeScheduler's in its `spec`; None if none is set."""
+    """Return the TLS security profile of APIServer or of KubeScheduler; None if unset."""
     if platform.cluster_config:
         profile = mapping(mapping(apiserver).get("spec")).get("tlsSecurityProfile")
         return TLSSource(profile, "APIServer/cluster ", names.CONFIG_OBSERVATION_DEGRADED, False)
@@ -88,7 +84,7 @@ def tls_profile(
 
 
 def observe_serving(inputs: Inputs) -> Observation:
-    """TLS settings: those of the cluster's API servers, otherwise KubeScheduler's own."""
+    """Observe the TLS settings of the cluster's API servers or, elsewhere, KubeScheduler's own."""
     if inputs.accepted_serving is not None:
         return {SERVING_INFO: inputs.accepted_serving}, []
     source = tls_source(inputs)
@@ -112,7 +108,7 @@ def observe_serving(inputs: Inputs) -> Observation:
 
 
 def observe_stock_arguments(inputs: Inputs) -> Observation:
-    """The flags of the adopted scheduler, which users set through kubeadm.
+    """Return the flags of the adopted scheduler, which users set through kubeadm.
 
     They are stored, because the old command line is not visible once the operator's pods run.
     """
@@ -141,7 +137,7 @@ def observe_stock_arguments(inputs: Inputs) -> Observation:
 
 
 def kept_flags(flags: Flags, platform: Platform) -> dict[str, Sequence[str]]:
-    """The flags of an adopted scheduler that its users set, without defaults."""
+    """Return the flags of an adopted scheduler that its users set, without defaults."""
     defaults = {name: [value] for name, value in platform.default_arguments}
     defaults[LOG_LEVEL] = [str(LOG_LEVELS["Normal"])]
     return {
@@ -154,7 +150,7 @@ def kept_flags(flags: Flags, platform: Platform) -> dict[str, Sequence[str]]:
 
 
 def observe_adopted_settings(inputs: Inputs) -> Observation:
-    """Fields with the effect of flags that kube-scheduler ignores beside `--config`."""
+    """Return fields with the effect of flags that kube-scheduler ignores beside `--config`."""
     return dict(inputs.adopted_config), []
 
 
@@ -175,7 +171,7 @@ def _remembered(previous: Any) -> dict[str, list[str]]:
 
 
 def is_users_flag(name: str) -> bool:
-    """Whether users set a flag; the others are the operator's or kubeadm's."""
+    """Report whether users set a flag; the others are the operator's or kubeadm's."""
     return name not in _OURS and not name.startswith("leader-elect")
 
 

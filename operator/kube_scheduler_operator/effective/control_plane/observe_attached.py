@@ -47,16 +47,15 @@ OVERRIDES: Final = "unsupportedConfigOverrides"
 class ObservedExtenders:
     """The contribution of SchedulerExtenders to the configuration."""
 
-    # their entries of `extenders`, in the order of the calls
-    own: tuple[Mapping[str, Any], ...] = ()
+    own: tuple[Mapping[str, Any], ...] = ()  # their entries, in the order of the calls
     # the results for objects of this scheduler, or of a scheduler that does not exist
     results: tuple[ExtenderResult, ...] = ()
     # the objects that are moving to another scheduler, which has not accepted them yet
     leaving: tuple[ExtenderResult, ...] = ()
-    findings: tuple[Finding, ...] = ()  # their errors
+    findings: tuple[Finding, ...] = ()
 
     def over(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The overrides with these extenders in front of their own."""
+        """Return the overrides with these extenders in front of their own."""
         listed = config.get(EXTENDERS)
         if not self.own or not isinstance(listed, list | None):
             return config
@@ -90,12 +89,12 @@ def observe_extenders(inputs: Inputs, base: Base) -> ObservedExtenders:
         images=inputs.agent_images,
     )
     results = (*chosen.results, *unattached_extenders(objects, inputs.schedulers))
-    found = tuple(finding for result in results for finding in rejection_findings(result))
-    return ObservedExtenders(chosen.entries, results, chosen.leaving, found)
+    rejections = tuple(finding for result in results for finding in rejection_findings(result))
+    return ObservedExtenders(chosen.entries, results, chosen.leaving, rejections)
 
 
 def _profile_count(inputs: Inputs, over: Mapping[str, Any]) -> int:
-    """The number of profiles if all are accepted."""
+    """Return the number of profiles if all are accepted."""
     specs = [(name_of(obj), mapping(obj.get("spec"))) for obj in inputs.scheduler_profiles or ()]
     asked = {
         spec.get("schedulerName") or name
@@ -112,12 +111,12 @@ def _profile_count(inputs: Inputs, over: Mapping[str, Any]) -> int:
 class ObservedProfiles:
     """The contribution of SchedulerProfiles to the configuration."""
 
-    own: tuple[Mapping[str, Any], ...] = ()  # their profiles
+    own: tuple[Mapping[str, Any], ...] = ()
     # all profiles before the overrides, in order; empty if `own` is empty
     all: tuple[Mapping[str, Any], ...] = ()
     # the results for objects of this scheduler, or of a scheduler that does not exist
     results: tuple[ProfileResult, ...] = ()
-    findings: tuple[Finding, ...] = ()  # their errors
+    findings: tuple[Finding, ...] = ()
 
 
 def observe_profiles(inputs: Inputs, base: Base, extenders: ObservedExtenders) -> ObservedProfiles:
@@ -141,14 +140,13 @@ def observe_profiles(inputs: Inputs, base: Base, extenders: ObservedExtenders) -
     )
     results = (*results, *unattached_profiles(objects, inputs.schedulers))
     own = tuple(profile for profile in profiles if profile is not first)
-    found = tuple(finding for result in results for finding in rejection_findings(result))
-    return ObservedProfiles(own, profiles if own else (), results, found)
+    rejections = tuple(finding for result in results for finding in rejection_findings(result))
+    return ObservedProfiles(own, profiles if own else (), results, rejections)
 
 
 def _remembered(inputs: Inputs, key: str) -> tuple[Mapping[str, Any], ...]:
-    """The profiles or extenders that were observed last."""
     previous = mapping(inputs.spec.get("observedConfig")).get(key)
-    if not isinstance(previous, list) or not all(isinstance(one, Mapping) for one in previous):
+    if not isinstance(previous, list) or not all(isinstance(item, Mapping) for item in previous):
         return ()
     if key == PROFILES and unique_names(previous, "schedulerName") is None:
         return ()
@@ -156,7 +154,7 @@ def _remembered(inputs: Inputs, key: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _not_served(attachable: Attachable, key: str, kept: Sequence[Any]) -> Finding:
-    """The kind is missing: only an error if what it configured before stays in use."""
+    """Report that the kind is missing, as an error if what it configured before stays in use."""
     condition = names.INEFFECTIVE_SETTINGS
     message = "the API does not serve this kind; install it: kubectl apply --server-side -k crds"
     if kept:

@@ -33,9 +33,8 @@ SERVING_FLAGS: Final = {"cipherSuites": "tls-cipher-suites", "minTLSVersion": "t
 class Overrides:
     """The readable part of the overrides."""
 
-    # the part that is merged over the configuration
-    config: Mapping[str, Any] = field(default_factory=dict)
-    arguments: Flags = field(default_factory=dict)  # flags; a flag without values is removed
+    config: Mapping[str, Any] = field(default_factory=dict)  # merged over the configuration
+    arguments: Flags = field(default_factory=dict)  # a flag without values is removed
     serving: Flags = field(default_factory=dict)  # the flags from `servingInfo`
     findings: tuple[Finding, ...] = ()  # errors, and the fact that overrides are set
 
@@ -91,7 +90,7 @@ def read_overrides(value: Any, platform: Platform) -> Overrides:
 
 
 def read_flags(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
-    """The `arguments` map: flag -> string, number, boolean, or a list of those; null removes it."""
+    """Read the map `arguments`: flag -> string, number, boolean, or a list; null removes a flag."""
     if value is None:
         return {}, []
     if not isinstance(value, Mapping):
@@ -125,7 +124,7 @@ def read_flags(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
 
 
 def read_serving(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
-    """`servingInfo` as flags, because kube-scheduler's configuration file has no such field."""
+    """Read `servingInfo` as flags: kube-scheduler's configuration file has no such field."""
     if value is None:
         return {}, []
     if not isinstance(value, Mapping):
@@ -148,21 +147,21 @@ def read_serving(value: Any) -> tuple[dict[str, list[str]], list[Finding]]:
 
 
 def _cipher_suites(item: Any) -> tuple[str, str]:
-    """The value of the flag, empty if it is not set; and the problem, empty without one."""
+    """Return (value of the flag, problem); either may be empty."""
     if isinstance(item, list) and all(isinstance(name, str) for name in item):
         return ",".join(item), ""
     return "", "cipherSuites must be a list of names"
 
 
 def _tls_version(item: Any) -> tuple[str, str]:
-    """The value of the flag, empty if it is not set; and the problem, empty without one."""
+    """Return (value of the flag, problem); either may be empty."""
     if isinstance(item, str):
         return item, ""
     return "", "minTLSVersion must be a string such as VersionTLS12"
 
 
 def set_keys(value: Any) -> list[str]:
-    """The dotted paths of all values that are set, sorted; with list indices."""
+    """Return the dotted paths of all values that are set, sorted; with list indices."""
 
     def walk(item: Any, path: str) -> Iterator[str]:
         parts: Sequence[tuple[Any, Any]] = ()

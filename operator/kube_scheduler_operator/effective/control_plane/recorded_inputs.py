@@ -39,18 +39,16 @@ KUBESCHEDULER_FIELDS: Final = frozenset(
 class RecordedInputs:
     """The fields that a revision was composed from; fields that were not set are missing."""
 
-    scheduler: Mapping[str, Any]  # fields of the Scheduler's spec
-    kubescheduler: Mapping[str, Any]  # fields of the KubeScheduler's spec
-    # SchedulerProfile -> its spec, for those in use
+    scheduler: Mapping[str, Any]
+    kubescheduler: Mapping[str, Any]
+    # the specs of the objects in use, by name
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # SchedulerExtender -> its spec, likewise
     extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # the spec of OperatorSettings in use; None without one
     operator_settings: Mapping[str, Any] | None = None
 
     @property
     def own_settings(self) -> Mapping[str, Mapping[str, Any]]:
-        """What of the spec of OperatorSettings a revision has, by name."""
+        """The part of OperatorSettings' spec that a revision contains, by name."""
         if self.operator_settings is None:
             return {}
         spec = {k: v for k, v in self.operator_settings.items() if k != "placementCheck"}
@@ -64,7 +62,7 @@ def record(
     extenders: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     operator_settings: Mapping[str, Any] | None = None,
 ) -> str:
-    """The current inputs as compact JSON with sorted keys.
+    """Return the current inputs as compact JSON with sorted keys.
 
     `profiles` and `extenders` are the specs of the objects in use, by name; `operator_settings` is
     that of OperatorSettings in use.
@@ -91,7 +89,7 @@ def record(
 
 
 def read_inputs(text: str) -> RecordedInputs | None:
-    """What `record` wrote; None if it is missing or was edited."""
+    """Read what `record` wrote; None if it is missing or was edited."""
     try:
         document = parse_json(text)
         scheduler, kubescheduler = document["scheduler"], document["kubescheduler"]
@@ -114,22 +112,22 @@ def read_inputs(text: str) -> RecordedInputs | None:
 
 
 def object_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
-    """Which objects besides Scheduler and KubeScheduler changed, a sentence each."""
+    """List changed objects besides Scheduler and KubeScheduler, a sentence for each."""
     kinds = (
         ("SchedulerProfile", before.profiles, after.profiles),
         ("SchedulerExtender", before.extenders, after.extenders),
         ("OperatorSettings", before.own_settings, after.own_settings),
     )
-    found = []
+    edits = []
     for kind, old, new in kinds:
         for name in sorted(old.keys() | new.keys()):
             if name not in new:
-                found.append(f"{kind} {name} is no longer in use")
+                edits.append(f"{kind} {name} is no longer in use")
             elif name not in old:
-                found.append(f"{kind} {name} is new")
+                edits.append(f"{kind} {name} is new")
             elif old[name] != new[name]:
-                found.append(f"{kind} {name} was edited")
-    return tuple(found)
+                edits.append(f"{kind} {name} was edited")
+    return tuple(edits)
 
 
 def _specs(objects: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

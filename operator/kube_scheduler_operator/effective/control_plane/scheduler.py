@@ -34,23 +34,21 @@ Accepted = Callable[[], AcceptedSettings | None]
 
 
 def nothing_accepted() -> None:
-    """Without a memory, an error in a setting blocks the whole configuration."""
+    """Remember nothing: an error in a setting blocks the whole configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveControlPlane:
     """What the control plane's scheduler would run."""
 
-    # kube-scheduler's image; an older one while settings are not valid for the newer one
-    image: str
+    image: str  # an older one while settings are not valid for the newer one
     inputs: Inputs  # the settings in effect
-    base: Base  # their configuration before SchedulerExtenders and SchedulerProfiles
-    composition: Composition  # configuration, flags and the results for each object
-    settings: SettingsResult | None  # the result for OperatorSettings; None without one
+    base: Base
+    composition: Composition
+    settings: SettingsResult | None  # None without OperatorSettings
     # errors and warnings, with what is in effect instead of a setting with an error
     findings: tuple[Finding, ...]
-    # the errors of the settings as they are written, which block a revision unless accepted ones
-    # are in their place
+    # errors in the settings as written, which block a revision unless accepted ones replace them
     errors: tuple[Finding, ...] = ()
 
     @property
@@ -67,7 +65,7 @@ class EffectiveControlPlane:
 def effective_control_plane(
     objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted
 ) -> EffectiveControlPlane:
-    """What the objects lead to; never raises, whatever users wrote."""
+    """Compose the objects; never raise, whatever users wrote."""
     inputs = control_plane_inputs(objects, facts)
     current = unchanged_settings(inputs)
     settings = validate_settings(objects.settings, facts.platform, facts.pods)
@@ -81,30 +79,16 @@ def effective_control_plane(
             # Settings in effect are not valid for another kube-scheduler: it waits for its authors.
             in_effect = _with_accepted_image(objects, facts, errors, memory)
             image = memory.image if in_effect is not None else image
-    if in_effect is None:
-        composition = current.composition
-        return EffectiveControlPlane(
-            image,
-            inputs,
-            current.base,
-            composition,
-            settings,
-            composition.findings,
-            tuple(errors),
-        )
+    findings = current.composition.findings
+    if in_effect is not None:
+        findings = _findings(current.composition, in_effect)
+    chosen = in_effect or current
     return EffectiveControlPlane(
-        image,
-        in_effect.inputs,
-        in_effect.base,
-        in_effect.composition,
-        settings,
-        _findings(current.composition, in_effect),
-        tuple(errors),
+        image, chosen.inputs, chosen.base, chosen.composition, settings, findings, tuple(errors)
     )
 
 
 def control_plane_inputs(objects: Objects, facts: Facts) -> Inputs:
-    """Everything that the control plane's configuration depends on."""
     known = facts.control_plane
     return Inputs(
         platform=facts.platform,
@@ -123,7 +107,7 @@ def control_plane_inputs(objects: Objects, facts: Facts) -> Inputs:
         scheduler_profiles=objects.profiles,
         scheduler_extenders=objects.extenders,
         schedulers=frozenset(
-            {CONTROL_PLANE, *(str(one["metadata"]["name"]) for one in objects.secondaries)}
+            {CONTROL_PLANE, *(str(obj["metadata"]["name"]) for obj in objects.secondaries)}
         ),
         planned=facts.planned,
         agent_images=facts.permissions.agent_images,
@@ -131,19 +115,19 @@ def control_plane_inputs(objects: Objects, facts: Facts) -> Inputs:
 
 
 def _findings(wanted: Composition, in_effect: SettingsInEffect) -> tuple[Finding, ...]:
-    """The findings of the settings in effect, and the fact that users have set overrides."""
-    type_ = names.OVERRIDES_UPGRADEABLE  # about what users set, not about what is in use
+    """Return the findings of the settings in effect, and the fact that users have set overrides."""
+    overridden = names.OVERRIDES_UPGRADEABLE  # about what users set, not about what is in use
     return (
         *in_effect.findings,
-        *(finding for finding in wanted.findings if finding.condition == type_),
-        *(finding for finding in in_effect.composition.findings if finding.condition != type_),
+        *(finding for finding in wanted.findings if finding.condition == overridden),
+        *(finding for finding in in_effect.composition.findings if finding.condition != overridden),
     )
 
 
 def _with_accepted_image(
     objects: Objects, facts: Facts, errors: Sequence[Finding], accepted: AcceptedSettings
 ) -> SettingsInEffect | None:
-    """A configuration for the accepted image; None if it has errors as well."""
+    """Return a configuration for the accepted image; None if it has errors as well."""
     image = accepted.image
     inputs = control_plane_inputs(objects, replace(facts, image=image))
     current = unchanged_settings(inputs)

@@ -32,7 +32,7 @@ TYPES: Final = (*_PROFILES, CUSTOM)
 
 
 def serving_info(profile: Any) -> tuple[dict[str, Any], list[Problem]]:
-    """A tlsSecurityProfile as `servingInfo` (minTLSVersion, cipherSuites) without empty values.
+    """Convert a tlsSecurityProfile to `servingInfo` (minTLSVersion, cipherSuites).
 
     None and invalid values become Intermediate; paths of problems start in the profile.
     """
@@ -40,8 +40,7 @@ def serving_info(profile: Any) -> tuple[dict[str, Any], list[Problem]]:
         return _named(INTERMEDIATE), []
     if not isinstance(profile, Mapping):
         message = "a TLS profile must be an object, such as {type: Intermediate}"
-        problem = Problem(MALFORMED, (), message)
-        return _named(INTERMEDIATE), [problem]
+        return _named(INTERMEDIATE), [Problem(MALFORMED, (), message)]
     type_ = profile.get("type") or INTERMEDIATE
     if type_ == CUSTOM:
         return _custom(profile.get("custom"))
@@ -88,7 +87,7 @@ def _custom(custom: Any) -> tuple[dict[str, Any], list[Problem]]:
 
 
 def _unsupported(name: str) -> str:
-    """Why a cipher suite is not used, and the fix."""
+    """Explain why a cipher suite is not used, with the fix."""
     if name in OPENSSL:
         return (
             f'"{name}" is not used, because this field has OpenSSL\'s names; write {OPENSSL[name]}'

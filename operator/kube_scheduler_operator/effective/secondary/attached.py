@@ -27,8 +27,7 @@ class AttachedProfiles:
 
     # all its profiles; empty if it has only those of its spec
     profiles: tuple[Mapping[str, Any], ...] = ()
-    # one result for each SchedulerProfile whose spec names it
-    results: tuple[ProfileResult, ...] = ()
+    results: tuple[ProfileResult, ...] = ()  # one for each SchedulerProfile whose spec names it
     findings: tuple[Finding, ...] = ()  # errors that block the SecondaryScheduler
 
 
@@ -44,20 +43,20 @@ def attach_profiles(
     `objects` has all whose spec names it or named it; None if the API does not serve the kind.
     `served` maps each schedulerName to the scheduler that serves it already.
     """
-    first, *others = [{} if one is None else one for one in request.profiles] or [{}]
+    first, *others = [{} if profile is None else profile for profile in request.profiles] or [{}]
     if not all(isinstance(profile, Mapping) for profile in (first, *others)):
         return AttachedProfiles()  # validation of the configuration reports the error
     first = {**first, "schedulerName": first.get("schedulerName") or request.name}
     own = {first["schedulerName"], *(str(profile.get("schedulerName")) for profile in others)}
     if objects is None:
         running = mapping(obj.get("status")).get("profiles") or ()
-        lost = [one.get("schedulerName") for one in running if one.get("schedulerName") not in own]
+        lost = [name for name in (each.get("schedulerName") for each in running) if name not in own]
         return AttachedProfiles(findings=_not_served("SchedulerProfile", "runs profiles", lost))
     itself = f'SecondaryScheduler "{request.name}" itself'
     taken = {**served, **dict.fromkeys(own - {first["schedulerName"]}, itself)}
     # Extenders have requirements that every profile must meet.
     over = {"extenders": request.extenders} if request.extenders is not None else {}
-    found, results = validate_profiles(
+    profiles, results = validate_profiles(
         request.name,
         objects,
         first,
@@ -66,9 +65,9 @@ def attach_profiles(
         taken=taken,
         reserved=json_bytes([request.config, request.profiles, over]),
     )
-    if all(profile is first for profile in found):
+    if all(profile is first for profile in profiles):
         return AttachedProfiles(results=results)
-    front, *further = found
+    front, *further = profiles
     return AttachedProfiles((front, *others, *further), results)
 
 
@@ -76,7 +75,7 @@ def attach_profiles(
 class AttachedExtenders:
     """The SchedulerExtenders of one SecondaryScheduler."""
 
-    chosen: ExtenderResults = field(default_factory=ExtenderResults)  # the results of validation
+    chosen: ExtenderResults = field(default_factory=ExtenderResults)
     findings: tuple[Finding, ...] = ()  # errors that block the SecondaryScheduler
 
 
@@ -119,7 +118,7 @@ def attach_extenders(
 
 
 def with_extenders(request: SchedulerRequest, attached: AttachedExtenders) -> SchedulerRequest:
-    """`request` with its SchedulerExtenders."""
+    """Add the entries and agents of its SchedulerExtenders to a request."""
     called, agents = asked_for(attached)
     return replace(request, called=tuple(called), agents=tuple(agents))
 
@@ -127,7 +126,7 @@ def with_extenders(request: SchedulerRequest, attached: AttachedExtenders) -> Sc
 def asked_for(
     attached: AttachedExtenders,
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """(entries of the configuration, agents that run as sidecars), as plain data."""
+    """Return (entries of the configuration, agents that run as sidecars), as plain data."""
     agents: list[Mapping[str, Any]] = [
         {"name": result.name, "spec": normalized_json(result.agent), "port": result.port}
         for result in attached.chosen.all
@@ -137,7 +136,6 @@ def asked_for(
 
 
 def _ports(request: SchedulerRequest) -> Iterator[int]:
-    """The container ports of sidecars."""
     for sidecar in request.sidecars:
         for port in sidecar.get("ports") or ():
             number = mapping(port).get("containerPort")
@@ -146,7 +144,7 @@ def _ports(request: SchedulerRequest) -> Iterator[int]:
 
 
 def _not_served(kind: str, does: str, lost: Sequence[Any]) -> tuple[Finding, ...]:
-    """The error if the API no longer serves the kind but the scheduler runs settings from it."""
+    """Report an error if the API no longer serves the kind but the scheduler runs its settings."""
     if not lost:
         return ()
     message = (

@@ -77,11 +77,9 @@ _MAIN_LEASE: Final = "kube-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class SecondaryComposition:
-    """A composed configuration."""
-
-    config: Mapping[str, Any]  # the KubeSchedulerConfiguration
-    arguments: tuple[str, ...]  # kube-scheduler's arguments, in the documented order
-    findings: tuple[Finding, ...]  # all errors and warnings
+    config: Mapping[str, Any]
+    arguments: tuple[str, ...]  # in the documented order
+    findings: tuple[Finding, ...]
     # the filter plugins that all profiles have; None for an invalid configuration
     filters: frozenset[str] | None = None
 
@@ -92,15 +90,14 @@ class SecondaryComposition:
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:
-        """The schedulerNames that it serves."""
         return scheduler_names(self.config)
 
 
 def scheduler_names(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The schedulerNames that a scheduler with this configuration serves."""
+    """Return the schedulerNames that a scheduler with this configuration serves."""
     profiles = config.get("profiles") or [{}]
-    found = (mapping(profile).get("schedulerName") for profile in profiles)
-    return tuple(str(name or "default-scheduler") for name in found)
+    served = (mapping(profile).get("schedulerName") for profile in profiles)
+    return tuple(str(name or "default-scheduler") for name in served)
 
 
 def compose(
@@ -111,7 +108,7 @@ def compose(
     stock: bool,
     profiles: Sequence[Mapping[str, Any]] = (),
 ) -> SecondaryComposition:
-    """Compose and validate; never raises, whatever users wrote.
+    """Compose and validate; never raise, whatever users wrote.
 
     Without `stock`, the image may have other plugins, so unknown names are warnings. `profiles` has
     all profiles in the order of the request; empty for the request's own.
@@ -121,11 +118,7 @@ def compose(
     findings += _election(request, platform)
     findings += [
         _finding(problem.reason, _flag_path(problem.path), problem.sentence)
-        for problem in validate_flags(flags, version, stock=stock)
-    ]
-    findings += [
-        _finding(problem.reason, _flag_path(problem.path), problem.sentence)
-        for problem in unsafe_flags(flags)
+        for problem in (*validate_flags(flags, version, stock=stock), *unsafe_flags(flags))
     ]
     findings += [
         _finding(problem.reason, _flag_path(problem.path), problem.sentence, blocking=False)
@@ -171,12 +164,7 @@ def _config(request: SchedulerRequest, profiles: Sequence[Mapping[str, Any]]) ->
         settings["clientConnection"] = _part(settings["clientConnection"], CONNECTION)
     election = _part(settings.get("leaderElection") or {}, _TIMINGS)
     config: dict[str, Any] = without_nulls(
-        {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            **settings,
-            "profiles": [first, *others],
-        }
+        {"apiVersion": API_VERSION, "kind": KIND, **settings, "profiles": [first, *others]}
     )
     if isinstance(election, dict):
         election = {
@@ -190,14 +178,14 @@ def _config(request: SchedulerRequest, profiles: Sequence[Mapping[str, Any]]) ->
 
 
 def _part(value: Any, keys: Sequence[str]) -> Any:
-    """The permitted fields of an object; validation reports all others."""
+    """Return the permitted fields of an object; validation reports all others."""
     if not isinstance(value, Mapping):
         return value
     return {key: value[key] for key in keys if key in value}
 
 
 def _election(request: SchedulerRequest, platform: Platform) -> Iterator[Finding]:
-    """The Leases of the control plane's scheduler and of the operator are never shared."""
+    """Report a name whose Lease belongs to the control plane's scheduler or to the operator."""
     taken = {(platform.operand_lease_namespace, platform.operand_lease_name)}
     if (request.namespace, request.name) in taken or request.name == _MAIN_LEASE:
         yield _finding(
@@ -250,7 +238,7 @@ def _flags(request: SchedulerRequest) -> tuple[dict[str, list[str]], list[Findin
                 _finding("ReservedArgument", path, f"this flag cannot be set here: {why}")
             )
             continue
-        texts = [flag_text(one) for one in (value if isinstance(value, list) else [value])]
+        texts = [flag_text(item) for item in (value if isinstance(value, list) else [value])]
         if None in texts:
             message = "the value must be a string, a number, a boolean, or a list of these"
             findings.append(_finding("InvalidArgument", path, message))
@@ -267,7 +255,7 @@ def _flag_path(path: Path) -> str:
 
 
 def _located(problem: Problem, request: SchedulerRequest, *, blocking: bool) -> Finding:
-    """A problem of the composed configuration, at the field of the object that causes it."""
+    """Map a problem in the composed configuration back to the spec field that caused it."""
     top, *rest = problem.path
     path: Path = ("spec", "config", *problem.path)
     if top == "extenders" and rest and isinstance(rest[0], int):
@@ -281,7 +269,7 @@ def _located(problem: Problem, request: SchedulerRequest, *, blocking: bool) -> 
 def _is_of_an_object(
     path: Path, request: SchedulerRequest, profiles: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Whether this is about the profile of a SchedulerProfile, whose own status reports it."""
+    """Report whether a path is in a SchedulerProfile's profile, whose own status reports it."""
     if not profiles or path[0] != "profiles" or len(path) == 1:
         return False
     own = list(request.profiles) or [{}]
@@ -294,7 +282,7 @@ def _is_of_an_object(
 
 
 def _is_called(path: Path, request: SchedulerRequest) -> bool:
-    """Whether this is about the entry of a SchedulerExtender, whose own status reports it."""
+    """Report whether a path is in a SchedulerExtender's entry, whose own status reports it."""
     index = path[1] if path[0] == "extenders" and len(path) > 1 else None
     return isinstance(index, int) and index < len(request.called)
 

@@ -1,9 +1,9 @@
 """Containers and volumes that users add to the Pods of a SecondaryScheduler.
 
-They meet Pod Security "restricted" (kubernetes/pod-security-admission, policy/), in a namespace
-that may enforce less. Beyond it they use no Secrets, no claims and none of the operator's volumes:
-such a Pod also has a scheduler, whose token and account are not theirs. `restricted` itself is
-checked against the API server's in tests.
+They meet Pod Security "restricted" (kubernetes/pod-security-admission, policy/), even in a
+namespace that enforces less. They also use no Secrets, no claims and none of the operator's
+volumes: the Pod runs a scheduler, whose token and account are not theirs. Tests compare
+`restricted` with the API server's implementation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ELSEWHERE: Final = "run this extender as a workload of its own and name its URL
 
 
 def confined(container: Mapping[str, Any]) -> dict[str, Any]:
-    """The security context of a sidecar: the scheduler's, with its own settings."""
+    """Return the security context of a sidecar: the scheduler's, with its own settings."""
     own = mapping(container.get("securityContext"))
     return {**CONFINEMENT, **{key: value for key, value in own.items() if value is not None}}
 
@@ -37,7 +37,7 @@ def confinement_problems(
     volumes: Sequence[Mapping[str, Any]],
     images: AllowedImages,
 ) -> Iterator[Problem]:
-    """The settings of sidecars and their volumes that are not allowed; paths are in the spec."""
+    """Report settings of sidecars and their volumes that are not allowed; paths are in the spec."""
     for index, volume in enumerate(volumes):
         if str(volume.get("name")) in OWN_VOLUMES:
             message = "the operator has a volume of this name; use another one"
@@ -134,7 +134,7 @@ def _security_context(container: Mapping[str, Any], path: Path) -> Iterator[Prob
 
 
 def _hosts(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """Probes and hooks that the kubelet would send to another host than the Pod."""
+    """Report probes and hooks that the kubelet would send to another host than the Pod."""
     lifecycle = mapping(container.get("lifecycle"))
     handlers = [
         *(((key,), container.get(key)) for key in _PROBES),
@@ -173,4 +173,4 @@ def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _strings(value: Any) -> Iterable[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []
+    return [str(item) for item in value] if isinstance(value, list) else []

@@ -1,7 +1,7 @@
-"""What users may set for the process of a SecondaryScheduler: its image and how it is started.
+"""What users may set for the process of a SecondaryScheduler: its image and its command.
 
-Its Pods have the rights of a scheduler, so nothing but a kube-scheduler that an administrator
-allowed runs in them.
+Its Pods have the rights of a scheduler, so they only run a kube-scheduler that an administrator
+allowed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 def refused_settings(
     request: SchedulerRequest, operand: str, allowed: AllowedImages, agents: AllowedImages
 ) -> Iterator[Finding]:
-    """The settings that are not permitted.
+    """Yield an error for each setting that is not permitted.
 
     Args:
         request: the SecondaryScheduler.
         operand: the control plane's image, whose repository is always allowed.
         allowed: the images that the operator's settings allow.
-        agents: these, and the operator's own.
+        agents: the same images and the operator's own.
     """
     images = allowed.with_repositories_of(operand)
     problems: list[Problem] = []

@@ -21,31 +21,29 @@ PRIORITY_CLASS: Final = "system-cluster-critical"
 class SchedulerRequest:
     """A SecondaryScheduler with defaults; values can have any type."""
 
-    name: str  # the name of the object, its Lease and everything created for it
-    uid: str  # the object's uid
-    namespace: str  # the namespace of its pods
-    image: str = ""  # kube-scheduler's image; empty for the control plane's
-    command: tuple[str, ...] = ()  # the image's command; empty for the control plane's
-    replicas: int = DEFAULT_REPLICAS  # the number of pods, one of which is active
-    log_level: str = "Normal"  # the log level, with the values of KubeScheduler
-    config: Mapping[str, Any] = field(default_factory=dict)  # `spec.config`
-    profiles: Sequence[Any] = ()  # the profiles, as in KubeSchedulerConfiguration
-    feature_gates: Mapping[str, Any] = field(default_factory=dict)  # feature gates by name
+    name: str  # of the object, its Lease and everything created for it
+    uid: str
+    namespace: str  # of its pods
+    image: str = ""  # empty for the control plane's
+    command: tuple[str, ...] = ()  # empty for the control plane's
+    replicas: int = DEFAULT_REPLICAS  # one of which is active
+    log_level: str = "Normal"  # with the values of KubeScheduler
+    config: Mapping[str, Any] = field(default_factory=dict)
+    profiles: Sequence[Any] = ()  # as in KubeSchedulerConfiguration
+    feature_gates: Mapping[str, Any] = field(default_factory=dict)
     # flag without dashes -> value or values
     extra_arguments: Mapping[str, Any] = field(default_factory=dict)
-    node_selector: Mapping[str, Any] = field(default_factory=dict)  # nodeSelector of the pods
-    # tolerations of the pods; None for those of control-plane nodes
-    tolerations: Sequence[Any] | None = None
-    # affinity of the pods; empty for different zones, unless `spread` is set
+    node_selector: Mapping[str, Any] = field(default_factory=dict)
+    tolerations: Sequence[Any] | None = None  # None for those of control-plane nodes
+    # empty for different zones, unless `spread` is set
     affinity: Mapping[str, Any] = field(default_factory=dict)
-    # topologySpreadConstraints; None for different nodes, as far as possible
-    spread: Sequence[Any] | None = None
-    # resources of kube-scheduler's container
+    spread: Sequence[Any] | None = None  # None for different nodes, as far as possible
+    # of kube-scheduler's container
     resources: Mapping[str, Any] = field(default_factory=lambda: DEFAULT_RESOURCES)
-    priority_class: str = PRIORITY_CLASS  # priorityClassName of the pods
-    pull_secrets: tuple[str, ...] | None = None  # imagePullSecrets; None for the operator's own
-    sidecars: Sequence[Mapping[str, Any]] = ()  # additional containers
-    volumes: Sequence[Mapping[str, Any]] = ()  # volumes for them
+    priority_class: str = PRIORITY_CLASS
+    pull_secrets: tuple[str, ...] | None = None  # None for the operator's own
+    sidecars: Sequence[Mapping[str, Any]] = ()
+    volumes: Sequence[Mapping[str, Any]] = ()  # of sidecars
     reason: str = ""  # `spec.forceRedeploymentReason`: a new text rolls out the same content again
     called: Sequence[Mapping[str, Any]] = ()  # entries of `extenders` from SchedulerExtenders
     # the agents among them, which run as sidecars: name, spec and port of each
@@ -61,8 +59,7 @@ class SchedulerRequest:
 
     @property
     def sidecar_agents(self) -> tuple[ManagedAgent, ...]:
-        """The agents in its pods."""
-        return tuple(sidecar(each["name"], each["spec"], each["port"]) for each in self.agents)
+        return tuple(sidecar(agent["name"], agent["spec"], agent["port"]) for agent in self.agents)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -76,12 +73,11 @@ class SchedulerRequest:
 
     @property
     def selector(self) -> dict[str, str]:
-        """The Deployment's immutable selector."""
+        """The Deployment's selector, which is immutable."""
         return {names.SECONDARY_LABEL: self.name}
 
 
 def read(obj: Object) -> SchedulerRequest:
-    """Read a SecondaryScheduler."""
     metadata, spec = obj["metadata"], mapping(obj.get("spec"))
     secrets = spec.get("imagePullSecrets")
     return SchedulerRequest(
@@ -102,7 +98,7 @@ def read(obj: Object) -> SchedulerRequest:
         spread=spec.get("topologySpreadConstraints"),
         resources=mapping(spec.get("resources") or DEFAULT_RESOURCES),
         priority_class=str(spec.get("priorityClassName") or PRIORITY_CLASS),
-        pull_secrets=None if secrets is None else tuple(str(one["name"]) for one in secrets),
+        pull_secrets=None if secrets is None else tuple(str(item["name"]) for item in secrets),
         sidecars=tuple(map(mapping, spec.get("sidecars") or ())),
         volumes=tuple(map(mapping, spec.get("volumes") or ())),
         reason=str(spec.get("forceRedeploymentReason") or ""),

@@ -54,26 +54,23 @@ NOT_ALLOWED: Final = "NamespaceNotAllowed"
 class EffectiveSecondary:
     """What one SecondaryScheduler would run."""
 
-    obj: Object  # the object; without the fields that a spec beyond the limits hides
-    request: SchedulerRequest  # its spec with defaults and its SchedulerExtenders
-    version: Version  # the version of its kube-scheduler
-    target: Target  # its kube-scheduler
-    composition: SecondaryComposition  # configuration and flags
-    # the results for its SchedulerProfiles
+    obj: Object  # without the fields that a spec beyond the limits hides
+    request: SchedulerRequest  # with its SchedulerExtenders
+    version: Version  # of its kube-scheduler
+    target: Target
+    composition: SecondaryComposition
     profiles: AttachedProfiles = field(default_factory=AttachedProfiles)
-    extenders: AttachedExtenders = NO_EXTENDERS  # the results for its SchedulerExtenders
+    extenders: AttachedExtenders = NO_EXTENDERS
     findings: tuple[Finding, ...] = ()  # errors and warnings besides those of the composition
     unreadable: bool = False  # whether its spec is beyond the limits
     key: str = ""  # what its composition depends on, as text
 
     @property
     def name(self) -> str:
-        """The name of the object."""
         return self.request.name
 
     @property
     def all_findings(self) -> tuple[Finding, ...]:
-        """All errors and warnings."""
         return (*self.findings, *self.composition.findings)
 
     @property
@@ -91,12 +88,11 @@ class EffectiveSecondary:
 class DefectiveSecondary:
     """A SecondaryScheduler that an unexpected error stopped."""
 
-    obj: Object  # the object
+    obj: Object
     error: Exception
 
     @property
     def name(self) -> str:
-        """The name of the object."""
         return str(self.obj["metadata"]["name"])
 
 
@@ -104,30 +100,29 @@ class DefectiveSecondary:
 class EffectiveSecondaries:
     """What all SecondarySchedulers would run."""
 
-    # each of them, oldest first
-    schedulers: tuple[EffectiveSecondary | DefectiveSecondary, ...] = ()
+    schedulers: tuple[EffectiveSecondary | DefectiveSecondary, ...] = ()  # oldest first
     # schedulerName -> the scheduler that serves it, including the control plane's
     served: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, name: str) -> EffectiveSecondary:
-        """The SecondaryScheduler of this name.
+        """Return the SecondaryScheduler of this name.
 
         Raises:
             KeyError: it does not exist.
             Exception: an unexpected error in its composition.
         """
-        made = next((one for one in self.schedulers if one.name == name), None)
-        if made is None:
+        scheduler = next((item for item in self.schedulers if item.name == name), None)
+        if scheduler is None:
             raise KeyError(name)
-        if isinstance(made, DefectiveSecondary):
-            raise made.error
-        return made
+        if isinstance(scheduler, DefectiveSecondary):
+            raise scheduler.error
+        return scheduler
 
 
 def effective_secondaries(
     objects: Objects, facts: Facts, control_plane: Iterable[str]
 ) -> EffectiveSecondaries:
-    """What all SecondarySchedulers lead to; never raises, whatever users wrote.
+    """Compose all SecondarySchedulers; never raise, whatever users wrote.
 
     `control_plane` has the schedulerNames of the control plane's scheduler.
     """
@@ -143,13 +138,13 @@ def effective_secondaries(
             None if extenders is None else extenders.get(name, ()),
         )
         try:
-            made = effective_secondary(obj, attached, facts, served)
+            scheduler = effective_secondary(obj, attached, facts, served)
         except Exception as error:
             schedulers.append(DefectiveSecondary(obj, error))
             claims = running_names(obj)
         else:
-            schedulers.append(made)
-            claims = _claims(made)
+            schedulers.append(scheduler)
+            claims = _claims(scheduler)
         if not is_being_deleted(obj):  # it keeps no schedulerName from others
             served |= {claim: named(name) for claim in claims if claim not in served}
     return EffectiveSecondaries(tuple(schedulers), served)
@@ -166,7 +161,7 @@ class Attached:
 def effective_secondary(
     obj: Object, attached: Attached, facts: Facts, served: Mapping[str, str]
 ) -> EffectiveSecondary:
-    """What one SecondaryScheduler leads to; `served` maps a schedulerName to its scheduler."""
+    """Compose one SecondaryScheduler; `served` maps schedulerNames to their schedulers."""
     readable, beyond = _readable(obj)
     request = read(readable)
     version = facts.version_of(request.image or facts.image or "")
@@ -212,7 +207,7 @@ def effective_secondary(
 
 
 def _key(obj: Object, profiles: Sequence[Mapping[str, Any]], extenders: AttachedExtenders) -> str:
-    """What a composition depends on, as text."""
+    """Return what a composition depends on, as text."""
     metadata = obj["metadata"]
     identity = {"name": metadata["name"], "uid": metadata.get("uid")}
     bare = {"metadata": identity, "spec": obj.get("spec")}
@@ -223,20 +218,19 @@ def _key(obj: Object, profiles: Sequence[Mapping[str, Any]], extenders: Attached
 def composed(
     key: str, platform: Platform, version: Version, stock: bool
 ) -> tuple[SchedulerRequest, SecondaryComposition]:
-    """The request and the composition of a key; cached, because most reconciles have the same."""
+    """Compose what a key describes; cached, because most reconciles have the same keys."""
     obj, profiles, called, agents = json.loads(key)
     request = replace(read(obj), called=called, agents=agents)
     return request, compose(request, platform, version, stock=stock, profiles=profiles)
 
 
 def target_of(request: SchedulerRequest, facts: Facts, version: Version) -> Target:
-    """The kube-scheduler that will run, for the validation of a configuration."""
     explicit = {str(name): bool(on) for name, on in request.feature_gates.items()}
     return Target(Gates(version, explicit), stock=facts.stock and is_stock(request, facts.image))
 
 
 def is_stock(request: SchedulerRequest, image: str | None) -> bool:
-    """False for an image other than `image`, which may have other plugins and any tag."""
+    """Return False for an image other than `image`, which may have other plugins and any tag."""
     if not request.image or request.image == image:
         return True
     return is_stock_image(request.image)
@@ -253,7 +247,7 @@ def _with_findings(
 
 
 def _image_findings(request: SchedulerRequest, facts: Facts, target: Target) -> list[Finding]:
-    """What is unknown about the image; nothing for files, which do not show the default image."""
+    """Report what is unknown about the image; nothing for files, which do not show the default."""
     if facts.image is None:
         return []
     findings: list[Finding] = []
@@ -280,7 +274,7 @@ _PLAIN_FIELDS: Final = ("namespace", "image", "replicas", "logLevel", "assign")
 
 
 def _readable(obj: Object) -> tuple[Object, tuple[Finding, ...]]:
-    """The object without the fields that a spec beyond the limits hides, and the error if so."""
+    """Hide the fields of a spec beyond the limits; return (object, errors)."""
     spec = mapping(obj.get("spec"))
     findings = tuple(
         Finding(names.DEGRADED, p.reason, path_from(SPEC, p), p.message, blocking=True)
@@ -292,22 +286,21 @@ def _readable(obj: Object) -> tuple[Object, tuple[Finding, ...]]:
 
 
 def running_names(obj: Object) -> tuple[str, ...]:
-    """The schedulerNames that the scheduler serves according to its status."""
+    """Return the schedulerNames that the scheduler serves according to its status."""
     profiles = mapping(obj.get("status")).get("profiles") or ()
-    return tuple(str(mapping(one).get("schedulerName")) for one in profiles)
+    return tuple(str(mapping(profile).get("schedulerName")) for profile in profiles)
 
 
 def named(name: str) -> str:
-    """A SecondaryScheduler in messages."""
     return f'SecondaryScheduler "{name}"'
 
 
-def _claims(made: EffectiveSecondary) -> tuple[str, ...]:
-    """The schedulerNames that it keeps from younger ones."""
-    if not made.is_permitted:
+def _claims(scheduler: EffectiveSecondary) -> tuple[str, ...]:
+    """Return the schedulerNames that younger schedulers may not serve."""
+    if not scheduler.is_permitted:
         return ()
-    running = running_names(made.obj) if made.unreadable else ()
-    return (*made.composition.scheduler_names, *running)
+    running = running_names(scheduler.obj) if scheduler.unreadable else ()
+    return (*scheduler.composition.scheduler_names, *running)
 
 
 def _place(request: SchedulerRequest, facts: Facts) -> Iterator[Finding]:
@@ -323,7 +316,7 @@ def _place(request: SchedulerRequest, facts: Facts) -> Iterator[Finding]:
 
 
 def _conflicts(composition: SecondaryComposition, served: Mapping[str, str]) -> list[Finding]:
-    """Errors for schedulerNames that another scheduler serves: two would bind the same pods."""
+    """Report schedulerNames that another scheduler serves: two would bind the same pods."""
     return [
         Finding(
             names.DEGRADED,
@@ -341,7 +334,7 @@ def _conflicts(composition: SecondaryComposition, served: Mapping[str, str]) -> 
 def _settings(
     request: SchedulerRequest, composition: SecondaryComposition, facts: Facts
 ) -> Iterator[Finding]:
-    """Findings about settings that depend on the operator and on the control plane."""
+    """Report settings that conflict with the operator or the control plane."""
     permissions, main = facts.permissions, facts.control_plane.filters
     yield from refused_settings(
         request, facts.image or "", permissions.images, permissions.agent_images
@@ -356,7 +349,7 @@ def _settings(
 
 
 def _skew(version: Version, facts: Facts, target: Target) -> Iterator[Finding]:
-    """The warning about a version that the API server's does not support."""
+    """Warn about a version that the API server's version does not support."""
     if facts.server_version is None or not target.stock:
         return
     problem = version_skew(version, facts.server_version)
@@ -366,8 +359,6 @@ def _skew(version: Version, facts: Facts, target: Target) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class AttachedResults:
-    """The results for objects that are attached to a scheduler."""
-
     profiles: tuple[ProfileResult, ...] = ()
     extenders: tuple[ExtenderResult, ...] = ()
 
@@ -375,7 +366,7 @@ class AttachedResults:
 def of_unknown_scheduler(
     scheduler: str, attached: Attached, facts: Facts, target: Target
 ) -> AttachedResults:
-    """The results for the objects of a SecondaryScheduler that is not known, each by itself.
+    """Return the results for the objects of a SecondaryScheduler that is not known, each by itself.
 
     The cluster may have it, with a first profile and extenders of its own.
     """

@@ -14,7 +14,6 @@ OTHER_NAME: Final = "NotRead"
 
 
 def read(document: Document) -> Contents | None:
-    """`spec.rawConfig`."""
     value = value_of(document)
     if group_kind(value) != ("aks.azure.com", "SchedulerConfiguration"):
         return None

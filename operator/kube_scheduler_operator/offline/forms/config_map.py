@@ -28,7 +28,6 @@ _ENCODED: Final = {CONFIG_MAP: ("binaryData",), SECRET: ("data",)}
 
 
 def read(document: Document) -> Contents | None:
-    """The files in a ConfigMap or Secret."""
     value = value_of(document)
     kind = text(value.get("kind"))
     if value.get("apiVersion") != "v1" or kind not in _PLAIN:
@@ -37,26 +36,26 @@ def read(document: Document) -> Contents | None:
 
 
 def _problems(value: Mapping[str, Any], kind: str) -> Iterator[Problem]:
-    """Where a configuration is not the text of a key, as far as it is recognized."""
+    """Report a configuration that is not the text of a key, as far as it is recognized."""
     for section in (*_PLAIN[kind], *_ENCODED[kind]):
         content = value.get(section)
         if isinstance(content, str) and CONFIGURATION.search(content):
             message = "must be a map from file names to texts, not a text"
             yield Problem(INVALID_TYPE, (section,), message, "write it below a key: config.yaml: |")
-        for key, one in mapping(content).items():
+        for key, file in mapping(content).items():
             path = (section, key)
-            if isinstance(one, Mapping) and one.get("kind") == KIND:
+            if isinstance(file, Mapping) and file.get("kind") == KIND:
                 message = "must be a text, not an object: the API server rejects it"
                 yield Problem(INVALID_TYPE, path, message, f"write a | after the colon: {key}: |")
-            elif isinstance(one, str) and (problem := _wrong_encoding(one, path, kind)):
+            elif isinstance(file, str) and (problem := _wrong_encoding(file, path, kind)):
                 yield problem
-            elif isinstance(one, str) and _FOLDED.match(one) and section in _PLAIN[kind]:
+            elif isinstance(file, str) and _FOLDED.match(file) and section in _PLAIN[kind]:
                 message = "the lines of this text are one, because it is folded (>)"
                 yield Problem(INVALID_VALUE, path, message, f"write a | after the colon: {key}: |")
 
 
 def _wrong_encoding(content: str, path: Path, kind: str) -> Problem | None:
-    """That a configuration is text where base64 has to be, or base64 once too often."""
+    """Report a configuration that is text instead of base64, or base64 once too often."""
     section = path[0]
     plain, encoded = _PLAIN[kind][0], _ENCODED[kind][0]
     if section == encoded and (file := _decoded(content)) is None:
@@ -86,9 +85,9 @@ def _texts(document: Document, kind: str) -> Iterator[Text]:
 
 
 def _decoded(content: str) -> str | None:
-    """The file that a value is; None if the API server would reject it, or if it is not text.
+    """Decode a file; None if the API server would reject the value, or if it is not text.
 
-    Go's decoder, which the API server has, ignores line breaks.
+    Go's decoder, which the API server uses, ignores line breaks.
     """
     try:
         joined = content.replace("\n", "").replace("\r", "")

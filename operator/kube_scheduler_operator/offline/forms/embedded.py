@@ -34,7 +34,7 @@ _STARTS: Final = re.compile(
     r"""|^ExecStart[ \t]*=[^\n]*kube-scheduler\b""",
     re.MULTILINE,
 )
-"""The line of an object or a unit that starts a kube-scheduler, or lets kubeadm start one."""
+"""The line of an object or a unit that starts a kube-scheduler, or has kubeadm start one."""
 DEEPEST: Final = 12
 """Levels below which no chart keeps a configuration."""
 LARGEST: Final = 1 << 20
@@ -45,7 +45,6 @@ _GZIP: Final = ("gz", "gzip")
 
 
 def read(document: Document) -> Contents | None:
-    """The configurations in a document of another kind."""
     value = value_of(document)
     if not value or value.get("kind") == KIND:
         return None
@@ -65,7 +64,7 @@ def read(document: Document) -> Contents | None:
 
 
 def decoded(content: str, siblings: Mapping[str, Any]) -> str:
-    """The text that is encoded in a field; the field itself if it is not encoded.
+    """Decode the text in a field; return the field itself if it is not encoded.
 
     Args:
         content: the field.
@@ -92,7 +91,7 @@ def decoded(content: str, siblings: Mapping[str, Any]) -> str:
 
 
 def _is_kube_schedulers(text: str) -> bool:
-    """Whether a text is a configuration, or an object that may start a kube-scheduler."""
+    """Report whether a text is a configuration, or an object that may start a kube-scheduler."""
     if KIND in text and CONFIGURATION.search(text) is not None:
         return True
     if "scheduler" in text and _STARTS.search(text) is not None:

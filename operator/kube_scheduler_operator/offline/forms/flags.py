@@ -13,6 +13,7 @@ from ...base.objects import mapping
 from ...schedulerconfig.command_line import flag_text, normalized_name
 from ...schedulerconfig.flags import BOOLEANS
 from .form import CommandLineFlag
+from .objects import entries
 
 _LEVEL: Final = re.compile(r"-v\d+")
 _OPERATOR: Final = re.compile(r"[;|&<>()]+")
@@ -23,9 +24,9 @@ DASHES: Final = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 def of_words(
     words: Sequence[tuple[str, Path]], booleans: Collection[str] = BOOLEANS
 ) -> Iterator[CommandLineFlag]:
-    """Flags of a command line; other words, such as the program's name, are ignored.
+    """Yield the flags of a command line; other words, such as the program's name, are ignored.
 
-    What `word_problems` reports is read as it is meant, so that the rest can be checked.
+    What `word_problems` reports is read as intended, so that the rest can be checked.
 
     Args:
         words: each with its path.
@@ -60,20 +61,20 @@ def with_unknown_values(
     is_unknown: Callable[[str], bool],
     booleans: Collection[str] = BOOLEANS,
 ) -> tuple[CommandLineFlag, ...]:
-    """`of_words`, where a function recognizes the values that the document does not have."""
+    """Return the flags in words; `is_unknown` recognizes values that the document does not have."""
     flags = of_words(words, booleans)
     return tuple(replace(flag, is_known=not is_unknown(flag.value)) for flag in flags)
 
 
 def flags_in(word: str) -> list[str]:
-    """The flags that are meant by a word: more than one if it has them with spaces between."""
+    """Split a word into the flags that it contains, separated by spaces."""
     return re.split(r"\s+(?=--)", word) if word.startswith("-") else [word]
 
 
 def of_pairs(value: Any, path: Path) -> Iterator[CommandLineFlag]:
-    """Flags of a list of `NAME=VALUE`, with or without dashes; a single text is a list of one."""
-    entries = value if isinstance(value, list) else [value]
-    for index, entry in enumerate(entries):
+    """Yield flags of a list of `NAME=VALUE`, with or without dashes, or of a single string."""
+    pairs = value if isinstance(value, list) else [value]
+    for index, entry in enumerate(pairs):
         if isinstance(entry, str):
             at = (*path, index) if isinstance(value, list) else path
             name, equals, rest = entry.lstrip("-").partition("=")
@@ -82,23 +83,23 @@ def of_pairs(value: Any, path: Path) -> Iterator[CommandLineFlag]:
 
 
 def of_map(value: Any, path: Path) -> Iterator[CommandLineFlag]:
-    """Flags of a map NAME -> VALUE; a list as value repeats the flag."""
-    for key, each in mapping(value).items():
+    """Yield flags of a map NAME -> VALUE; a list as value repeats the flag."""
+    for key, setting in mapping(value).items():
         name, at = normalized_name(str(key).lstrip("-")), (*path, key)
-        if isinstance(each, Mapping):  # kops and Gardener write gates as a map
-            text = ",".join(f"{gate}={flag_text(on)}" for gate, on in each.items())
-            yield CommandLineFlag(name, text, at)
+        if isinstance(setting, Mapping):  # kops and Gardener write gates as a map
+            gates = ",".join(f"{gate}={flag_text(on)}" for gate, on in setting.items())
+            yield CommandLineFlag(name, gates, at)
             continue
-        for index, one in enumerate(each if isinstance(each, list) else [each]):
-            text_ = flag_text(one)
-            if text_ is not None:
-                yield CommandLineFlag(name, text_, (*at, index) if isinstance(each, list) else at)
+        is_list = isinstance(setting, list)
+        for index, item in enumerate(setting if is_list else [setting]):
+            text = flag_text(item)
+            if text is not None:
+                yield CommandLineFlag(name, text, (*at, index) if is_list else at)
 
 
 def of_names(value: Any, path: Path, key: str = "name") -> Iterator[CommandLineFlag]:
-    """Flags of a list of {name: NAME, value: VALUE}."""
-    for index, each in enumerate(value if isinstance(value, list) else ()):
-        entry = mapping(each)
+    """Yield flags of a list of {name: NAME, value: VALUE}."""
+    for index, entry in enumerate(map(mapping, entries(value))):
         name, text = flag_text(entry.get(key)), flag_text(entry.get("value"))
         if name:
             flag = normalized_name(name.lstrip("-"))
@@ -106,7 +107,7 @@ def of_names(value: Any, path: Path, key: str = "name") -> Iterator[CommandLineF
 
 
 def split(text: str) -> list[str]:
-    """The words and operators of a shell's text; those between spaces if quotes are unbalanced.
+    """Split a shell's text into words and operators; at spaces if quotes are unbalanced.
 
     A line break is the operator `;`.
     """
@@ -121,7 +122,7 @@ def split(text: str) -> list[str]:
 
 
 def first_command(words: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
-    """The words of `split` before the first operator, without what it redirects."""
+    """Return the words of `split` before the first operator, without what it redirects."""
     end = next((at for at, (word, _) in enumerate(words) if _OPERATOR.fullmatch(word)), len(words))
     redirected = end < len(words) and {"<", ">"} & set(words[end][0])
     if redirected and end and words[end - 1][0].isdigit():

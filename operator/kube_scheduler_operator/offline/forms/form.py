@@ -22,9 +22,7 @@ CONFIG_FLAGS: Final[Mapping[str, str]] = {KUBE_SCHEDULER: "config", VC_SCHEDULER
 
 @dataclass(frozen=True, slots=True)
 class CommandLineFlag:
-    """A flag of a kube-scheduler."""
-
-    name: str  # the flag without dashes, with `-` for `_`
+    name: str  # without dashes, with `-` for `_`
     value: str
     path: Path  # of its entry in the document
     is_known: bool = True  # whether the document has the value; otherwise `value` has $(NAME) in it
@@ -43,18 +41,17 @@ class Mount:
     at: Path = ()  # of the mount in the document
 
     def holds(self, file: str) -> bool:
-        """Whether a file is in it."""
         return file == self.path or file.startswith(f"{self.path.rstrip('/')}/")
 
     def key_of(self, file: str) -> str:
-        """The key of the ConfigMap or Secret that is a file in it; empty if none is."""
+        """Return the key of the ConfigMap or Secret that becomes a file; empty if there is none."""
         if self.key:
             return self.key
         name = file[len(self.path.rstrip("/")) + 1 :]
         return self.keys.get(name, "") if self.keys else name
 
     def node_file(self, file: str) -> str:
-        """The node's file that a file in it is."""
+        """Return the path on the node of a file in it."""
         return self.name.rstrip("/") + file[len(self.path.rstrip("/")) :]
 
 
@@ -68,25 +65,21 @@ class CommandLine:
     mounts: tuple[Mount, ...] | None = None  # the files in its container; None: unknown
     image: str = ""  # of its container; empty: unknown
     image_at: Path = ()  # of that image in the document
-    # whether a Kustomization of the run sets the image, and not the document
-    kustomized: bool = False
-    # of Kubernetes, if the document shows it otherwise than in the image
-    version: Version | None = None
+    kustomized: bool = False  # whether a Kustomization of the run sets the image
+    version: Version | None = None  # of Kubernetes, if the document shows it
     namespace: str = ""  # of its Pod; empty: unknown
     account: str = ""  # the ServiceAccount of its Pod; empty: a static Pod, or no Pod
     replicas: int = 1  # of its Pod
     given: Mapping[str, str] = field(default_factory=dict)  # flags that the product sets itself
-    # how the document mounts a file, with FILE for it
+    # how to mount FILE in a document of this form
     mount_fix: str = "add a volume with the file, and a volumeMount for it"
     program: str = KUBE_SCHEDULER  # kube-scheduler, or another scheduler with a file of its own
 
     def last(self, name: str) -> CommandLineFlag | None:
-        """The effective occurrence of a flag."""
         return next((flag for flag in reversed(self.arguments) if flag.name == name), None)
 
     @property
     def config_flag(self) -> str:
-        """The flag that names the file with the configuration."""
         return CONFIG_FLAGS[self.program]
 
     @property
@@ -127,7 +120,7 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A file inside of a document."""
+    """A file inside a document."""
 
     at: Path  # of its content in the document
     content: str  # the file
@@ -137,19 +130,17 @@ class Text:
     name: str = ""
     key: str = ""
     node_path: str = ""  # the file of the node that it becomes; empty: none
-    # whether it can only be a configuration; otherwise other content is ignored
-    required: bool = False
+    required: bool = False  # whether it must be a configuration; otherwise other content is ignored
     has_credentials: bool = True  # whether its kube-scheduler needs no clientConnection.kubeconfig
     place: str = ""  # a provider whose scheduler reads it, as in `--for`
-    # the files that the node has from outside; None: unknown
-    node_mounts: tuple[Mount, ...] | None = None
+    node_mounts: tuple[Mount, ...] | None = None  # files from outside the node; None: unknown
     version: Version | None = None  # of the kube-scheduler that reads it, if the document shows it
     for_kubeadm: bool = False  # whether kubeadm reads it, and therefore no kube-scheduler
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedKey:
-    """A key of a ConfigMap or Secret that is made of a file beside the document."""
+    """A key of a ConfigMap or Secret that is generated from a file beside the document."""
 
     kind: str  # the object and its key, by which a Pod mounts it
     name: str
@@ -173,7 +164,7 @@ class Part:
     command: int | None = None
 
     def outer(self, path: Path) -> Path:
-        """The path in the document of one in the configuration."""
+        """Translate a path in the configuration to one in the document."""
         for inner, outer in self.fields:
             if path[: len(inner)] == inner:
                 return (*outer, *path[len(inner) :])
@@ -188,10 +179,8 @@ class Contents:
     parts: tuple[Part, ...] = ()  # configurations that are a part of it
     commands: tuple[CommandLine, ...] = ()  # kube-schedulers that it starts
     problems: tuple[Problem, ...] = ()  # what is wrong with the form itself
-    # keys of ConfigMaps and Secrets that it makes of other files
-    generated: tuple[GeneratedKey, ...] = ()
-    # what it changes in other files; None for other kinds
-    kustomization: Kustomization | None = None
+    generated: tuple[GeneratedKey, ...] = ()  # keys of ConfigMaps and Secrets from other files
+    kustomization: Kustomization | None = None  # what it changes in other files
 
     def __bool__(self) -> bool:
         return bool(self.texts or self.parts or self.commands or self.problems)
@@ -199,43 +188,41 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of a file."""
-
-    name: str  # what it is, for people
+    name: str  # for people
     source: str  # the document that defines it, with its version
-    # what a document of this form contains; None: it has another form
-    read: Callable[[Document], Contents | None]
+    read: Callable[[Document], Contents | None]  # None: the document has another form
 
 
 def with_type(node: SourceNode) -> SourceNode:
-    """A configuration without apiVersion and kind, with those that the product adds."""
+    """Add the apiVersion and kind that a product adds to a configuration."""
     if not isinstance(node.data, dict):
         return node
     fields = {"apiVersion": API_VERSION, "kind": KIND}
     missing = {key: value for key, value in fields.items() if key not in node.data}
-    scalars = {key: (node.position, SourceNode(node.position, v)) for key, v in missing.items()}
+    scalars = {
+        key: (node.position, SourceNode(node.position, value)) for key, value in missing.items()
+    }
     return replace(node, data={**missing, **node.data}, fields={**scalars, **node.fields})
 
 
 def made_of(position: Position, fields: Mapping[str, SourceNode]) -> SourceNode:
-    """A configuration of parts that a product puts together; absent ones are left out."""
+    """Assemble a configuration as a product does; absent parts are left out."""
     data: dict[str, Any] = {key: node.data for key, node in fields.items()}
     children = {key: (node.position, node) for key, node in fields.items()}
     return with_type(SourceNode(position, data, children))
 
 
 def listed(position: Position, nodes: Sequence[SourceNode]) -> SourceNode:
-    """A list of values that stand in different places of a document."""
+    """Make a list of values from different places of a document."""
     return SourceNode(position, [node.data for node in nodes], {}, tuple(nodes))
 
 
 def scalar(position: Position, value: Any) -> SourceNode:
-    """A value that a product fills in."""
     return SourceNode(position, value)
 
 
 def node_at(document: Document, path: Path) -> SourceNode | None:
-    """The value at a path; None if it is absent or null."""
+    """Return the value at a path; None if it is absent or null."""
     node = document.root
     for part in path:
         step = node.child(part)
@@ -246,7 +233,7 @@ def node_at(document: Document, path: Path) -> SourceNode | None:
 
 
 def first(document: Document, *paths: Path) -> tuple[Path, SourceNode] | None:
-    """The first of several paths that has a value, and the value."""
+    """Return the first of several paths that has a value, and the value."""
     for path in paths:
         node = node_at(document, path)
         if node is not None:

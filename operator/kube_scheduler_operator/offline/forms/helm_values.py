@@ -30,8 +30,8 @@ from .form import (
     node_at,
     scalar,
 )
-from .objects import at, text, value_of, version_of_image
-from .workload import is_stock
+from .objects import at, count, text, value_of
+from .workload import stock_version
 
 _LABEL: Final = "Helm values of scheduler-plugins"
 _PATHS: Final[tuple[tuple[Path, Path], ...]] = (
@@ -45,7 +45,7 @@ _PATHS: Final[tuple[tuple[Path, Path], ...]] = (
 
 
 def read(document: Document) -> Contents | None:
-    """plugins.enabled, plugins.disabled and pluginConfig of the chart of scheduler-plugins."""
+    """Read plugins.enabled, plugins.disabled and pluginConfig of the chart of scheduler-plugins."""
     value = value_of(document)
     if "kind" in value or not isinstance(at(value, "scheduler"), dict):
         return None
@@ -57,7 +57,7 @@ def read(document: Document) -> Contents | None:
     }
     enabled, disabled = (node_at(document, ("plugins", key)) for key in ("enabled", "disabled"))
     lists = {
-        key: listed(node.position, [_named(each) for each in node.items])
+        key: listed(node.position, [_named(item) for item in node.items])
         for key, node in (("enabled", enabled), ("disabled", disabled))
         if node is not None
     }
@@ -85,22 +85,19 @@ def read(document: Document) -> Contents | None:
         at=("scheduler",),
         image=image,
         image_at=("scheduler", "image"),
-        version=version_of_image(image) if is_stock(image) else None,
+        version=stock_version(image),
         account="scheduler-plugins-scheduler",
-        replicas=_count(at(value, "scheduler", "replicaCount")),
+        replicas=count(at(value, "scheduler", "replicaCount")),
     )
     part = Part(root, _LABEL, _PATHS, command=0)
     return Contents(parts=(part,), commands=(command,))
 
 
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 1
-
-
 def _named(node: SourceNode) -> SourceNode:
-    """An entry of a plugin list for a name; the chart writes its first letter as a capital."""
-    data = node.data
-    name = data[:1].upper() + data[1:] if isinstance(data, str) else data
+    """Return the entry of a plugin list for a name; the chart capitalizes its first letter."""
+    name = node.data
+    if isinstance(name, str):
+        name = name[:1].upper() + name[1:]
     return _plain(node.position, {"name": SourceNode(node.position, name)})
 
 
@@ -125,7 +122,7 @@ _VOLCANOS_MAP: Final = "RELEASE-scheduler-configmap"
 
 
 def read_volcano(document: Document) -> Contents | None:
-    """custom.scheduler_config_override, which the chart writes into its ConfigMap."""
+    """Read custom.scheduler_config_override, which the chart writes into its ConfigMap."""
     value = value_of(document)
     override = at(value, *map(str, _OVERRIDE))
     if "kind" in value or not isinstance(override, str):
@@ -165,13 +162,12 @@ _OF_KOORDINATOR: Final[tuple[tuple[Path, Path], ...]] = (
 
 
 def is_koordinator(value: object) -> bool:
-    """Whether a document has values of Koordinator's chart."""
-    named = text(at(value, "scheduler", "image", "repository"))
-    return at(value, "kind") is None and named.rpartition("/")[2] == _KOORD_SCHEDULER
+    repository = text(at(value, "scheduler", "image", "repository"))
+    return at(value, "kind") is None and repository.rpartition("/")[2] == _KOORD_SCHEDULER
 
 
 def read_koordinator(document: Document) -> Contents | None:
-    """scheduler.featureGates, and the arguments of DeviceShare in scheduler.deviceShare."""
+    """Read scheduler.featureGates, and DeviceShare's arguments in scheduler.deviceShare."""
     value = value_of(document)
     if not is_koordinator(value):
         return None
@@ -199,7 +195,7 @@ def read_koordinator(document: Document) -> Contents | None:
         image=f"{text(at(image, 'repository'))}:{text(at(image, 'tag'))}".rstrip(":"),
         image_at=("scheduler", "image", "tag"),
         account=_KOORD_SCHEDULER,
-        replicas=_count(at(value, "scheduler", "replicas")),
+        replicas=count(at(value, "scheduler", "replicas")),
         given={"config": "/config/koord-scheduler.config"},
     )
     if shares is None:

@@ -26,7 +26,6 @@ class ImageChange:
     tag_suffix: str = ""  # what is appended to the tag, unless one of those is set
 
     def applied(self, image: str) -> str:
-        """The image after the change."""
         match = re.fullmatch(re.escape(self.name) + _TAG_AND_DIGEST, image)
         if match is None:
             return image
@@ -57,8 +56,12 @@ class ChangedImages:
     @classmethod
     def of(cls, kustomizations: Sequence[tuple[str, Kustomization]]) -> ChangedImages:
         """Follow (file, its Kustomization) from those that no other one has as a resource."""
-        known = {_directory(file): each for file, each in kustomizations}
-        named = {_target(where, entry) for where, each in known.items() for entry in each.resources}
+        known = {normpath(dirname(file)): kustomization for file, kustomization in kustomizations}
+        named = {
+            _target(where, resource)
+            for where, kustomization in known.items()
+            for resource in kustomization.resources
+        }
         changes_of: dict[str, set[tuple[ImageChange, ...]]] = {}
         for where in known.keys() - named:
             for file, changes in _followed(known, where, frozenset()):
@@ -66,9 +69,9 @@ class ChangedImages:
         return cls({file: frozenset(changes) for file, changes in changes_of.items()})
 
     def applied(self, file: str, image: str) -> str:
-        """An image of a file after all changes.
+        """Apply all changes to an image of a file.
 
-        It stays as it is if several Kustomizations change it to different ones.
+        Keep the image if several Kustomizations change it to different ones.
         """
         changed = set()
         for changes in self.by_file.get(normpath(file), ()):
@@ -82,7 +85,7 @@ class ChangedImages:
 def _followed(
     known: Mapping[str, Kustomization], where: str, above: frozenset[str]
 ) -> Iterator[tuple[str, tuple[ImageChange, ...]]]:
-    """(file, changes) below a directory; a base makes its changes first."""
+    """Yield (file, changes) below a directory; a base makes its changes first."""
     own = known[where]
     for target in (_target(where, entry) for entry in own.resources):
         if target not in known:
@@ -90,10 +93,6 @@ def _followed(
         elif target not in above:
             for file, changes in _followed(known, target, above | {where}):
                 yield file, (*changes, *own.images)
-
-
-def _directory(file: str) -> str:
-    return normpath(dirname(file))
 
 
 def _target(where: str, entry: str) -> str:

@@ -14,50 +14,47 @@ from ...schedulerconfig.source import Document
 from ...schedulerconfig.versions import Version
 from .flags import of_pairs
 from .form import CommandLine, CommandLineFlag, Contents, Form, Mount, Text
-from .objects import at, group_kind, objects, text, value_of, version_of_image
+from .objects import at, entries, group_kind, objects, text, value_of, version_of_image
 from .rancher import GIVEN, SCHEDULER_ARG
 
 _KIND: Final = "kind Cluster"
 
 
 def read_kind(document: Document) -> Contents | None:
-    """kubeadmConfigPatches, for the cluster and for nodes."""
+    """Read kubeadmConfigPatches, for the cluster and for nodes."""
     value = value_of(document)
     if group_kind(value) != ("kind.x-k8s.io", "Cluster"):
         return None
     nodes = list(objects(value.get("nodes")))
-    control = [(i, node) for i, node in nodes if node.get("role", "control-plane") != "worker"]
-    version = next(
-        (v for _, node in control if (v := version_of_image(text(node.get("image"))))), None
-    )
-    mounts: tuple[Mount, ...] = ()
-    for index, node in control:
-        mounts += tuple(_node_mounts(node, ("nodes", index, "extraMounts")))
+    control = [
+        (index, node) for index, node in nodes if node.get("role", "control-plane") != "worker"
+    ]
+    versions = (version_of_image(text(node.get("image"))) for _, node in control)
+    version = next(filter(None, versions), None)
+    mounts_of = {index: tuple(_node_mounts(node, index)) for index, node in control}
+    mounts = tuple(mount for own in mounts_of.values() for mount in own)
     texts = list(_patches(value, (), mounts, version))
     for index, node in control:
-        own = tuple(_node_mounts(node, ("nodes", index, "extraMounts")))
-        texts += _patches(node, ("nodes", index), own, version)
+        texts += _patches(node, ("nodes", index), mounts_of[index], version)
     return Contents(texts=tuple(texts))
 
 
 def _patches(
     owner: Mapping[str, Any], path: Path, mounts: tuple[Mount, ...], version: Version | None
 ) -> Iterator[Text]:
-    listed = owner.get("kubeadmConfigPatches")
-    for index, content in enumerate(listed if isinstance(listed, list) else ()):
+    for index, content in enumerate(entries(owner.get("kubeadmConfigPatches"))):
         if isinstance(content, str):
             where = (*path, "kubeadmConfigPatches", index)
             yield Text(where, content, _KIND, node_mounts=mounts, version=version, for_kubeadm=True)
 
 
-def _node_mounts(node: Mapping[str, Any], path: Path) -> Iterator[Mount]:
+def _node_mounts(node: Mapping[str, Any], number: int) -> Iterator[Mount]:
     for index, mount in objects(node.get("extraMounts")):
         source, target = text(mount.get("hostPath")), text(mount.get("containerPath"))
-        yield Mount(target, "", source, at=(*path, index))
+        yield Mount(target, "", source, at=("nodes", number, "extraMounts", index))
 
 
 def read_k3d(document: Document) -> Contents | None:
-    """options.k3s.extraArgs."""
     value = value_of(document)
     if group_kind(value) != ("k3d.io", "Simple"):
         return None

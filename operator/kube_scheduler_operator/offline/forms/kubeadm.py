@@ -34,7 +34,6 @@ INVALID: Final = "InvalidType"
 
 
 def read(document: Document) -> Contents | None:
-    """The scheduler of a ClusterConfiguration."""
     value = value_of(document)
     group, kind = group_kind(value)
     if kind not in KINDS or (group != GROUP and "apiVersion" in value):
@@ -54,7 +53,7 @@ def scheduler(
     lists: bool,
     kubernetes: Version | None = None,
 ) -> Contents:
-    """The scheduler of the ClusterConfiguration at a path.
+    """Read the scheduler of the ClusterConfiguration at a path.
 
     `lists` is whether its version writes extraArgs as a list.
     """
@@ -105,37 +104,32 @@ def _arguments(
             )
         )
     elif isinstance(value, Mapping):
-        for key, each in value.items():
-            if each is not None and not isinstance(each, str):
-                problems.append(
-                    Problem(
-                        INVALID,
-                        (*path, key),
-                        f"kubeadm takes texts only as values of extraArgs, not {each!r}"
-                        if not isinstance(each, bool)
-                        else "kubeadm takes texts only as values of extraArgs, not "
-                        f"{str(each).lower()}",
-                        "quote the value",
-                    )
-                )
+        for key, argument in value.items():
+            if argument is not None and not isinstance(argument, str):
+                written = str(argument).lower() if isinstance(argument, bool) else repr(argument)
+                message = f"kubeadm accepts only strings as values of extraArgs, not {written}"
+                problems.append(Problem(INVALID, (*path, key), message, "quote the value"))
     flags = of_names(value, path) if isinstance(value, list) else of_map(value, path)
     return tuple(flags), tuple(problems)
 
 
 def read_patch(document: Document) -> Contents | None:
-    """A patch of kube-scheduler's manifest: a list of JSON patch operations, or a part of a Pod."""
-    data = document.root.data
-    if isinstance(data, list):
-        return _operations(data, ())
-    if not isinstance(data, Mapping) or data.get("kind") not in (None, "Pod"):
+    """Read a patch of kube-scheduler's manifest: JSON patch operations, or a part of a Pod."""
+    patch = document.root.data
+    if isinstance(patch, list):
+        return _operations(patch)
+    if not isinstance(patch, Mapping) or patch.get("kind") not in (None, "Pod"):
         return None
-    if data.get("apiVersion") is not None and at(data, "metadata", "name") is not None:
+    if patch.get("apiVersion") is not None and at(patch, "metadata", "name") is not None:
         return None  # a whole Pod
-    for index, container in objects(at(data, "spec", "containers")):
+    for index, container in objects(at(patch, "spec", "containers")):
         if container.get("name") == "kube-scheduler":
             where = ("spec", "containers", index)
             words = container_words(container, where) or []
-            volumes = {text(v.get("name")): v for _, v in objects(at(data, "spec", "volumes"))}
+            volumes = {
+                text(volume.get("name")): volume
+                for _, volume in objects(at(patch, "spec", "volumes"))
+            }
             mounts = (OWN_MOUNT, *container_mounts(container, volumes, where))
             command = CommandLine(
                 "patch of kube-scheduler",
@@ -150,7 +144,7 @@ def read_patch(document: Document) -> Contents | None:
     return None
 
 
-def _operations(operations: list[Any], path: Path) -> Contents | None:
+def _operations(operations: list[Any]) -> Contents | None:
     words: list[tuple[str, Path]] = []
     volumes: dict[str, Mapping[str, Any]] = {}
     mounts: list[tuple[int, Any]] = []
@@ -159,25 +153,22 @@ def _operations(operations: list[Any], path: Path) -> Contents | None:
         if "op" not in operation or not target.startswith("/spec/"):
             return None
         value = operation.get("value")
+        values = value if isinstance(value, list) else [value]
         if target.startswith("/spec/containers/0/command"):
-            entries = value if isinstance(value, list) else [value]
-            words += [(str(word), (*path, index, "value")) for word in entries]
+            words += [(str(word), (index, "value")) for word in values]
         elif "/volumeMounts" in target:
-            mounts += [(index, one) for one in (value if isinstance(value, list) else [value])]
+            mounts += [(index, mount) for mount in values]
         elif target.startswith("/spec/volumes"):
-            for one in value if isinstance(value, list) else [value]:
-                if isinstance(one, Mapping):
-                    volumes[text(one.get("name"))] = one
+            volumes |= {text(volume.get("name")): volume for _, volume in objects(values)}
     if not words:
         return None
     mounted: list[Mount] = [OWN_MOUNT]
     for index, mount in mounts:
-        container = {"volumeMounts": [mount]}
-        mounted += container_mounts(container, volumes, (*path, index))
+        mounted += container_mounts({"volumeMounts": [mount]}, volumes, (index,))
     command = CommandLine(
         "patch of kube-scheduler",
         tuple(of_words(words)),
-        path,
+        (),
         tuple(mounted),
         namespace="kube-system",
         given=GIVEN,
@@ -188,7 +179,7 @@ def _operations(operations: list[Any], path: Path) -> Contents | None:
 
 
 def read_cluster_api(document: Document) -> Contents | None:
-    """Cluster API: KubeadmControlPlane, its template, and KubeadmConfig."""
+    """Read Cluster API's KubeadmControlPlane, its template, and KubeadmConfig."""
     value = value_of(document)
     group, kind = group_kind(value)
     if not group.endswith("cluster.x-k8s.io"):
@@ -222,13 +213,8 @@ def _files(config: Any, path: Path, owner: str) -> Iterator[Text]:
         content = text(file.get("content"))
         if content and file.get("encoding") in (None, ""):
             where = (*path, index, "content")
-            yield Text(
-                where,
-                content,
-                owner,
-                node_path=text(file.get("path")),
-                has_credentials=False,
-            )
+            node_path = text(file.get("path"))
+            yield Text(where, content, owner, node_path=node_path, has_credentials=False)
 
 
 KUBEADM: Final = Form(

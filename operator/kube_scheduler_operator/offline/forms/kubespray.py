@@ -1,4 +1,4 @@
-"""Kubespray: group variables of which it makes flags and the file of kube-scheduler.
+"""Kubespray: group variables that become flags and the file of kube-scheduler.
 
 Source: kubernetes-sigs/kubespray at 0128a2c, roles/kubernetes/control-plane: defaults/main/
 kube-scheduler.yml, templates/kubescheduler-config.yaml.j2 and kubeadm-config.v1beta4.yaml.j2.
@@ -28,12 +28,11 @@ _KUBECONFIG: Final = "/etc/kubernetes/scheduler.conf"
 
 
 def read(document: Document) -> Contents | None:
-    """The variables of kube-scheduler."""
     value = value_of(document)
     if "kind" in value or not any(key in value for key in (*_ARGUMENTS, *_LISTS, *_MAPS, _MORE)):
         return None
     version = version_of(value.get("kube_version"))
-    arguments = [a for key in _ARGUMENTS for a in of_map(value.get(key), (key,))]
+    arguments = [flag for key in _ARGUMENTS for flag in of_map(value.get(key), (key,))]
     command = CommandLine(
         _LABEL,
         tuple(arguments),

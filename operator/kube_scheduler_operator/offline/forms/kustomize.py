@@ -14,7 +14,7 @@ from ...schedulerconfig.source import Document
 from .config_map import CONFIG_MAP, SECRET
 from .form import Contents, Form, GeneratedKey, Text
 from .image_changes import ImageChange, Kustomization
-from .objects import group_kind, objects, text, value_of
+from .objects import entries, group_kind, objects, text, value_of
 
 _GENERATORS: Final = {"configMapGenerator": CONFIG_MAP, "secretGenerator": SECRET}
 _KINDS: Final = ("Kustomization", "Component")
@@ -22,7 +22,7 @@ _RESOURCES: Final = ("resources", "bases", "components")
 
 
 def read(document: Document) -> Contents | None:
-    """The files and literals of the generators, the resources, and the changes of images."""
+    """Read the files and literals of the generators, the resources, and the changes of images."""
     value = value_of(document)
     group, kind = group_kind(value)
     typed = group == "kustomize.config.k8s.io" and kind in _KINDS
@@ -37,7 +37,7 @@ def read(document: Document) -> Contents | None:
 
 
 def _has_its_fields(value: Mapping[str, Any]) -> bool:
-    """Whether a document without kind is a Kustomization, which may leave it out."""
+    """Report whether a document without kind is a Kustomization, which may leave it out."""
     if _GENERATORS.keys() & value.keys():
         return True
     return any(True for _ in _resources(value)) or any(
@@ -47,8 +47,7 @@ def _has_its_fields(value: Mapping[str, Any]) -> bool:
 
 def _resources(value: Mapping[str, Any]) -> Iterator[str]:
     for field in _RESOURCES:
-        entries = value.get(field)
-        yield from filter(None, map(text, entries if isinstance(entries, list) else ()))
+        yield from filter(None, map(text, entries(value.get(field))))
 
 
 def _images(value: Mapping[str, Any]) -> Iterator[ImageChange]:
@@ -58,35 +57,32 @@ def _images(value: Mapping[str, Any]) -> Iterator[ImageChange]:
 
 
 def _generators(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Path]]:
-    """(kind of the object, its generator, path)."""
+    """Yield (kind of the object, its generator, path)."""
     for field, kind in _GENERATORS.items():
         for index, entry in objects(value.get(field)):
             yield kind, entry, (field, index)
 
 
 def _files(value: Mapping[str, Any]) -> Iterator[GeneratedKey]:
-    """Entries `[KEY=]FILE`; without a key it is the name of the file."""
+    """Read entries `[KEY=]FILE`; the default key is the name of the file."""
     for kind, generator, path in _generators(value):
-        files = generator.get("files")
-        for index, entry in enumerate(files if isinstance(files, list) else ()):
+        name = text(generator.get("name"))
+        for index, entry in enumerate(entries(generator.get("files"))):
             key, equals, file = text(entry).partition("=")
             if not equals:
                 key, file = key.rpartition("/")[2], key
-            yield GeneratedKey(
-                kind, text(generator.get("name")), key, file, (*path, "files", index)
-            )
+            yield GeneratedKey(kind, name, key, file, (*path, "files", index))
 
 
 def _literals(value: Mapping[str, Any]) -> Iterator[Text]:
-    """Entries `KEY=TEXT`."""
+    """Read entries `KEY=TEXT`."""
     for kind, generator, path in _generators(value):
-        name, literals = text(generator.get("name")), generator.get("literals")
-        for index, entry in enumerate(literals if isinstance(literals, list) else ()):
+        name = text(generator.get("name"))
+        for index, entry in enumerate(entries(generator.get("literals"))):
             key, equals, content = text(entry).partition("=")
             if equals:
-                yield Text(
-                    (*path, "literals", index), content, f"{kind} {name}", kind, "", name, key
-                )
+                where = (*path, "literals", index)
+                yield Text(where, content, f"{kind} {name}", kind, "", name, key)
 
 
 KUSTOMIZATIONS: Final = Form(

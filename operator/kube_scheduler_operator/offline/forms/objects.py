@@ -1,8 +1,8 @@
-"""Helpers for reading documents of any types: what is missing or of another type is empty."""
+"""Access to documents of any types: what is missing or of another type is empty."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...base.objects import mapping
@@ -11,51 +11,56 @@ from ...schedulerconfig.versions import Version
 
 
 def value_of(document: Document) -> Mapping[str, Any]:
-    """The document as a map."""
     return mapping(document.root.data)
 
 
 def at(value: Any, *keys: str) -> Any:
-    """The value below some keys; None if one is missing."""
+    """Return the value below some keys; None if one is missing."""
     for key in keys:
         value = mapping(value).get(key)
     return value
 
 
 def group_kind(value: Mapping[str, Any]) -> tuple[str, str]:
-    """(API group, kind)."""
     return str(value.get("apiVersion") or "").rpartition("/")[0], str(value.get("kind") or "")
 
 
+def entries(value: Any) -> Sequence[Any]:
+    """Return a list, or an empty one for any other type."""
+    return value if isinstance(value, list) else ()
+
+
 def objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The maps in a list, with their indices."""
-    for index, item in enumerate(value if isinstance(value, list) else ()):
+    """Yield the maps in a list, with their indices."""
+    for index, item in enumerate(entries(value)):
         if isinstance(item, Mapping):
             yield index, item
 
 
 def text(value: Any) -> str:
-    """A text; empty for any other type."""
+    """Return a string; empty for any other type."""
     return value if isinstance(value, str) else ""
 
 
+def count(value: Any) -> int:
+    """Return a number of replicas; 1 for any other type."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 1
+
+
 def name_of(value: Mapping[str, Any]) -> str:
-    """metadata.name."""
     return text(at(value, "metadata", "name"))
 
 
 def namespace_of(value: Mapping[str, Any]) -> str:
-    """metadata.namespace; empty if it is not set."""
     return text(at(value, "metadata", "namespace"))
 
 
 def label_of(value: Mapping[str, Any]) -> str:
-    """`Kind name` in messages."""
     return f"{text(value.get('kind'))} {name_of(value)}".strip()
 
 
 def version_of(value: Any) -> Version | None:
-    """A Kubernetes version as products write it, `v1.31.5+k3s1` too; None if it is not one."""
+    """Parse a version as products write it, such as `v1.31.5+k3s1`; None if it is none."""
     try:
         return Version.parse(str(value).partition("+")[0].removesuffix("-0"))
     except ValueError:
@@ -63,7 +68,7 @@ def version_of(value: Any) -> Version | None:
 
 
 def version_of_image(image: str) -> Version | None:
-    """The version in an image's tag; None if it has none."""
+    """Return the version in an image's tag; None if there is none."""
     try:
         return Version.of_image(image)
     except ValueError:

@@ -10,14 +10,14 @@ from typing import Final
 
 from ...schedulerconfig.source import Document
 from .form import CommandLine, CommandLineFlag, Contents, Form, Mount
-from .objects import at, group_kind, label_of, namespace_of, text, value_of, version_of_image
-from .workload import is_stock
+from .objects import at, group_kind, label_of, namespace_of, text, value_of
+from .workload import stock_version
 
 CONFIG: Final = "/etc/kubernetes/config.yaml"
 
 
 def read(document: Document) -> Contents | None:
-    """spec.schedulerConfig names a ConfigMap with the key config.yaml."""
+    """Read spec.schedulerConfig, which names a ConfigMap with the key config.yaml."""
     value = value_of(document)
     if group_kind(value) != ("operator.openshift.io", "SecondaryScheduler"):
         return None
@@ -31,7 +31,7 @@ def read(document: Document) -> Contents | None:
         mounts=(mount,),
         image=image,
         image_at=("spec", "schedulerImage"),
-        version=version_of_image(image) if is_stock(image) else None,
+        version=stock_version(image),
         namespace=namespace_of(value) or "openshift-secondary-scheduler-operator",
         account="secondary-scheduler",
     )

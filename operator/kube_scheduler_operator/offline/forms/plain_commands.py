@@ -38,26 +38,28 @@ _ARGUMENTS: Final = "arguments"
 
 
 def may_be_plain(data: bytes) -> bool:
-    """Whether a file has a line that `read_plain` may read; YAML has hardly any."""
+    """Report whether a file has a line that `read_plain` may read; YAML rarely has one."""
     return _COMMAND_LINE.search(data) is not None
 
 
 def read_plain(file: str, text: str) -> tuple[Document, Contents] | None:
-    """The command line in a file, and a document that has its words; None without one.
+    """Read the command line in a file, as a document of its words; None without one.
 
     Args:
         file: its name, which shows whose flags a file of flags has.
         text: its content.
     """
-    for key, label, words in _found(file, text):
+    for key, label, words in _command_lines(file, text):
         root = _document(text, key, words)
-        named: list[tuple[str, Path]] = [(w, (key, index)) for index, (w, _) in enumerate(words)]
-        return Document(root), _contents(label, named, (key,))
+        paths: list[tuple[str, Path]] = [
+            (word, (key, index)) for index, (word, _) in enumerate(words)
+        ]
+        return Document(root), _contents(label, paths, (key,))
     return None
 
 
-def _found(file: str, text: str) -> Iterator[tuple[str, str, list[tuple[str, int]]]]:
-    """(field, label, words with their offsets) of command lines, the first one counts."""
+def _command_lines(file: str, text: str) -> Iterator[tuple[str, str, list[tuple[str, int]]]]:
+    """Yield (field, label, words with their offsets) of command lines; the first one counts."""
     name = file.rpartition("/")[2]
     if _UNIT.search(text):
         for start in _EXEC_START.finditer(text):
@@ -76,12 +78,12 @@ def _found(file: str, text: str) -> Iterator[tuple[str, str, list[tuple[str, int
             yield variable[1], f"the variable {variable[1]}", words
     if "scheduler" in name and "--" in text and _FLAG_FILE.fullmatch(f"{text.rstrip()}\n"):
         lines = re.finditer(r"^[ \t]*(--[^\n]*?)[ \t\r]*$", text, re.M)
-        if found := [(line[1], line.start(1)) for line in lines]:
-            yield _ARGUMENTS, f"the file {name}", found
+        if words := [(line[1], line.start(1)) for line in lines]:
+            yield _ARGUMENTS, f"the file {name}", words
 
 
 def _words(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
-    """The words between two offsets, without quotes."""
+    """Yield the words between two offsets, without quotes."""
     for match in _WORD.finditer(text, start, end):
         parts = _UNQUOTED.findall(match[0])
         yield "".join("".join(part) for part in parts), match.start()

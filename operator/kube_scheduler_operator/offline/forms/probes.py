@@ -33,7 +33,7 @@ def probe_problems(
     flags: Sequence[CommandLineFlag],
     version: Version | None,
 ) -> Iterator[Problem]:
-    """Warnings about probes of a container of Kubernetes' own kube-scheduler."""
+    """Warn about probes of a container of Kubernetes' own kube-scheduler."""
     if version is not None and version < _WITHOUT_HTTP:
         return
     last = {flag.name: flag.value for flag in flags}

@@ -1,4 +1,4 @@
-"""Products that take flags of kube-scheduler in one field: kops, k0s, Gardener, kwok.
+"""Products that accept flags of kube-scheduler in one field: kops, k0s, Gardener, kwok.
 
 Sources: kubernetes/kops 1.34, pkg/apis/kops/componentconfig.go (KubeSchedulerConfig) and
 docs/cluster_spec.md; k0sproject/k0s 1.34, pkg/apis/k0s/v1beta1/clusterconfig_types.go
@@ -16,7 +16,7 @@ from ...base.objects import mapping
 from ...schedulerconfig.source import Document
 from .flags import of_map, of_names, of_words
 from .form import CommandLine, CommandLineFlag, Contents, Form
-from .objects import at, group_kind, label_of, objects, text, value_of, version_of
+from .objects import at, entries, group_kind, label_of, objects, text, value_of, version_of
 from .words import word_problems
 
 _KOPS_FLAGS: Final[Mapping[str, str]] = {
@@ -41,14 +41,14 @@ _KOPS_FLAGS: Final[Mapping[str, str]] = {
     "leaderElectResourceNamespace": "leader-elect-resource-namespace",
     "leaderElectRetryPeriod": "leader-elect-retry-period",
 }
-"""Field of spec.kubeScheduler, or of its leaderElection -> the flag that kops makes of it."""
+"""Field of spec.kubeScheduler, or of its leaderElection -> the flag that kops sets for it."""
 _KOPS_CONFIG: Final = "/var/lib/kube-scheduler/config.yaml"
 PROFILES: Final = ("balanced", "bin-packing")
 """The profiles of Gardener's Shoots (offline/providers/gardener.py writes them)."""
 
 
 def read_kops(document: Document) -> Contents | None:
-    """spec.kubeScheduler of a Cluster; a KubeSchedulerConfiguration beside it is read by kops."""
+    """Read spec.kubeScheduler of a Cluster; kops also reads a configuration beside it."""
     value = value_of(document)
     if group_kind(value) != ("kops.k8s.io", "Cluster"):
         return None
@@ -58,17 +58,16 @@ def read_kops(document: Document) -> Contents | None:
         return Contents()
     election = mapping(spec.get("leaderElection"))
     arguments = (*_of_kops(spec, path), *_of_kops(election, (*path, "leaderElection")))
-    problems = []
+    problems: tuple[Problem, ...] = ()
     if spec.get("usePolicyConfigMap"):
-        problems.append(
-            Problem(
-                "UnknownArgument",
-                (*path, "usePolicyConfigMap"),
-                "kops sets --policy-configmap for it, which kube-scheduler does not have since "
-                "1.23: it does not start",
-                "remove it, and append the KubeSchedulerConfiguration to the file as a document",
-            )
+        problem = Problem(
+            "UnknownArgument",
+            (*path, "usePolicyConfigMap"),
+            "kops sets --policy-configmap for it, a flag that kube-scheduler 1.23 removed: "
+            "kube-scheduler does not start",
+            "remove it, and append the KubeSchedulerConfiguration to the file as a document",
         )
+        problems = (problem,)
     command = CommandLine(
         label=label_of(value),
         arguments=arguments,
@@ -79,7 +78,7 @@ def read_kops(document: Document) -> Contents | None:
         namespace="kube-system",
         given={"config": _KOPS_CONFIG},
     )
-    return Contents(commands=(command,), problems=tuple(problems))
+    return Contents(commands=(command,), problems=problems)
 
 
 def _of_kops(spec: Mapping[str, Any], path: Path) -> Iterator[CommandLineFlag]:
@@ -90,16 +89,15 @@ def _of_kops(spec: Mapping[str, Any], path: Path) -> Iterator[CommandLineFlag]:
 
 
 def read_k0s(document: Document) -> Contents | None:
-    """spec.scheduler of a ClusterConfig; its rawArgs come after its extraArgs."""
+    """Read spec.scheduler of a ClusterConfig; its rawArgs come after its extraArgs."""
     value = value_of(document)
     if group_kind(value) != ("k0s.k0sproject.io", "ClusterConfig"):
         return None
     path: Path = ("spec", "scheduler")
     spec = mapping(at(value, *map(str, path)))
-    raw = spec.get("rawArgs")
     words = [
         (word, (*path, "rawArgs", index))
-        for index, word in enumerate(raw if isinstance(raw, list) else ())
+        for index, word in enumerate(entries(spec.get("rawArgs")))
         if isinstance(word, str)
     ]
     arguments = (*of_map(spec.get("extraArgs"), (*path, "extraArgs")), *of_words(words))
@@ -117,7 +115,6 @@ def read_k0s(document: Document) -> Contents | None:
 
 
 def read_gardener(document: Document) -> Contents | None:
-    """spec.kubernetes.kubeScheduler of a Shoot."""
     value = value_of(document)
     if group_kind(value) != ("core.gardener.cloud", "Shoot"):
         return None
@@ -153,8 +150,8 @@ def _shoot(spec: Mapping[str, Any], path: Path) -> Iterator[Problem]:
             yield Problem(
                 "UnknownField",
                 (*path, key),
-                f'Gardener has no field "{key}" here: a Shoot takes a profile and feature gates '
-                "of kube-scheduler only",
+                f'Gardener has no field "{key}" here: a Shoot supports only a profile and feature '
+                "gates of kube-scheduler",
                 "run the profile in a SecondaryScheduler",
             )
     if spec.get("kubeMaxPDVols") not in (None, ""):
@@ -169,7 +166,6 @@ def _shoot(spec: Mapping[str, Any], path: Path) -> Iterator[Problem]:
 
 
 def read_kwok(document: Document) -> Contents | None:
-    """ComponentsPatches of a KwokctlConfiguration."""
     value = value_of(document)
     if group_kind(value) != ("config.kwok.x-k8s.io", "KwokctlConfiguration"):
         return None

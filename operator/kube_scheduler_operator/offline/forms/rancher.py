@@ -15,10 +15,18 @@ from ...schedulerconfig.source import Document
 from ...schedulerconfig.versions import Version
 from .flags import of_map, of_pairs
 from .form import CommandLine, CommandLineFlag, Contents, Form, Mount
-from .objects import at, group_kind, label_of, text, value_of, version_of, version_of_image
+from .objects import (
+    at,
+    entries,
+    group_kind,
+    label_of,
+    text,
+    value_of,
+    version_of,
+    version_of_image,
+)
 
 SCHEDULER_ARG: Final = "kube-scheduler-arg"
-_MOUNT: Final = "kube-scheduler-extra-mount"
 GIVEN: Final[Mapping[str, str]] = {
     "kubeconfig": "/var/lib/rancher/k3s/server/cred/scheduler.kubeconfig",
     "leader-elect": "true",
@@ -27,7 +35,7 @@ _OWN_KEYS: Final = ("disable-scheduler", "kube-scheduler-image", SCHEDULER_ARG)
 
 
 def read_config(document: Document) -> Contents | None:
-    """`kube-scheduler-arg` in config.yaml of k3s or RKE2."""
+    """Read `kube-scheduler-arg` in config.yaml of k3s or RKE2."""
     value = value_of(document)
     if "kind" in value and "apiVersion" in value:
         return None
@@ -42,14 +50,10 @@ def _server(
 ) -> CommandLine | None:
     arguments: list[CommandLineFlag] = []
     where: Path = path
-    mounts: list[Mount] | None = None
-    for key, each in value.items():
-        name = str(key).rstrip("+")
-        if name == SCHEDULER_ARG:
+    for key, setting in value.items():
+        if str(key).rstrip("+") == SCHEDULER_ARG:
             where = where if arguments else (*path, key)
-            arguments += of_pairs(each, (*path, key))
-        elif name == _MOUNT:
-            mounts = [*(mounts or ()), *_binds(each, (*path, key))]
+            arguments += of_pairs(setting, (*path, key))
     if not arguments:
         return None
     image = text(value.get("kube-scheduler-image"))
@@ -66,32 +70,33 @@ def _server(
 
 
 def _binds(value: Any, path: Path) -> Iterator[Mount]:
-    for index, each in enumerate(value if isinstance(value, list) else [value]):
-        host, _, rest = text(each).partition(":")
+    for index, bind in enumerate(value if isinstance(value, list) else [value]):
+        host, _, rest = text(bind).partition(":")
         where = (*path, index) if isinstance(value, list) else path
         yield Mount(rest.partition(":")[0] or host, "", host, at=where)
 
 
 def read_cluster(document: Document) -> Contents | None:
-    """Clusters of Rancher with RKE2 or k3s: machineGlobalConfig, machineSelectorConfig."""
+    """Read machineGlobalConfig and machineSelectorConfig of Rancher's RKE2 and k3s clusters."""
     value = value_of(document)
     if group_kind(value) != ("provisioning.cattle.io", "Cluster"):
         return None
     version = version_of(at(value, "spec", "kubernetesVersion"))
     base: Path = ("spec", "rkeConfig")
     config = at(value, "spec", "rkeConfig")
-    places: list[tuple[Path, Any]] = [
+    configs: list[tuple[Path, Any]] = [
         ((*base, "machineGlobalConfig"), at(config, "machineGlobalConfig"))
     ]
-    selected = at(config, "machineSelectorConfig")
-    for index, each in enumerate(selected if isinstance(selected, list) else ()):
-        places.append(((*base, "machineSelectorConfig", index, "config"), at(each, "config")))
-    found = (_server(mapping(each), path, label_of(value), version) for path, each in places)
-    return Contents(commands=tuple(each for each in found if each))
+    configs += (
+        ((*base, "machineSelectorConfig", index, "config"), at(selected, "config"))
+        for index, selected in enumerate(entries(at(config, "machineSelectorConfig")))
+    )
+    servers = (_server(mapping(own), path, label_of(value), version) for path, own in configs)
+    return Contents(commands=tuple(filter(None, servers)))
 
 
 def read_rke1(document: Document) -> Contents | None:
-    """`services.scheduler` in cluster.yml, also below `rancher_kubernetes_engine_config`."""
+    """Read `services.scheduler` in cluster.yml, also below `rancher_kubernetes_engine_config`."""
     value = value_of(document)
     for path in ((), ("rancher_kubernetes_engine_config",)):
         owner = at(value, *path)

@@ -45,11 +45,11 @@ FORMS: Final[tuple[Form, ...]] = (
     KOORDINATOR,
     EMBEDDED,
 )
-"""In the order in which they are tried; the last one takes any document."""
+"""In the order in which they are tried; the last one accepts any document."""
 
 
 def read_form(document: Document) -> Contents | None:
-    """What a document contains for kube-scheduler, by its form; None: it has none of the table."""
+    """Return what a document contains for kube-scheduler; None: its form is not in the table."""
     for form in FORMS:
         contents = form.read(document)
         if contents is not None:

@@ -17,16 +17,13 @@ from .form import CommandLine, Contents, Form, Mount, Part, node_at, with_type
 from .objects import at, objects, text, value_of, version_of_image
 
 DENIED: Final = (
-    "config",
-    "kubeconfig",
-    "authentication-kubeconfig",
-    "authorization-kubeconfig",
-)
+    "config", "kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig",
+)  # fmt: skip
 """Flags that Talos does not let users set."""
 
 
 def read(document: Document) -> Contents | None:
-    """The scheduler of a machine configuration or a patch of one."""
+    """Read the scheduler of a machine configuration or a patch of one."""
     value = value_of(document)
     if value.get("kind") == "KubeSchedulerConfig" and value.get("apiVersion") == "v1alpha1":
         return _scheduler(document, (), "KubeSchedulerConfig")

@@ -23,15 +23,11 @@ _OF_SERVICES: Final = ("_SERVICE_HOST", "_SERVICE_PORT", "_PORT")
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """The variables of a container."""
-
-    # of those whose value is in the file; None: the cluster has the value
-    values: Mapping[str, str | None]
-    # whether ConfigMaps or Secrets add variables by names that are not in the file
-    has_others: bool = False
+    values: Mapping[str, str | None]  # None: only the cluster has the value
+    has_others: bool = False  # whether ConfigMaps or Secrets add variables of unknown names
 
     def expanded(self, word: str) -> str:
-        """A word with the values in it; a variable without a known value stays as $(NAME).
+        """Return a word with the values in it; a variable without a known value stays as $(NAME).
 
         No program starts with a longer word than LONGEST: the rest of one is cut off.
         """
@@ -48,15 +44,15 @@ class Variables:
         return "".join((*parts, word[end:]))[: LONGEST + 1]
 
     def is_unknown(self, word: str) -> bool:
-        """Whether only the cluster knows the value of a variable in an expanded word."""
+        """Report whether only the cluster knows the value of a variable in an expanded word."""
         return any(self._is_elsewhere(name) for name in _references(word))
 
     def is_unresolved(self, word: str) -> bool:
-        """Whether an expanded word has a variable without a value in the file."""
+        """Report whether an expanded word has a variable without a value in the file."""
         return self.is_unknown(word) or bool(self.undefined(word))
 
     def undefined(self, word: str) -> str:
-        """The first variable of an expanded word that the container does not have, or ""."""
+        """Return the first variable of an expanded word that the container does not have, or ""."""
         return next(
             (
                 name
@@ -73,7 +69,7 @@ class Variables:
 
 
 def variables_of(container: Mapping[str, Any]) -> Variables:
-    """The variables of a container, the last one of a name; each may use those before it."""
+    """Return the variables of a container, the last one of a name; each may use those before it."""
     values: dict[str, str | None] = {}
     has_others = bool(container.get("envFrom"))
     for _, variable in objects(container.get("env")):

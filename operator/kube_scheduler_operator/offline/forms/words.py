@@ -1,4 +1,4 @@
-"""What keeps the words of a container from becoming the flags that they are meant to be.
+"""Words of a container that do not become the flags that were intended.
 
 kube-scheduler parses its command line with pflag and rejects whatever is not a flag. Sources:
 github.com/spf13/pflag v1.0.10, `FlagSet.parseArgs`; k8s.io/kubernetes v1.35.4,
@@ -33,7 +33,7 @@ _COMMAND: Final = re.compile(r"(?:^|/)(?:kube-scheduler|koord-scheduler)\s+-")
 
 
 def type_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """Where `command` and `args` of a container are not lists of strings."""
+    """Report `command` and `args` of a container that are not lists of strings."""
     refused = "the kubelet and the API server reject the Pod"
     for key in ("command", "args"):
         value = container.get(key)
@@ -51,7 +51,7 @@ def type_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]
             message = f"must be a string, not {_type_name(word)}"
             fix = type_fix(word, "a string")
             if isinstance(word, Mapping) and len(word) == 1:
-                name, text = next((str(k), flag_text(v)) for k, v in word.items())
+                name, text = next((str(key), flag_text(value)) for key, value in word.items())
                 message += ", which is what YAML reads where a space follows a colon"
                 fix = f"write {name}={text}" if text else "write it in quotes"
             yield Problem(INVALID_TYPE, (*path, key, index), f"{message}: {refused}", fix)
@@ -67,9 +67,9 @@ def _as_list(words: Sequence[str]) -> str:
 
 
 def word_problems(words: Sequence[tuple[str, Path]]) -> Iterator[Problem]:
-    """The words of a command line that kube-scheduler rejects, beginning with its name.
+    """Report words that kube-scheduler rejects; the command line begins with the program's name.
 
-    Unknown flags and wrong values are those of `validate_flags`.
+    `validate_flags` reports unknown flags and wrong values.
     """
     rest = iter(words)
     previous = ""
@@ -81,7 +81,7 @@ def word_problems(words: Sequence[tuple[str, Path]]) -> Iterator[Problem]:
                 yield Problem(INVALID_ARGUMENT, path, message, f"write {parts}")
             continue
         if word == "--":
-            if any(each for each, _ in words[number + 1 :]):
+            if any(following for following, _ in words[number + 1 :]):
                 message = "kube-scheduler does not start: what follows -- is not read as flags"
                 yield Problem(INVALID_ARGUMENT, path, message, "remove the --")
             return
@@ -100,7 +100,7 @@ def word_problems(words: Sequence[tuple[str, Path]]) -> Iterator[Problem]:
 
 
 def _malformed_flag(word: str, path: Path) -> Problem | None:
-    """Why a word is not one flag."""
+    """Report why a word is not one flag."""
     name, equals, value = word.lstrip(DASHES).partition("=")
     several = flags_in(word)
     if len(several) > 1:
@@ -119,7 +119,7 @@ def _malformed_flag(word: str, path: Path) -> Problem | None:
 
 
 def is_command(word: str) -> bool:
-    """Whether a word is a whole command line of a kube-scheduler, which it should not be."""
+    """Report whether a word is a whole command line of a kube-scheduler, which is an error."""
     return bool(_COMMAND.search(word))
 
 
@@ -134,7 +134,7 @@ def _takes_no_value(word: str, name: str) -> bool:
 
 
 def _argument(word: str, path: Path, previous: str) -> Problem:
-    """That a word is not a flag, and which one was meant."""
+    """Report that a word is not a flag, and which one was meant."""
     message = f"kube-scheduler does not start: it takes no arguments, but is given {word}"
     stripped = word.strip(_QUOTES)
     if previous:
@@ -151,7 +151,7 @@ def _argument(word: str, path: Path, previous: str) -> Problem:
 
 
 def config_problems(flags: Sequence[CommandLineFlag]) -> Iterator[Problem]:
-    """That --config names a kubeconfig."""
+    """Report that --config names a kubeconfig."""
     last = {flag.name: flag for flag in flags}
     config = last.get(CONFIG_FLAGS[KUBE_SCHEDULER])
     if config is None:

@@ -16,16 +16,11 @@ from ...schedulerconfig.versions import Version
 from ..volcano import PROGRAM as VC_SCHEDULER
 from ..volcano import is_volcano_image
 from .flags import first_command, split, with_unknown_values
-from .form import (
-    KUBE_SCHEDULER,
-    CommandLine,
-    CommandLineFlag,
-    Contents,
-    Form,
-    Mount,
-)
+from .form import KUBE_SCHEDULER, CommandLine, CommandLineFlag, Contents, Form, Mount
 from .objects import (
     at,
+    count,
+    entries,
     group_kind,
     label_of,
     namespace_of,
@@ -61,7 +56,7 @@ NO_COMMAND: Final = "NoCommand"
 _OWN_FLAGS: Final = ("policy-config-file", "policy-configmap", "algorithm-provider")
 """Flags that only kube-scheduler has had."""
 _EXPANDED: Final = re.compile(r"[$`*?]")
-"""What a shell replaces by other words."""
+"""What a shell expands."""
 _GROUPS: Final = ("", "apps", "batch", "extensions")
 _TEMPLATES: Final[Mapping[str, Path]] = {
     "Pod": (),
@@ -76,7 +71,6 @@ MIRROR: Final = "kubernetes.io/config.source"
 
 
 def read(document: Document) -> Contents | None:
-    """The schedulers among the containers."""
     value = value_of(document)
     group, kind = group_kind(value)
     path = _TEMPLATES.get(kind)
@@ -92,9 +86,12 @@ def read(document: Document) -> Contents | None:
     return Contents(
         commands=tuple(_commands(value, pod, containers)),
         problems=tuple(
-            each
-            for one in containers
-            for each in (*container_problems(*one), *_without_volume(*one, value, pod))
+            problem
+            for container, where in containers
+            for problem in (
+                *container_problems(container, where),
+                *_without_volume(container, where, value, pod),
+            )
         ),
     )
 
@@ -102,12 +99,12 @@ def read(document: Document) -> Contents | None:
 def _without_volume(
     container: Mapping[str, Any], path: Path, value: Mapping[str, Any], pod: Any
 ) -> Iterator[Problem]:
-    """The mounts of a kube-scheduler whose volume the Pod does not have."""
+    """Report mounts of a kube-scheduler whose volume the Pod does not have."""
     if container_words(container, path) is None:
         return
-    named = [text(each.get("name")) for _, each in objects(at(pod, "spec", "volumes"))]
+    named = [text(volume.get("name")) for _, volume in objects(at(pod, "spec", "volumes"))]
     claims = objects(at(value, "spec", "volumeClaimTemplates"))
-    named += [text(at(each, "metadata", "name")) for _, each in claims]
+    named += [text(at(claim, "metadata", "name")) for _, claim in claims]
     for index, mount in objects(container.get("volumeMounts")):
         name = text(mount.get("name"))
         if name and name not in named:
@@ -137,16 +134,16 @@ def _commands(
             ),
             image=image,
             image_at=(*where, "image"),
-            version=_version(image),
+            version=stock_version(image),
             namespace=namespace_of(value),
             account=_account(value, spec),
-            replicas=_replicas(value),
+            replicas=count(at(value, "spec", "replicas")),
             program=program,
         )
 
 
 def _program(words: Sequence[tuple[str, Path]], image: str) -> str:
-    """The program of a command line: its first word, or that of its image."""
+    """Return the program of a command line: its first word, or that of its image."""
     named = words[0][0].rpartition("/")[2] if words else ""
     if named == VC_SCHEDULER or (not _PROGRAM.search(named) and is_volcano_image(image)):
         return VC_SCHEDULER
@@ -154,7 +151,7 @@ def _program(words: Sequence[tuple[str, Path]], image: str) -> str:
 
 
 def _account(value: Mapping[str, Any], spec: Any) -> str:
-    """The ServiceAccount; a Pod on the node's network that names none is taken for a static one."""
+    """Return the ServiceAccount; a Pod on the host network without one counts as a static Pod."""
     named = text(at(spec, "serviceAccountName")) or text(at(spec, "serviceAccount"))
     if named:
         return named
@@ -163,13 +160,8 @@ def _account(value: Mapping[str, Any], spec: Any) -> str:
     return "" if value.get("kind") == "Pod" and static else "default"
 
 
-def _replicas(value: Mapping[str, Any]) -> int:
-    count = at(value, "spec", "replicas")
-    return count if isinstance(count, int) and not isinstance(count, bool) else 1
-
-
 def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]] | None:
-    """The words of a scheduler's command line, from its name on; None: another program."""
+    """Return the words of a scheduler's command line, from its name on; None: another program."""
     words = list(_of_a_shell(_listed_words(container, path)))
     for index, (word, _) in enumerate(words):
         if _PROGRAM.search(word) or is_command(word):
@@ -186,16 +178,16 @@ def container_words(container: Mapping[str, Any], path: Path) -> list[tuple[str,
 def container_flags(
     container: Mapping[str, Any], words: Sequence[tuple[str, Path]], program: str = KUBE_SCHEDULER
 ) -> tuple[CommandLineFlag, ...]:
-    """The flags in the words of a container, of which some values may be unknown."""
+    """Return the flags in the words of a container, of which some values may be unknown."""
     booleans = BOOLEANS if program == KUBE_SCHEDULER else _VOLCANOS_BOOLEANS
     return with_unknown_values(words, variables_of(container).is_unresolved, booleans)
 
 
 def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """What is wrong with the words and the probes of a container with a kube-scheduler.
+    """Report problems of the words and the probes of a container with a kube-scheduler.
 
-    Of several rejected words in one text, the first one. Other schedulers ignore words that are
-    not their flags.
+    Of several rejected words in one text, only the first one is reported. Other schedulers ignore
+    words that are not their flags.
     """
     words, image = container_words(container, path), text(container.get("image"))
     if words is None or _program(words, image) != KUBE_SCHEDULER:
@@ -223,7 +215,7 @@ def container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Pro
 def _undefined_variables(
     flags: Iterable[CommandLineFlag], variables: Variables
 ) -> Iterator[Problem]:
-    """The flags with a variable that the container does not have."""
+    """Report flags with a variable that the container does not have."""
     for flag in flags:
         if name := variables.undefined(flag.value):
             message = (
@@ -236,7 +228,7 @@ def _undefined_variables(
 
 
 def _command_problems(words: Sequence[tuple[str, Path]], args: Path) -> Iterator[Problem]:
-    """That the first argument of a container without a command is not the program's name."""
+    """Report a container without a command whose first argument is not the program's name."""
     if words and words[0][0].startswith("-"):
         message = (
             "the image starts /go-runner with these arguments, which rejects flags of "
@@ -246,7 +238,7 @@ def _command_problems(words: Sequence[tuple[str, Path]], args: Path) -> Iterator
 
 
 def _listed_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, Path]]:
-    """The words of `command` and `args`; those of a string, which should be a list, by its spaces.
+    """Return the words of `command` and `args`; a string, which should be a list, is split.
 
     Variables are replaced by their values. Numbers and booleans count as what they look like;
     `type_problems` reports them.
@@ -257,7 +249,7 @@ def _listed_words(container: Mapping[str, Any], path: Path) -> list[tuple[str, P
         listed, where = container.get(key), (*path, key)
         if isinstance(listed, str):
             words += ((word, where) for word in listed.split())
-        for index, word in enumerate(listed if isinstance(listed, list) else ()):
+        for index, word in enumerate(entries(listed)):
             shown = flag_text(word)
             if shown is not None:
                 words.append((variables.expanded(shown), (*where, index)))
@@ -269,7 +261,7 @@ def _is_a_shell(words: Sequence[tuple[str, Path]]) -> bool:
 
 
 def _of_a_shell(words: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, Path]]:
-    """The words, and those in the text that a shell runs (`sh -c TEXT`)."""
+    """Yield the words, and those in the text that a shell runs (`sh -c TEXT`)."""
     shell = _is_a_shell(words)
     for index, (word, path) in enumerate(words):
         if shell and index and words[index - 1][0] in ("-c", "-ec", "-xc") and "scheduler" in word:
@@ -281,7 +273,6 @@ def _of_a_shell(words: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, Path]]
 def container_mounts(
     container: Mapping[str, Any], volumes: Mapping[str, Mapping[str, Any]], path: Path
 ) -> Iterator[Mount]:
-    """The files and directories that a container mounts."""
     for index, mount in objects(container.get("volumeMounts")):
         where = (*path, "volumeMounts", index)
         target, sub = text(mount.get("mountPath")), text(mount.get("subPath"))
@@ -300,7 +291,7 @@ def container_mounts(
 def _unmounted(
     container: Mapping[str, Any], volumes: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Mount]:
-    """The ConfigMaps and Secrets of volumes that a container does not mount, with an empty path."""
+    """Yield ConfigMaps and Secrets of volumes that a container does not mount, without a path."""
     mounted = {text(mount.get("name")) for _, mount in objects(container.get("volumeMounts"))}
     for name, volume in volumes.items():
         if name not in mounted:
@@ -309,30 +300,31 @@ def _unmounted(
 
 
 def _sources(volume: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str, Any]]:
-    """(kind, source, field of its name, items) of the ConfigMaps and Secrets of a volume."""
+    """Yield (kind, source, field of its name, items) of the ConfigMaps and Secrets of a volume."""
     projected = at(volume, "projected", "sources")
-    for each in (volume, *(one for _, one in objects(projected))):
-        config_map, secret = each.get("configMap"), each.get("secret")
+    for source in (volume, *(source for _, source in objects(projected))):
+        config_map, secret = source.get("configMap"), source.get("secret")
         if isinstance(config_map, Mapping):
             yield "ConfigMap", config_map, "name", config_map.get("items")
         if isinstance(secret, Mapping):
-            named = "secretName" if each is volume else "name"
+            named = "secretName" if source is volume else "name"
             yield "Secret", secret, named, secret.get("items")
 
 
 def with_image(command: CommandLine, image: str) -> CommandLine:
-    """The scheduler of a workload in another image; those of other documents stay."""
+    """Replace the image of a workload's scheduler; those of other documents stay."""
     if image == command.image or not {"containers", "initContainers"} & set(command.image_at):
         return command
-    return replace(command, image=image, version=_version(image), kustomized=True)
+    return replace(command, image=image, version=stock_version(image), kustomized=True)
 
 
-def _version(image: str) -> Version | None:
+def stock_version(image: str) -> Version | None:
+    """Return the version in the tag of Kubernetes' own image; None for any other image."""
     return version_of_image(image) if is_stock(image) else None
 
 
 def is_stock(image: str) -> bool:
-    """Whether an image is Kubernetes' own kube-scheduler, of any registry."""
+    """Report whether an image is Kubernetes' own kube-scheduler, of any registry."""
     name = re.sub(r":[^:/]*$", "", image.partition("@")[0])
     return name.rpartition("/")[2] == "kube-scheduler" and "scheduler-plugins" not in name
 

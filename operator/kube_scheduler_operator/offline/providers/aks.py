@@ -28,7 +28,7 @@ OLDEST: Final = Version(1, 33)
 
 
 def write(desired: Desired, _: Version | None) -> ProviderOutput:
-    """The object SchedulerConfiguration "upstream"."""
+    """Write the SchedulerConfiguration "upstream"."""
     raw = {key: desired.config[key] for key in FIELDS if key in desired.config}
     raw = desired.document({**raw, "profiles": list(desired.profiles)})
     document: dict[str, Any] = {
@@ -51,7 +51,7 @@ def _findings(desired: Desired) -> Iterator[ProviderFinding]:
         yield ProviderFinding(
             "VersionNotSupported",
             "",
-            f"AKS takes scheduler profiles from Kubernetes {OLDEST.short} on, not in "
+            f"AKS supports scheduler profiles from Kubernetes {OLDEST.short} on, not in "
             f"{desired.gates.version.short}",
             "upgrade the cluster",
         )

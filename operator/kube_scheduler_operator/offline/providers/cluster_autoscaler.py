@@ -1,8 +1,8 @@
 """cluster-autoscaler: the scheduler configuration with which it simulates.
 
 Source: kubernetes-sigs/cluster-autoscaler at 33c3f97 (2026-08-21, k8s.io/kubernetes 1.37.0-rc.0),
-to which kubernetes/autoscaler moved that code. --scheduler-config-file is decoded and validated as
-by kube-scheduler (pkg/utils/scheduler/scheduler.go). Exactly one profile is allowed, with in-tree
+where kubernetes/autoscaler moved that code. --scheduler-config-file is decoded and validated as by
+kube-scheduler (pkg/utils/scheduler/scheduler.go). Exactly one profile is allowed, with in-tree
 plugins (pkg/simulator/framework/handle.go), and it serves Pods of every schedulerName. Only
 PreFilter, Filter and Reserve run (pkg/simulator/clustersnapshot/predicate/plugin_runner.go): no
 score, no extender, no other field. Gates are those of its own flag --feature-gates.
@@ -25,7 +25,7 @@ SIMULATED: Final = ("preFilter", "filter", "reserve")
 
 
 def write(desired: Desired, _: Version | None) -> ProviderOutput:
-    """The file of --scheduler-config-file: the first profile."""
+    """Write the file of --scheduler-config-file with the first profile."""
     profile = _with_ignored_resources(desired)
     file = ProviderFile(
         "cluster-autoscaler-scheduler.yaml",
@@ -41,7 +41,7 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
 
 
 def _with_ignored_resources(desired: Desired) -> dict[str, Any]:
-    """The first profile, with resources that extenders manage in NodeResourcesFit's arguments.
+    """Add resources that extenders manage to NodeResourcesFit's arguments in the first profile.
 
     kube-scheduler sets them at its start, instead of those in the file (buildExtenders in
     pkg/scheduler/scheduler.go, Kubernetes 1.36.3); cluster-autoscaler reads no extenders.
@@ -61,14 +61,14 @@ def _with_ignored_resources(desired: Desired) -> dict[str, Any]:
 
 
 def _profiles(desired: Desired) -> Iterator[ProviderFinding]:
-    """Other profiles that decide differently whether a node is feasible."""
+    """Report profiles that decide differently whether a node is feasible."""
     first, *others = map(filtering_profile, desired.profiles)
     for index, profile in enumerate(others, 1):
         for difference in profile_differences(profile, first, desired.gates, SIMULATED):
             yield ProviderFinding(
                 "ProfileNotSimulated",
                 desired.profile(index, *difference.path),
-                f'cluster-autoscaler takes one profile, so it simulates Pods of "'
+                f'cluster-autoscaler supports one profile, so it simulates Pods of "'
                 f'{scheduler_name(profile)}" with "{scheduler_name(first)}", which differs: here '
                 f"{difference.text}",
                 "use the same filters and arguments in both profiles",

@@ -40,17 +40,14 @@ class Desired:
 
     config: Mapping[str, Any]  # the effective KubeSchedulerConfiguration on a kubeadm cluster
     settings: Mapping[str, Any]  # its fields that users set, without profiles and extenders
-    # the flags that users set, without those that a kube-scheduler with --config ignores
-    flags: Flags
-    gates: Gates  # version and feature gates of the kube-scheduler
-    # the SchedulerExtenders that it calls, in the order of `config.extenders`
-    extenders: tuple[ExtenderResult, ...] = ()
+    flags: Flags  # that users set, without those that a kube-scheduler with --config ignores
+    gates: Gates
+    extenders: tuple[ExtenderResult, ...] = ()  # in the order of `config.extenders`
     profile_objects: frozenset[str] = frozenset()  # the names of its SchedulerProfiles
-    spec: Mapping[str, Any] = field(default_factory=dict)  # the spec of the KubeScheduler
+    spec: Mapping[str, Any] = field(default_factory=dict)  # of the KubeScheduler
 
     @property
     def overrides(self) -> Mapping[str, Any]:
-        """`spec.unsupportedConfigOverrides` of the KubeScheduler."""
         return mapping(self.spec.get("unsupportedConfigOverrides"))
 
     @property
@@ -62,11 +59,10 @@ class Desired:
         return profiles
 
     def document(self, keys: Mapping[str, Any]) -> dict[str, Any]:
-        """A KubeSchedulerConfiguration with these fields."""
         return {"apiVersion": API_VERSION, "kind": KIND, **keys}
 
     def with_kubeconfig(self, path: str) -> dict[str, Any]:
-        """The whole configuration for a kube-scheduler whose kubeconfig is at `path`.
+        """Return the whole configuration for a kube-scheduler whose kubeconfig is at `path`.
 
         A kube-scheduler with `--config` ignores `--kubeconfig` (cmd/kube-scheduler/app/options,
         Kubernetes 1.36), so the file must have it.
@@ -75,12 +71,12 @@ class Desired:
         return {**self.config, "clientConnection": connection}
 
     def setting(self, *path: str | int) -> str:
-        """The field that sets a field of `config`."""
+        """Return the field that sets a field of `config`."""
         overridden = override_path(path, self.config, self.overrides)
         return f"{_KUBE_SCHEDULER} {format_path((*_OVERRIDES, *(overridden or path)))}"
 
     def flag(self, name: str) -> str:
-        """The field that sets a flag; the last one that sets it wins."""
+        """Return the field that sets a flag; the last one that sets it wins."""
         serving = _SERVING_FIELDS.get(name, "")
         if name in map(normalized_name, mapping(self.overrides.get(ARGUMENTS))):
             path: Path = (*_OVERRIDES, ARGUMENTS, name)
@@ -93,7 +89,7 @@ class Desired:
         return f"{_KUBE_SCHEDULER} {format_path(path)}"
 
     def profile(self, index: int, *path: str | int) -> str:
-        """The field that sets a field of a profile."""
+        """Return the field that sets a field of a profile."""
         name = scheduler_name(self.profiles[index])
         if name in self.profile_objects:
             return f"SchedulerProfile/{name} {format_path(('spec', *path))}"
@@ -103,14 +99,14 @@ class Desired:
         return "Scheduler/cluster spec.profile"
 
     def extender(self, index: int) -> str:
-        """The object that sets an entry of `extenders`."""
+        """Return the object that sets an entry of `extenders`."""
         if index < len(self.extenders):
             return f"SchedulerExtender/{self.extenders[index].name} spec"
         return self.setting("extenders", index)
 
 
 def read_desired(inputs: Inputs, composition: Composition) -> Desired:
-    """What users set beyond the defaults of the platform; `composition` is valid."""
+    """Return what users set beyond the platform's defaults; `composition` must be valid."""
     config = mapping(composition.config)
     defaults = compose(
         Inputs(inputs.platform, inputs.operand_version, {"spec": {}}, {"spec": {}}, planned=True)
@@ -122,31 +118,23 @@ def read_desired(inputs: Inputs, composition: Composition) -> Desired:
         for name, values in flags.items()
         if usual.get(name) != values and name not in VOID_WITH_CONFIG
     }
-    called = tuple(
-        sorted(
-            (
-                each
-                for each in (*composition.extenders, *composition.leaving)
-                if each.entry is not None
-            ),
-            key=lambda each: each.name,
-        )
-    )
+    results = (*composition.extenders, *composition.leaving)
+    called = [extender for extender in results if extender.entry is not None]
     explicit = parse_gates(flags.get(FEATURE_GATES, ()))
     return Desired(
         config,
         _beyond(config, mapping(defaults.config)),
         own,
         Gates(inputs.operand_version, explicit),
-        called,
-        frozenset(each.name for each in composition.results),
+        tuple(sorted(called, key=lambda extender: extender.name)),
+        frozenset(profile.name for profile in composition.results),
         inputs.spec,
     )
 
 
 def named_files(desired: Desired) -> tuple[str, ...]:
-    """The files on the node that the configuration and the flags name, without the kubeconfig."""
-    found = [
+    """Return the node's files that configuration and flags name, without the kubeconfig."""
+    files = [
         str(path)
         for extender in desired.config.get("extenders") or ()
         for key, path in mapping(extender.get("tlsConfig")).items()
@@ -154,13 +142,13 @@ def named_files(desired: Desired) -> tuple[str, ...]:
     ]
     for name, values in desired.flags.items():
         if name.endswith("-file"):
-            found += values
-    return tuple(dict.fromkeys(path for path in found if path.startswith("/")))
+            files += values
+    return tuple(dict.fromkeys(path for path in files if path.startswith("/")))
 
 
 def without_agents(desired: Desired) -> Desired:
-    """Without the entries of agents, which only the operator starts."""
-    kept = [index for index, each in enumerate(desired.extenders) if each.agent is None]
+    """Remove the entries of agents, which only the operator starts."""
+    kept = [index for index, extender in enumerate(desired.extenders) if extender.agent is None]
     entries = desired.config.get("extenders") or []
     extenders = [entries[index] for index in kept] + list(entries[len(desired.extenders) :])
     config = {key: value for key, value in desired.config.items() if key != "extenders"}
@@ -172,17 +160,16 @@ def without_agents(desired: Desired) -> Desired:
 
 
 def scheduler_name(profile: Mapping[str, Any]) -> str:
-    """The schedulerName of a profile."""
     return str(profile.get("schedulerName") or DEFAULT_SCHEDULER)
 
 
 def _beyond(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that differ from the defaults; objects are compared field by field."""
-    found: dict[str, Any] = {}
+    """Return the fields that differ from the defaults; compare objects field by field."""
+    settings: dict[str, Any] = {}
     for key, value in config.items():
         usual = defaults.get(key)
         if key in _NOT_SETTINGS or value == usual:
             continue
         both = isinstance(value, Mapping) and isinstance(usual, Mapping)
-        found[key] = _beyond(value, mapping(usual)) if both else value
-    return found
+        settings[key] = _beyond(value, mapping(usual)) if both else value
+    return settings

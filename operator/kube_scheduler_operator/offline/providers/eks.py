@@ -33,7 +33,7 @@ MOST_RESOURCES: Final = 100
 
 
 def write(desired: Desired, _: Version | None) -> ProviderOutput:
-    """The parameter kubeSchedulerConfig of UpdateClusterConfig and CreateCluster."""
+    """Write the parameter kubeSchedulerConfig of UpdateClusterConfig and CreateCluster."""
     taken = default_profile(desired)
     profile = desired.profiles[taken] if taken >= 0 else {}
     wanted = mapping(plugin_arguments(profile).get(FIT, {}).get("scoringStrategy"))
@@ -62,11 +62,9 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
 
 
 def default_profile(desired: Desired) -> int:
-    """The index of default-scheduler's profile; -1 without one."""
-    for index, profile in enumerate(desired.profiles):
-        if scheduler_name(profile) == DEFAULT_SCHEDULER:
-            return index
-    return -1
+    """Return the index of default-scheduler's profile; -1 without one."""
+    names = [scheduler_name(profile) for profile in desired.profiles]
+    return names.index(DEFAULT_SCHEDULER) if DEFAULT_SCHEDULER in names else -1
 
 
 def _strategy(
@@ -77,7 +75,8 @@ def _strategy(
             desired,
             index,
             "StrategyNotSupported",
-            f"EKS takes the scoring strategies {' and '.join(STRATEGIES)}, not {strategy['type']}",
+            f"EKS supports the scoring strategies {' and '.join(STRATEGIES)}, not "
+            f"{strategy['type']}",
             "type",
         )
         return
@@ -87,7 +86,7 @@ def _strategy(
             desired,
             index,
             "ResourcesNotSupported",
-            f"EKS takes {MOST_RESOURCES} resources, and these are {len(resources)}",
+            f"EKS supports {MOST_RESOURCES} resources, and these are {len(resources)}",
             "resources",
         )
 
@@ -104,7 +103,7 @@ def _finding(
 def _differences(
     desired: Desired, index: int, strategy: Mapping[str, Any]
 ) -> Iterator[ProviderFinding]:
-    """Everything in the profile besides the scoring strategy."""
+    """Report everything in the profile besides the scoring strategy."""
     if index < 0:
         return
     profile = desired.profiles[index]
@@ -114,7 +113,7 @@ def _differences(
         yield ProviderFinding(
             "ProfileDiffers",
             desired.profile(index, *difference.path),
-            f"EKS takes the scoring strategy of {FIT} only, so it ignores "
+            f"EKS supports only the scoring strategy of {FIT}, so it ignores "
             f"{format_path(difference.path)} ({difference.text})",
             f"remove it, or {SECONDARY}",
         )

@@ -41,7 +41,7 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def write(desired: Desired, _: Version | None) -> ProviderOutput:
-    """A patch of the Shoot."""
+    """Write a patch of the Shoot."""
     taken = default_profile(desired)
     profile = desired.profiles[taken] if taken >= 0 else {}
     strategy = plugin_arguments(profile).get(FIT, {}).get("scoringStrategy") or {}

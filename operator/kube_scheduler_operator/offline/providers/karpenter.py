@@ -21,18 +21,14 @@ from .unsupported import unsimulated_filters
 NEWEST_WITHOUT: Final = Version(1, 14, 1)
 SIMULATED: Final = ("preFilter", "filter")
 _FIELDS: Final = (
-    "maxSkew",
-    "topologyKey",
-    "whenUnsatisfiable",
-    "minDomains",
-    "nodeAffinityPolicy",
+    "maxSkew", "topologyKey", "whenUnsatisfiable", "minDomains", "nodeAffinityPolicy",
     "nodeTaintsPolicy",
-)
-"""The fields of a constraint that Karpenter takes and kube-scheduler allows here."""
+)  # fmt: skip
+"""The fields of a constraint that Karpenter supports and kube-scheduler allows here."""
 
 
 def write(desired: Desired, release: Version | None) -> ProviderOutput:
-    """The value of --scheduler-config, from the first profile."""
+    """Write the value of --scheduler-config, from the first profile."""
     constraints = _constraints(desired.profiles[0])
     content: dict[str, Any] = {}
     if constraints:
@@ -63,7 +59,7 @@ def _too_old(desired: Desired) -> ProviderFinding:
     return ProviderFinding(
         "VersionNotSupported",
         desired.profile(0, "pluginConfig"),
-        f"Karpenter {NEWEST_WITHOUT} and older take no default constraints",
+        f"Karpenter {NEWEST_WITHOUT} and older support no default constraints",
         "upgrade Karpenter, or set topologySpreadConstraints in Pods",
     )
 
@@ -71,7 +67,7 @@ def _too_old(desired: Desired) -> ProviderFinding:
 def _profiles(
     desired: Desired, constraints: Sequence[Mapping[str, Any]]
 ) -> Iterator[ProviderFinding]:
-    """Profiles for which a node is feasible under other conditions than in the simulation."""
+    """Report profiles whose feasible nodes differ from those of the simulation."""
     args = {"defaultingType": "List", "defaultConstraints": list(constraints)}
     simulated = filtering_profile({"pluginConfig": [{"name": SPREAD, "args": args}]})
     for index, profile in enumerate(desired.profiles):

@@ -25,17 +25,11 @@ LISTS_SINCE: Final = Version(1, 31)
 
 
 def write(desired: Desired, _: Version | None) -> ProviderOutput:
-    """The configuration file, and a ClusterConfiguration that mounts and names it."""
+    """Write the configuration file, and a ClusterConfiguration that mounts and names it."""
     lists = desired.gates.version >= LISTS_SINCE
     flags = _flags(desired)
     volumes = [
-        {
-            "name": name,
-            "hostPath": path,
-            "mountPath": path,
-            "readOnly": True,
-            "pathType": "File",
-        }
+        {"name": name, "hostPath": path, "mountPath": path, "readOnly": True, "pathType": "File"}
         for name, path in _volumes(desired).items()
     ]
     arguments: Any = {name: values[-1] for name, values in flags.items()}
@@ -63,7 +57,7 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
 
 
 def write_patches(desired: Desired, _: Version | None) -> ProviderOutput:
-    """The configuration file, and a JSON patch of the manifest that mounts and names it."""
+    """Write the configuration file, and a JSON patch of the manifest that mounts and names it."""
     command = "/spec/containers/0/command/-"
     patch: list[dict[str, Any]] = [
         {"op": "add", "path": command, "value": f"--{name}={value}"}
@@ -95,7 +89,7 @@ def _flags(desired: Desired) -> Flags:
 
 
 def _volumes(desired: Desired) -> dict[str, str]:
-    """Volume -> the file of the node; kubeadm mounts nothing but the kubeconfig."""
+    """Map volumes to files of the node; kubeadm itself mounts only the kubeconfig."""
     files = named_files(without_agents(desired))
     return {VOLUME: CONFIG, **{f"scheduler-file-{n}": path for n, path in enumerate(files)}}
 

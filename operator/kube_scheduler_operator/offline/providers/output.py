@@ -1,4 +1,4 @@
-"""From objects to what a provider takes."""
+"""From objects to the files of a provider."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ...base import names
-from ...base.findings import Finding, Problem, Severity
+from ...base.findings import ERROR, WARNING, Finding, Problem, Severity
 from ...effective.control_plane.compose import Composition
 from ...effective.control_plane.inputs import Inputs
 from ...schedulerconfig.versions import Version
@@ -24,7 +24,7 @@ def provider_output(
     composition: Composition,
     beside: Iterable[str] = (),
 ) -> ProviderOutput:
-    """The provider's files and all findings; without files if kube-scheduler would not start.
+    """Return the provider's files and all findings; no files if kube-scheduler would not start.
 
     `beside` has the objects that the operator runs beside a provider's scheduler, as `Kind/name`.
     """
@@ -47,7 +47,7 @@ def _composed(composition: Composition) -> Iterator[ProviderFinding]:
 
 def _from(finding: Finding, *, error: bool) -> ProviderFinding:
     wrong, fix = Problem(finding.reason, (), finding.message).parts
-    severity: Severity = "error" if error else "warning"
+    severity: Severity = ERROR if error else WARNING
     return ProviderFinding(finding.reason, finding.path, wrong, fix, severity)
 
 
@@ -56,7 +56,7 @@ def _beside(objects: Iterable[str], provider: ProviderFormat) -> Iterator[Provid
         yield ProviderFinding(
             "RunsInTheCluster",
             obj,
-            f"the operator runs it in the cluster; it is not a part of what {provider.name} takes",
+            f"the operator runs it in the cluster; it is not part of the files for {provider.name}",
             "apply it to the cluster",
-            "warning",
+            WARNING,
         )

@@ -27,8 +27,6 @@ _TYPE: Final = ("apiVersion", "kind")
 
 @dataclass(frozen=True, slots=True)
 class ProfileDifference:
-    """One difference."""
-
     path: Path  # the field of the first profile that causes it
     text: str  # what the first profile has and the second one does not
 
@@ -39,7 +37,7 @@ def profile_differences(
     gates: Gates,
     points: Collection[str] = POINTS,
 ) -> Iterator[ProfileDifference]:
-    """The differences of two valid profiles at some extension points."""
+    """Yield the differences of two valid profiles at some extension points."""
     yield from _plugins(profile, other, gates, points)
     yield from _arguments(profile, other, gates, points)
     percentage = profile.get("percentageOfNodesToScore")
@@ -48,17 +46,17 @@ def profile_differences(
 
 
 def plugin_arguments(profile: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Plugin -> its arguments, without their type."""
+    """Return the arguments by plugin, without apiVersion and kind."""
     return {
-        str(each.get("name")): {
-            key: value for key, value in mapping(each.get("args")).items() if key not in _TYPE
+        str(entry.get("name")): {
+            key: value for key, value in mapping(entry.get("args")).items() if key not in _TYPE
         }
-        for each in profile.get("pluginConfig") or ()
+        for entry in profile.get("pluginConfig") or ()
     }
 
 
 def filtering_profile(profile: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The profile with those arguments only that decide whether a node is feasible."""
+    """Return the profile with those arguments only that decide whether a node is feasible."""
     configs = []
     for entry in profile.get("pluginConfig") or ():
         name, args = str(entry.get("name")), dict(mapping(entry.get("args")))
@@ -85,7 +83,7 @@ def _plugins(
     gates: Gates,
     points: Collection[str],
 ) -> Iterator[ProfileDifference]:
-    here, there = (effective_plugins(each, gates).points for each in (profile, other))
+    here, there = effective_plugins(profile, gates).points, effective_plugins(other, gates).points
     lists = mapping(profile.get("plugins"))
     by_text: dict[str, list[str]] = {}
     for point in POINTS:
@@ -93,11 +91,9 @@ def _plugins(
             text = _changed(point, here.get(point, ()), there.get(point, ()))
             if text:
                 by_text.setdefault(text, []).append(point)
-    for text, found in by_text.items():
-        listed = [point for point in found if lists.get(point)] or [
-            point for point in ("multiPoint",) if lists.get(point)
-        ]
-        yield ProfileDifference(("plugins", *listed[:1]), f"{', '.join(found)}: {text}")
+    for text, changed in by_text.items():
+        listed = [point for point in (*changed, "multiPoint") if lists.get(point)]
+        yield ProfileDifference(("plugins", *listed[:1]), f"{', '.join(changed)}: {text}")
 
 
 def _changed(point: str, here: Sequence[PluginEntry], there: Sequence[PluginEntry]) -> str:

@@ -10,11 +10,10 @@ from .aks import AKS
 from .cluster_autoscaler import CLUSTER_AUTOSCALER
 from .eks import EKS
 from .gardener import GARDENER
-from .k3s import K3S
 from .karpenter import KARPENTER
 from .kubeadm import KUBEADM, KUBEADM_PATCHES
 from .provider_format import ProviderFormat
-from .rke2 import RKE2
+from .rancher import K3S, RKE2
 from .talos import TALOS
 
 PROVIDERS: Final[dict[str, ProviderFormat]] = {
@@ -35,7 +34,7 @@ PROVIDERS: Final[dict[str, ProviderFormat]] = {
 
 
 def find_provider(word: str) -> tuple[ProviderFormat, Version | None]:
-    """The provider and the release that `NAME[:VERSION]` names; None without a release.
+    """Return the provider and the release that `NAME[:VERSION]` names; None without a release.
 
     Raises:
         ValueError: the name is unknown, or the release is not a version.

@@ -24,9 +24,9 @@ DOCUMENT_SINCE: Final = Version(1, 14)
 
 
 def write(desired: Desired, release: Version | None) -> ProviderOutput:
-    """A patch with `cluster.scheduler`, or the document KubeSchedulerConfig for 1.14 and newer.
+    """Write a patch with `cluster.scheduler`, or the document KubeSchedulerConfig for 1.14 on.
 
-    Without a release, the form that all releases take.
+    Without a release, write the form that all releases support.
     """
     lists = release is not None and release >= LISTS_SINCE
     scheduler: dict[str, Any] = {"config": _config(desired)}
@@ -50,10 +50,7 @@ def write(desired: Desired, release: Version | None) -> ProviderOutput:
         "talosctl patch machineconfig --nodes CONTROL-PLANE-NODES --patch @FILE",
         content,
     )
-    findings = [
-        *_release(release),
-        *unsupported_agents(desired),
-    ]
+    findings = [*_release(release), *unsupported_agents(desired)]
     if not lists:
         findings += unsupported_repetitions(
             desired,
@@ -66,11 +63,11 @@ def write(desired: Desired, release: Version | None) -> ProviderOutput:
 
 
 def _config(desired: Desired) -> dict[str, Any]:
-    """The configuration without what Talos sets itself."""
+    """Return the configuration without what Talos sets itself."""
     config = without_agents(desired).with_kubeconfig("")
     connection = {key: value for key, value in config["clientConnection"].items() if value != ""}
-    own = {"apiVersion", "kind", "clientConnection"}
-    kept = {key: value for key, value in config.items() if key not in own}
+    set_by_talos = {"apiVersion", "kind", "clientConnection"}
+    kept = {key: value for key, value in config.items() if key not in set_by_talos}
     return {**kept, "clientConnection": connection} if connection else kept
 
 
@@ -79,7 +76,8 @@ def _release(release: Version | None) -> Iterator[ProviderFinding]:
         yield ProviderFinding(
             "VersionNotSupported",
             "",
-            f"Talos takes a scheduler configuration from {OLDEST.short} on, not in {release.short}",
+            f"Talos supports a scheduler configuration from {OLDEST.short} on, not in "
+            f"{release.short}",
             "upgrade Talos",
         )
 

@@ -1,4 +1,4 @@
-"""Findings about settings that a provider does not take, in one form for all providers."""
+"""Findings about settings that a provider does not support, in one form for all providers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDARY_FIELDS: Final = {FEATURE_GATES: "featureGates", "v": "logLevel"}
 
 
 def unsupported_agents(desired: Desired) -> Iterator[ProviderFinding]:
-    """Agents of SchedulerExtenders: only the operator starts them, beside its own schedulers."""
+    """Report agents of SchedulerExtenders, which only the operator starts."""
     for extender in desired.extenders:
         if extender.agent is not None:
             yield ProviderFinding(
@@ -30,20 +30,20 @@ def unsupported_agents(desired: Desired) -> Iterator[ProviderFinding]:
 
 
 def unsupported_extenders(desired: Desired, provider: str) -> Iterator[ProviderFinding]:
-    """Extenders, for a provider that takes none; agents have a finding of their own."""
+    """Report extenders, for a provider that supports none; agents have a finding of their own."""
     for index in range(len(desired.config.get("extenders") or ())):
         if index < len(desired.extenders) and desired.extenders[index].agent is not None:
             continue
         yield ProviderFinding(
             "ExtenderNotSupported",
             desired.extender(index),
-            f"{provider} takes no extenders",
+            f"{provider} does not support extenders",
             "set spec.scheduler of the SchedulerExtender to a SecondaryScheduler",
         )
 
 
 def unsimulated_filters(desired: Desired, autoscaler: str) -> Iterator[ProviderFinding]:
-    """Extenders that filter, for an autoscaler, which calls none; scores do not matter to it."""
+    """Report extenders that filter: an autoscaler calls none, and scores do not matter to it."""
     for index, extender in enumerate(desired.config.get("extenders") or ()):
         if extender.get("filterVerb"):
             yield ProviderFinding(
@@ -56,12 +56,13 @@ def unsimulated_filters(desired: Desired, autoscaler: str) -> Iterator[ProviderF
 
 
 def unsupported_settings(
-    desired: Desired, provider: str, taken: Collection[str] = ()
+    desired: Desired, provider: str, supported: Collection[str] = ()
 ) -> Iterator[ProviderFinding]:
-    """Fields of the configuration other than `taken`."""
-    for path in _leaves(desired.settings, lambda key: key in taken):
-        takes = f"{provider} takes {listing(taken)} only" if taken else f"{provider} does not take"
-        message = takes if taken else f"{takes} this field"
+    """Report fields of the configuration other than `supported`."""
+    message = f"{provider} does not support this field"
+    if supported:
+        message = f"{provider} supports only {listing(supported)}"
+    for path in _leaves(desired.settings, lambda key: key in supported):
         there = format_path(("spec", "config", *path)) if path[0] in SETTINGS else ""
         yield ProviderFinding(
             "FieldNotSupported", desired.setting(*path), message, _remove_or_set(there)
@@ -69,33 +70,33 @@ def unsupported_settings(
 
 
 def unsupported_flags(
-    desired: Desired, provider: str, taken: Collection[str] = ()
+    desired: Desired, provider: str, supported: Collection[str] = ()
 ) -> Iterator[ProviderFinding]:
-    """Flags other than `taken`."""
+    """Report flags other than `supported`."""
     for name in desired.flags:
-        if name not in taken:
+        if name not in supported:
             yield ProviderFinding(
                 "FlagNotSupported",
                 desired.flag(name),
-                f"{provider} does not take the flag {'-' if len(name) == 1 else '--'}{name}",
+                f"{provider} does not support the flag {'-' if len(name) == 1 else '--'}{name}",
                 _remove_or_set(_flag_of_a_secondary_scheduler(name)),
             )
 
 
 def unsupported_profiles(desired: Desired, provider: str, taken: int) -> Iterator[ProviderFinding]:
-    """All profiles except the one with the index `taken`."""
+    """Report all profiles except the one at the index `taken`."""
     for index, profile in enumerate(desired.profiles):
         if index != taken:
             yield ProviderFinding(
                 "ProfileNotSupported",
                 desired.profile(index),
-                f'{provider} does not take the profile "{scheduler_name(profile)}"',
+                f'{provider} does not support the profile "{scheduler_name(profile)}"',
                 SECONDARY,
             )
 
 
 def _flag_of_a_secondary_scheduler(name: str) -> str:
-    """The field for a flag; empty if a SecondaryScheduler does not take it."""
+    """Return the field for a flag; empty if a SecondaryScheduler does not support it."""
     if name in _SECONDARY_FIELDS:
         return f"spec.{_SECONDARY_FIELDS[name]}"
     if name in RESERVED or name.startswith(ELECTION):
@@ -118,13 +119,13 @@ def _leaves(value: Mapping[str, Any], skip: Callable[[str], bool], at: Path = ()
 
 
 def unsupported_repetitions(desired: Desired, who: str, fix: str) -> Iterator[ProviderFinding]:
-    """Flags with several values where a map, such as that of `who`, keeps one."""
+    """Report flags with several values, of which the map of `who` keeps one."""
     for name, values in desired.flags.items():
         if len(values) > 1:
             yield ProviderFinding(
                 "RepeatedFlagNotSupported",
                 desired.flag(name),
-                f"{who} takes a flag once, and --{name} has {len(values)} values, of which only "
+                f"{who} accepts a flag once, and --{name} has {len(values)} values, of which only "
                 "the last one is written",
                 fix,
             )

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import (
-    documents,
-    extender_calls,
-    fields,
-    objects,
-    plugin_lists,
-    schedulers,
-    workloads,
-)
+from . import documents, extender_calls, fields, objects, plugin_lists, schedulers, workloads
 from .rule import HOME, Rule
 
 __all__ = ["GROUPS", "HOME", "RULES", "Rule"]

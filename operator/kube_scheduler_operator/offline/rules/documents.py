@@ -19,7 +19,7 @@ RULES: Final = (
     ),
     Rule(
         "NotStrict",
-        "The document repeats a key or has another error that strict decoding refuses",
+        "The document repeats a key or has another error that strict decoding rejects",
         "kube-scheduler decodes its configuration strictly, so a key that occurs twice keeps it "
         "from starting, even if both have the same value.",
         "Keep one of the two keys.",
@@ -76,7 +76,7 @@ RULES: Final = (
     Rule(
         "InvalidName",
         "A name has characters that Kubernetes does not allow",
-        "The API server refuses an object, an annotation or a setting with this name.",
+        "The API server rejects an object, an annotation or a setting with this name.",
         "Use lowercase letters, digits and hyphens, beginning and ending with a letter or digit.",
         ERRORS,
         own("SchedulerProfile", "My_Profile", "schedulerName: mine"),

@@ -22,7 +22,7 @@ RULES: Final = (
     Rule(
         "ExtenderOfAllProfiles",
         "kube-scheduler calls the extender for the Pods of all profiles",
-        "Extenders do not belong to a profile. Every Pod waits for this one, also the Pods of "
+        "Extenders do not belong to a profile. Every Pod waits for this one, even the Pods of "
         "profiles that do not need it.",
         "Limit it with managedResources, or run the profile in a scheduler of its own.",
         WARNINGS,
@@ -57,8 +57,7 @@ RULES: Final = (
     Rule(
         "NotIgnorable",
         "No Pod is scheduled while the extender does not answer",
-        "kube-scheduler does not ignore errors of this extender, so an outage of it stops "
-        "scheduling.",
+        "kube-scheduler does not ignore errors of this extender, so its outage stops scheduling.",
         "Set ignorable: true, or limit the extender with managedResources, unless it must decide.",
         WARNINGS,
         extender("filterVerb: filter\nhttpTimeout: 1s\nnodeCacheCapable: true"),
@@ -76,7 +75,7 @@ RULES: Final = (
         "ShortTimeout",
         "The timeout is shorter than an agent may need",
         "An agent's filter may wait 50 ms for the update of a changed node. kube-scheduler "
-        "ignores an ignorable extender that is late, so the filter has no effect then.",
+        "ignores an ignorable extender that is late, and then the filter has no effect.",
         "Set a timeout of 100ms or more.",
         WARNINGS,
         own("SchedulerExtender", "mine", f"timeout: 20ms\n{_AGENT}"),
@@ -115,8 +114,8 @@ RULES: Final = (
     ),
     Rule(
         "AlreadyTaken",
-        "Two extenders have a resource, a port or the verb bind, which only one can have",
-        "kube-scheduler refuses two extenders that bind or that manage the same resource, and two "
+        "Two extenders claim a resource, a port or the verb bind, which only one can have",
+        "kube-scheduler rejects two extenders that bind or that manage the same resource, and two "
         "agents cannot listen on one port.",
         "Remove the resource, the port or the verb from one of the two.",
         ERRORS,
@@ -126,7 +125,7 @@ RULES: Final = (
     Rule(
         "UnknownPolicy",
         "The extender has no policy of this name",
-        "The operator refuses an agent with a policy that is not installed.",
+        "The operator rejects an agent with a policy that is not installed.",
         "Use a policy of docs/policies.md, or install the package that has it.",
         ERRORS,
         own("SchedulerExtender", "mine", "agent:\n  policies:\n  - name: load-awar"),
@@ -134,7 +133,7 @@ RULES: Final = (
     Rule(
         "InvalidArguments",
         "The arguments of a policy are invalid",
-        "The agent would not start, so the operator refuses the SchedulerExtender.",
+        "The agent would not start, so the operator rejects the SchedulerExtender.",
         "Correct the arguments as the message describes; docs/policies.md lists them.",
         ERRORS,
         own(

@@ -37,7 +37,7 @@ RULES: Final = (
     Rule(
         "MissingField",
         "A required field is missing",
-        "The API server refuses an object without this field.",
+        "The API server rejects an object without this field.",
         "Set the field.",
         ERRORS,
         own("SecondaryScheduler", "mine", "profiles:\n- plugins: {}"),
@@ -110,7 +110,7 @@ RULES: Final = (
     Rule(
         "InvalidExtender",
         "An extender is invalid",
-        "kube-scheduler exits, or the operator refuses the SchedulerExtender: for example, with a "
+        "kube-scheduler exits, or the operator rejects the SchedulerExtender: for example, with a "
         "negative weight, with two extenders that bind, or with TLS settings that contradict "
         "each other.",
         "Correct the extender as the message describes.",

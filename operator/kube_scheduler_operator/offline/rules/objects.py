@@ -65,7 +65,7 @@ RULES: Final = (
     Rule(
         "NoCipherSuite",
         "kube-scheduler has none of the cipher suites",
-        "It would use its default instead of the list.",
+        "It would use its default instead.",
         "Add a suite that kube-scheduler has, such as ECDHE-RSA-AES128-GCM-SHA256.",
         ERRORS,
         kube_scheduler(
@@ -207,7 +207,7 @@ RULES: Final = (
     Rule(
         "InvalidQuantity",
         "A quantity of a resource is invalid",
-        "The kubelet refuses the static Pod, or no scheduler starts with so little.",
+        "The kubelet rejects the static Pod, or no scheduler starts with so little.",
         "Write a quantity such as 100m or 256Mi, with requests at most as large as limits.",
         ERRORS,
         own("OperatorSettings", "cluster", "pods: {resources: {limits: {memory: 200m}}}"),

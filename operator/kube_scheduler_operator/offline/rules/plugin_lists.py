@@ -88,7 +88,7 @@ RULES: Final = (
     Rule(
         "UselessDisabled",
         "A disabled entry has no effect",
-        "kube-scheduler accepts any name under disabled, also that of a plugin that does not "
+        "kube-scheduler accepts any name under disabled, even that of a plugin that does not "
         "exist, never runs at that point, or is off anyway. What the entry should disable "
         "continues to run.",
         "Correct the name or the extension point, or remove the entry.",
@@ -129,7 +129,7 @@ RULES: Final = (
     Rule(
         "RemovedLater",
         "A later Kubernetes removes a plugin or its extension point",
-        "The configuration works now; the kube-scheduler of the named version refuses it, so the "
+        "The configuration works now; the kube-scheduler of the named version rejects it, so the "
         "upgrade would leave the cluster without a scheduler.",
         "Remove the entry before the upgrade.",
         WARNINGS,
@@ -139,7 +139,7 @@ RULES: Final = (
     Rule(
         "SampledTooFew",
         "percentageOfNodesToScore is below the minimum that kube-scheduler itself uses",
-        "kube-scheduler stops to filter after this share of nodes and scores only those, so Pods "
+        "kube-scheduler stops filtering after this share of nodes and scores only those, so Pods "
         "get worse nodes. Its own adaptive value is never below 5.",
         "Set 0 for the adaptive value, or 5 or more.",
         WARNINGS,

@@ -51,7 +51,7 @@ RULES: Final = (
     ),
     Rule(
         "InvalidLease",
-        "The API server refuses the name of the Lease",
+        "The API server rejects the name of the Lease",
         "kube-scheduler starts, never becomes the leader, and schedules nothing.",
         "Use lowercase letters, digits and hyphens.",
         WARNINGS,
@@ -93,7 +93,7 @@ RULES: Final = (
     Rule(
         "SchedulerNameTaken",
         "Another scheduler of the operator serves this schedulerName",
-        "Two schedulers with one name overcommit nodes, so the operator refuses the second one.",
+        "Two schedulers with one name overcommit nodes, so the operator rejects the second one.",
         "Use another schedulerName.",
         ERRORS,
         own("SecondaryScheduler", "first", "namespace: a\nprofiles: [{schedulerName: mine}]"),

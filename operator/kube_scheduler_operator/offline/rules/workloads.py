@@ -1,4 +1,4 @@
-"""Rules about what starts kube-scheduler, and about the places that take a configuration."""
+"""Rules about what starts kube-scheduler, and about the places that a configuration is for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _OWN: Final = "leaderElection: {resourceName: mine}\nprofiles: [{schedulerName: 
 
 
 def _bare(text: str) -> str:
-    """A configuration without clientConnection, which providers set themselves."""
+    """Remove clientConnection, which providers set themselves."""
     return "".join(line for line in text.splitlines(True) if "clientConnection" not in line)
 
 
 def _deployment(flag: str, volume: str = "", *, replicas: int = 1) -> str:
-    """A Deployment of kube-scheduler, with a volume at /etc/scheduler."""
+    """Write a Deployment of kube-scheduler, with a volume at /etc/scheduler."""
     mounts = (
         "        volumeMounts: [{name: config, mountPath: /etc/scheduler}]\n"
         f"      volumes: [{{name: config, {volume}}}]\n"
@@ -153,8 +153,8 @@ RULES: Final = (
     ),
     Rule(
         "FieldNotSupported",
-        "The place of --for does not take this field",
-        "A provider accepts only some of kube-scheduler's fields, and ignores or refuses the "
+        "The place of --for does not support this field",
+        "A provider accepts only some of kube-scheduler's fields, and ignores or rejects the "
         "others.",
         "Remove the field, or run the profile in a secondary scheduler.",
         BOTH,
@@ -163,7 +163,7 @@ RULES: Final = (
     ),
     Rule(
         "PluginNotSupported",
-        "The place of --for does not take this plugin",
+        "The place of --for does not support this plugin",
         "The provider lets users configure only some plugins.",
         "Remove the plugin, or run the profile in a secondary scheduler.",
         ERRORS,
@@ -174,8 +174,8 @@ RULES: Final = (
     ),
     Rule(
         "ProfileNotSupported",
-        "The place of --for does not take this profile",
-        "The provider has one scheduler and lets users configure its default profile only.",
+        "The place of --for does not support this profile",
+        "The provider has one scheduler and lets users configure only its default profile.",
         "Run the profile in a secondary scheduler.",
         ERRORS,
         _bare(profile("schedulerName: mine")),

@@ -19,8 +19,6 @@ from ..policy import BEST, argument
 
 @dataclass(frozen=True, slots=True)
 class CongestionArguments:
-    """The arguments of congestion."""
-
     maximum: float = argument(
         100.0, "congestion factor of a fully congested node", least=0, above=True
     )
@@ -31,8 +29,6 @@ class CongestionArguments:
 
 
 class Congestion(NodePolicy):
-    """Scores by congestion factor."""
-
     name = "congestion"
     Arguments: ClassVar[type] = CongestionArguments
     env: ClassVar = {"CONGESTION_FACTOR_MAX": "maximum"}
@@ -42,13 +38,11 @@ class Congestion(NodePolicy):
     loads: LoadColumns
 
     def start(self) -> None:
-        """See NodePolicy."""
         self.loads = LoadColumns(
             self.cluster, [CONGESTION], self.changed, annotations=self.arguments.annotations
         )
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """See NodePolicy."""
         factor = self.loads.columns[CONGESTION].take(indices, len(self.cluster))
         if self.arguments.compatibility:
             factor = np.nan_to_num(factor)
@@ -56,6 +50,5 @@ class Congestion(NodePolicy):
         return rounded(BEST * (1.0 - clip(factor, 0.0, most) / most))
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        """See NodePolicy."""
         factor = self.loads.columns[CONGESTION].take(indices, len(self.cluster))
         return [{"congestionFactor": value} for value in shown(factor)]

@@ -17,14 +17,10 @@ from ..policy import BEST, Policy, Rejections, argument
 
 @dataclass(frozen=True, slots=True)
 class FooArguments:
-    """The arguments of foo."""
-
     value: int = argument(1, "score of every node", least=0, most=BEST)
 
 
 class Foo(Policy):
-    """Accepts all nodes with the same score."""
-
     name = "foo"
     Arguments: ClassVar[type] = FooArguments
     filters = True
@@ -38,14 +34,11 @@ class Foo(Policy):
         # self.listen(on_node=self._node, on_pod=self._pod)
 
     def filter(self, pod: Pod, indices: Ints) -> Rejections | None:
-        """Accept all nodes."""
         return None
 
     def score(self, pod: Pod, indices: Ints) -> Ints:
-        """The same score for every node."""
         return np.full(len(indices), self.arguments.value)
 
     def explain(self, pod: Pod, indices: Ints) -> list[dict[str, Any]]:
-        """The score of each node."""
         names = self.cluster.names
         return [{"node": names[index], "score": self.arguments.value} for index in indices]

@@ -26,7 +26,7 @@ from ..formulas import crane
 from ..hot_values import HotValues
 from ..in_flight import InFlight
 from ..node_loads import CRANE, CRANE_PLUS, OWN, VALID, LoadColumns
-from ..node_policy import NodePolicy, shown, ten, ten_one
+from ..node_policy import NodePolicy, rows_of, shown, ten, ten_one
 from ..pod_estimates import PodEstimator
 from ..pods import Pod
 from .load_aware_arguments import LoadAwareArguments
@@ -42,8 +42,6 @@ Kind = tuple[float, float]
 
 
 class LoadAware(NodePolicy):
-    """Rejects nodes above a limit, and prefers nodes with little load."""
-
     name = "load-aware"
     Arguments: ClassVar[type] = LoadAwareArguments
     filters = True
@@ -58,7 +56,6 @@ class LoadAware(NodePolicy):
         self.listen(on_pod=self._pod)
 
     def start(self) -> None:
-        """See NodePolicy."""
         arguments = self.arguments
         self.preemption_helps = arguments.compatibility
         self._estimates = PodEstimator(arguments.scaling_factors)
@@ -70,36 +67,32 @@ class LoadAware(NodePolicy):
         self._follow()
 
     def refresh(self) -> None:
-        """See NodePolicy."""
         if self._file is not None and self._file.changed():
             self._follow()
             for index, node in enumerate(self.cluster.nodes):
                 if node is not None:
                     self.loads.read(index, node)
-            for pods in range(len(self.cluster)):
-                for pod in self.cluster.pods_on(pods):
-                    self._pod(pods, pod, True)
+            for index in range(len(self.cluster)):
+                for pod in self.cluster.pods_on(index):
+                    self._pod(index, pod, True)
             self._changes.mark_all()
         self.loads.expire()
         self._hot.expire()
 
     def kind(self, pod: Pod) -> Kind | None:
-        """See NodePolicy."""
         arguments = self.arguments
         if arguments.own_demand and not arguments.compatibility:
             return self._estimates.of(pod)
         return None
 
     def filter_kind(self, pod: Pod) -> Hashable:
-        """Pods of DaemonSets are accepted: each fits only one node."""
+        """Accept Pods of DaemonSets: each fits only one node."""
         return None if pod.owner_kind == DAEMON_SET else "any"
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """See NodePolicy."""
         return ten(self._score(kind, indices))
 
     def score_one(self, kind: Hashable, index: int) -> float:
-        """See NodePolicy."""
         hot = self.loads.columns[HOT][index] if self._from_annotation else self._hot.column[index]
         percent = crane.score_one(
             self._scored.expected_one(index, cast("Kind | None", kind), self._variance),
@@ -110,27 +103,23 @@ class LoadAware(NodePolicy):
         return ten_one(percent)
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
-        """See NodePolicy."""
         above = self._filtered.expected(indices) > np.array(self._limits).reshape(-1, 1)
         rejected: Bools = np.logical_or.reduce(above, 0)
         return rejected
 
     def rejects_one(self, kind: Hashable, index: int) -> bool:
-        """See NodePolicy."""
         return any(map(operator.gt, self._filtered.expected_one(index), self._limits))
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
-        """See NodePolicy."""
         rules = self.rules.predicates
         expected = self._filtered.expected(indices).T.tolist()
         measured = self._filtered.measured(indices).T.tolist()
         return [
-            _reason([each for each in zip(rules, *levels, strict=True) if each[1] > each[0].limit])
+            _reason([row for row in zip(rules, *levels, strict=True) if row[1] > row[0].limit])
             for levels in zip(expected, measured, strict=True)
         ]
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        """See NodePolicy."""
         size = len(self.cluster)
         measured = self._scored.measured(indices)
         expected = self._scored.expected(indices, kind, self._variance)
@@ -142,16 +131,15 @@ class LoadAware(NodePolicy):
             columns[f"{resource}InFlight"] = shown(column.take(indices, size))
         columns["hotValue"] = shown(self._hot_values(indices))
         columns["percent"] = shown(self._score(kind, indices))
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return rows_of(columns)
 
     def on_load(self, index: int) -> None:
-        """See NodePolicy."""
         self._in_flight.renew(index)
 
     # --- inside ---------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        """Apply the current rules."""
+        """Apply the rules of the file, or those of the arguments."""
         arguments = self.arguments
         policy = self._file.policy if self._file else None
         self.rules: Rules = policy.rules if policy else arguments.rules()
@@ -186,7 +174,7 @@ class LoadAware(NodePolicy):
         self._scored = Expectation(self, priorities)
 
     def _score(self, kind: Hashable, indices: Ints) -> Floats:
-        """0..100, as crane's; see Expectation.expected."""
+        """Return 0..100, as crane does; see Expectation.expected."""
         return crane.score(
             self._scored.expected(indices, kind, self._variance),
             np.array(self._weights),
@@ -227,11 +215,11 @@ class Expectation:
         ]
 
     def measured(self, indices: Ints) -> Floats:
-        """The measured values (float64[metrics, n])."""
+        """Return float64[metrics, n]."""
         return self._figures(indices).take(self._rows, 0)
 
     def expected(self, indices: Ints, kind: Hashable = None, variance: float = 0.0) -> Floats:
-        """The expected values (float64[metrics, n]), including Pods that are not measured yet.
+        """Return expected values (float64[metrics, n]), including Pods that are not measured yet.
 
         Args:
             indices: the nodes.
@@ -258,7 +246,7 @@ class Expectation:
     def expected_one(
         self, index: int, kind: Kind | None = None, variance: float = 0.0
     ) -> list[float]:
-        """Exactly the same for one node."""
+        """Return exactly the same for one node."""
         policy = self._policy
         figures = policy.loads.matrix.of(index)
         if policy.arguments.compatibility:
@@ -283,7 +271,7 @@ class Expectation:
 
 
 def _reason(beyond: Sequence[tuple[Predicate, float, float]]) -> tuple[str, str]:
-    """Reason and figures of a node: the violated limits, with expected and measured values."""
+    """Return (reason, figures) of a node: the exceeded limits, with expected and measured load."""
     limits = (f"{rule.name} above {100 * rule.limit:g} percent" for rule, _, _ in beyond)
     figures = (
         f"{rule.name}: {100 * expected:.1f} percent"

@@ -75,7 +75,6 @@ class LoadAwareArguments:
     )
 
     def __post_init__(self) -> None:
-        """Validate combinations of arguments."""
         lists = self.lists()
         if self.policy_file and lists:
             fix = f"set {' and '.join(lists)} in the file or omit policyFile"
@@ -85,7 +84,7 @@ class LoadAwareArguments:
         time_zone(self.time_zone)
 
     def lists(self) -> dict[str, Any]:
-        """The configured rules, with the names of a policy file."""
+        """Return the configured rules under the names of a policy file."""
         rules = {
             "syncPolicy": self.sync_policy,
             "predicate": self.predicate,
@@ -95,7 +94,7 @@ class LoadAwareArguments:
         return {name: list(value) for name, value in rules.items() if value is not None}
 
     def rules(self) -> Rules:
-        """The configured rules, with crane's policy as default.
+        """Return the configured rules, with crane's policy as default.
 
         Raises:
             LoadPolicyError: they are invalid.

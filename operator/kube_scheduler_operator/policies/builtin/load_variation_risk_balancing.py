@@ -15,7 +15,7 @@ from ...base.quantities import CPU, MEMORY
 from ..arrays import Floats, Ints, np
 from ..formulas import trimaran
 from ..node_loads import OWN, SAFE, LoadColumns
-from ..node_policy import NodePolicy, shown, ten
+from ..node_policy import NodePolicy, rows_of, shown, ten
 from ..pods import Pod
 from ..policy import argument
 
@@ -28,8 +28,6 @@ FIGURES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LoadVariationRiskBalancingArguments:
-    """The arguments of load-variation-risk-balancing."""
-
     safe_variance_margin: float = argument(
         1.0, "weight of the standard deviation relative to the mean", least=0
     )
@@ -51,34 +49,28 @@ class LoadVariationRiskBalancing(NodePolicy):
     loads: LoadColumns
 
     def start(self) -> None:
-        """See NodePolicy."""
         names = [name for figures in FIGURES.values() for name in figures]
         self.loads = LoadColumns(
             self.cluster, names, self.changed, annotations=self.arguments.annotations
         )
 
     def kind(self, pod: Pod) -> tuple[float, float]:
-        """See NodePolicy."""
         return pod.requests.get(CPU, 0.0), pod.requests.get(MEMORY, 0.0)
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """See NodePolicy."""
         lowest: Floats = np.fmin.reduce(
             [self._score(resource, kind, indices) for resource in self.resources]
         )
         return ten(lowest)
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        """See NodePolicy."""
         columns: dict[str, Any] = {}
         for resource in self.resources:
             mean, deviation = use(self, resource, indices)
-            columns[f"{resource}Mean"], columns[f"{resource}Deviation"] = (
-                shown(mean),
-                shown(deviation),
-            )
+            columns[f"{resource}Mean"] = shown(mean)
+            columns[f"{resource}Deviation"] = shown(deviation)
             columns[f"{resource}Score"] = shown(self._score(resource, kind, indices))
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return rows_of(columns)
 
     def _score(self, resource: str, kind: Hashable, indices: Ints) -> Floats:
         request = cast("tuple[float, float]", kind)[0 if resource == CPU else 1]
@@ -94,7 +86,7 @@ class LoadVariationRiskBalancing(NodePolicy):
 
 
 def use(policy: NodePolicy, resource: str, indices: Ints) -> tuple[Floats, Floats]:
-    """(mean, standard deviation) of the use of a resource, as fractions of allocatable.
+    """Return (mean, standard deviation) of the use of a resource, as fractions of allocatable.
 
     An unknown standard deviation is 0, an unknown mean NaN.
     """
@@ -110,7 +102,7 @@ def use(policy: NodePolicy, resource: str, indices: Ints) -> tuple[Floats, Float
 
 
 def use_at(policy: NodePolicy, at: int, index: int) -> tuple[float, float]:
-    """The same for one node; `at` is the position of the resource in the policy."""
+    """Return the same for one node; `at` is the position of the resource in the policy."""
     assert policy.loads is not None  # noqa: S101
     usage, free, deviation = (policy.loads.matrix[3 * at + figure, index] for figure in range(3))
     allocatable, capacity = policy.allocatables[at, index], policy.capacities[at, index]

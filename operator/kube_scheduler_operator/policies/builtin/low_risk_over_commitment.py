@@ -16,7 +16,7 @@ from ..cluster import Cluster
 from ..formulas import trimaran
 from ..formulas.beta import FEW
 from ..node_loads import OWN, SAFE, LoadColumns
-from ..node_policy import NodePolicy, shown, ten
+from ..node_policy import NodePolicy, rows_of, shown, ten
 from ..pods import Pod
 from ..policy import argument
 from .load_variation_risk_balancing import FIGURES, use, use_at
@@ -29,8 +29,6 @@ WEIGHTS: Final[Mapping[str, float]] = {CPU: 0.5, MEMORY: 0.5}
 
 @dataclass(frozen=True, slots=True)
 class LowRiskOverCommitmentArguments:
-    """The arguments of low-risk-over-commitment."""
-
     smoothing_window_size: int = argument(5, "number of measurements in the mean of use", least=1)
     risk_limit_weights: Mapping[str, float] = argument(
         WEIGHTS,
@@ -43,8 +41,6 @@ class LowRiskOverCommitmentArguments:
 
 
 class LowRiskOverCommitment(NodePolicy):
-    """Scores by requests, limits and load of a node."""
-
     name = "low-risk-over-commitment"
     Arguments: ClassVar[type] = LowRiskOverCommitmentArguments
     scores = True
@@ -57,7 +53,6 @@ class LowRiskOverCommitment(NodePolicy):
         self.listen(on_pod=self._pod)
 
     def start(self) -> None:
-        """See NodePolicy."""
         names = [name for figures in FIGURES.values() for name in figures]
         self.loads = LoadColumns(
             self.cluster, names, self.changed, annotations=self.arguments.annotations
@@ -69,12 +64,11 @@ class LowRiskOverCommitment(NodePolicy):
         self._risks, self._fresh = Matrix(2), set[int]()
 
     def changed(self, index: int) -> None:
-        """See NodePolicy."""
         super().changed(index)
         self._fresh.discard(index)
 
     def kind(self, pod: Pod) -> Kind | None:
-        """See NodePolicy; None for a Pod without requests and limits, which scores 0."""
+        """Return None for a Pod without requests and limits, which scores 0."""
         cpu, memory = (pod.requests.get(resource, 0.0) for resource in self.resources)
         cpu_limit, memory_limit = (_limit(pod, resource) for resource in self.resources)
         if not (cpu or memory or cpu_limit or memory_limit):
@@ -82,14 +76,12 @@ class LowRiskOverCommitment(NodePolicy):
         return cpu, memory, cpu_limit, memory_limit
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """See NodePolicy."""
         if kind is None:
             return np.zeros(len(indices))
         worst: Floats = np.fmax.reduce(self._risk(kind, indices)[2])
         return ten(100.0 * (1.0 - worst))
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        """See NodePolicy."""
         if kind is None:
             return [{"bestEffort": True} for _ in indices]
         by_limits, by_load, total = self._risk(kind, indices)
@@ -98,10 +90,10 @@ class LowRiskOverCommitment(NodePolicy):
             columns[f"{resource}RiskOfLimits"] = shown(by_limits[at])
             columns[f"{resource}RiskOfLoad"] = shown(by_load[at])
             columns[f"{resource}Risk"] = shown(total[at])
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return rows_of(columns)
 
     def _risk(self, kind: Hashable, indices: Ints) -> tuple[Floats, Floats, Floats]:
-        """(by limits, by load, weighted), each float64[2, n]; NaN where the load is unknown."""
+        """Return (by limits, by load, weighted), each float64[2, n]; NaN where load is unknown."""
         size = len(self.cluster)
         capacity = self.allocatables.take(indices, size)
         pod_kind = np.array(kind).reshape(2, 2, 1)
@@ -117,7 +109,6 @@ class LowRiskOverCommitment(NodePolicy):
         return by_limits, by_load, self._weights * by_limits + (1.0 - self._weights) * by_load
 
     def _renew(self, indices: Ints) -> None:
-        """Compute the risk by load."""
         size, window = len(self.cluster), self.arguments.smoothing_window_size
         self._fresh.update(indices.tolist())
         if len(indices) <= FEW:  # usually the one node of a bound Pod
@@ -152,5 +143,5 @@ class LowRiskOverCommitment(NodePolicy):
 
 
 def _limit(pod: Pod, resource: str) -> float:
-    """The limit, at least the request, which also replaces an absent limit."""
+    """Return the limit, at least the request, which also replaces an absent limit."""
     return max(pod.limits.get(resource, 0.0), pod.requests.get(resource, 0.0))

@@ -32,8 +32,6 @@ MEMORY_OF_DEMANDS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class PigeonHolingArguments:
-    """The arguments of pigeon-holing."""
-
     objective: str = argument(
         A_BINPACK, "the objective", choices=(A_BINPACK, LOAD_BALANCE, CONSOLIDATE)
     )
@@ -59,8 +57,6 @@ class PigeonHolingArguments:
 
 
 class PigeonHoling(Policy):
-    """Scores by the effect of a placement on the objective."""
-
     name = "pigeon-holing"
     Arguments: ClassVar[type] = PigeonHolingArguments
     env: ClassVar = {"POLICY_OBJECTIVE": "objective", "NUM_RESOURCES": "num_resources"}
@@ -84,7 +80,6 @@ class PigeonHoling(Policy):
         self.listen(on_node=self._node, on_pod=None if self._loads else self._pod)
 
     def score(self, pod: Pod, indices: Ints) -> Ints:
-        """See Policy."""
         demand = self._demand(pod)
         if self.arguments.objective == A_BINPACK:
             self._demands.add(pod.key, demand)
@@ -96,7 +91,6 @@ class PigeonHoling(Policy):
         return scores.astype(np.intp)
 
     def explain(self, pod: Pod, indices: Ints) -> list[dict[str, Any]]:
-        """See Policy."""
         indices = np.asarray(indices, np.intp)
         demand = self._demand(pod)
         values, fits, known = self._values(demand, indices)
@@ -118,7 +112,7 @@ class PigeonHoling(Policy):
         ]
 
     def _values(self, demand: list[float], indices: Ints) -> tuple[Floats, Bools, Bools | None]:
-        """(objective with the Pod on each node, whether it fits, known nodes or None for all)."""
+        """Return (objective with the Pod on each node, whether it fits, known nodes; None: all)."""
         size = len(self.cluster)
         capacity = self._capacity.take(indices, size)
         known = ~np.isnan(capacity[0])
@@ -215,7 +209,7 @@ class Demands:
                 row[other] += (amount * also - row[other]) / self._seen
 
     def variation(self, average: Sequence[float]) -> float:
-        """The variation of demands relative to the average capacity (each more than 0)."""
+        """Return the variation of demands relative to the average capacity (each more than 0)."""
         mean = [value / size for value, size in zip(self._mean, average, strict=True)]
         seconds = [
             [value / (size * other) for value, other in zip(row, average, strict=True)]

@@ -19,8 +19,6 @@ from ..policy import BEST, argument
 
 @dataclass(frozen=True, slots=True)
 class RlPriorityArguments:
-    """The arguments of rl-priority."""
-
     namespace: str = argument(
         "", "namespace of rl-monitor's state; empty: the namespace of the extender"
     )
@@ -31,8 +29,6 @@ class RlPriorityArguments:
 
 
 class RlPriority(NodePolicy):
-    """Scores by learned values."""
-
     name = "rl-priority"
     Arguments: ClassVar[type] = RlPriorityArguments
     scores = True
@@ -40,29 +36,23 @@ class RlPriority(NodePolicy):
     arguments: RlPriorityArguments
 
     def start(self) -> None:
-        """See NodePolicy."""
         self._values: Mapping[str, Mapping[str, float]] = {}
 
     def config_maps(self) -> Sequence[tuple[str, str]]:
-        """See Policy."""
         return [(self.arguments.namespace, CONFIG_MAP)]
 
     def on_config_map(self, namespace: str, name: str, data: Mapping[str, str] | None) -> None:
-        """See Policy."""
         self._values = read_values(data).by_type()
         self._changes.mark_all()
 
     def kind(self, pod: Pod) -> str:
-        """See NodePolicy."""
         return pod_type(pod)
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """See NodePolicy."""
         # 0.7 times 10 must not become 6.999…, and then 6.
         return np.trunc(np.array(self._of(kind, indices)) * BEST + 1e-9)
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        """See NodePolicy."""
         return [{"type": kind, "value": value} for value in self._of(kind, indices)]
 
     def _of(self, kind: Hashable, indices: Ints) -> list[float]:

@@ -14,7 +14,7 @@ from ...base.quantities import CPU, MEMORY
 from ..arrays import Floats, Ints, np
 from ..formulas import safe as formulas
 from ..node_loads import OWN, SAFE, LoadColumns
-from ..node_policy import NodePolicy, shown
+from ..node_policy import NodePolicy, rows_of, shown
 from ..pods import Pod
 from ..policy import argument
 
@@ -48,8 +48,6 @@ class SafeArguments:
 
 
 class SafePolicy(NodePolicy):
-    """The inputs of both policies."""
-
     Arguments: ClassVar[type] = SafeArguments
     env: ClassVar = {
         "SAFEUTILIZATION": "utilization",
@@ -64,7 +62,6 @@ class SafePolicy(NodePolicy):
     loads: LoadColumns
 
     def start(self) -> None:
-        """See NodePolicy."""
         self._seen = (0, 0)
         self._risks: dict[tuple[Hashable, ...], Floats] = {}
         names = [
@@ -77,11 +74,10 @@ class SafePolicy(NodePolicy):
         )
 
     def kind(self, pod: Pod) -> Kind:
-        """See NodePolicy."""
         return pod.requests.get(CPU, 0.0), pod.requests.get(MEMORY, 0.0)
 
     def utilisation(self, resource: str, kind: Hashable, indices: Ints) -> tuple[Floats, Floats]:
-        """(mu, sigma) of each node with the Pod; NaN where unknown."""
+        """Return (mu, sigma) of each node with the Pod; NaN where unknown."""
         size, prefix = len(self.cluster), PREFIXES[resource]
         columns = self.loads.columns
         mean, std, forecast = (
@@ -94,7 +90,7 @@ class SafePolicy(NodePolicy):
         return formulas.utilisation(capacity, free, std, demand)
 
     def risk(self, resource: str, kind: Hashable, indices: Ints) -> Floats:
-        """The probability that use exceeds `utilization`; NaN where unknown."""
+        """Return the probability that use exceeds `utilization`; NaN where unknown."""
         # Filter, reasons and score of a Pod need the same values.
         seen = (self._changes.epoch, len(self._changes.log))
         if self._seen != seen or len(self._risks) >= _REMEMBERED:
@@ -111,12 +107,10 @@ class SafePolicy(NodePolicy):
         return risks
 
     def worst(self, *scores: Floats) -> Floats:
-        """The lowest of the known scores."""
         lowest: Floats = np.fmin.reduce(scores)
         return np.nan_to_num(lowest) if self.arguments.compatibility else lowest
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        """See NodePolicy."""
         columns: dict[str, Any] = {}
         for resource in self.resources:
             mu, sigma = self.utilisation(resource, kind, indices)
@@ -124,4 +118,4 @@ class SafePolicy(NodePolicy):
             columns[f"{resource}Risk"] = shown(self.risk(resource, kind, indices))
             if self.arguments.print_table:
                 columns[f"{resource}Table"] = formulas.table(mu, sigma)
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return rows_of(columns)

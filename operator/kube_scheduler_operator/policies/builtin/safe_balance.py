@@ -18,7 +18,6 @@ class SafeBalance(SafePolicy):
     name = "safe-balance"
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """See NodePolicy."""
         return self.worst(
             *(
                 formulas.balance_score(*self.utilisation(resource, kind, indices))

@@ -14,13 +14,11 @@ from .safe import SafePolicy
 
 
 class SafeOverload(SafePolicy):
-    """Rejects nodes with an intolerable risk of overload, and prefers those with a low one."""
-
     name = "safe-overload"
     filters = True
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
-        """See NodePolicy; either resource is sufficient, and unknown nodes are accepted."""
+        """Reject a node if either resource is at risk; unknown nodes are accepted."""
         tolerated = self.arguments.percentile / 100.0
         rejected = np.zeros(len(indices), np.bool_)
         for resource in self.resources:
@@ -28,7 +26,6 @@ class SafeOverload(SafePolicy):
         return rejected
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
-        """See NodePolicy."""
         arguments = self.arguments
         return [
             (
@@ -40,7 +37,6 @@ class SafeOverload(SafePolicy):
         ]
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """See NodePolicy."""
         tolerated = self.arguments.percentile / 100.0
         return self.worst(
             *(
@@ -50,7 +46,7 @@ class SafeOverload(SafePolicy):
         )
 
     def _too_high(self, kind: Hashable, indices: Ints) -> list[dict[str, float]]:
-        """For each node the intolerable risks by resource."""
+        """Return for each node the intolerable risks by resource."""
         tolerated = self.arguments.percentile / 100.0
         risks = {
             "CPU" if resource == CPU else resource: self.risk(resource, kind, indices).tolist()

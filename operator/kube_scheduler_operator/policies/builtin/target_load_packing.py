@@ -28,8 +28,6 @@ metricsAgentReportingIntervalSeconds."""
 
 @dataclass(frozen=True, slots=True)
 class TargetLoadPackingArguments:
-    """The arguments of target-load-packing."""
-
     target_utilization: float = argument(
         40.0, "target CPU load of a node, in percent", least=0, most=99, above=True
     )
@@ -43,8 +41,6 @@ class TargetLoadPackingArguments:
 
 
 class TargetLoadPacking(NodePolicy):
-    """Scores by CPU load, including the Pod and recently bound Pods."""
-
     name = "target-load-packing"
     Arguments: ClassVar[type] = TargetLoadPackingArguments
     scores = True
@@ -57,7 +53,6 @@ class TargetLoadPacking(NodePolicy):
         self.listen(on_pod=self._pod)
 
     def start(self) -> None:
-        """See NodePolicy."""
         self.loads = LoadColumns(
             self.cluster, [USAGE], self.changed, annotations=self.arguments.annotations
         )
@@ -71,7 +66,7 @@ class TargetLoadPacking(NodePolicy):
         )
 
     def kind(self, pod: Pod) -> float:
-        """The expected load of the Pod in millicores."""
+        """Return the expected load of the Pod in millicores."""
         arguments, total = self.arguments, 0.0
         for requests, limits in pod.demand.containers:
             if limits.get(CPU):
@@ -83,7 +78,6 @@ class TargetLoadPacking(NodePolicy):
         return total + pod.demand.overhead.get(CPU, 0.0)
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """See NodePolicy."""
         return ten(
             trimaran.target_load_packing(
                 self._use(kind, indices), self.arguments.target_utilization
@@ -91,7 +85,6 @@ class TargetLoadPacking(NodePolicy):
         )
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        """See NodePolicy."""
         size = len(self.cluster)
         usage = shown(self.loads.columns[USAGE].take(indices, size))
         in_flight = shown(self._in_flight.columns[0].take(indices, size))
@@ -103,11 +96,10 @@ class TargetLoadPacking(NodePolicy):
         ]
 
     def on_load(self, index: int) -> None:
-        """See NodePolicy."""
         self._in_flight.renew(index)
 
     def _use(self, kind: Hashable, indices: Ints) -> Floats:
-        """Percent of capacity, including the Pod and Pods that are not measured yet."""
+        """Return percent of capacity, including the Pod and Pods that are not measured yet."""
         size = len(self.cluster)
         usage = self.loads.columns[USAGE].take(indices, size)
         capacity = self.capacity[CPU].take(indices, size)

@@ -18,7 +18,7 @@ from ..cluster import Cluster, Node
 from ..formulas import koordinator
 from ..in_flight import InFlight
 from ..node_loads import FORMATS, OWN, LoadColumns
-from ..node_policy import NodePolicy, shown, ten
+from ..node_policy import NodePolicy, rows_of, shown, ten
 from ..pod_estimates import SCALING, PodEstimator
 from ..pods import Pod
 from ..policy import argument
@@ -32,8 +32,6 @@ WEIGHTS: Final[Mapping[str, float]] = {CPU: 1.0, MEMORY: 1.0}
 
 @dataclass(frozen=True, slots=True)
 class UsageThresholdsArguments:
-    """The arguments of usage-thresholds."""
-
     usage_thresholds: Mapping[str, float] = argument(
         THRESHOLDS,
         "threshold for each resource, in percent of allocatable, above which a node is rejected; "
@@ -80,7 +78,6 @@ class UsageThresholds(NodePolicy):
         self.listen(on_pod=self._pod)
 
     def start(self) -> None:
-        """See NodePolicy."""
         arguments = self.arguments
         names = list(USAGES.values())
         self.loads = LoadColumns(
@@ -105,22 +102,19 @@ class UsageThresholds(NodePolicy):
         self._weights = [weights[resource] for resource in RESOURCES]
 
     def kind(self, pod: Pod) -> tuple[float, float]:
-        """See NodePolicy."""
         return self._estimates.of(pod)
 
     def filter_kind(self, pod: Pod) -> Hashable:
-        """Pods of DaemonSets are accepted: each fits only one node."""
+        """Accept Pods of DaemonSets: each fits only one node."""
         return None if pod.owner_kind == "DaemonSet" else self.kind(pod)
 
     def rejects(self, kind: Hashable, indices: Ints) -> Bools:
-        """See NodePolicy."""
         thresholds = self._thresholds.take(indices, len(self.cluster))
         above = (self._percent(kind, indices) > thresholds) & (thresholds > 0.0)
         rejected: Bools = above[0] | above[1]
         return rejected
 
     def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
-        """See NodePolicy."""
         return [
             (
                 "the load with this pod would be too high: "
@@ -131,7 +125,6 @@ class UsageThresholds(NodePolicy):
         ]
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        """See NodePolicy."""
         scores = koordinator.least_used(
             self._used(kind, indices), self.allocatables.take(indices, len(self.cluster))
         )
@@ -140,7 +133,6 @@ class UsageThresholds(NodePolicy):
         )
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
-        """See NodePolicy."""
         size = len(self.cluster)
         columns: dict[str, Any] = {}
         for at, resource in enumerate(RESOURCES):
@@ -148,10 +140,9 @@ class UsageThresholds(NodePolicy):
             columns[f"{resource}InFlight"] = shown(self._in_flight.matrix.take(indices, size)[at])
             columns[f"{resource}PercentWithPod"] = shown(self._percent(kind, indices)[at])
             columns[f"{resource}Threshold"] = shown(self._thresholds.take(indices, size)[at])
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return rows_of(columns)
 
     def on_node(self, index: int, node: Node | None) -> bool:
-        """See NodePolicy."""
         own = _thresholds(node.annotations.get(THRESHOLDS_ANNOTATION)) if node else {}
         changed = False
         for at, resource in enumerate(RESOURCES):
@@ -161,11 +152,10 @@ class UsageThresholds(NodePolicy):
         return changed
 
     def on_load(self, index: int) -> None:
-        """See NodePolicy."""
         self._in_flight.renew(index)
 
     def _used(self, kind: Hashable, indices: Ints) -> Floats:
-        """The expected use of each resource (float64[2, n]); NaN where unknown."""
+        """Return the expected use of each resource (float64[2, n]); NaN where unknown."""
         size = len(self.cluster)
         used = self.loads.matrix.take(indices, size) * self.capacities.take(indices, size)
         used += self._in_flight.matrix.take(indices, size)
@@ -177,7 +167,7 @@ class UsageThresholds(NodePolicy):
         return koordinator.percent(self._used(kind, indices), allocatable)
 
     def _beyond(self, kind: Hashable, indices: Ints) -> list[list[tuple[str, float, float]]]:
-        """For each node the resources above their threshold: name, threshold, percent."""
+        """Return for each node the resources above their threshold: name, threshold, percent."""
         thresholds = self._thresholds.take(indices, len(self.cluster)).T.tolist()
         percents = self._percent(kind, indices).T.tolist()
         return [
@@ -195,7 +185,7 @@ class UsageThresholds(NodePolicy):
 
 
 def _thresholds(text: str | None) -> dict[str, float]:
-    """The thresholds in a node's annotation; invalid ones are ignored."""
+    """Read the thresholds in a node's annotation; invalid ones are ignored."""
     try:
         document = parse_json(text or "{}", ANNOTATION)
     except ValueError:

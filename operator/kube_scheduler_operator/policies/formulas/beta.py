@@ -30,7 +30,7 @@ normal: with Edgeworth's first term for its skewness, the error is less than 1e-
 
 
 def shape(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """(alpha, beta) of the beta distribution with this mean and standard deviation; both 0..1.
+    """Return (alpha, beta) of the beta distribution with this mean and deviation; both 0..1.
 
     Neither is positive if no beta distribution is as wide, deviation² >= mean·(1 - mean); the whole
     distribution is then at 0 and 1.
@@ -42,7 +42,7 @@ def shape(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
 
 
 def shape_at(mean: float, deviation: float) -> tuple[float, float]:
-    """The same for one value; the deviation is more than 0."""
+    """Return the same for one value; the deviation is more than 0."""
     variance = deviation * deviation
     total = mean * (1.0 - mean) / variance - 1.0 if variance > 0.0 else _NARROWEST
     total = min(total, _NARROWEST)
@@ -50,7 +50,7 @@ def shape_at(mean: float, deviation: float) -> tuple[float, float]:
 
 
 def distribution(x: Floats, alpha: Floats, beta: Floats) -> Floats:
-    """P(U <= x) for U ~ Beta(alpha, beta), both positive and finite.
+    """Return P(U <= x) for U ~ Beta(alpha, beta), both positive and finite.
 
     Args:
         x: 0..1, float64[n].
@@ -59,7 +59,7 @@ def distribution(x: Floats, alpha: Floats, beta: Floats) -> Floats:
     """
     if len(x) <= FEW:
         inputs = zip(x.tolist(), alpha.tolist(), beta.tolist(), strict=True)
-        return np.array([distribution_at(*each) for each in inputs], np.float64)
+        return np.array([distribution_at(*values) for values in inputs], np.float64)
     probabilities = np.empty(len(x))
     inside = (x > 0.0) & (x < 1.0)
     probabilities[x <= 0.0] = 0.0
@@ -74,7 +74,7 @@ def distribution(x: Floats, alpha: Floats, beta: Floats) -> Floats:
 
 
 def distribution_at(x: float, alpha: float, beta: float) -> float:
-    """The same for one value: for few values numpy costs more than the calculation."""
+    """Return the same for one value: for few values numpy costs more than the calculation."""
     if x <= 0.0 or x >= 1.0:
         return float(x >= 1.0)
     total = alpha + beta
@@ -90,7 +90,7 @@ def distribution_at(x: float, alpha: float, beta: float) -> float:
 
 
 def _fraction_at(x: float, a: float, b: float) -> float:
-    """The continued fraction of A&S 26.5.8."""
+    """Return the continued fraction of A&S 26.5.8."""
     ab, a_more, a_less = a + b, a + 1.0, a - 1.0
     c = 1.0
     d = 1.0 / ((1.0 - ab * x / a_more) or _TINY)
@@ -124,7 +124,7 @@ def _incomplete(x: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def _fraction(x: Floats, a: Floats, b: Floats) -> Floats:
-    """The continued fraction of A&S 26.5.8."""
+    """Return the continued fraction of A&S 26.5.8."""
     ab, a_more, a_less = a + b, a + 1.0, a - 1.0
     c = np.ones(len(x))
     d = 1.0 / _away_from_zero(1.0 - ab * x / a_more)

@@ -9,7 +9,7 @@ from ..arrays import Floats, clip, np
 
 
 def score(usages: Floats, weights: Floats, hot: Floats, *, original: bool = False) -> Floats:
-    """100 for an idle node: trunc(Σ(1 - u)·w·100 / Σw) - trunc(10·hot), 0..100.
+    """Return trunc(Σ(1 - u)·w·100 / Σw) - trunc(10·hot), 0..100; 100 for an idle node.
 
     Sums are in the order of the metrics as in the original, because the result is truncated.
 
@@ -37,7 +37,7 @@ def score(usages: Floats, weights: Floats, hot: Floats, *, original: bool = Fals
 def score_one(
     usages: Sequence[float], weights: Sequence[float], hot: float, *, original: bool = False
 ) -> float:
-    """Exactly the same for one node."""
+    """Return exactly the same for one node."""
     if not weights:
         return 0.0
     total = weighed = 0.0

@@ -13,13 +13,13 @@ def percent(used: Floats, capacity: Floats) -> Floats:
 
 
 def least_used(used: Floats, capacity: Floats) -> Floats:
-    """(capacity - used)·100/capacity as integers; 0 where use exceeds the capacity."""
+    """Return (capacity - used)·100/capacity as integers; 0 where use exceeds the capacity."""
     free = np.floor((capacity - used) * 100.0 / capacity)
     return np.where(used > capacity, 0.0, free)
 
 
 def score(scores: Floats, weights: Sequence[float], dominant: float) -> Floats:
-    """The weighted mean of the resources' scores, with additional weight for the lowest.
+    """Return the weighted mean of the resources' scores, with additional weight for the lowest.
 
     Args:
         scores: score of each resource, 0..100; NaN where unknown (float64[resources, n]).
@@ -34,5 +34,5 @@ def score(scores: Floats, weights: Sequence[float], dominant: float) -> Floats:
         total = total + dominant * np.nan_to_num(lowest)
         weighed = weighed + dominant * ~np.isnan(lowest)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.floor(total / weighed)
-    return found
+        mean: Floats = np.floor(total / weighed)
+    return mean

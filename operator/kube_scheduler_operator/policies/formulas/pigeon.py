@@ -21,7 +21,7 @@ _TINY: Final = 1e-300
 
 
 def load_balance(x: Floats, after: Floats) -> Floats:
-    """The standard deviation of use over all nodes.
+    """Return the standard deviation of use over all nodes.
 
     Args:
         x: use of each node, fraction (float64[n]).
@@ -36,7 +36,7 @@ def load_balance(x: Floats, after: Floats) -> Floats:
 
 
 def consolidate(x: Floats, after: Floats) -> Floats:
-    """The distance from a state in which all nodes are empty or full.
+    """Return the distance from a state in which all nodes are empty or full.
 
     1 - the root mean square of the distances from the mean a, relative to the distance to 0 or 1.
 
@@ -68,14 +68,14 @@ def consolidate(x: Floats, after: Floats) -> Floats:
     now *= np.where(now < 0.0, to_empty, to_full)
     then *= np.where(then < 0.0, to_empty, to_full)
     squares += then * then - now * now
-    found: Floats = 1.0 - np.sqrt(np.maximum(squares, 0.0) / n)
+    distance: Floats = 1.0 - np.sqrt(np.maximum(squares, 0.0) / n)
     if not inside:
-        found[outside] = 0.0
-    return found
+        distance[outside] = 0.0
+    return distance
 
 
 def variation(x: Floats, after: Floats) -> Floats:
-    """The multivariate coefficient of variation (Albert and Zhang) of use: √(μᵀΣμ)/μᵀμ.
+    """Return the multivariate coefficient of variation (Albert and Zhang) of use: √(μᵀΣμ)/μᵀμ.
 
     Args:
         x: use of each node, by resource (float64[m, n]).
@@ -94,7 +94,7 @@ def variation(x: Floats, after: Floats) -> Floats:
 
 
 def demand_variation(mean: Sequence[float], seconds: Sequence[Sequence[float]]) -> float:
-    """The same for the demands of Pods.
+    """Return the same for the demands of Pods.
 
     Args:
         mean: mean of each resource, as a fraction of the average node.
@@ -102,15 +102,15 @@ def demand_variation(mean: Sequence[float], seconds: Sequence[Sequence[float]]) 
     """
     norm = sum(value * value for value in mean)
     spread = -norm * norm + sum(
-        one * value * other
-        for one, row in zip(mean, seconds, strict=True)
-        for other, value in zip(mean, row, strict=True)
+        first * value * second
+        for first, row in zip(mean, seconds, strict=True)
+        for second, value in zip(mean, row, strict=True)
     )
     return math.sqrt(spread) / norm if spread > 0.0 and norm > 0.0 else 0.0
 
 
 def scores(values: Floats, fits: Bools) -> Floats:
-    """10 for the lowest value, 1 for the highest, 0 if the Pod does not fit."""
+    """Return 10 for the lowest value, 1 for the highest, 0 if the Pod does not fit."""
     if fits.all():
         return _scores(values)
     points = np.zeros(len(values))

@@ -8,14 +8,14 @@ from . import beta
 
 
 def expected_free(free: Floats, forecast: Floats, weight: float) -> Floats:
-    """Expected unused amount: the mean, and the forecast with `weight` where it exists."""
+    """Return the mean unused amount, and the forecast with `weight` where it exists."""
     return np.where(np.isnan(forecast), free, (1.0 - weight) * free + weight * forecast)
 
 
 def utilisation(
     capacity: Floats, free: Floats, deviation: Floats, demand: float
 ) -> tuple[Floats, Floats]:
-    """(mu, sigma) with the Pod: mean and standard deviation as fractions of capacity, 0..1.
+    """Return (mu, sigma) with the Pod: mean and standard deviation as fractions of capacity, 0..1.
 
     Args:
         capacity: more than 0.
@@ -31,7 +31,7 @@ def utilisation(
 
 
 def risk(mu: Floats, sigma: Floats, threshold: float, *, original: bool = False) -> Floats:
-    """The probability that utilisation exceeds `threshold`.
+    """Return the probability that utilisation exceeds `threshold`.
 
     No beta distribution has sigma² >= mu·(1 - mu). The original then returns 1, which rejects idle
     nodes with a short peak; the limit of ever wider beta distributions is mu.
@@ -51,7 +51,7 @@ def risk(mu: Floats, sigma: Floats, threshold: float, *, original: bool = False)
 
 
 def overload_score(risk: Floats, tolerated: float) -> Floats:
-    """10 without risk, 0 at the tolerated risk P: trunc((1 - √f)·10), f = risk/P."""
+    """Return trunc((1 - √f)·10), f = risk/P: 10 without risk, 0 at the tolerated risk P."""
     if tolerated > 0.0:
         share = np.minimum(risk / tolerated, 1.0)
     else:
@@ -60,11 +60,11 @@ def overload_score(risk: Floats, tolerated: float) -> Floats:
 
 
 def balance_score(mu: Floats, sigma: Floats) -> Floats:
-    """10 for an idle node with a steady load: round((1 - (mu + √sigma)/2)·10)."""
+    """Return round((1 - (mu + √sigma)/2)·10): 10 for an idle node with a steady load."""
     return np.trunc((1.0 - (mu + np.sqrt(sigma)) / 2.0) * BEST + 0.5)
 
 
 def table(mu: Floats, sigma: Floats) -> list[list[float]]:
-    """For each node P(U <= u) for u = 0, 0.05, …, 1."""
+    """Return for each node P(U <= u) for u = 0, 0.05, …, 1."""
     steps = [1.0 - risk(mu, sigma, step / 20.0) for step in range(21)]
     return [[round(float(step[node]), 6) for step in steps] for node in range(len(mu))]

@@ -13,7 +13,7 @@ _WIDEST: Final = 0.99
 
 
 def target_load_packing(usage: Floats, target: float) -> Floats:
-    """Fills nodes up to the target and then avoids them.
+    """Fill nodes up to the target and then avoid them.
 
     The score rises from `target` for an idle node to 100 at the target; beyond, it falls from
     `target` to 0 at full use.
@@ -32,7 +32,7 @@ def target_load_packing(usage: Floats, target: float) -> Floats:
 def load_variation_risk(
     mean: Floats, deviation: Floats, margin: float, sensitivity: float
 ) -> Floats:
-    """100 for an idle node with a steady load: 100·(1 - (mu + margin·sigma^(1/sensitivity))/2).
+    """Return 100·(1 - (mu + margin·sigma^(1/sensitivity))/2): 100 for an idle node.
 
     Args:
         mean: mean use with the Pod, fraction of allocatable.
@@ -47,7 +47,7 @@ def load_variation_risk(
 
 
 def risk_of_limits(capacity: Floats, requests: Floats, limits: Floats) -> Floats:
-    """The share of limits above requests that exceeds the capacity: 0..1.
+    """Return the share of limits above requests that exceeds the capacity: 0..1.
 
     Args:
         capacity: allocatable.
@@ -62,7 +62,7 @@ def risk_of_limits(capacity: Floats, requests: Floats, limits: Floats) -> Floats
 def risk_of_load(
     mean: Floats, deviation: Floats, requests: Floats, limits: Floats, window: float
 ) -> Floats:
-    """The probability that Pods exceed their requests, 0..1; inputs are fractions of capacity.
+    """Return the probability that Pods exceed their requests; inputs are fractions of capacity.
 
     Args:
         mean: mean use, 0..1; NaN: unknown.
@@ -72,7 +72,7 @@ def risk_of_load(
         window: measurements per mean; the deviation of a single one is √window larger.
     """
     if len(mean) <= beta.FEW:
-        lists = (each.tolist() for each in (mean, deviation, requests, limits))
+        lists = (values.tolist() for values in (mean, deviation, requests, limits))
         return np.array(
             [risk_of_load_at(m, d, r, li, window) for m, d, r, li in zip(*lists, strict=True)]
         )
@@ -97,7 +97,7 @@ def risk_of_load(
 def risk_of_load_at(
     mean: float, deviation: float, requests: float, limits: float, window: float
 ) -> float:
-    """The same for one node."""
+    """Return the same for one node."""
     if math.isnan(mean) or math.isnan(requests):
         return math.nan
     mu, below = min(max(mean, 0.0), 1.0), min(max(requests, 0.0), 1.0)
@@ -110,7 +110,7 @@ def risk_of_load_at(
 
 
 def _probability(x: Floats, mu: Floats, sigma: Floats) -> Floats:
-    """P(U <= x)."""
+    """Return P(U <= x)."""
     probabilities = np.where(mu <= x, 1.0, 0.0)
     alpha, other = beta.shape(mu, sigma)
     proper = (mu > 0.0) & (mu < 1.0) & (sigma > 0.0) & (alpha > 0.0) & (other > 0.0)
@@ -120,7 +120,7 @@ def _probability(x: Floats, mu: Floats, sigma: Floats) -> Floats:
 
 
 def _probability_at(x: float, mu: float, sigma: float) -> float:
-    """The same for one node."""
+    """Return the same for one node."""
     if 0.0 < mu < 1.0 and sigma > 0.0:
         alpha, other = beta.shape_at(mu, sigma)
         if alpha > 0.0 and other > 0.0:
