@@ -56,7 +56,7 @@ def test_what_only_the_definition_knows() -> None:
 def test_another_name_and_a_second_object_are_errors() -> None:
     (line,) = reported(document("mine"))
     assert line == (
-        '4 error metadata.name: the API server refuses OperatorSettings "mine"; a cluster has one; '
+        '4 error metadata.name: the API server rejects OperatorSettings "mine"; a cluster has one; '
         'rename it to "cluster"'
     )
     (line,) = reported(document(), document())

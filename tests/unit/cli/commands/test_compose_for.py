@@ -189,7 +189,7 @@ def test_what_the_operator_runs_in_the_cluster_is_named(run: Any) -> None:
     assert code == 0
     assert "other" not in out
     assert [line for line in err.splitlines() if line.startswith("warning")] == [
-        f"warning: {name}: the operator runs it in the cluster; it is not a part of what aks takes "
-        "[RunsInTheCluster]"
+        f"warning: {name}: the operator runs it in the cluster; it is not part of the files "
+        "for aks [RunsInTheCluster]"
         for name in ("SecondaryScheduler/mine", "LoadPolicy/default")
     ]

@@ -1,4 +1,4 @@
-"""What each provider does not take: the field, and whether the scheduler would differ."""
+"""What each provider does not support: the field, and whether the scheduler would differ."""
 
 from __future__ import annotations
 
