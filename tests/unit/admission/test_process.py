@@ -183,7 +183,7 @@ async def test_a_port_in_use_is_reported_once_and_tried_again(
         async with webhook(tmp_path, port=other.getsockname()[1]) as hook:
             await until(lambda: hook.process.problem != "")
             assert "in use" in hook.process.problem
-            await asyncio.sleep(2 * program.RETRY_SECONDS)
+            await asyncio.sleep(1.5 * program.RETRY_SECONDS)
             assert caplog.text.count("Cannot serve the webhook") == 1
             assert hook.process.port == 0
             other.close()
@@ -226,10 +226,10 @@ async def test_a_flood_from_one_address_loses_no_review_of_another(
         pid = hook.process.pid
         kept = await hook.connect()
         with flooded(hook.process.port, STRANGER, kind, connections):
-            await asyncio.sleep(1.0)
-            for number in range(60):
+            await asyncio.sleep(0.5)
+            for number in range(30):
                 assert assigned_to(*await kept.ask(post(review()))) == "packed"
-                if number % 20 == 0:  # an API server that comes now
+                if number % 15 == 0:  # an API server that comes now
                     assert await hook.scheduler_of() == "packed"
                 await asyncio.sleep(0.02)
         memory = proc(pid, "status").partition(b"VmHWM:")[2].split()[0]

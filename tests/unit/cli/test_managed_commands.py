@@ -17,6 +17,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
 from kube_scheduler_operator.base.recognition import Decision, Recognition
 from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.cli.lib import follow_rollout
 from kube_scheduler_operator.engine.reconcile import reconcile
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
@@ -236,6 +237,12 @@ def _settle(managed: Managed, progressing: str, degraded: str = "", **status: An
     managed.cluster.put(KUBE_SCHEDULERS, {**found, "status": own})
 
 
+@pytest.fixture
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow_rollout, "INTERVAL", 0.05)
+
+
+@pytest.mark.usefixtures("_often")
 async def test_watch_ends_when_the_configuration_runs(cluster: Cluster) -> None:
     managed = Managed(cluster, {})
     _settle(managed, "False")
@@ -248,6 +255,7 @@ async def test_watch_ends_when_the_configuration_runs(cluster: Cluster) -> None:
         )
 
 
+@pytest.mark.usefixtures("_often")
 async def test_watch_fails_with_the_reason(cluster: Cluster) -> None:
     managed = Managed(cluster, {})
     _settle(managed, "False", "kube-scheduler refused it: no plugin x")
@@ -256,12 +264,13 @@ async def test_watch_fails_with_the_reason(cluster: Cluster) -> None:
     assert "failed: kube-scheduler refused it: no plugin x" in done.out
 
 
+@pytest.mark.usefixtures("_often")
 async def test_watch_reports_what_it_still_waits_for(cluster: Cluster) -> None:
     managed = Managed(cluster, {})
     _settle(managed, "True")
-    done = await managed.run("rollout", "watch", "--timeout", "2")
+    done = await managed.run("rollout", "watch", "--timeout", "1")
     assert done.code == 1
-    assert f"not finished after 2 s; {NAME}: rolling out" in done.out
+    assert f"not finished after 1 s; {NAME}: rolling out" in done.out
 
 
 @pytest.mark.parametrize("command", [("history",), ("rollout", "undo"), ("diff",), ("plugins",)])

@@ -36,7 +36,7 @@ from ...seeds import SEED, number
 from ..conftest import CertificateFiles
 from ..fake_cluster import FakeCluster
 
-HISTORIES = number("KSO_ODD_OBJECTS", 250, soak=5_000)
+HISTORIES = number("KSO_ODD_OBJECTS", 60, soak=5_000)
 
 
 class Cluster(FakeCluster):
@@ -80,15 +80,22 @@ class Cluster(FakeCluster):
         return json.loads(config_map["data"][names.CONFIG_KEY])
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    """A cluster with one valid object of each kind."""
+@pytest.fixture(scope="module")
+def settled() -> Cluster:
     cluster = Cluster()
     cluster.profile("good", percentageOfNodesToScore=10)
     cluster.profile("good-mine", "mine", percentageOfNodesToScore=10)
     cluster.secondary("mine")
     cluster.extender("good-url", url="http://10.0.0.7", verbs={"filter": "filter"})
     cluster.settle()
+    return cluster
+
+
+@pytest.fixture
+def cluster(settled: Cluster) -> Cluster:
+    """A cluster with one valid object of each kind."""
+    cluster = Cluster()
+    cluster.begin_as(settled)
     return cluster
 
 

@@ -111,7 +111,7 @@ async def test_chunked_bodies_are_joined() -> None:
 
 
 async def test_small_chunks_need_hardly_more_memory_than_their_bytes() -> None:
-    size = 2_000_000
+    size = 500_000
     async with running(echo) as server, server.client() as client:
         tracemalloc.start()
         try:
@@ -123,7 +123,7 @@ async def test_small_chunks_need_hardly_more_memory_than_their_bytes() -> None:
             used, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        # Client and server share this process; a list of chunks would take 40 MB.
+        # Client and server share this process; a list of chunks would take 10 MB.
         assert used < 4 * size
 
 
