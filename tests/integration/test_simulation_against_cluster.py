@@ -294,7 +294,7 @@ def cluster(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[ApiServe
 
 
 @pytest.mark.timeout(180, func_only=True)
-@pytest.mark.parametrize("seed", presubmit_first(seeds(), 4))
+@pytest.mark.parametrize("seed", presubmit_first(seeds(), 2))
 def test_a_world_is_simulated_as_the_real_scheduler_decides(
     cluster: ApiServer, kube_scheduler_binary: Path, tmp_path: Path, seed: int
 ) -> None:

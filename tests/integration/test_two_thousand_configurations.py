@@ -37,9 +37,12 @@ from ..configurations.compare import different, only_when_it_elects
 from ..configurations.generate import configurations
 from ..configurations.model import TYPE, Made, typed
 from ..configurations.schema_violations import violations
-from ..seeds import SOAK
+from ..seeds import SOAK, presubmit_first
 
-pytestmark = [pytest.mark.core, pytest.mark.timeout(1800, func_only=True), pytest.mark.presubmit]
+pytestmark = [pytest.mark.core, pytest.mark.timeout(1800, func_only=True)]
+
+PARTS = 4
+"""`make test` compares the first part. Each has every fourth configuration of every group."""
 
 AT_A_TIME = 2
 SECONDS = 600
@@ -131,10 +134,12 @@ def disagreement(made: Made, target: Target, completed: Any, log: str) -> str:
     return f"the operator: {expected or 'valid'}\nkube-scheduler {theirs}"
 
 
-def test_results_and_defaulted_configurations_are_equal(scheduler: Scheduler) -> None:
+@pytest.mark.parametrize("part", presubmit_first(range(PARTS), 1))
+def test_results_and_defaulted_configurations_are_equal(scheduler: Scheduler, part: int) -> None:
     target = scheduler.target
     made = configurations(target.minor)
     assert len(made) >= 2000
+    made = made[part::PARTS]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         results = list(pool.map(scheduler.run, made))
     refused = sum(completed is None for completed, _ in results)
@@ -161,12 +166,14 @@ def test_results_and_defaulted_configurations_are_equal(scheduler: Scheduler) ->
     assert too_strict == []
 
 
+@pytest.mark.parametrize("part", presubmit_first(range(PARTS), 1))
 def test_kube_scheduler_refuses_a_violation_of_each_rule_of_the_json_schema(
-    scheduler: Scheduler,
+    scheduler: Scheduler, part: int
 ) -> None:
     schema = schema_of(KIND, scheduler.target.gates.version)
     made = [Made("schema", what, config) for what, config in violations(schema, TYPE)]
     assert len(made) > 400
+    made = made[part::PARTS]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         results = list(pool.map(scheduler.run, made))
     accepted = [
@@ -177,7 +184,9 @@ def test_kube_scheduler_refuses_a_violation_of_each_rule_of_the_json_schema(
     assert accepted == []
 
 
-@pytest.mark.parametrize(("renew", "retry"), [("2.4s", "2s"), ("9s", "9s"), ("10s", "8.4s")])
+@pytest.mark.parametrize(
+    ("renew", "retry"), presubmit_first([("2.4s", "2s"), ("9s", "9s"), ("10s", "8.4s")], 1)
+)
 def test_configurations_rejected_at_leader_election(
     renew: str, retry: str, scheduler: Scheduler
 ) -> None:
