@@ -19,6 +19,17 @@ def pytest_report_header() -> list[str]:
     return [f"KSO_SOAK: generated inputs begin at seed {SEED}"] if SOAK else []
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make test` has what is marked `presubmit_first`, with its first parameters."""
+    functions: set[str] = set()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        if function not in functions and item.get_closest_marker("presubmit_first"):
+            item.add_marker(pytest.mark.presubmit)
+        functions.add(function)
+
+
 Golden = Callable[[str | Path, str], None]
 
 

@@ -20,11 +20,15 @@ PRODUCT: Final = ("operator", "templates", "bindata", "deploy", "crds")
 """The directories that a fault may change."""
 
 WHOLE_DIRECTORIES: Final = ("tests/unit/", "tests/sandbox/", "tests/monitoring/")
-"""All of their tests belong to `make test`; elsewhere those with the marker `presubmit` do."""
+"""All of their tests belong to `make test`; elsewhere those with a marker of PRESUBMIT do."""
 
 
 class PatchError(Exception):
     """A patch does not apply, or is not in the format of this module."""
+
+
+PRESUBMIT: Final = frozenset({"presubmit", "presubmit_first"})
+"""The markers of tests, or of some of their parameters, that belong to `make test`."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ def belongs_to_presubmit(test: str) -> bool:
     markers = _markers_of_tests(path)
     if name not in markers:
         raise LookupError(f"{test} does not exist")
-    return path.startswith(WHOLE_DIRECTORIES) or "presubmit" in markers[name]
+    return path.startswith(WHOLE_DIRECTORIES) or not markers[name].isdisjoint(PRESUBMIT)
 
 
 @lru_cache

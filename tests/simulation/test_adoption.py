@@ -21,7 +21,7 @@ from .invariants import configuration, revisions_are_complete_and_in_order
 from .scheduler import STOCK, STOCK_ARGUMENTS, Manifest
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 
 @pytest.mark.parametrize("nodes", [1, 3])

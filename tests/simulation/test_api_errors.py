@@ -21,7 +21,7 @@ from kube_scheduler_operator.kube.resource import (
 from .invariants import revisions_are_complete_and_in_order
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 Fault = Callable[[str, ObjectRef, str | None], ApiError | None]
 

@@ -11,7 +11,7 @@ from .machine import Machine
 from .scheduler import Behavior
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 CRASHES, LATER, UNHEALTHY = 42, 43, 44
 SCRIPT = {

@@ -11,7 +11,7 @@ from .scheduler import STOCK
 from .swap import Journal
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 
 def adopted(nodes: int = 1) -> World:

@@ -10,7 +10,7 @@ from .invariants import configuration, revisions_are_complete_and_in_order
 from .scheduler import REFUSAL, SENTENCE, Behavior
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 REFUSED, UNHEALTHY, SLOW, CRASHES, CRASHES_LATER = 41, 42, 43, 44, 45
 SCRIPT = {

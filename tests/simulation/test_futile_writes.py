@@ -23,7 +23,7 @@ from kube_scheduler_operator.kube.resource import (
 from .other_clients import prune, revert
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 FIRST_TEN_MINUTES = 40
 """Writes of one object that are not kept, until they are five minutes apart, and the reports."""

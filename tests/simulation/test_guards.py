@@ -9,7 +9,7 @@ from kube_scheduler_operator.kube.resource import DISRUPTION_BUDGETS, NODES, POD
 
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 BUDGET = "kube-scheduler-guard-pdb"
 

@@ -14,7 +14,7 @@ from ..imitation.apiserver import Object
 from .machine import Machine
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 KEEPS_EDITS = replace(KUBEADM, keeps_hand_edits=True)
 TARGET = KUBEADM.target_namespace

@@ -19,7 +19,7 @@ from ..expect import condition_of, has_conditions
 from .secondary import BAD, PlayedSecondaries
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 NAME = "managed-scheduler"
 EKS = Decision(Recognition(MANAGED, "EKS", "so it is"), remember=True)

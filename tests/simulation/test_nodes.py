@@ -9,7 +9,7 @@ from kube_scheduler_operator.base import names
 from .scheduler import Behavior
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 SLOW, EVICTED, PULL, NEVER_PULLS, CRASHES_LATER, SLOW_TO_START = 43, 46, 47, 48, 45, 49
 SCRIPT = {

@@ -23,7 +23,7 @@ from .invariants import revisions_are_complete_and_in_order
 from .scheduler import REFUSAL, Behavior
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 LOST = "12 running pods could no longer be placed: node(s) had untolerated taint(s) (default/a)"
 WORSE, BETTER, REFUSED = 7, 8, 41

@@ -10,7 +10,7 @@ from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES
 from .invariants import configuration
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 GOOD = {"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 9}]}}}
 BETTER = {"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 8}]}}}

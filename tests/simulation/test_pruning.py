@@ -10,7 +10,7 @@ from .invariants import configuration
 from .scheduler import Behavior
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 CRASHES_LATER = 45
 SCRIPT = {CRASHES_LATER: Behavior(lifetimes=(25.0, 0.5))}

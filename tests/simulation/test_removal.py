@@ -17,7 +17,7 @@ from kube_scheduler_operator.kube.resource import (
 from .scheduler import STOCK, Behavior
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 SLOW = 43
 SCRIPT = {SLOW: Behavior(pending_for=8.0, preflight_for=8.0, ready_after=8.0)}

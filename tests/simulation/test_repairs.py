@@ -21,7 +21,7 @@ from .invariants import revisions_are_complete_and_in_order
 from .scheduler import Behavior
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 TARGET = "kube-scheduler-operator"
 CRASHES_LATER, SLOW = 45, 43

@@ -21,7 +21,7 @@ from kube_scheduler_operator.kube.resource import (
 from ..imitation.apiserver import Object, clone
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 TARGET = KUBEADM.target_namespace
 SAVED: tuple[tuple[Resource, str | None], ...] = (

@@ -12,7 +12,7 @@ from kube_scheduler_operator.kube.resource import CLUSTER_OPERATORS, KUBE_SCHEDU
 from .etcd import back_up, restore
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 BOUND = 60
 """Writes after a restore that a rollout, all statuses and all guards need at most."""

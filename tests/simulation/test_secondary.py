@@ -15,7 +15,7 @@ from kube_scheduler_operator.kube.resource import (
 from .secondary import BAD, PlayedSecondaries
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 NAMES = ("one", "two", "three")
 

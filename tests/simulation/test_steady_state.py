@@ -9,7 +9,7 @@ from kube_scheduler_operator.base import names
 from .scheduler import REFUSAL, Behavior
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 SCRIPT = {
     41: Behavior(refused=REFUSAL),

@@ -16,7 +16,7 @@ from .machine import Machine
 from .scheduler import REFUSAL, SENTENCE, STOCK, Behavior
 from .world import World
 
-pytestmark = pytest.mark.presubmit
+pytestmark = pytest.mark.presubmit_first
 
 OLD, NEW = "v1.35.4", "v1.36.3"
 IMAGE = f"registry.k8s.io/kube-scheduler:{NEW}"
