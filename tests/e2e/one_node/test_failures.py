@@ -140,7 +140,6 @@ def test_an_image_that_cannot_be_pulled_is_reported_and_the_next_edit_starts_at_
     assert list(scheduler_processes(cluster.sandbox, cluster.node))
 
 
-@pytest.mark.presubmit
 @pytest.mark.core
 def test_a_killed_operator_continues_at_once(cluster: Cluster) -> None:
     latest = cluster.latest

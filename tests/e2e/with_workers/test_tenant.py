@@ -139,7 +139,6 @@ def _started(stderr: str) -> list[str]:
     return [line.split()[-1] for line in stderr.splitlines() if line.startswith("simulating in")]
 
 
-@pytest.mark.presubmit
 @pytest.mark.parametrize("scheduler", [NAME, "ghost"])
 def test_no_program_and_no_configuration_of_a_tenant_is_simulated(
     tenant: Cluster, scheduler: str
@@ -201,7 +200,6 @@ COMMANDS = (
 )
 
 
-@pytest.mark.presubmit
 @pytest.mark.timeout(600, func_only=True)
 def test_no_text_of_a_tenant_forges_a_line_or_reaches_the_terminal(tenant: Cluster) -> None:
     lying = pod("lying", LIES)
