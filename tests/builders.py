@@ -23,7 +23,7 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     Resource,
 )
-from kube_scheduler_operator.model.snapshot import Snapshot
+from kube_scheduler_operator.operator.model.snapshot import Snapshot
 
 Object = dict[str, Any]
 

@@ -6,10 +6,13 @@ from typing import Any
 
 from kube_scheduler_operator.base.images import repository
 from kube_scheduler_operator.base.platform import Platform
-from kube_scheduler_operator.effective.facts import Facts
-from kube_scheduler_operator.effective.secondary.scheduler import Attached, effective_secondary
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.desired import (
+from kube_scheduler_operator.config.effective.facts import Facts
+from kube_scheduler_operator.config.effective.secondary.scheduler import (
+    Attached,
+    effective_secondary,
+)
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.secondary.desired import (
     DesiredScheduler,
     OperandDefaults,
     desired_scheduler,

@@ -8,7 +8,7 @@ from typing import Any
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, Resource
-from kube_scheduler_operator.model.plan import Action, Plan, Replace
+from kube_scheduler_operator.operator.model.plan import Action, Plan, Replace
 
 Condition = tuple[str, str, str]
 """Status, reason and message."""

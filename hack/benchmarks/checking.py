@@ -12,11 +12,11 @@ from benchmarks.table import REPOSITORY, Row
 
 sys.path.insert(0, str(REPOSITORY / "operator"))
 
-from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST
-from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.defaulting import defaulted_config
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, OLDEST
+from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
+from kube_scheduler_operator.config.language.versions import Version
 
 LINES = 300
 BAD_POINT = {"score": {"enabled": [{"name": "NodeResourceFit"}]}}

@@ -21,9 +21,9 @@ from benchmarks.table import REPOSITORY, Row
 sys.path.insert(0, str(REPOSITORY / "operator"))
 
 from kube_scheduler_operator.base.names import LOAD_ANNOTATION
-from kube_scheduler_operator.policies.cluster import Cluster
-from kube_scheduler_operator.policies.pods import Pod, read_pod
-from kube_scheduler_operator.policies.policy import Policy, catalogue, make
+from kube_scheduler_operator.scheduling.policies.cluster import Cluster
+from kube_scheduler_operator.scheduling.policies.pods import Pod, read_pod
+from kube_scheduler_operator.scheduling.policies.policy import Policy, catalogue, make
 
 SIZES = ((500, 230), (5000, 500))
 """(nodes of the cluster, nodes that kube-scheduler sends)."""

@@ -311,10 +311,10 @@ def main() -> None:
     """Serve as the operator does, or the annotator: operator|health FOLDER."""
     import asyncio
 
-    from kube_scheduler_operator.telemetry.authorize import AuthorizationResult
-    from kube_scheduler_operator.telemetry.certificate import ServingCertificate
-    from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
-    from kube_scheduler_operator.telemetry.server import TelemetryServer
+    from kube_scheduler_operator.operator.telemetry.authorize import AuthorizationResult
+    from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
+    from kube_scheduler_operator.operator.telemetry.server import TelemetryServer
+    from kube_scheduler_operator.serving.certificate import ServingCertificate
 
     async def authorize(_client: object, _path: str) -> AuthorizationResult:
         return AuthorizationResult(authenticated=False, allowed=False, reason="refused")

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.engine import process
 from kube_scheduler_operator.kube import credentials
+from kube_scheduler_operator.operator.engine import process
 
 if TYPE_CHECKING:
-    from kube_scheduler_operator.engine.executor import Executor
-    from kube_scheduler_operator.model.plan import Plan
+    from kube_scheduler_operator.operator.engine.executor import Executor
+    from kube_scheduler_operator.operator.model.plan import Plan
 
 
 @dataclass

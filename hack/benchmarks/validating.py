@@ -16,11 +16,11 @@ import yaml
 
 from benchmarks.checking import forget
 from benchmarks.table import REPOSITORY, Row
-from kube_scheduler_operator.offline.checks import CheckOptions
-from kube_scheduler_operator.offline.validate import validate
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.source import read
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.base.source.reader import read
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.lint.checks import CheckOptions
+from kube_scheduler_operator.config.lint.validate import validate
 
 LINES = 300
 MOST_SECONDS = 0.4
@@ -96,13 +96,13 @@ def measure(repeat: int) -> Iterator[Row]:
 
 
 def _check(value: object, setting: CheckOptions) -> Callable[[], object]:
-    from kube_scheduler_operator.schedulerconfig.validation import validate_config
+    from kube_scheduler_operator.config.language.validation.configuration import validate_config
 
     return lambda: validate_config(value, setting.target)  # type: ignore[arg-type]  # it is a map
 
 
 def _warn(value: object, setting: CheckOptions) -> Callable[[], object]:
-    from kube_scheduler_operator.schedulerconfig.warnings import config_warnings
+    from kube_scheduler_operator.config.language.warnings.configuration import config_warnings
 
     return lambda: config_warnings(value, setting.target)  # type: ignore[arg-type]  # it is a map
 

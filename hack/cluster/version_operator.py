@@ -158,7 +158,7 @@ class VersionOperator:
         return f"{root}{place}/{kind['name']}/{metadata['name']}"
 
     def _serving_info(self) -> Mapping[str, Any]:
-        from kube_scheduler_operator.effective.control_plane.tls_profiles import serving_info
+        from kube_scheduler_operator.config.effective.control_plane.tls_profiles import serving_info
 
         found = self._api.request("GET", "/apis/config.openshift.io/v1/apiservers/cluster")
         return serving_info((found.get("spec") or {}).get("tlsSecurityProfile"))[0]

@@ -6,8 +6,8 @@ from typing import Final
 
 from cluster import paths
 from kube_scheduler_operator.base.findings import listing
-from kube_scheduler_operator.cli.lib.rule_output import rule_markdown
-from kube_scheduler_operator.offline.rules import GROUPS
+from kube_scheduler_operator.cli.reports.rule_output import rule_markdown
+from kube_scheduler_operator.config.lint.rules import GROUPS
 
 PAGE: Final = paths.REPOSITORY / "docs" / "rules.md"
 
@@ -19,7 +19,7 @@ Every finding of `kubectl scheduler validate` names its rule in brackets.
 scheduler from starting, or the operator from using the object; a warning does not.
 [reports.md](reports.md) describes how to ignore a warning and how to change its severity.
 
-`hack/rules` makes this page from `operator/kube_scheduler_operator/offline/rules/`. A test runs
+`hack/rules` makes this page from `operator/kube_scheduler_operator/config/lint/rules/`. A test runs
 `validate` over each example.
 """
 

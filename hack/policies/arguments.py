@@ -1,4 +1,4 @@
-"""Rules for plugin arguments, as in schedulerconfig/validate_plugin_args.py.
+"""Rules for plugin arguments, as in config/language/validation/plugin_args.py.
 
 Only values that are set are refused, never missing ones, which another layer may set. Rules that
 depend on feature gates are left to the operator, which knows them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, ARGS, ARGS_SINCE, Struct
+from kube_scheduler_operator.config.language.schema import API_VERSION, ARGS, ARGS_SINCE, Struct
 
 from .cel import at, before, decode, each, get, joined, let, lines, problem, text, when
 from .settings import LABEL_VALUE, QUALIFIED

@@ -13,10 +13,10 @@ from typing import Final
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import PLATFORMS
-from kube_scheduler_operator.effective.secondary.confinement import OWN_VOLUMES
-from kube_scheduler_operator.programs.annotator.annotation import KEYS
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST
-from kube_scheduler_operator.schedulerconfig.schema import CONFIGURATION, List, Struct, Type
+from kube_scheduler_operator.config.effective.secondary.confinement import OWN_VOLUMES
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, OLDEST
+from kube_scheduler_operator.config.language.schema import CONFIGURATION, List, Struct, Type
+from kube_scheduler_operator.scheduling.annotator.annotation import KEYS
 
 from . import arguments, confinement, profiles, settings
 from .cel import LONGEST, decode, get, let, restart, text, wrapped

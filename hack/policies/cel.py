@@ -1,4 +1,4 @@
-"""CEL expressions as text, and strict decoding generated from schedulerconfig/schema.py.
+"""CEL expressions as text, and strict decoding generated from config/language/schema.py.
 
 Expressions are plain strings. A validating expression evaluates to a string with one line per
 mistake, `PATH: MESSAGE`; empty means valid. Only CEL of Kubernetes 1.30 is used: no ranges, no
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any, Final
 
-from kube_scheduler_operator.schedulerconfig.schema import List, Map, Scalar, Struct, Type
+from kube_scheduler_operator.config.language.schema import List, Map, Scalar, Struct, Type
 
 LONGEST: Final = 64
 """Validated entries of a list; further ones are left to the operator."""
@@ -111,7 +111,7 @@ def before(items: str, index: str, field: str, expected: str) -> str:
 
 
 def decode(kind: Type, value: str, path: str) -> str:
-    """The errors of strict decoding, as in schedulerconfig/decode.py.
+    """The errors of strict decoding, as in config/language/decode.py.
 
     Args:
         kind: the required type.

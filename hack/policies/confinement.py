@@ -1,6 +1,6 @@
 """Rules for the Pods of SecondarySchedulers, as in confinement.py and permitted.py.
 
-Both are in effective/secondary/.
+Both are in config/effective/secondary/.
 
 Images are left to the operator, whose settings allow them.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kube_scheduler_operator.effective.secondary.compose import RESERVED
-from kube_scheduler_operator.effective.secondary.confinement import OWN_VOLUMES, VOLUMES
-from kube_scheduler_operator.schedulerconfig.unsafe_flags import (
+from kube_scheduler_operator.config.effective.secondary.compose import RESERVED
+from kube_scheduler_operator.config.effective.secondary.confinement import OWN_VOLUMES, VOLUMES
+from kube_scheduler_operator.config.language.warnings.unsafe_flags import (
     ALWAYS_ALLOWED,
     KUBECONFIGS,
     MASTER,

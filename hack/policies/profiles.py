@@ -1,6 +1,6 @@
 """Rules for profiles: plugins and their extension points, queueSort and bind, unique arguments.
 
-They restate schedulerconfig/validate_profiles.py where a single object is sufficient. A list
+They restate config/language/validation/profiles.py where a single object is sufficient. A list
 replaces that of an earlier layer, so a list that is set is final; a missing one may come from
 another layer and is accepted.
 """
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import (
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import (
     INVALID_PLUGINS,
     NEWEST,
     OLDEST,
     PLUGINS,
 )
-from kube_scheduler_operator.schedulerconfig.schema import POINTS
+from kube_scheduler_operator.config.language.schema import POINTS
 
 from .cel import at, before, each, get, joined, let, lines, problem, text, when
 from .settings import percentage

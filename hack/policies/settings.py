@@ -1,6 +1,6 @@
 """Rules for top-level fields of a KubeSchedulerConfiguration: numbers, leader election, extenders.
 
-They restate schedulerconfig/validation.py and effective/control_plane/overrides.py where a single
+They restate config/language/validation/configuration.py and config/effective/control_plane/overrides.py where a single
 object is sufficient; values that another layer (the profile, a SchedulerProfile) may set are
 accepted.
 """
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from kube_scheduler_operator.base.platform import PLATFORMS
-from kube_scheduler_operator.schedulerconfig.flags import ON_RECORD, flag_names
-from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
+from kube_scheduler_operator.config.language.flags import ON_RECORD, flag_names
+from kube_scheduler_operator.config.language.schema import API_VERSION, KIND
 
 from .cel import at, each, get, joined, let, lines, problem, text, when
 from .confinement import unsafe

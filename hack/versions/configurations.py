@@ -13,9 +13,9 @@ from tests.configurations.generate import configurations
 
 from cluster.configuration_reader import ConfigurationReader
 from kube_scheduler_operator.base.findings import format_path
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
+from kube_scheduler_operator.config.language.versions import Version
 
 _SHOWN = 3
 """Configurations of one class that are reported; the others probably have the same reason."""

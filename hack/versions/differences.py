@@ -16,16 +16,17 @@ import yaml
 
 from cluster import binaries, paths, releases
 from cluster.configuration_reader import ConfigurationReader, configuration_reader
-from kube_scheduler_operator.schedulerconfig import in_tree_plugins, schema
-from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates, known_gates
-from kube_scheduler_operator.schedulerconfig.flags import flag_names
-from kube_scheduler_operator.schedulerconfig.validation import Target
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language import schema
+from kube_scheduler_operator.config.language.defaulting import defaulted_config
+from kube_scheduler_operator.config.language.feature_gates import Gates, known_gates
+from kube_scheduler_operator.config.language.flags import flag_names
+from kube_scheduler_operator.config.language.plugins import in_tree_plugins
+from kube_scheduler_operator.config.language.validation.configuration import Target
+from kube_scheduler_operator.config.language.versions import Version
 from versions.configurations import configuration_differences
 from versions.sources import source, staging
 
-_TABLES = "operator/kube_scheduler_operator/schedulerconfig"
+_TABLES = "operator/kube_scheduler_operator/config/language"
 _SCHEDULER = "k8s.io/kube-scheduler"
 _EMPTY = f"apiVersion: {schema.API_VERSION}\nkind: {schema.KIND}\n"
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)

@@ -10,11 +10,12 @@ from tests.configurations import page
 from cluster import releases
 from cluster.console import run
 from cluster.paths import REPOSITORY
-from kube_scheduler_operator.schedulerconfig import flags, in_tree_plugins
+from kube_scheduler_operator.config.language import flags
+from kube_scheduler_operator.config.language.plugins import in_tree_plugins
 
-_TABLES = "operator/kube_scheduler_operator/schedulerconfig"
+_TABLES = "operator/kube_scheduler_operator/config/language"
 _TEXTS = (".md", ".py", ".yaml", ".toml", "")
-_RECORDINGS = "tests/unit/programs/extender/recordings"
+_RECORDINGS = "tests/unit/scheduling/extender/recordings"
 
 
 def lists(version: str) -> Iterator[str]:

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from . import __version__
 from .base.installation import InstallationError
-from .cli.lib.output import guard_streams
-from .cli.lib.parser import CommandParser
+from .cli.console.output import guard_streams
+from .cli.console.parser import CommandParser
 
 LIBRARIES: Final = frozenset(
     {
@@ -188,7 +188,7 @@ def kubectl_plugin(argv: Sequence[str] | None = None) -> int:
 
 def kubectl_completion(argv: Sequence[str] | None = None) -> int:
     """Print the completions of a command line: `kubectl_complete-scheduler`, for kubectl."""
-    from .cli.lib.completion import complete
+    from .cli.completion import complete
 
     words = sys.argv[1:] if argv is None else argv
     parser = _parser(_PLUGIN, _PLUGIN_DESCRIPTION, PLUGIN_COMMANDS, words[:-1])

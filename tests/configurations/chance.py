@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import PLUGINS, plugins
-from kube_scheduler_operator.schedulerconfig.schema import POINTS, POINTS_SINCE
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import PLUGINS, plugins
+from kube_scheduler_operator.config.language.schema import POINTS, POINTS_SINCE
+from kube_scheduler_operator.config.language.versions import Version
 
 from .mutations import DURATIONS
 from .seeds import CERTIFICATE, KEY, OTHER_KEY, entries, extenders

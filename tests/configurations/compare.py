@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kube_scheduler_operator.base.findings import Problem
-from kube_scheduler_operator.offline.report import Diagnosis
+from kube_scheduler_operator.config.lint.reports.report import Diagnosis
 
 
 def only_when_it_elects(found: Sequence[Problem | Diagnosis]) -> bool:

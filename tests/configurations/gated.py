@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kube_scheduler_operator.schedulerconfig.feature_gates import known_gates
+from kube_scheduler_operator.config.language.feature_gates import known_gates
 
 from .by_hand import args, plugins
 from .seeds import entries

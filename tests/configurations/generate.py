@@ -11,7 +11,7 @@ from functools import cache, partial
 from random import Random
 from typing import Any
 
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import PLUGINS
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import PLUGINS
 
 from . import chance, mutations
 from .by_hand import BAD, GOOD

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST
-from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, OLDEST
+from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
+from kube_scheduler_operator.config.language.versions import Version
 
 from .generate import GROUPS, configurations
 from .model import Made

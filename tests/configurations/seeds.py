@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import default_plugins, plugins
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import default_plugins, plugins
+from kube_scheduler_operator.config.language.versions import Version
 
 from .model import API_VERSION, typed
 

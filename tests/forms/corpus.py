@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kube_scheduler_operator.schedulerconfig.source import Document, read
+from kube_scheduler_operator.base.source.reader import Document, read
 
 FOLDER: Final = Path(__file__).parent
 _SOURCE: Final = re.compile(r"^# Source: (https://\S+)$", re.MULTILINE)

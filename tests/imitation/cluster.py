@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
-from kube_scheduler_operator.engine.executor import Executor
 from kube_scheduler_operator.kube.errors import Conflict
 from kube_scheduler_operator.kube.resource import ObjectRef, Resource
 from kube_scheduler_operator.kube.store import Store
-from kube_scheduler_operator.model.plan import Plan
+from kube_scheduler_operator.operator.engine.executor import Executor
+from kube_scheduler_operator.operator.model.plan import Plan
 
 from .apiserver import ApiServer, Change, Object
 from .clock import BEGIN, Clock

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.versions import Version
 
 from ..unit.deploy.overlays import DEPLOY, build
 from .conftest import ApiServer, RefusedError

@@ -18,11 +18,11 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import PLATFORMS
-from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import default_plugins, plugins
-from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.merging.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import default_plugins, plugins
+from kube_scheduler_operator.config.language.versions import Version
 
 from ..configurations.by_hand import BAD, GOOD, extenders, fit, profile
 from ..configurations.by_hand import args as arguments

@@ -14,16 +14,16 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.adoption.adopted import adopted
-from kube_scheduler_operator.controlplane.adoption.api_defaults import as_mirror_pod
-from kube_scheduler_operator.controlplane.adoption.as_objects import adopted_objects
-from kube_scheduler_operator.controlplane.adoption.inventory import take_inventory
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
+from kube_scheduler_operator.operator.controlplane.adoption.adopted import adopted
+from kube_scheduler_operator.operator.controlplane.adoption.api_defaults import as_mirror_pod
+from kube_scheduler_operator.operator.controlplane.adoption.as_objects import adopted_objects
+from kube_scheduler_operator.operator.controlplane.adoption.inventory import take_inventory
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 from ..adopted_files import FILES
 from ..customised import CUSTOMISED
-from ..unit.controlplane.adoption.test_api_defaults import manifest
-from ..unit.controlplane.adoption.test_as_objects import applied, effective, stock
+from ..unit.operator.controlplane.adoption.test_api_defaults import manifest
+from ..unit.operator.controlplane.adoption.test_as_objects import applied, effective, stock
 
 pytestmark = pytest.mark.presubmit
 

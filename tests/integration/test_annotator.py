@@ -30,7 +30,7 @@ from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.errors import Conflict, Invalid
 from kube_scheduler_operator.kube.resource import NODES, ObjectRef
-from kube_scheduler_operator.programs.annotator.annotation import KEYS
+from kube_scheduler_operator.scheduling.annotator.annotation import KEYS
 
 from .conftest import RefusedError
 from .played_nodes import is_taken_up

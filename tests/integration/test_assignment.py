@@ -29,7 +29,7 @@ from cluster.console import run
 from cluster.scheduling import free_port
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
-from kube_scheduler_operator.secondary.assignment import chosen
+from kube_scheduler_operator.operator.secondary.assignment import chosen
 
 from .conftest import REPOSITORY
 from .harness import NAMESPACE
@@ -515,7 +515,7 @@ def test_a_killed_process_of_the_webhook_is_replaced_and_the_operator_stays(
 def _children(pid: int) -> list[int]:
     """The processes of the webhook that an operator has."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    program = b"kube_scheduler_operator.admission.program"
+    program = b"kube_scheduler_operator.operator.admission.program"
     return [int(one) for one in found if program in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 

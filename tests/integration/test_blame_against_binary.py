@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.termination_message import message_error
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
-from kube_scheduler_operator.model.attachment import Refusal
-from kube_scheduler_operator.profiles.attribution import attribute
-from kube_scheduler_operator.profiles.check import written_profile
-from kube_scheduler_operator.profiles.validate import ProfileResult
-from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
+from kube_scheduler_operator.config.effective.attachment import Refusal
+from kube_scheduler_operator.config.effective.profiles.attribution import attribute
+from kube_scheduler_operator.config.effective.profiles.check import written_profile
+from kube_scheduler_operator.config.effective.profiles.validate import ProfileResult
+from kube_scheduler_operator.config.language.schema import API_VERSION, KIND
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 pytestmark = pytest.mark.presubmit
 

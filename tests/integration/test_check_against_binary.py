@@ -17,22 +17,22 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
-from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
-from kube_scheduler_operator.schedulerconfig.canonical import config_text
-from kube_scheduler_operator.schedulerconfig.command_line import parse
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates, known_gates, parse_gates
-from kube_scheduler_operator.schedulerconfig.flags import (
+from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.language.canonical import config_text
+from kube_scheduler_operator.config.language.command_line import parse
+from kube_scheduler_operator.config.language.feature_gates import Gates, known_gates, parse_gates
+from kube_scheduler_operator.config.language.flags import (
     CIPHER_SUITES,
     VOID_WITH_CONFIG,
     flag_names,
     validate_flags,
     void_flags,
 )
-from kube_scheduler_operator.schedulerconfig.merge import merge_semantically
-from kube_scheduler_operator.schedulerconfig.presets import PROFILES, default_config
-from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.merging.merge import merge_semantically
+from kube_scheduler_operator.config.language.merging.presets import PROFILES, default_config
+from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 from ..configurations.by_hand import BAD, GOOD, OTHERWISE, args
 

@@ -2,7 +2,7 @@
 
 It completes a configuration with its defaults (--write-config-to), the first of two stages; this
 file implements the second, from multiPoint to the extension points, independently of the
-conversion. The plugins that ran before are in tests/unit/migrate/conversion_cases.py.
+conversion. The plugins that ran before are in tests/unit/config/migrate/conversion_cases.py.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
-from kube_scheduler_operator.migrate.convert import convert
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import PLUGINS
-from kube_scheduler_operator.schedulerconfig.validation import Target
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import PLUGINS
+from kube_scheduler_operator.config.language.validation.configuration import Target
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.migrate.convert import convert
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
-from ..unit.migrate.conversion_cases import CASES
-from ..unit.migrate.conversions import LATER, Ran
+from ..unit.config.migrate.conversion_cases import CASES
+from ..unit.config.migrate.conversions import LATER, Ran
 
 pytestmark = [pytest.mark.presubmit, pytest.mark.core]
 

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
-from kube_scheduler_operator.schedulerconfig.canonical import config_text
-from kube_scheduler_operator.schedulerconfig.effective_plugins import effective_plugins
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import plugins
-from kube_scheduler_operator.schedulerconfig.merge import merge_semantically
-from kube_scheduler_operator.schedulerconfig.plugin_origins import Layer, profile_tables
-from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment
-from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.canonical import config_text
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.merging.merge import merge_semantically
+from kube_scheduler_operator.config.language.merging.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.config.language.plugins.effective_plugins import effective_plugins
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import plugins
+from kube_scheduler_operator.config.language.plugins.plugin_origins import Layer, profile_tables
+from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 pytestmark = [pytest.mark.presubmit, pytest.mark.core]
 

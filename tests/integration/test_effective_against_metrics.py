@@ -23,16 +23,16 @@ from typing import Any
 import pytest
 
 from cluster.scheduling import free_port
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.merge import merge_semantically
-from kube_scheduler_operator.schedulerconfig.plugin_origins import (
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.merging.merge import merge_semantically
+from kube_scheduler_operator.config.language.merging.presets import PROFILES, profile_fragment
+from kube_scheduler_operator.config.language.plugins.plugin_origins import (
     Layer,
     ProfileTable,
     profile_tables,
 )
-from kube_scheduler_operator.schedulerconfig.presets import PROFILES, profile_fragment
-from kube_scheduler_operator.schedulerconfig.schema import POINTS
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.schema import POINTS
+from kube_scheduler_operator.config.language.versions import Version
 
 from .conftest import ApiServer, RefusedError
 from .played_nodes import make_node

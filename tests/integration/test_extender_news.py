@@ -23,7 +23,7 @@ from cluster.api import Api
 from cluster.console import SandboxError
 from cluster.observe import until
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.programs.extender.cache_freshness import ECHO
+from kube_scheduler_operator.scheduling.extender.cache_freshness import ECHO
 
 from .conftest import NAME, ApiServer
 

@@ -19,10 +19,13 @@ import yaml
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.base.limits import FOREIGN_NAME
-from kube_scheduler_operator.diagnostics import unknown_scheduler_names, unmanaged_schedulers
-from kube_scheduler_operator.engine.polling import Poller
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
+from kube_scheduler_operator.operator.diagnostics import (
+    unknown_scheduler_names,
+    unmanaged_schedulers,
+)
+from kube_scheduler_operator.operator.engine.polling import Poller
 
 from ..hostile import FORGED, HOSTILE, STORED, expect_harmless
 from .conftest import ApiServer, RefusedError

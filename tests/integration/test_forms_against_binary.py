@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
-from kube_scheduler_operator.offline.checks import Item
-from kube_scheduler_operator.offline.documents import read_sources
-from kube_scheduler_operator.offline.forms.form import CommandLine
-from kube_scheduler_operator.offline.known_kinds import KINDS
-from kube_scheduler_operator.offline.leader_election import election_of
-from kube_scheduler_operator.offline.reader_target import stock_of
-from kube_scheduler_operator.schedulerconfig.canonical import config_text
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates, parse_gates
-from kube_scheduler_operator.schedulerconfig.flags import validate_flags
-from kube_scheduler_operator.schedulerconfig.schema import API_VERSION, KIND
-from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.canonical import config_text
+from kube_scheduler_operator.config.language.feature_gates import Gates, parse_gates
+from kube_scheduler_operator.config.language.flags import validate_flags
+from kube_scheduler_operator.config.language.schema import API_VERSION, KIND
+from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.lint.checks import Item
+from kube_scheduler_operator.config.lint.documents.documents import read_sources
+from kube_scheduler_operator.config.lint.forms.form import CommandLine
+from kube_scheduler_operator.config.lint.known_kinds import KINDS
+from kube_scheduler_operator.config.lint.leader_election import election_of
+from kube_scheduler_operator.config.lint.reader_target import stock_of
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 from ..forms.corpus import CASES, Case
 from ..forms.damaged import damaged

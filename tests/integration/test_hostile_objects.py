@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.diagnostics import unknown_scheduler_names, unmanaged_schedulers
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.kopf import decoding
@@ -25,6 +24,10 @@ from kube_scheduler_operator.kube.resource import (
     EVENTS_V1,
     PODS,
     SCHEDULER_PROFILES,
+)
+from kube_scheduler_operator.operator.diagnostics import (
+    unknown_scheduler_names,
+    unmanaged_schedulers,
 )
 from kube_scheduler_operator.simulate.read_cluster import read_cluster
 

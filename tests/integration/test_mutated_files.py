@@ -20,12 +20,12 @@ import pytest
 from cluster import binaries, releases
 from cluster.configuration_reader import ConfigurationReader, configuration_reader
 from kube_scheduler_operator.base.findings import ERROR
-from kube_scheduler_operator.offline.checks import CheckOptions
-from kube_scheduler_operator.offline.validate import validate
-from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.source import read
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.base.source.reader import read
+from kube_scheduler_operator.config.language.defaulting import defaulted_config
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.lint.checks import CheckOptions
+from kube_scheduler_operator.config.lint.validate import validate
 
 from ..configurations.compare import different, only_when_it_elects
 from ..configurations.files import file, files

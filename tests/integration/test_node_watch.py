@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.engine.handlers import registry
-from kube_scheduler_operator.engine.intake import Intake
-from kube_scheduler_operator.engine.watches import watches
 from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.kopf.watcher import Watcher
 from kube_scheduler_operator.kube.resource import NODES
 from kube_scheduler_operator.kube.store import Store
+from kube_scheduler_operator.operator.engine.handlers import registry
+from kube_scheduler_operator.operator.engine.intake import Intake
+from kube_scheduler_operator.operator.engine.watches import watches
 
 from .conftest import ApiServer
 from .played_nodes import change

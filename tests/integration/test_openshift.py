@@ -20,7 +20,7 @@ from cluster.api import ApiError
 from cluster.observe import KUBESCHEDULER, until
 from cluster.version_operator import with_tls
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.effective.control_plane.tls_profiles import serving_info
+from kube_scheduler_operator.config.effective.control_plane.tls_profiles import serving_info
 
 from ..unit.deploy.overlays import DEPLOY, build
 from .conftest import REPOSITORY

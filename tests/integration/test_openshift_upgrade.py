@@ -18,7 +18,7 @@ from cluster.api import Api
 from cluster.observe import KUBESCHEDULER, SCHEDULER, until
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.engine.former_operator import WITHOUT_END
+from kube_scheduler_operator.operator.engine.former_operator import WITHOUT_END
 
 from .conftest import REPOSITORY
 from .harness import Operator, Proxy

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.operatorsettings.host_files import ALLOWED, RESERVED
+from kube_scheduler_operator.config.effective.settings.host_files import ALLOWED, RESERVED
 
-from ..unit.operatorsettings.test_validate import EVERYTHING
+from ..unit.config.effective.settings.test_validate import EVERYTHING
 from .conftest import ApiServer, RefusedError
 from .test_crds import SINCE, Kind
 from .test_zero_values import unexpected

@@ -21,7 +21,7 @@ from typing import Any, Final
 import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
-from kube_scheduler_operator.schedulerconfig.presets import profile_fragment
+from kube_scheduler_operator.config.language.merging.presets import profile_fragment
 from kube_scheduler_operator.simulate.configuration import (
     default_configuration,
     simulated,

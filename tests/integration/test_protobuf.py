@@ -16,8 +16,8 @@ from kube_scheduler_operator.kube.errors import ApiError, ApiRequest
 from kube_scheduler_operator.kube.protobuf import ACCEPT
 from kube_scheduler_operator.kube.reflector import Decoding, Reflector, ReflectorTuning, Selection
 from kube_scheduler_operator.kube.resource import PODS
-from kube_scheduler_operator.policies.pod_fields import POD
-from kube_scheduler_operator.policies.pods import Pod, read_pod
+from kube_scheduler_operator.scheduling.policies.pod_fields import POD
+from kube_scheduler_operator.scheduling.policies.pods import Pod, read_pod
 
 from .conftest import ApiServer
 from .played_nodes import change

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
-from kube_scheduler_operator.schedulerconfig.yaml_text import yaml_text
+from kube_scheduler_operator.base.source.yaml_text import yaml_text
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
-from ..unit.offline.providers.cases import CASES, case_for, configurations
-from ..unit.offline.providers.outputs import write
+from ..unit.config.lint.providers.cases import CASES, case_for, configurations
+from ..unit.config.lint.providers.outputs import write
 
 pytestmark = [pytest.mark.presubmit, pytest.mark.core]
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 pytestmark = pytest.mark.presubmit
 

@@ -21,12 +21,12 @@ from cluster.console import run
 from cluster.observe import until
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.content import pod_template
-from kube_scheduler_operator.secondary.desired import OperandDefaults
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.secondary.content import pod_template
+from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
 
 from ..desired import desired_secondary
-from ..unit.secondary.test_confinement import ALLOWED, ATTACKS
+from ..unit.operator.secondary.test_confinement import ALLOWED, ATTACKS
 from .conftest import REPOSITORY
 from .harness import NAMESPACE
 from .played_cluster import APPS, CORE, GROUP, PlayedCluster, brought_up

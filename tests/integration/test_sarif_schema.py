@@ -12,7 +12,7 @@ import pytest
 
 from cluster import npm_packages
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.offline.rules import RULES
+from kube_scheduler_operator.config.lint.rules import RULES
 
 pytestmark = pytest.mark.timeout(300)  # the first time, npm installs the package
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
-from kube_scheduler_operator.schedulerconfig.canonical import config_text
-from kube_scheduler_operator.schedulerconfig.schema import POINTS
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.language.canonical import config_text
+from kube_scheduler_operator.config.language.schema import POINTS
+from kube_scheduler_operator.config.language.versions import Version
 
 from .conftest import REPOSITORY, RefusedError
 from .test_crds import GROUPS, SINCE, Kind

@@ -11,13 +11,10 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.desired import (
-    DesiredScheduler,
-    OperandDefaults,
-)
-from kube_scheduler_operator.secondary.status import _profiles
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
+from kube_scheduler_operator.operator.secondary.desired import DesiredScheduler, OperandDefaults
+from kube_scheduler_operator.operator.secondary.status import _profiles
 
 from ..desired import desired_secondary
 from .conftest import REPOSITORY

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.content import pod_template
-from kube_scheduler_operator.secondary.desired import OperandDefaults
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.secondary.content import pod_template
+from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
 
 from ..desired import desired_secondary
 from .conftest import ApiServer

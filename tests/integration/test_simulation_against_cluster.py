@@ -24,7 +24,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
+from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.simulate.configuration import (
     default_configuration,
     simulated,

@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base.objects import mapping
-from kube_scheduler_operator.controlplane.node_pods import stub_kubeconfig
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.source import read
-from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.base.source.reader import read
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.controlplane.node_pods import stub_kubeconfig
 
 pytestmark = pytest.mark.presubmit
 

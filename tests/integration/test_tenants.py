@@ -18,18 +18,18 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.lib.in_cluster import JobSimulator
-from kube_scheduler_operator.cli.lib.simulation import (
+from kube_scheduler_operator.cli.cluster.in_cluster import JobSimulator
+from kube_scheduler_operator.cli.simulation.run import (
     Simulation,
     add_simulation_flags,
     from_cluster,
 )
+from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.resource import SECONDARY_SCHEDULERS
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.content import SecondaryContent, config_map
-from kube_scheduler_operator.secondary.desired import OperandDefaults
+from kube_scheduler_operator.operator.secondary.content import SecondaryContent, config_map
+from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
 from kube_scheduler_operator.simulate.job import job_of
 
 from ..desired import desired_secondary

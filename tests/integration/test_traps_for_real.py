@@ -21,21 +21,18 @@ import yaml
 
 from cluster.scheduling import free_port
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.validation import Target
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.schedulerconfig.warnings import (
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.validation.configuration import Target
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.language.warnings.configuration import (
     SAME_SCHEDULER_NAME,
     SHARED_LEASE,
     ConfiguredScheduler,
     config_warnings,
     warnings_between,
 )
-from kube_scheduler_operator.secondary.desired import (
-    DesiredScheduler,
-    OperandDefaults,
-)
-from kube_scheduler_operator.secondary.objects import keep_static_objects
+from kube_scheduler_operator.operator.secondary.created_objects import keep_static_objects
+from kube_scheduler_operator.operator.secondary.desired import DesiredScheduler, OperandDefaults
 
 from ..desired import desired_secondary
 from .conftest import ApiServer, RefusedError

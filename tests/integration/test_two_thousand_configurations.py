@@ -26,12 +26,12 @@ import yaml
 
 from cluster import binaries, releases
 from kube_scheduler_operator.base.findings import Problem, format_path
-from kube_scheduler_operator.offline.json_schemas import schema_of
-from kube_scheduler_operator.schedulerconfig.defaulting import defaulted_config
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.schema import KIND
-from kube_scheduler_operator.schedulerconfig.validation import Target, validate_config
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.defaulting import defaulted_config
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.schema import KIND
+from kube_scheduler_operator.config.language.validation.configuration import Target, validate_config
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.lint.json_schemas import schema_of
 
 from ..configurations.compare import different, only_when_it_elects
 from ..configurations.generate import configurations

@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.plugin_warnings import (
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.validation.configuration import Target
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.language.warnings.configuration import config_warnings
+from kube_scheduler_operator.config.language.warnings.plugins import (
     IMAGES_ALONE,
     NEEDS,
     NOT_PREPARED,
     OUTVOTED_STRATEGY,
     SAFETY_FILTER_OFF,
 )
-from kube_scheduler_operator.schedulerconfig.validation import Target
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.schedulerconfig.warnings import config_warnings
 
 from .conftest import ApiServer
 from .played_nodes import change, make_node, until_known

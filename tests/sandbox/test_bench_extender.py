@@ -19,10 +19,10 @@ from benchmarks.extender_results import Results, Trial
 from benchmarks.extenders import VARIANTS, Variant, chosen
 from benchmarks.pace import Pace
 from cluster.console import SandboxError
-from kube_scheduler_operator.extenders.entry import agent_url, check_entry
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.target_scheduler import Target
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.effective.extenders.entry import agent_url, check_entry
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.plugins.target_scheduler import Target
+from kube_scheduler_operator.config.language.versions import Version
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

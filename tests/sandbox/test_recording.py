@@ -9,7 +9,7 @@ import pytest
 
 from cluster import recording, releases
 
-FOLDER = Path(__file__).resolve().parents[1] / "unit/programs/extender/recordings"
+FOLDER = Path(__file__).resolve().parents[1] / "unit/scheduling/extender/recordings"
 FILES = [f"v1.{minor}-{form}" for minor in releases.PINNED for form in ("names", "nodes")]
 
 

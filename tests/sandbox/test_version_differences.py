@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from cluster import releases
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, listable_plugins
-from kube_scheduler_operator.schedulerconfig.schema import POINTS
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, listable_plugins
+from kube_scheduler_operator.config.language.schema import POINTS
 from versions import places
 from versions.configurations import configuration_differences
 from versions.differences import (
@@ -163,8 +163,8 @@ def test_a_text_that_names_an_older_span_of_versions_is_reported(
 def test_a_release_that_is_nowhere_on_record_is_missing_in_every_list() -> None:
     missing = list(places.lists("v1.99.1"))
     assert [line.rpartition(": ")[2] for line in missing] == [
-        "operator/kube_scheduler_operator/schedulerconfig/in_tree_plugins.py",
-        "operator/kube_scheduler_operator/schedulerconfig/flags.py",
+        "operator/kube_scheduler_operator/config/language/plugins/in_tree_plugins.py",
+        "operator/kube_scheduler_operator/config/language/flags.py",
         "hack/cluster/releases.py",
         "tests/configurations/page.py",
         "hack/record-extender 1.99",

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.objects import label
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.revision.history import Revision, read
-from kube_scheduler_operator.engine.watches import SECONDARY_KINDS
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -32,7 +30,9 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     SERVICE_ACCOUNTS,
 )
-from kube_scheduler_operator.nodeprotocol.upgrade_request import version_of
+from kube_scheduler_operator.node.protocol.upgrade_request import version_of
+from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
+from kube_scheduler_operator.operator.engine.watches import SECONDARY_KINDS
 
 from ..imitation.connection import ACTOR
 from .scheduler import GOOD

@@ -18,10 +18,10 @@ from typing import Any
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import Platform
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
-from kube_scheduler_operator.nodeprotocol.boot_time import UNKNOWN, BootTime
-from kube_scheduler_operator.nodeprotocol.disk_report import DiskReport
-from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
-from kube_scheduler_operator.programs.config_reader.report import ConfigReport
+from kube_scheduler_operator.node.config_reader.report import ConfigReport
+from kube_scheduler_operator.node.protocol.boot_time import UNKNOWN, BootTime
+from kube_scheduler_operator.node.protocol.disk_report import DiskReport
+from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
 
 from ..builders import ready_condition
 from ..imitation import kubelet

@@ -11,26 +11,26 @@ from typing import Any
 from kube_scheduler_operator.base.platform import Platform
 from kube_scheduler_operator.base.recognition import Decision
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.engine.executor import Executor
-from kube_scheduler_operator.engine.intake import Intake
-from kube_scheduler_operator.engine.reconcile import reconcile
-from kube_scheduler_operator.engine.snapshot_inputs import (
-    OperatorSetup,
-    PolledState,
-    PreviousReconcile,
-    ServerContact,
-)
-from kube_scheduler_operator.engine.snapshots import take_snapshot
-from kube_scheduler_operator.engine.watches import watches
-from kube_scheduler_operator.engine.write_guard import WriteGuard
 from kube_scheduler_operator.kube.errors import (
     HistoryRewoundError,
     KubeError,
 )
 from kube_scheduler_operator.kube.resource import ObjectRef, Resource
 from kube_scheduler_operator.kube.store import Store
-from kube_scheduler_operator.model.placements import PlacementAnswer, PlacementQuestion
-from kube_scheduler_operator.model.plan import soonest
+from kube_scheduler_operator.operator.engine.executor import Executor
+from kube_scheduler_operator.operator.engine.intake import Intake
+from kube_scheduler_operator.operator.engine.reconcile import reconcile
+from kube_scheduler_operator.operator.engine.snapshot_inputs import (
+    OperatorSetup,
+    PolledState,
+    PreviousReconcile,
+    ServerContact,
+)
+from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
+from kube_scheduler_operator.operator.engine.watches import watches
+from kube_scheduler_operator.operator.engine.write_guard import WriteGuard
+from kube_scheduler_operator.operator.model.placements import PlacementAnswer, PlacementQuestion
+from kube_scheduler_operator.operator.model.plan import soonest
 
 from ..imitation.apiserver import ApiServer, Change, Object
 from ..imitation.clock import Clock, Timer

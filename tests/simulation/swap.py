@@ -6,8 +6,8 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kube_scheduler_operator.nodeprotocol.result import InstallerOutcome, Result
-from kube_scheduler_operator.nodeprotocol.upgrade_request import is_upgrade
+from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
+from kube_scheduler_operator.node.protocol.upgrade_request import is_upgrade
 
 from .scheduler import STOCK, Manifest, back_off
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.controlplane.placement_check import (
+from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, ObjectRef
+from kube_scheduler_operator.operator.controlplane.placement_gate import (
     GRACE_SECONDS,
     REPEAT_LIMIT,
     REPEAT_SECONDS,
     RETRY_SECONDS,
 )
-from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, ObjectRef
-from kube_scheduler_operator.model.placements import PlacementAnswer, PlacementQuestion
+from kube_scheduler_operator.operator.model.placements import PlacementAnswer, PlacementQuestion
 
 from .invariants import revisions_are_complete_and_in_order
 from .scheduler import REFUSAL, Behavior

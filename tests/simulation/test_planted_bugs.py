@@ -14,19 +14,25 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.settings import Rollout
-from kube_scheduler_operator.controlplane.revision import revise
-from kube_scheduler_operator.controlplane.revision.history import Revision
-from kube_scheduler_operator.controlplane.revision.proof import known_numbers
-from kube_scheduler_operator.controlplane.revision.write import make_copies
-from kube_scheduler_operator.controlplane.rollout import drift, observe, outcome, prune, roll_out
-from kube_scheduler_operator.controlplane.rollout.installer_pods import Installer
-from kube_scheduler_operator.engine.executor import Executor
-from kube_scheduler_operator.engine.node_clocks import NodeClocks
-from kube_scheduler_operator.engine.reconcile import reconcile
-from kube_scheduler_operator.engine.write_guard import WriteGuard
 from kube_scheduler_operator.kube.store import Known
-from kube_scheduler_operator.model import api_outage, operand_pods
-from kube_scheduler_operator.model.plan import Create, Plan, Replace
+from kube_scheduler_operator.operator.controlplane.revision import revise
+from kube_scheduler_operator.operator.controlplane.revision.history import Revision
+from kube_scheduler_operator.operator.controlplane.revision.proof import known_numbers
+from kube_scheduler_operator.operator.controlplane.revision.write import make_copies
+from kube_scheduler_operator.operator.controlplane.rollout import (
+    drift,
+    observe,
+    outcome,
+    prune,
+    roll_out,
+)
+from kube_scheduler_operator.operator.controlplane.rollout.installer_pods import Installer
+from kube_scheduler_operator.operator.engine.executor import Executor
+from kube_scheduler_operator.operator.engine.node_clocks import NodeClocks
+from kube_scheduler_operator.operator.engine.reconcile import reconcile
+from kube_scheduler_operator.operator.engine.write_guard import WriteGuard
+from kube_scheduler_operator.operator.model import api_outage, operand_pods
+from kube_scheduler_operator.operator.model.plan import Create, Plan, Replace
 
 from . import operator as process
 from .histories import play

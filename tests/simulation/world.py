@@ -10,7 +10,6 @@ from typing import Any
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.base.settings import Rollout, Settings
-from kube_scheduler_operator.controlplane.revision.history import Revision, read
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -21,6 +20,7 @@ from kube_scheduler_operator.kube.resource import (
     SCHEDULERS,
     ObjectRef,
 )
+from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
 
 from ..expect import condition_of
 from ..imitation.apiserver import ApiServer, Object

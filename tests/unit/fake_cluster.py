@@ -10,9 +10,6 @@ from kube_scheduler_operator.base.images import AllowedImages
 from kube_scheduler_operator.base.platform import KUBEADM, Platform
 from kube_scheduler_operator.base.recognition import Decision
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.engine.reconcile import reconcile
-from kube_scheduler_operator.engine.snapshot_inputs import OperatorSetup, ServerContact
-from kube_scheduler_operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.kube.resource import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -22,8 +19,11 @@ from kube_scheduler_operator.kube.resource import (
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
 )
-from kube_scheduler_operator.model.plan import Plan
-from kube_scheduler_operator.model.snapshot import Snapshot
+from kube_scheduler_operator.operator.engine.reconcile import reconcile
+from kube_scheduler_operator.operator.engine.snapshot_inputs import OperatorSetup, ServerContact
+from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
+from kube_scheduler_operator.operator.model.plan import Plan
+from kube_scheduler_operator.operator.model.snapshot import Snapshot
 
 from ..builders import OPERAND_IMAGE
 from ..imitation.clock import BEGIN

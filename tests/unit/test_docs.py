@@ -11,13 +11,13 @@ import pytest
 from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, kubectl_plugin
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.cli.programs import operator
-from kube_scheduler_operator.migrate.changes import Severity
-from kube_scheduler_operator.migrate.old_defaults import WITHOUT_REPLACEMENT
-from kube_scheduler_operator.migrate.old_schema import SOURCE_VERSIONS
+from kube_scheduler_operator.config.migrate.changes import Severity
+from kube_scheduler_operator.config.migrate.old_defaults import WITHOUT_REPLACEMENT
+from kube_scheduler_operator.config.migrate.old_schema import SOURCE_VERSIONS
 from pages import proofs
 from pages.text import shown_in
 
-from .telemetry.exposition import served_metrics
+from .operator.telemetry.exposition import served_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "operator" / "kube_scheduler_operator"

@@ -19,11 +19,9 @@ from kube_scheduler_operator.base import klog, limits
 from kube_scheduler_operator.base.findings import Finding, Problem
 from kube_scheduler_operator.base.foreign_text import foreign, one_line
 from kube_scheduler_operator.base.klog import JSONFormatter, TextFormatter, kv
+from kube_scheduler_operator.base.source.yaml_text import BlockText, yaml_text
 from kube_scheduler_operator.base.termination_message import message_error
-from kube_scheduler_operator.cli.lib.errors import CommandError, UsageError
-from kube_scheduler_operator.controlplane.rollout import installer_pods
-from kube_scheduler_operator.controlplane.rollout.node_statuses import readiness
-from kube_scheduler_operator.diagnostics import unknown_scheduler_names, unmanaged_schedulers
+from kube_scheduler_operator.cli.console.errors import CommandError, UsageError
 from kube_scheduler_operator.kube.errors import (
     ApiError,
     ApiRequest,
@@ -31,17 +29,22 @@ from kube_scheduler_operator.kube.errors import (
     from_response,
 )
 from kube_scheduler_operator.kube.events import EventRecorder, Involved
-from kube_scheduler_operator.model import operand_pods
-from kube_scheduler_operator.model.pod_status import crashing, waiting, words
-from kube_scheduler_operator.nodeprotocol.result import Result
-from kube_scheduler_operator.programs.config_reader.report import ConfigReport
-from kube_scheduler_operator.programs.node import program
-from kube_scheduler_operator.schedulerconfig.yaml_text import BlockText, yaml_text
+from kube_scheduler_operator.node.config_reader.report import ConfigReport
+from kube_scheduler_operator.node.protocol.result import Result
+from kube_scheduler_operator.node.static_pod import program
+from kube_scheduler_operator.operator.controlplane.rollout import installer_pods
+from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import readiness
+from kube_scheduler_operator.operator.diagnostics import (
+    unknown_scheduler_names,
+    unmanaged_schedulers,
+)
+from kube_scheduler_operator.operator.model import operand_pods
+from kube_scheduler_operator.operator.model.pod_status import crashing, waiting, words
+from kube_scheduler_operator.operator.status.conditions import Condition, merge_conditions
+from kube_scheduler_operator.operator.telemetry.cluster_metrics import MetricsState, NodeState
+from kube_scheduler_operator.operator.telemetry.metrics import OperatorMetrics
+from kube_scheduler_operator.serving.health import check_result
 from kube_scheduler_operator.simulate.process import KubeSchedulerProcess, SimulationError
-from kube_scheduler_operator.status.conditions import Condition, merge_conditions
-from kube_scheduler_operator.telemetry.cluster_metrics import MetricsState, NodeState
-from kube_scheduler_operator.telemetry.health import check_result
-from kube_scheduler_operator.telemetry.metrics import OperatorMetrics
 
 from .. import builders
 from ..hostile import HOSTILE, STORED, TEXTS, expect_harmless

@@ -34,8 +34,8 @@ STORES = {"view", "_view"}
 """Of what is watched, which is in the namespaces of WatchSpecs."""
 
 EVERYWHERE = {
-    ("cli/lib/cluster_facts.py", "DEPLOYMENTS"): "other operators and schedulers are found",
-    ("cli/lib/cluster_facts.py", "PODS"): "the Pods of a node, by a field",
+    ("cli/adoption/cluster_facts.py", "DEPLOYMENTS"): "other operators and schedulers are found",
+    ("cli/adoption/cluster_facts.py", "PODS"): "the Pods of a node, by a field",
     ("cli/commands/dump_cache.py", "PODS"): "all Pods are compared with the scheduler's cache",
 }
 """Lists of a namespaced kind in all namespaces; none of them takes an object for ours."""

@@ -13,16 +13,16 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.controlplane.conditions import CONSTANT
-from kube_scheduler_operator.controlplane.target_config_maps import (
+from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.language.canonical import config_text
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.controlplane.conditions import CONSTANT
+from kube_scheduler_operator.operator.controlplane.target_config_maps import (
     config_map,
     installer_service_account,
     network_policies,
 )
-from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
-from kube_scheduler_operator.schedulerconfig.canonical import config_text
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.status.cluster_operator import plan_cluster_operator
+from kube_scheduler_operator.operator.status.cluster_operator import plan_cluster_operator
 from pages import comparison as comparing
 from pages import openshift, proofs
 from pages import openshift_requests as requests
@@ -32,7 +32,7 @@ from pages.openshift_reference import KNOWN_ONLY, REASONS, REFERENCE
 
 from ..expect import status_of_kubescheduler
 from .deploy.overlays import DEPLOY, build
-from .engine.test_reconcile_openshift import cluster, reported
+from .operator.engine.test_reconcile_openshift import cluster, reported
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "unit" / "controlplane" / "golden"

@@ -24,22 +24,25 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from kube_scheduler_operator.admission.decisions import ReviewAnswer
-from kube_scheduler_operator.admission.review_connection import ReviewConnection, SharedDesk
-from kube_scheduler_operator.programs.extender.http_types import HttpRequest, HttpResponse
-from kube_scheduler_operator.programs.extender.wire import ArgsReader, WireError
+from kube_scheduler_operator.operator.admission.decisions import ReviewAnswer
+from kube_scheduler_operator.operator.admission.review_connection import (
+    ReviewConnection,
+    SharedDesk,
+)
+from kube_scheduler_operator.scheduling.extender.http_types import HttpRequest, HttpResponse
+from kube_scheduler_operator.scheduling.extender.wire import ArgsReader, WireError
+from kube_scheduler_operator.serving.certificate import ServingCertificate
+from kube_scheduler_operator.serving.health import HealthServer
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.api_server import WorldServer
 from kube_scheduler_operator.simulate.job import PATH
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions
 from kube_scheduler_operator.simulate.store import WorldStore
 from kube_scheduler_operator.simulate.world import World
-from kube_scheduler_operator.telemetry.certificate import ServingCertificate
-from kube_scheduler_operator.telemetry.health import HealthServer
 
-from .admission.webhook_client import post
-from .programs.exporter.test_server import serving
-from .programs.extender.conftest import running
+from .operator.admission.webhook_client import post
+from .scheduling.exporter.test_server import serving
+from .scheduling.extender.conftest import running
 from .simulate.test_service import asked, free_port, say
 
 MOST_MEMORY: Final = 320

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.offline.checks import CheckOptions
-from kube_scheduler_operator.offline.providers.table import PROVIDERS
-from kube_scheduler_operator.offline.validate import validate
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.lint.checks import CheckOptions
+from kube_scheduler_operator.config.lint.providers.table import PROVIDERS
+from kube_scheduler_operator.config.lint.validate import validate
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLE = DOCS / "examples" / "autoscaled.yaml"

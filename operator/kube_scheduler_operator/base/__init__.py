@@ -1,5 +1,1 @@
-"""Names, platforms, settings and small utilities; every other package may import them.
-
-May import: nothing of the others. May be imported by: kube, nodeprotocol, schedulerconfig and
-above.
-"""
+"""Names, platforms, settings and small utilities; every other package may import them."""

@@ -1,6 +1,6 @@
 """Revision numbers in text and JSON, with bounds.
 
-controlplane/revision/proof.py decides whether a plausible number counts.
+operator/controlplane/revision/proof.py decides whether a plausible number counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,1 @@
-"""The command line: one module per command; a command imports its dependencies when it runs.
-
-May import: offline and below. May be imported by: __main__ and above.
-"""
+"""The command line: one module for each command, one package for each topic that they share."""

@@ -2,6 +2,4 @@
 
 Nothing here knows schedulers. Callers import modules, not this package: a program that needs only
 the client does not load kopf.
-
-May import: base and below. May be imported by: load and above.
 """

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..schedulerconfig.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
+from ..config.language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 
 PLACEMENT_FIELDS: Final = ("profiles", "extenders", "parallelism", "percentageOfNodesToScore")
 """Fields that decide placements; back-offs decide only when, other fields concern the process."""

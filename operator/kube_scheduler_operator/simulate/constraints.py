@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ..kube.label_selector import matches, requirements, written
-from ..policies.pods import Demand
+from ..scheduling.policies.pods import Demand
 from .constraint import Constraint, Remove, containers
 from .kinds import NAMESPACES, NODES, PODS, Object
 from .volume_constraints import (

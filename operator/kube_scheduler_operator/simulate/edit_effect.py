@@ -14,8 +14,8 @@ from typing import Any, Final
 import orjson
 
 from ..base.objects import controller_of
+from ..config.language.feature_gates import Gates
 from ..kube.resource import KUBE_SCHEDULERS
-from ..schedulerconfig.feature_gates import Gates
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
 from .kinds import PODS, Object

@@ -21,14 +21,14 @@ from ..base.json_text import parse_json
 from ..base.limits import ANNOTATION
 from ..base.names import LOAD_ANNOTATION
 from ..base.times import timestamp
-from ..policies.cluster import Cluster
-from ..programs.extender.assembly import Assembly
-from ..programs.extender.config_reader import from_document
-from ..programs.extender.decisions import Decisions
-from ..programs.extender.http_types import HttpResponse
-from ..programs.extender.prioritize_response import Fragments
-from ..programs.extender.verbs import FILTER, PRIORITIZE, VerbContext
-from ..programs.extender.wire import Binding
+from ..scheduling.extender.assembly import Assembly
+from ..scheduling.extender.config_reader import from_document
+from ..scheduling.extender.decisions import Decisions
+from ..scheduling.extender.http_types import HttpResponse
+from ..scheduling.extender.prioritize_response import Fragments
+from ..scheduling.extender.verbs import FILTER, PRIORITIZE, VerbContext
+from ..scheduling.extender.wire import Binding
+from ..scheduling.policies.cluster import Cluster
 from .kinds import NODES, PODS, Object
 from .store import WorldStore
 from .world import World

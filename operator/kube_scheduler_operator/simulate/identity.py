@@ -12,7 +12,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
-from ..telemetry.certificate import self_signed
+from ..serving.certificate import self_signed
 
 _CERTIFICATE: Final = "tls.crt"
 _KEY: Final = "tls.key"

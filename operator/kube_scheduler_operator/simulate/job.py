@@ -25,7 +25,7 @@ from typing import Any, Final
 from ..base import names
 from ..base.quantities import amounts
 from ..kube.label_selector import matches
-from ..policies.pods import Demand
+from ..scheduling.policies.pods import Demand
 from .kinds import NODES, PODS, Object
 from .launched_program import ADDRESS, FOLDERS
 from .launcher_files import launcher_command

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
-from ..schedulerconfig.feature_gates import Gates
+from ..config.language.feature_gates import Gates
 from .configuration import profiles_of
 from .kinds import Object
 from .owners import owner_of

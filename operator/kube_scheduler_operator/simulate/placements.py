@@ -18,7 +18,7 @@ from typing import Final
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
 from ..base.objects import controller_of
-from ..schedulerconfig.feature_gates import Gates
+from ..config.language.feature_gates import Gates
 from .configuration import default_configuration, profiles_of
 from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision
 from .kinds import NODES, PODS, STATEFUL_SETS, Object

@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..schedulerconfig.effective_plugins import effective_plugins
-from ..schedulerconfig.feature_gates import Gates
+from ..config.language.feature_gates import Gates
+from ..config.language.plugins.effective_plugins import effective_plugins
 from .constraints import FAMILY_OF
 from .kinds import Object
 

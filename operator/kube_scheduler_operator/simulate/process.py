@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_LINE, MESSAGE_LENGTH
-from ..schedulerconfig.versions import Version
+from ..config.language.versions import Version
 
 PROGRAM: Final = "kube-scheduler"
 _ALL_COMPONENTS: Final = "controlplane"

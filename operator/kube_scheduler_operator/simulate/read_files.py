@@ -16,7 +16,7 @@ import yaml
 
 from ..base.objects import mapping
 from ..base.quantities import quantity
-from ..schedulerconfig.schema import KIND as CONFIGURATION
+from ..config.language.schema import KIND as CONFIGURATION
 from .kinds import BY_KIND
 from .world import World
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..base.quantities import CPU, MEMORY, amounts
-from ..policies.pods import Demand
+from ..scheduling.policies.pods import Demand
 from .kinds import NODES, PODS
 from .scenario import is_daemon
 from .world import World

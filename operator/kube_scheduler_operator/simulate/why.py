@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..base.quantities import amounts
-from ..policies.pods import Demand
-from ..schedulerconfig.feature_gates import FLAG_PREFIX, Gates, parse_gates
+from ..config.language.feature_gates import FLAG_PREFIX, Gates, parse_gates
+from ..scheduling.policies.pods import Demand
 from .configuration import profiles_of, simulated
 from .constraint import Constraint, containers
 from .constraints import MOST_TRIED, constraints_of, quantity_text, tried, without

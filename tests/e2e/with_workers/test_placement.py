@@ -21,7 +21,7 @@ from cluster import images, nodes
 from cluster.console import run
 from cluster.observe import delete_pod, follow, schedule_pod, until
 
-from ...unit.migrate.conversions import DEMO
+from ...unit.config.migrate.conversions import DEMO
 from ..conftest import PODS_IN_DEFAULT, REPOSITORY, Cluster
 from ..workloads import why_pending
 

@@ -12,7 +12,7 @@ import yaml
 from cluster import images
 from cluster.observe import OPERATOR_NAMESPACE, until
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.secondary.content import SecondaryContent
+from kube_scheduler_operator.operator.secondary.content import SecondaryContent
 
 from ..conftest import (
     CONFIG_MAPS,

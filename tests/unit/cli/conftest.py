@@ -19,11 +19,10 @@ from aiohttp import WSMsgType, web
 from kube_scheduler_operator.__main__ import kubectl_plugin, main
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.revision.content import RevisionContent
-from kube_scheduler_operator.controlplane.target_config_maps import target_data
-from kube_scheduler_operator.effective.control_plane.compose import compose
-from kube_scheduler_operator.effective.control_plane.inputs import Inputs
-from kube_scheduler_operator.effective.control_plane.recorded_inputs import record
+from kube_scheduler_operator.config.effective.control_plane.compose import compose
+from kube_scheduler_operator.config.effective.control_plane.inputs import Inputs
+from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import record
+from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     CONFIG_MAPS,
@@ -31,7 +30,8 @@ from kube_scheduler_operator.kube.resource import (
     PODS,
     SCHEDULERS,
 )
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
+from kube_scheduler_operator.operator.controlplane.target_config_maps import target_data
 
 from ..kube.conftest import FakeApi
 from ..kube.conftest import api as api

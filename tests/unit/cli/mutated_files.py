@@ -23,7 +23,7 @@ from kube_scheduler_operator import __main__
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.commands import diff
-from kube_scheduler_operator.cli.lib.errors import CommandError, error_message
+from kube_scheduler_operator.cli.console.errors import CommandError, error_message
 from kube_scheduler_operator.kube.api import ListResult
 from kube_scheduler_operator.kube.errors import ApiRequest, KubeError, NotFound
 from kube_scheduler_operator.kube.resource import (
@@ -35,15 +35,15 @@ from kube_scheduler_operator.kube.resource import (
     ObjectRef,
     Resource,
 )
-from kube_scheduler_operator.load.policy_files import read_policy
-from kube_scheduler_operator.programs.annotator import program as annotator
-from kube_scheduler_operator.programs.extender import program as extender
+from kube_scheduler_operator.scheduling.annotator import program as annotator
+from kube_scheduler_operator.scheduling.extender import program as extender
+from kube_scheduler_operator.scheduling.load.policy_files import read_policy
 
 from ...builders import CRANE_POLICY, crane_configuration
 from ...configurations.damage import DIRECTORY, MISSING, DamagedFile
 from ...configurations.seeds import seeds
-from ..migrate.conversion_cases import CASES
-from ..migrate.conversions import AGENT_SCHEDULER, AGENTS, CLASSIC
+from ..config.migrate.conversion_cases import CASES
+from ..config.migrate.conversions import AGENT_SCHEDULER, AGENTS, CLASSIC
 from .conftest import content, objects
 
 SECONDS = 20.0

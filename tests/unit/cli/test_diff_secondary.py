@@ -10,15 +10,15 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     SCHEDULER_PROFILES,
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
 )
-from kube_scheduler_operator.schedulerconfig.versions import Version
-from kube_scheduler_operator.secondary.content import config_map
-from kube_scheduler_operator.secondary.desired import OperandDefaults
+from kube_scheduler_operator.operator.secondary.content import config_map
+from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
 
 from ...builders import profile, secondary
 from ...desired import desired_secondary

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from kube_scheduler_operator.__main__ import PLUGIN_COMMANDS, _parser, kubectl_plugin
-from kube_scheduler_operator.cli.lib.errors import error_message
-from kube_scheduler_operator.cli.lib.examples import EXAMPLES
-from kube_scheduler_operator.cli.lib.output import format_table
+from kube_scheduler_operator.cli.console.errors import error_message
+from kube_scheduler_operator.cli.console.examples import EXAMPLES
+from kube_scheduler_operator.cli.console.output import format_table
 from kube_scheduler_operator.kube.errors import ApiRequest, Conflict, Forbidden
 from kube_scheduler_operator.kube.resource import PODS
 

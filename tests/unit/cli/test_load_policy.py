@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_scheduler_operator.load.policy import LoadPolicy
+from kube_scheduler_operator.scheduling.load.policy import LoadPolicy
 
 from ...builders import load_policy
 from .conftest import OnFile

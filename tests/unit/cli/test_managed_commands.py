@@ -17,8 +17,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import MANAGED
 from kube_scheduler_operator.base.recognition import Decision, Recognition
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.cli.lib import follow_rollout
-from kube_scheduler_operator.engine.reconcile import reconcile
+from kube_scheduler_operator.cli.rollout import follow_rollout
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
@@ -27,8 +26,9 @@ from kube_scheduler_operator.kube.resource import (
     SCHEDULERS,
     SECONDARY_SCHEDULERS,
 )
-from kube_scheduler_operator.model.plan import Create, Replace
-from kube_scheduler_operator.model.snapshot import Secondaries, Snapshot
+from kube_scheduler_operator.operator.engine.reconcile import reconcile
+from kube_scheduler_operator.operator.model.plan import Create, Replace
+from kube_scheduler_operator.operator.model.snapshot import Secondaries, Snapshot
 
 from ...builders import kubescheduler, scheduler
 from .conftest import Cluster, Done

@@ -11,9 +11,9 @@ import yaml
 
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.controlplane.revision.content import RevisionContent
-from kube_scheduler_operator.effective.control_plane.recorded_inputs import record
+from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import record
 from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES, SCHEDULERS
+from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 
 from ...builders import profile
 from .conftest import Cluster, OnFile, content

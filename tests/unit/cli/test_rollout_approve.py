@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.controlplane.placement_rules import rules_hash, rules_of
-from kube_scheduler_operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, SCHEDULERS
+from kube_scheduler_operator.operator.controlplane.placement_rules import rules_hash, rules_of
+from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 
 from .conftest import Cluster, content
 

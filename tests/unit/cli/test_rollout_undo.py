@@ -9,11 +9,11 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.lib.errors import CommandError
-from kube_scheduler_operator.cli.lib.undo import plan_undo
-from kube_scheduler_operator.controlplane.revision.content import RevisionContent
-from kube_scheduler_operator.controlplane.revision.history import Revision, read
+from kube_scheduler_operator.cli.console.errors import CommandError
+from kube_scheduler_operator.cli.rollout.undo import plan_undo
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS
+from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
+from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
 
 from ...builders import snapshot
 from .conftest import IMAGE, Cluster, content, objects

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.cli.lib import follow_rollout
-from kube_scheduler_operator.cli.lib.follow_rollout import (
+from kube_scheduler_operator.cli.rollout import follow_rollout
+from kube_scheduler_operator.cli.rollout.follow_rollout import (
     End,
     RolloutState,
     read_state,
@@ -18,7 +18,7 @@ from kube_scheduler_operator.cli.lib.follow_rollout import (
 )
 from kube_scheduler_operator.kube.errors import ApiRequest, Unavailable
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
-from kube_scheduler_operator.status.generations import merge_generations
+from kube_scheduler_operator.operator.status.generations import merge_generations
 
 from .conftest import Cluster
 

@@ -11,8 +11,11 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import assets, names
-from kube_scheduler_operator.effective.control_plane.tls_profiles import TYPES
-from kube_scheduler_operator.effective.secondary.request import DEFAULT_REPLICAS
+from kube_scheduler_operator.config.effective.control_plane.tls_profiles import TYPES
+from kube_scheduler_operator.config.effective.profiles.check import BASES
+from kube_scheduler_operator.config.effective.secondary.request import DEFAULT_REPLICAS
+from kube_scheduler_operator.config.language.flags import TLS_VERSIONS
+from kube_scheduler_operator.config.language.schema import POINTS
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_OPERATORS,
     KUBE_SCHEDULERS,
@@ -24,9 +27,6 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     Resource,
 )
-from kube_scheduler_operator.profiles.check import BASES
-from kube_scheduler_operator.schedulerconfig.flags import TLS_VERSIONS
-from kube_scheduler_operator.schedulerconfig.schema import POINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.effective.secondary.compose import RESERVED, SETTINGS
-from kube_scheduler_operator.effective.secondary.request import SchedulerRequest, read
-from kube_scheduler_operator.schedulerconfig.command_line import LOG_LEVELS
-from kube_scheduler_operator.schedulerconfig.schema import CONFIGURATION
+from kube_scheduler_operator.config.effective.secondary.compose import RESERVED, SETTINGS
+from kube_scheduler_operator.config.effective.secondary.request import SchedulerRequest, read
+from kube_scheduler_operator.config.language.command_line import LOG_LEVELS
+from kube_scheduler_operator.config.language.schema import CONFIGURATION
 
 from .test_crds import fields, rules, schema, version
 
@@ -44,7 +44,7 @@ def test_every_field_is_read() -> None:
         "priorityClassName": "p", "imagePullSecrets": [], "sidecars": [{"name": "x"}],
         "volumes": [{"name": "v"}], "forceRedeploymentReason": "r",
     }  # fmt: skip
-    # secondary/assignment.py reads assign, which is not rolled out.
+    # operator/secondary/assignment.py reads assign, which is not rolled out.
     assert set(full) | {"assign"} == set(at("spec")["properties"])
     bare, all_set = (read({"metadata": {"name": "x"}, "spec": spec}) for spec in ({}, full))
     unchanged = [

@@ -13,17 +13,24 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.effective.control_plane.compose import Inputs, compose
-from kube_scheduler_operator.effective.secondary import request as secondary
-from kube_scheduler_operator.extenders import agent
-from kube_scheduler_operator.extenders.entry import agent_of, check_entry
-from kube_scheduler_operator.loadpolicy import request as loads
-from kube_scheduler_operator.operatorsettings.requested_pod import requested_pod
-from kube_scheduler_operator.operatorsettings.validate import PodDefaults, settings_problems
-from kube_scheduler_operator.profiles.check import ProfileVersion, Surroundings, check_profile
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.target_scheduler import Target
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
+from kube_scheduler_operator.config.effective.extenders import agent
+from kube_scheduler_operator.config.effective.extenders.entry import agent_of, check_entry
+from kube_scheduler_operator.config.effective.profiles.check import (
+    ProfileVersion,
+    Surroundings,
+    check_profile,
+)
+from kube_scheduler_operator.config.effective.secondary import request as secondary
+from kube_scheduler_operator.config.effective.settings.requested_pod import requested_pod
+from kube_scheduler_operator.config.effective.settings.validate import (
+    PodDefaults,
+    settings_problems,
+)
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.plugins.target_scheduler import Target
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.loadpolicy import request as loads
 
 from .test_crds import schema
 from .zero_values import REFUSED, Case, adjust, cases

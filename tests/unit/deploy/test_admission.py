@@ -13,9 +13,9 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import PLATFORMS
-from kube_scheduler_operator.effective.control_plane.overrides import SERVING_FLAGS
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST, OLDEST, PLUGINS
-from kube_scheduler_operator.schedulerconfig.schema import (
+from kube_scheduler_operator.config.effective.control_plane.overrides import SERVING_FLAGS
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST, OLDEST, PLUGINS
+from kube_scheduler_operator.config.language.schema import (
     ARGS,
     CONFIGURATION,
     POINTS,

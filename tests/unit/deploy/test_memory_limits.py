@@ -12,9 +12,11 @@ import yaml
 from kube_scheduler_operator.base import assets, names
 from kube_scheduler_operator.base.platform import PLATFORMS, Platform
 from kube_scheduler_operator.base.quantities import amounts
-from kube_scheduler_operator.cli.lib.self_test import TriedProfile
-from kube_scheduler_operator.cli.lib.self_test import test_pod as self_test_pod
-from kube_scheduler_operator.controlplane.node_pods import (
+from kube_scheduler_operator.cli.simulation.self_test import TriedProfile
+from kube_scheduler_operator.cli.simulation.self_test import test_pod as self_test_pod
+from kube_scheduler_operator.config.effective.extenders.agent import ManagedAgent, container
+from kube_scheduler_operator.kube.resource import DAEMON_SETS, DEPLOYMENTS
+from kube_scheduler_operator.operator.controlplane.node_pods import (
     Attempt,
     InstalledScheduler,
     render_config_reader_pod,
@@ -23,13 +25,11 @@ from kube_scheduler_operator.controlplane.node_pods import (
     render_restore_pod,
     render_static_pod,
 )
-from kube_scheduler_operator.extenders.agent import ManagedAgent, container
-from kube_scheduler_operator.extenders.agent_objects import keep_agent
-from kube_scheduler_operator.kube.resource import DAEMON_SETS, DEPLOYMENTS
-from kube_scheduler_operator.loadpolicy.objects import cleanup_job
+from kube_scheduler_operator.operator.extenders.agent_objects import keep_agent
+from kube_scheduler_operator.operator.loadpolicy.created_objects import cleanup_job
 from kube_scheduler_operator.simulate.job import JobPlan, job_of
 
-from ..loadpolicy.world import World
+from ..operator.loadpolicy.world import World
 from .conftest import Helm
 from .overlays import DEPLOY, build
 from .test_chart import template

@@ -11,10 +11,10 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, RKE2, Platform
-from kube_scheduler_operator.effective.secondary.request import SchedulerRequest
-from kube_scheduler_operator.secondary.objects import _objects
+from kube_scheduler_operator.config.effective.secondary.request import SchedulerRequest
+from kube_scheduler_operator.operator.secondary.created_objects import _objects
 
-from ..telemetry.exposition import served_metrics, served_samples
+from ..operator.telemetry.exposition import served_metrics, served_samples
 from .overlays import DEPLOY, Object, build
 
 ROOT = DEPLOY.parent

@@ -20,19 +20,23 @@ from kube_scheduler_operator.base.platform import (
     Platform,
 )
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.controlplane import node_pods as pods
-from kube_scheduler_operator.controlplane.target_config_maps import network_policies
-from kube_scheduler_operator.effective.secondary.compose import PORT
-from kube_scheduler_operator.effective.secondary.request import PRIORITY_CLASS, SchedulerRequest
-from kube_scheduler_operator.engine.watches import watches
+from kube_scheduler_operator.config.effective.profiles import aks_support
+from kube_scheduler_operator.config.effective.secondary.compose import PORT
+from kube_scheduler_operator.config.effective.secondary.request import (
+    PRIORITY_CLASS,
+    SchedulerRequest,
+)
 from kube_scheduler_operator.kube.resource import WatchSpec
-from kube_scheduler_operator.profiles import aks, aks_support
-from kube_scheduler_operator.programs.node.cert_syncer import SecretRef
-from kube_scheduler_operator.secondary.objects import _objects
+from kube_scheduler_operator.node.static_pod.cert_syncer import SecretRef
+from kube_scheduler_operator.operator.controlplane import node_pods as pods
+from kube_scheduler_operator.operator.controlplane.target_config_maps import network_policies
+from kube_scheduler_operator.operator.engine.watches import watches
+from kube_scheduler_operator.operator.profiles import aks
+from kube_scheduler_operator.operator.secondary.created_objects import _objects
+from kube_scheduler_operator.operator.telemetry.operator_config import parse_serving_info
 from kube_scheduler_operator.simulate.job import LABELS, missing_isolation
 from kube_scheduler_operator.simulate.job import PORT as PORT_OF_SIMULATIONS
 from kube_scheduler_operator.simulate.kinds import KINDS
-from kube_scheduler_operator.telemetry.operator_config import parse_serving_info
 
 from .overlays import DEPLOY, Object, build
 

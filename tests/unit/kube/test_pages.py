@@ -13,7 +13,6 @@ from aiohttp import web
 
 from kube_scheduler_operator.base import limits
 from kube_scheduler_operator.base.backoff import NO_RETRIES
-from kube_scheduler_operator.diagnostics import unknown_scheduler_names
 from kube_scheduler_operator.kube import protobuf
 from kube_scheduler_operator.kube.client import ApiClient, Patience
 from kube_scheduler_operator.kube.errors import TooLarge
@@ -22,6 +21,7 @@ from kube_scheduler_operator.kube.pages import PageSize
 from kube_scheduler_operator.kube.protobuf import UnreadableError
 from kube_scheduler_operator.kube.protobuf_list import ListDecoder, Oversized
 from kube_scheduler_operator.kube.resource import CONFIG_MAPS, NODES, PODS, ObjectRef
+from kube_scheduler_operator.operator.diagnostics import unknown_scheduler_names
 
 from ...hostile_objects import HOSTILE, large_pod
 from . import encoding

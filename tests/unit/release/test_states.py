@@ -14,10 +14,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.controlplane.adoption.adopted import NOTHING, read_record
-from kube_scheduler_operator.controlplane.revision.history import Revision, read
-from kube_scheduler_operator.controlplane.rollout.node_statuses import read_node_status
-from kube_scheduler_operator.effective.control_plane.recorded_inputs import read_inputs
+from kube_scheduler_operator.config.effective.control_plane.recorded_inputs import read_inputs
 from kube_scheduler_operator.kube.resource import (
     CONFIG_MAPS,
     KUBE_SCHEDULERS,
@@ -26,7 +23,10 @@ from kube_scheduler_operator.kube.resource import (
     SCHEDULERS,
     Resource,
 )
-from kube_scheduler_operator.model import operand_pods
+from kube_scheduler_operator.operator.controlplane.adoption.adopted import NOTHING, read_record
+from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
+from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import read_node_status
+from kube_scheduler_operator.operator.model import operand_pods
 
 from ..cli.conftest import Cluster
 from ..cli.conftest import cluster as cluster

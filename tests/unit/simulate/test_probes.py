@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.simulate.probes import (
     families_of,
     probe,

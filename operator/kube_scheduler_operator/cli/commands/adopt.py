@@ -9,16 +9,16 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from ...migrate.changes import Severity
-from ..lib.errors import CommandError, UsageError, error_message
-from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.output import json_text, print_document, print_remark, text_of
+from ...config.migrate.changes import Severity
+from ..console.errors import CommandError, UsageError, error_message
+from ..console.flags import add_cluster_flags, add_output_flag
+from ..console.output import json_text, print_document, print_remark, text_of
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
-    from ...controlplane.adoption.preview import AdoptionPreview
     from ...kube.api import Api
-    from ..lib.adoption_input import AdoptionInput, NodeFiles
+    from ...operator.controlplane.adoption.preview import AdoptionPreview
+    from ..adoption.input import AdoptionInput, NodeFiles
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -58,8 +58,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     from ...base.findings import listing
     from ...base.platform import KUBEADM, PLATFORMS
-    from ..lib.adoption_input import from_files, read_node_files
-    from ..lib.connection import run_connected
+    from ..adoption.input import from_files, read_node_files
+    from ..cluster.connection import run_connected
 
     try:
         if not (args.dry_run or args.as_profiles):
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _live(api: Api, platform: Platform, files: NodeFiles, args: argparse.Namespace) -> int:
-    from ..lib.adoption_input import from_cluster
+    from ..adoption.input import from_cluster
 
     _check_platform(platform)
     adoption = await from_cluster(api, platform, files)
@@ -104,8 +104,8 @@ def _check_platform(platform: Platform) -> None:
 
 
 def _show(adoption: AdoptionInput, args: argparse.Namespace) -> int:
-    from ...controlplane.adoption.preview import preview as preview_adoption
-    from ..lib.adoption_output import as_document, as_record, lines, record_text
+    from ...operator.controlplane.adoption.preview import preview as preview_adoption
+    from ..adoption.output import as_document, as_record, lines, record_text
 
     for note in adoption.notes:
         print_remark(f"note: {note}")
@@ -124,8 +124,8 @@ def _show(adoption: AdoptionInput, args: argparse.Namespace) -> int:
 def _print_objects(preview: AdoptionPreview, output: str) -> int:
     """Print objects for `kubectl apply`, and what happens when they are applied."""
     from ...base import names
-    from ...controlplane.adoption.as_objects import adopted_objects
-    from ...schedulerconfig.yaml_text import yaml_text
+    from ...base.source.yaml_text import yaml_text
+    from ...operator.controlplane.adoption.as_objects import adopted_objects
 
     if preview.unseen:
         raise CommandError(

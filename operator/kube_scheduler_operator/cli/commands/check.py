@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...kube.errors import KubeError
-from ..lib.connection import run_with_api
-from ..lib.errors import error_message
-from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.output import counted, print_document, print_remark, text_of
+from ..cluster.connection import run_with_api
+from ..console.errors import error_message
+from ..console.flags import add_cluster_flags, add_output_flag
+from ..console.output import counted, print_document, print_remark, text_of
 
 if TYPE_CHECKING:
     from ...base.platform import Platform
-    from ...diagnostics.checks.result import CheckResult
     from ...kube.client import ApiClient
     from ...kube.server_clock import ServerClock
+    from ...operator.diagnostics.checks.result import CheckResult
 
 _SECONDS: Final = 30.0
 """Three times the longest back-off of kube-scheduler (10 s)."""
@@ -95,8 +95,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _unreachable(error: KubeError) -> CheckResult:
-    from ...diagnostics.checks.result import CheckResult, CheckState
     from ...kube.errors import CredentialsError, Unauthorized
+    from ...operator.diagnostics.checks.result import CheckResult, CheckState
 
     if isinstance(error, CredentialsError):
         hint = "choose a kubeconfig with --kubeconfig or $KUBECONFIG, and a context with --context"
@@ -115,10 +115,10 @@ def _unreachable(error: KubeError) -> CheckResult:
 async def _results(
     api: ApiClient, args: argparse.Namespace, clock: ServerClock, version: str
 ) -> tuple[CheckResult, ...]:
-    from ...diagnostics.checks.table import AFTER, BEFORE, run_checks
     from ...kube.client import DRY_RUN
     from ...kube.client import ApiClient as Client
-    from ..lib.cluster_facts import common_facts, facts_after, facts_before
+    from ...operator.diagnostics.checks.table import AFTER, BEFORE, run_checks
+    from ..adoption.cluster_facts import common_facts, facts_after, facts_before
 
     platform, recognition = await _platform(api, args)
     now = clock.now()
@@ -134,8 +134,8 @@ async def _results(
 async def _self_test(
     api: ApiClient, platform: Platform, args: argparse.Namespace
 ) -> Sequence[CheckResult]:
-    from ...diagnostics.checks.result import CheckResult, CheckState
-    from ..lib.self_test import CHECK, LINK, self_test
+    from ...operator.diagnostics.checks.result import CheckResult, CheckState
+    from ..simulation.self_test import CHECK, LINK, self_test
 
     namespace = args.namespace or platform.operator_namespace
     try:
@@ -148,8 +148,8 @@ async def _self_test(
 
 async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform, Any]:
     from ...base.platform import KUBEADM, PLATFORMS
-    from ...diagnostics.checks.observed import Observed
-    from ...engine.detect_platform import decide_platform, detect
+    from ...operator.diagnostics.checks.observed import Observed
+    from ...operator.engine.detect_platform import decide_platform, detect
 
     chosen = PLATFORMS.get(args.platform)
     try:
@@ -162,7 +162,7 @@ async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform,
 
 
 def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
-    from ...diagnostics.checks.result import exit_code
+    from ...operator.diagnostics.checks.result import exit_code
 
     code = exit_code(results, strict=args.strict)
     document = {
@@ -184,7 +184,7 @@ def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
 
 def lines(results: Sequence[CheckResult]) -> Iterator[str]:
     """Yield a line for each result, and below each problem what to do."""
-    from ...diagnostics.checks.result import CheckState
+    from ...operator.diagnostics.checks.result import CheckState
 
     width = max(len(result.check) for result in results)
     for result in results:

@@ -14,31 +14,31 @@ from ...base import names
 from ...base.findings import ERROR, Finding, format_path, listing
 from ...base.objects import mapping
 from ...base.platform import KUBEADM, PLATFORMS, Platform
-from ...controlplane.conditions import from_findings
-from ...effective.facts import UNKNOWN_PERMISSIONS, Facts
-from ...effective.objects import Objects
-from ...effective.pipeline import effective
-from ...effective.secondary.scheduler import EffectiveSecondary
-from ...extenders.validate import ExtenderResult
+from ...config.effective.attachment import ValidationResult
+from ...config.effective.extenders.validate import ExtenderResult
+from ...config.effective.facts import UNKNOWN_PERMISSIONS, Facts
+from ...config.effective.objects import Objects
+from ...config.effective.permitted_policies import refused_settings
+from ...config.effective.pipeline import effective
+from ...config.effective.profiles.validate import ProfileResult
+from ...config.effective.secondary.scheduler import EffectiveSecondary
+from ...config.language.crd_schema import validate_object
+from ...config.language.validation.newer_versions import newer_version_note
+from ...config.language.versions import Version
+from ...config.lint.operator_objects import DEFINITION
+from ...config.lint.providers.output import provider_output
+from ...config.lint.providers.provider_format import ProviderFormat
 from ...kube import resource as kinds
-from ...load.policy import LoadPolicyError
-from ...load.policy_files import read_spec
-from ...loadpolicy.permitted import refused_settings
-from ...model.attachment import ValidationResult
-from ...offline.operator_objects import DEFINITION
-from ...offline.providers.output import provider_output
-from ...offline.providers.provider_format import ProviderFormat
-from ...profiles.status import plugin_table
-from ...profiles.validate import ProfileResult
-from ...schedulerconfig.crd_schema import validate_object
-from ...schedulerconfig.newer_versions import newer_version_note
-from ...schedulerconfig.versions import Version
-from ...status.accepted import state_of
-from ..lib.errors import UsageError, print_error
-from ..lib.flags import add_file_arguments, add_for_flag, chosen_provider, file_names
-from ..lib.input_files import display_name, read_files
-from ..lib.output import print_document, print_remark
-from ..lib.provider_output import show_provider_output
+from ...operator.controlplane.conditions import from_findings
+from ...operator.profiles.status import plugin_table
+from ...operator.status.accepted import state_of
+from ...scheduling.load.policy import LoadPolicyError
+from ...scheduling.load.policy_files import read_spec
+from ..console.errors import UsageError, print_error
+from ..console.flags import add_file_arguments, add_for_flag, chosen_provider, file_names
+from ..console.input_files import display_name, read_files
+from ..console.output import print_document, print_remark
+from ..reports.provider_output import show_provider_output
 
 DEFAULT_OPERAND_VERSION: Final = "v1.35.4"
 _DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {

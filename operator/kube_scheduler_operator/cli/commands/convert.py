@@ -13,24 +13,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...base.objects import mapping
-from ...migrate.changes import ConversionError, Severity, problem_text
-from ...migrate.convert import Conversion, convert, is_policy, policy_reference
-from ...migrate.crane_dynamic import read_dynamic
-from ...migrate.crane_scheduler import is_dynamic_policy
-from ...migrate.extender_objects import KIND as EXTENDER
-from ...migrate.objects import ConvertedObjects
-from ...schedulerconfig.feature_gates import Gates
-from ...schedulerconfig.flags import POLICY_KEY
-from ...schedulerconfig.in_tree_plugins import OLDEST, on_record
-from ...schedulerconfig.newer_versions import newer_version_note
-from ...schedulerconfig.schema import KIND
-from ...schedulerconfig.validation import UNKNOWN_PLUGIN, Target
-from ...schedulerconfig.versions import Version
-from ...schedulerconfig.yaml_text import yaml_text
-from ..lib import convert_crane, convert_forms, convert_objects
-from ..lib.errors import CommandError
-from ..lib.flags import DEFAULT_VERSION, add_file_arguments, file_names
-from ..lib.input_files import (
+from ...base.source.yaml_text import yaml_text
+from ...config.language.feature_gates import Gates
+from ...config.language.flags import POLICY_KEY
+from ...config.language.plugins.in_tree_plugins import OLDEST, on_record
+from ...config.language.schema import KIND
+from ...config.language.validation.configuration import UNKNOWN_PLUGIN, Target
+from ...config.language.validation.newer_versions import newer_version_note
+from ...config.language.versions import Version
+from ...config.migrate.changes import ConversionError, Severity, problem_text
+from ...config.migrate.convert import Conversion, convert, is_policy, policy_reference
+from ...config.migrate.crane_dynamic import read_dynamic
+from ...config.migrate.crane_scheduler import is_dynamic_policy
+from ...config.migrate.extender_objects import KIND as EXTENDER
+from ...config.migrate.operator_objects import ConvertedObjects
+from ..console.errors import CommandError
+from ..console.flags import DEFAULT_VERSION, add_file_arguments, file_names
+from ..console.input_files import (
     UnreadableDocumentError,
     embedded_document,
     embedded_errors,
@@ -38,7 +37,10 @@ from ..lib.input_files import (
     read_documents,
     read_paths,
 )
-from ..lib.output import json_text, print_remark
+from ..console.output import json_text, print_remark
+from ..conversion import crane as convert_crane
+from ..conversion import forms as convert_forms
+from ..conversion import objects as convert_objects
 
 _CONFIG_MAP: Final = "ConfigMap"
 _POLICY_KIND: Final = re.compile(r"""kind"?\s*:\s*"?Policy\b""")

@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 from ...base import names
 from ...base.objects import annotation
 from ...base.platform import Platform
-from ...controlplane.revision.history import Revision
+from ...config.language.schema import KIND
 from ...kube.api import Api, Object
 from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS, ObjectRef
-from ...load.policy import FILE, LoadPolicy, LoadPolicyError
-from ...load.policy_files import read_policy, read_spec
-from ...loadpolicy.objects import WorkloadSettings, policy_config_map, workloads
-from ...schedulerconfig.schema import KIND
-from ..lib.compare import ParsedRevision, changes, parse_revision, unified
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError
-from ..lib.flags import add_cluster_flags, add_files_flag, add_scheduler_flag
-from ..lib.objects import find_object, get_kubescheduler
-from ..lib.output import print_lines, print_remark
-from ..lib.revisions import find_revision, find_running_revision, list_revisions, nodes_by_revision
-from ..lib.scheduler_contents import (
+from ...operator.controlplane.revision.history import Revision
+from ...operator.loadpolicy.created_objects import WorkloadSettings, policy_config_map, workloads
+from ...scheduling.load.policy import FILE, LoadPolicy, LoadPolicyError
+from ...scheduling.load.policy_files import read_policy, read_spec
+from ..cluster.compare import ParsedRevision, changes, parse_revision, unified
+from ..cluster.connection import run_connected
+from ..cluster.operator_objects import find_object, get_kubescheduler
+from ..cluster.revisions import (
+    find_revision,
+    find_running_revision,
+    list_revisions,
+    nodes_by_revision,
+)
+from ..cluster.scheduler_contents import (
     Content,
     find_content,
     find_scheduler,
@@ -32,11 +34,14 @@ from ..lib.scheduler_contents import (
     readable,
     running_content,
 )
-from ..lib.simulation import add_kube_scheduler_flags
+from ..console.errors import CommandError
+from ..console.flags import add_cluster_flags, add_files_flag, add_scheduler_flag
+from ..console.output import print_lines, print_remark
+from ..simulation.run import add_kube_scheduler_flags
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
-    from ..lib.proposal import InputObjects
+    from ..cluster.proposal import InputObjects
 
 FAILED = 2
 """The exit code after an error; as in diff(1), 1 means that the revisions differ."""
@@ -120,7 +125,7 @@ def _number(text: str | None) -> int | None:
 
 
 async def _with_files(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
-    from ..lib.proposal import LOAD, read_objects
+    from ..cluster.proposal import LOAD, read_objects
 
     objects = read_objects(args.files)
     name = ("stdin" if args.files == ["-"] else args.files[0]).lstrip("/")
@@ -134,7 +139,7 @@ async def _with_files(api: ApiClient, platform: Platform, args: argparse.Namespa
     before, after, label = await _proposal(api, platform, objects, args.old)
     words, lines = changes(before, after), unified(before, after, (label, name))
     if args.placements and (words or lines):
-        from ..lib.placements import placement_sentences
+        from ..simulation.placements import placement_sentences
 
         words = (*words, *await placement_sentences(api, platform, args, before, after))
     return _output(words, lines, args.output)
@@ -144,7 +149,7 @@ async def _proposal(
     api: Api, platform: Platform, objects: InputObjects, old: str | None
 ) -> tuple[ParsedRevision, ParsedRevision, str]:
     """Return the content of revision `old`, that of the objects, and the label of the former."""
-    from ..lib import proposal
+    from ..cluster import proposal
 
     if objects.scheduler and old is not None:
         raise CommandError("a SecondaryScheduler has no revisions; omit N")

@@ -15,26 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
 from ...base.platform import Platform
+from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.api import Object
 from ...kube.errors import NotFound
 from ...kube.resource import NODES, PODS
-from ...model import operand_pods
-from ...schedulerconfig.schema import DEFAULT_SCHEDULER
-from ..lib.cache_dump import (
-    CacheDump,
-    compared_fields,
-    differences,
-    document,
-    parse,
-    render,
-)
-from ..lib.compare import parse_revision
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError
-from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.operands import find_leader, list_operand_pods, operand_on
-from ..lib.output import print_document
-from ..lib.revisions import list_revisions
+from ...operator.model import operand_pods
+from ..cluster.compare import parse_revision
+from ..cluster.connection import run_connected
+from ..cluster.operands import find_leader, list_operand_pods, operand_on
+from ..cluster.revisions import list_revisions
+from ..console.errors import CommandError
+from ..console.flags import add_cluster_flags, add_output_flag
+from ..console.output import print_document
+from ..simulation.cache_dump import CacheDump, compared_fields, differences, document, parse, render
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient

@@ -9,16 +9,16 @@ from typing import Any
 from ...base import names
 from ...base.objects import annotation
 from ...base.platform import Platform
-from ...controlplane.revision.history import Revision
-from ...effective.control_plane.recorded_inputs import object_edits, read_inputs
+from ...config.effective.control_plane.recorded_inputs import object_edits, read_inputs
 from ...kube.api import Api, Object
-from ..lib.compare import ParsedRevision, changes, parse_revision
-from ..lib.connection import run_connected
-from ..lib.flags import add_cluster_flags, add_output_flag, add_scheduler_flag
-from ..lib.objects import get_kubescheduler
-from ..lib.output import print_document, text_of
-from ..lib.revisions import list_revisions, nodes_by_revision
-from ..lib.scheduler_contents import Content, find_scheduler, read_contents
+from ...operator.controlplane.revision.history import Revision
+from ..cluster.compare import ParsedRevision, changes, parse_revision
+from ..cluster.connection import run_connected
+from ..cluster.operator_objects import get_kubescheduler
+from ..cluster.revisions import list_revisions, nodes_by_revision
+from ..cluster.scheduler_contents import Content, find_scheduler, read_contents
+from ..console.flags import add_cluster_flags, add_output_flag, add_scheduler_flag
+from ..console.output import print_document, text_of
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -20,15 +20,15 @@ from ...base import names
 from ...base.json_text import bounded, exceeds_depth, read_json
 from ...base.limits import OBJECT_DEPTH
 from ...base.platform import Platform
+from ...base.source.yaml_text import yaml_text
 from ...kube import resource as kinds
 from ...kube.api import Object
 from ...kube.errors import ApiError, Invalid, NotFound, Unauthorized, Unavailable
 from ...kube.resource import ObjectRef, Resource
-from ...schedulerconfig.yaml_text import yaml_text
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError, error_message
-from ..lib.flags import add_cluster_flags
-from ..lib.output import print_lines, print_remark
+from ..cluster.connection import run_connected
+from ..console.errors import CommandError, error_message
+from ..console.flags import add_cluster_flags
+from ..console.output import print_lines, print_remark
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.output import counted, first_names, print_document, text_of
-from ..lib.simulation import (
+from ..console.flags import add_cluster_flags, add_output_flag
+from ..console.output import counted, first_names, print_document, text_of
+from ..simulation.run import (
     Simulation,
     add_simulation_flags,
     from_cluster,

@@ -8,12 +8,16 @@ from typing import Any, Final
 
 from ...base.findings import ERROR
 from ...base.platform import KUBEADM, PLATFORMS, Platform
-from ...controlplane.revision.history import Revision
-from ...effective.control_plane.recorded_inputs import read_inputs
-from ...kube.api import Api
-from ...schedulerconfig.feature_gates import Gates
-from ...schedulerconfig.merge import merge_semantically
-from ...schedulerconfig.plugin_origins import (
+from ...config.effective.control_plane.recorded_inputs import read_inputs
+from ...config.language.feature_gates import Gates
+from ...config.language.merging.merge import merge_semantically
+from ...config.language.merging.presets import (
+    DEFAULT_PROFILE,
+    PROFILES,
+    default_config,
+    profile_fragment,
+)
+from ...config.language.plugins.plugin_origins import (
     BASE,
     OVERRIDE,
     PROFILE,
@@ -21,12 +25,16 @@ from ...schedulerconfig.plugin_origins import (
     ProfileTable,
     profile_tables,
 )
-from ...schedulerconfig.presets import DEFAULT_PROFILE, PROFILES, default_config, profile_fragment
-from ...schedulerconfig.schema import KIND
-from ..lib.compare import gates_of, parse_revision, profiles_of
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError, UsageError, print_error
-from ..lib.flags import (
+from ...config.language.schema import KIND
+from ...kube.api import Api
+from ...operator.controlplane.revision.history import Revision
+from ..cluster.compare import gates_of, parse_revision, profiles_of
+from ..cluster.connection import run_connected
+from ..cluster.operator_objects import get_kubescheduler
+from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
+from ..cluster.scheduler_contents import find_scheduler, read_contents, readable, running_content
+from ..console.errors import CommandError, UsageError, print_error
+from ..console.flags import (
     add_check_flags,
     add_cluster_flags,
     add_file_arguments,
@@ -34,11 +42,8 @@ from ..lib.flags import (
     check_options,
     file_names,
 )
-from ..lib.input_files import read_paths
-from ..lib.objects import get_kubescheduler
-from ..lib.output import format_table, print_document, print_lines, text_of
-from ..lib.revisions import find_running_revision, list_revisions, nodes_by_revision
-from ..lib.scheduler_contents import find_scheduler, read_contents, readable, running_content
+from ..console.input_files import read_paths
+from ..console.output import format_table, print_document, print_lines, text_of
 
 FORMATS: Final = ("table", "wide", "json")
 
@@ -101,11 +106,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer], Gates]:
-    from ...effective.objects import Objects
-    from ...effective.pipeline import effective
-    from ...offline.operator_objects import EXTENDER, SECONDARY, facts_of_files
-    from ...offline.operator_objects import PROFILE as PROFILE_KIND
-    from ...offline.validate import validate
+    from ...config.effective.objects import Objects
+    from ...config.effective.pipeline import effective
+    from ...config.lint.operator_objects import EXTENDER, SECONDARY, facts_of_files
+    from ...config.lint.operator_objects import PROFILE as PROFILE_KIND
+    from ...config.lint.validate import validate
 
     files = read_paths(file_names(args))
     name = ", ".join(file for file, _ in files.contents)

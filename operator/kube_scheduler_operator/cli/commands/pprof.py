@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from ...base import names
 from ...base.objects import label
 from ...base.platform import Platform
-from ...controlplane.revision.history import Revision
-from ...effective.secondary.compose import PORT
+from ...config.effective.secondary.compose import PORT
+from ...config.language.command_line import probe_target
 from ...kube.api import Object
 from ...kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from ...kube.resource import (
@@ -31,20 +31,20 @@ from ...kube.resource import (
     SERVICE_ACCOUNTS,
     ObjectRef,
 )
-from ...model import operand_pods
-from ...schedulerconfig.command_line import probe_target
-from ..lib.compare import parse_revision
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError, error_message
-from ..lib.flags import add_cluster_flags
-from ..lib.follow_rollout import RolloutState, read_state, report_changes, watch
-from ..lib.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
-from ..lib.objects import find_object, get_kubescheduler
-from ..lib.operands import find_leader, list_operand_pods, operand_on
-from ..lib.output import print_remark
-from ..lib.revisions import list_revisions
-from ..lib.scheduler_contents import find_scheduler, read_contents, readable, running_content
-from ..lib.scheduler_pods import list_scheduler_pods
+from ...operator.controlplane.revision.history import Revision
+from ...operator.model import operand_pods
+from ..cluster.compare import parse_revision
+from ..cluster.connection import run_connected
+from ..cluster.operands import find_leader, list_operand_pods, operand_on
+from ..cluster.operator_objects import find_object, get_kubescheduler
+from ..cluster.revisions import list_revisions
+from ..cluster.scheduler_contents import find_scheduler, read_contents, readable, running_content
+from ..cluster.scheduler_pods import list_scheduler_pods
+from ..console.errors import CommandError, error_message
+from ..console.flags import add_cluster_flags
+from ..console.output import print_remark
+from ..rollout.follow_rollout import RolloutState, read_state, report_changes, watch
+from ..rollout.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -290,7 +290,7 @@ async def _fetch(
     api: ApiClient, platform: Platform, pod: Object, request: tuple[str, str, int, IO[bytes]]
 ) -> None:
     """Fetch (path, token, seconds, file); retry for a while if the scheduler denies access."""
-    from ..lib.port_forward import Tunnel
+    from ..cluster.port_forward import Tunnel
 
     port = PORT
     if platform.owns_static_pods:

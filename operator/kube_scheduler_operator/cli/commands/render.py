@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ...schedulerconfig.yaml_text import yaml_text
-from ..lib.errors import UsageError
-from ..lib.input_files import read_documents
-from ..lib.output import print_remark
+from ...base.source.yaml_text import yaml_text
+from ..console.errors import UsageError
+from ..console.input_files import read_documents
+from ..console.output import print_remark
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from ...controlplane.bootstrap import ManifestFile, Template
+    from ...operator.controlplane.bootstrap import ManifestFile, Template
 
 _FOLDERS: Final = ("bootstrap-manifests", "manifests")
 _CONFIG_TEMPLATE: Final = "bootstrap-config-overrides.yaml"
@@ -119,7 +119,7 @@ def _listed(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ...controlplane.bootstrap import BootstrapError
+    from ...operator.controlplane.bootstrap import BootstrapError
 
     try:
         files = _render(args)
@@ -147,7 +147,7 @@ def _render(args: argparse.Namespace) -> dict[Path, str]:
         BootstrapError: the files contradict each other or lead to an invalid configuration.
     """
     from ...base.platform import OPENSHIFT
-    from ...controlplane import bootstrap
+    from ...operator.controlplane import bootstrap
 
     problems = list(_wrong_flags(args))
     if problems:
@@ -239,8 +239,8 @@ def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
     """
     from ...base.findings import format_path
     from ...base.objects import mapping
-    from ...controlplane.bootstrap import ManifestFile
-    from ...offline.known_kinds import wrong_types
+    from ...config.lint.known_kinds import wrong_types
+    from ...operator.controlplane.bootstrap import ManifestFile
 
     try:
         documents = read_documents(str(path))
@@ -305,7 +305,7 @@ def _folder(templates: Traversable, folder: str) -> list[Template]:
     Raises:
         UsageError: the directory does not exist.
     """
-    from ...controlplane.bootstrap import Template
+    from ...operator.controlplane.bootstrap import Template
 
     directory = templates / folder
     if not directory.is_dir():

@@ -15,27 +15,27 @@ from ...kube import resource as kinds
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden
 from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef
-from ...model.snapshot import Snapshot
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError
-from ..lib.flags import add_cluster_flags, add_scheduler_flag
-from ..lib.follow_rollout import RolloutState, read_state, report_changes, watch
-from ..lib.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
-from ..lib.objects import (
+from ...operator.model.snapshot import Snapshot
+from ..cluster.connection import run_connected
+from ..cluster.operator_objects import (
     find_object,
     find_singleton,
     get_kubescheduler,
     list_by_name,
     list_config_maps,
 )
-from ..lib.output import print_lines, print_now
-from ..lib.revisions import find_running_revision, list_revisions, nodes_by_revision
-from ..lib.scheduler_contents import find_scheduler
+from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
+from ..cluster.scheduler_contents import find_scheduler
+from ..console.errors import CommandError
+from ..console.flags import add_cluster_flags, add_scheduler_flag
+from ..console.output import print_lines, print_now
+from ..rollout.follow_rollout import RolloutState, read_state, report_changes, watch
+from ..rollout.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
-    from ..lib.approval import Approval
-    from ..lib.undo import Undo
+    from ..rollout.approval import Approval
+    from ..rollout.undo import Undo
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -161,9 +161,9 @@ def run_undo(args: argparse.Namespace) -> int:
 
 
 async def _planned(api: Api, platform: Platform, chosen: str | None) -> Undo:
-    from ...controlplane.revision.history import read
-    from ..lib.undo import plan_undo
-    from ..lib.undo_managed import plan_managed_undo
+    from ...operator.controlplane.revision.history import read
+    from ..rollout.undo import plan_undo
+    from ..rollout.undo_managed import plan_managed_undo
 
     snapshot = await _snapshot(api, platform)
     scheduler = await find_scheduler(api, platform)
@@ -230,7 +230,7 @@ def _confirmed(question: str = "Write these changes?") -> bool:
 
 def run_approve(args: argparse.Namespace) -> int:
     async def work(api: ApiClient, platform: Platform) -> int:
-        from ..lib.approval import plan_approval
+        from ..rollout.approval import plan_approval
 
         if not platform.owns_static_pods:
             raise CommandError(

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from ..lib.errors import UsageError, print_error
-from ..lib.flags import DEFAULT_VERSION
-from ..lib.output import json_text, print_lines
+from ..console.errors import UsageError, print_error
+from ..console.flags import DEFAULT_VERSION
+from ..console.output import json_text, print_lines
 
 DEFAULT_KIND: Final = "KubeSchedulerConfiguration"
 WRONG_USAGE: Final = 2
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _schema(kind: str, version: str) -> dict[str, Any]:
     from ...base.findings import did_you_mean, listing
-    from ...offline.json_schemas import KINDS, schema_of
-    from ...schedulerconfig.in_tree_plugins import NEWEST, OLDEST, on_record
-    from ...schedulerconfig.versions import Version
+    from ...config.language.plugins.in_tree_plugins import NEWEST, OLDEST, on_record
+    from ...config.language.versions import Version
+    from ...config.lint.json_schemas import KINDS, schema_of
 
     by_lower = {known.lower(): known for known in KINDS}
     if kind.lower() not in by_lower:
@@ -78,7 +78,7 @@ def _schema(kind: str, version: str) -> dict[str, Any]:
 
 
 def _write(folder: Path) -> None:
-    from ...offline.json_schemas import schema_files
+    from ...config.lint.json_schemas import schema_files
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ...config.language.merging.presets import PROFILES, profile_fragment
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
-from ...schedulerconfig.presets import PROFILES, profile_fragment
-from ..lib.errors import UsageError, print_error
-from ..lib.flags import add_cluster_flags, add_files_flag, add_nodes_flag, add_output_flag
-from ..lib.input_files import display_name, read_documents
-from ..lib.output import counted, print_document, text_of
-from ..lib.simulation import (
+from ..console.errors import UsageError, print_error
+from ..console.flags import add_cluster_flags, add_files_flag, add_nodes_flag, add_output_flag
+from ..console.input_files import display_name, read_documents
+from ..console.output import counted, print_document, text_of
+from ..simulation.run import (
     Simulation,
     add_simulation_flags,
     configuration_file,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...simulate.scenario import Prepared
     from ...simulate.workloads import SimulatedWorkload
     from ...simulate.world import World
-    from ..lib.simulation_answer import ConfigurationResult, PlacementQuestion, SimulationAnswer
+    from ..simulation.answer import ConfigurationResult, PlacementQuestion, SimulationAnswer
 
 FITS, DOES_NOT_FIT, FAILED = 0, 1, 2
 _NODES: Final = 12
@@ -166,7 +166,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _question(args: argparse.Namespace) -> PlacementQuestion:
     from ...simulate.scenario import Scenario
-    from ..lib.simulation_answer import PlacementQuestion
+    from ..simulation.answer import PlacementQuestion
 
     if args.repeat < 1:
         raise UsageError(f"--repeat {args.repeat}: at least one run is needed")
@@ -278,7 +278,7 @@ async def _simulate(
     from ...simulate.scenario import ScenarioError
     from ...simulate.utilization import utilization_of
     from ...simulate.workloads import admit
-    from ..lib.simulation_answer import SimulationAnswer
+    from ..simulation.answer import SimulationAnswer
 
     world = simulation.world
     for obj in question.others:
@@ -340,7 +340,7 @@ async def _columns(
     args: argparse.Namespace,
 ) -> list[ConfigurationResult]:
     from ...simulate.placements import placements
-    from ..lib.simulation_answer import ConfigurationResult
+    from ..simulation.answer import ConfigurationResult
 
     columns = []
     for title, options in _configurations(simulation, args):
@@ -391,7 +391,7 @@ def _configurations(
 ) -> list[tuple[str, RunOptions]]:
     """Return (title, options) of each column; the question is about the last ones."""
     from ...simulate.configuration import with_profile
-    from ..lib.simulation_answer import TODAY
+    from ..simulation.answer import TODAY
 
     today = simulation.options
     others = [

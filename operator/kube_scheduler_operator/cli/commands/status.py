@@ -12,7 +12,7 @@ from typing import Any, Final
 from ...base import names
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
-from ...controlplane.revision.history import Revision
+from ...config.effective.settings.placement_settings import OFF, placement_settings
 from ...kube.api import Api
 from ...kube.errors import Forbidden, NotFound
 from ...kube.resource import (
@@ -27,18 +27,18 @@ from ...kube.resource import (
     SECONDARY_SCHEDULERS,
     ObjectRef,
 )
-from ...model import operand_pods
-from ...operatorsettings.placement_settings import OFF, placement_settings
-from ...status.conditions import condition_in
-from ..lib import cluster_configuration
-from ..lib.compare import parse_revision
-from ..lib.connection import run_connected
-from ..lib.errors import error_message
-from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.objects import find_object, find_singleton, list_by_name
-from ..lib.operands import identity, list_operand_pods, render_identity
-from ..lib.output import format_table, print_document, print_now, print_remark, text_of
-from ..lib.revisions import list_revisions
+from ...operator.controlplane.revision.history import Revision
+from ...operator.model import operand_pods
+from ...operator.status.conditions import condition_in
+from ..cluster import cluster_configuration
+from ..cluster.compare import parse_revision
+from ..cluster.connection import run_connected
+from ..cluster.operands import identity, list_operand_pods, render_identity
+from ..cluster.operator_objects import find_object, find_singleton, list_by_name
+from ..cluster.revisions import list_revisions
+from ..console.errors import error_message
+from ..console.flags import add_cluster_flags, add_output_flag
+from ..console.output import format_table, print_document, print_now, print_remark, text_of
 
 _FOR_INFORMATION: Final = (
     names.CONFIGURATION_WARNINGS,

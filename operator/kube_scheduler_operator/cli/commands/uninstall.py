@@ -32,12 +32,12 @@ from ...kube.resource import (
     ObjectRef,
     Resource,
 )
-from ...status.conditions import condition_in
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError
-from ..lib.flags import add_cluster_flags
-from ..lib.objects import find_object
-from ..lib.output import print_now
+from ...operator.status.conditions import condition_in
+from ..cluster.connection import run_connected
+from ..cluster.operator_objects import find_object
+from ..console.errors import CommandError
+from ..console.flags import add_cluster_flags
+from ..console.output import print_now
 
 INTERVAL: Final = 1.0
 """Seconds between polls."""

@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ..lib.errors import UsageError, print_error
-from ..lib.flags import (
+from ..console.errors import UsageError, print_error
+from ..console.flags import (
     add_check_flags,
     add_file_arguments,
     add_place_flag,
     check_options,
     file_names,
 )
-from ..lib.input_files import InputFiles, read_paths
-from ..lib.report_flags import add_report_flags, with_flags
+from ..console.input_files import InputFiles, read_paths
+from ..reports.report_flags import add_report_flags, with_flags
 
 if TYPE_CHECKING:
-    from ...offline.checks import CheckOptions
-    from ...offline.report import ValidationReport
+    from ...config.lint.checks import CheckOptions
+    from ...config.lint.reports.report import ValidationReport
 
 FORMATS: Final = ("text", "json", "github", "gitlab", "junit", "sarif")
 WRONG_USAGE: Final = 2
@@ -61,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     from ...base.findings import ERROR
-    from ..lib.findings_output import report_text
+    from ..reports.findings_output import report_text
 
     try:
         options = check_options(args, args.platform)
@@ -80,7 +80,7 @@ def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationRepor
     Raises:
         UsageError: there is nothing to read or to check.
     """
-    from ...offline.validate import validate
+    from ...config.lint.validate import validate
 
     files = read_paths(file_names(args))
     report = validate(files.contents, options, found=files.found)
@@ -90,7 +90,7 @@ def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationRepor
 
 
 def _nothing(report: ValidationReport, files: InputFiles) -> Sequence[str]:
-    from ...offline.other_files import CHECKED, counted_kinds
+    from ...config.lint.documents.other_files import CHECKED, counted_kinds
 
     named = [finding for finding in report.findings if finding.file not in files.found]
     if named and not files.found:

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import __version__
-from ..lib.flags import add_cluster_flags, add_output_flag
-from ..lib.output import text_of
+from ..console.flags import add_cluster_flags, add_output_flag
+from ..console.output import text_of
 
 if TYPE_CHECKING:
     from ...base.objects import Object
@@ -53,15 +53,15 @@ class Versions:
 
 def run(args: argparse.Namespace) -> int:
     if args.client:
-        from ..lib.output import print_document
+        from ..console.output import print_document
 
         document = {"client": __version__}
         print_document(document, args.output, text=f"client  {__version__}")
         return 0
-    from ..lib.connection import run_connected
+    from ..cluster.connection import run_connected
 
     async def work(api: ApiClient, platform: Platform) -> int:
-        from ..lib.output import print_document
+        from ..console.output import print_document
 
         versions = await _read(api, platform)
         report = summarize(versions)
@@ -74,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
 async def _read(api: ApiClient, platform: Platform) -> Versions:
     from ...base import names
     from ...kube.resource import CLUSTER_OPERATORS, SECONDARY_SCHEDULERS, ObjectRef
-    from ...model import operand_pods
-    from ..lib.objects import find_object, list_by_name
-    from ..lib.operands import list_operand_pods
+    from ...operator.model import operand_pods
+    from ..cluster.operands import list_operand_pods
+    from ..cluster.operator_objects import find_object, list_by_name
 
     reported = await find_object(api, ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR))
     pods = await list_operand_pods(api, platform)
@@ -104,7 +104,7 @@ def _operator_version(cluster_operator: Object | None) -> str:
 
 
 def _version_in(image: str) -> str:
-    from ...schedulerconfig.versions import Version
+    from ...config.language.versions import Version
 
     try:
         return str(Version.of_image(image))
@@ -128,7 +128,7 @@ def summarize(versions: Versions) -> dict[str, Any]:
 
 def _client_problem(versions: Versions) -> str:
     """Return why the client does not fit the operator; empty if it does, or if that is unknown."""
-    from ...schedulerconfig.versions import Version
+    from ...config.language.versions import Version
 
     if versions.payload or not versions.operator:
         return ""
@@ -146,8 +146,8 @@ def _client_problem(versions: Versions) -> str:
 
 
 def _scheduler_problems(versions: Versions) -> list[str]:
-    from ...schedulerconfig.version_skew import version_skew
-    from ...schedulerconfig.versions import Version
+    from ...config.language.version_skew import version_skew
+    from ...config.language.versions import Version
 
     try:
         api_server = Version.parse(versions.api_server)
@@ -162,8 +162,8 @@ def _scheduler_problems(versions: Versions) -> list[str]:
 
 
 def _notes(versions: Versions) -> list[str]:
-    from ...schedulerconfig.newer_versions import newer_version_note
-    from ...schedulerconfig.versions import Version
+    from ...config.language.validation.newer_versions import newer_version_note
+    from ...config.language.versions import Version
 
     notes = []
     if not versions.operator:
@@ -191,7 +191,7 @@ def _notes(versions: Versions) -> list[str]:
 
 
 def render(versions: Versions, report: Mapping[str, Any]) -> list[str]:
-    from ..lib.output import format_table
+    from ..console.output import format_table
 
     names_by_version: dict[str, list[str]] = {}
     for scheduler in versions.schedulers:

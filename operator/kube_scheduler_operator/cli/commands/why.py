@@ -14,21 +14,21 @@ from ...base.findings import listing
 from ...base.objects import mapping
 from ...kube.errors import KubeError
 from ...kube.resource import PODS, ObjectRef, Resource
-from ..lib.connection import run_connected
-from ..lib.errors import CommandError, UsageError, error_message, print_error
-from ..lib.extender_decisions import (
+from ..cluster.connection import run_connected
+from ..cluster.operator_objects import find_object
+from ..console.errors import CommandError, UsageError, error_message, print_error
+from ..console.flags import add_cluster_flags, add_nodes_flag, add_output_flag
+from ..console.output import counted, format_table, print_document, print_remark, text_of
+from ..console.pod_reference import PodReference, add_pod_flags, pod_reference
+from ..simulation.extender_decisions import (
     RememberedDecisions,
     documents,
     remembered,
     remembered_at,
     simulated_answers,
 )
-from ..lib.extender_decisions import lines as remembered_lines
-from ..lib.flags import add_cluster_flags, add_nodes_flag, add_output_flag
-from ..lib.objects import find_object
-from ..lib.output import counted, format_table, print_document, print_remark, text_of
-from ..lib.pod_reference import PodReference, add_pod_flags, pod_reference
-from ..lib.simulation import (
+from ..simulation.extender_decisions import lines as remembered_lines
+from ..simulation.run import (
     Simulation,
     add_simulation_flags,
     from_cluster,

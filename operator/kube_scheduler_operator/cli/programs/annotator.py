@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from ..lib.output import print_remark
+from ..console.output import print_remark
 
 _NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _CONFIG: Final = "/etc/kube-scheduler-operator/load/policy.json"
@@ -72,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _annotate(args: argparse.Namespace, namespace: str, host: str, port: int) -> int:
-    from ...load.policy import LoadPolicyError
-    from ...programs.annotator import program
+    from ...scheduling.annotator import program
+    from ...scheduling.load.policy import LoadPolicyError
 
     options = program.AnnotatorOptions(
         config=args.config,
@@ -91,8 +91,8 @@ def _annotate(args: argparse.Namespace, namespace: str, host: str, port: int) ->
 
 
 def _clean(args: argparse.Namespace, namespace: str) -> int:
-    from ...programs.annotator import cleanup
-    from ...programs.annotator.annotation import KEYS
+    from ...scheduling.annotator import cleanup
+    from ...scheduling.annotator.annotation import KEYS
 
     families = tuple(dict.fromkeys(filter(None, args.annotations.split(","))))
     unknown = [family for family in families if family not in KEYS]

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from ..lib.output import print_remark
+from ..console.output import print_remark
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,9 +42,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     from ...base import klog
-    from ...programs.extender import config_reader, program
-    from ...programs.extender.config import ConfigError
-    from ...programs.extender.tls import TlsError
+    from ...scheduling.extender import config_reader, program
+    from ...scheduling.extender.config import ConfigError
+    from ...scheduling.extender.tls import TlsError
 
     klog.configure(json_format=args.logging_format == "json")
     if args.port is not None and not 0 <= args.port <= 65535:

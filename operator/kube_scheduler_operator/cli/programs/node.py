@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ..lib.output import print_remark
+from ..console.output import print_remark
 
 
 def add_parser(subparsers: Any) -> None:
@@ -181,31 +181,31 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run_installer(args: argparse.Namespace) -> int:
-    from ...programs.node import installer
+    from ...node.static_pod import installer
 
     return _run(installer.main, installer.InstallerOptions, args)
 
 
 def run_restore(args: argparse.Namespace) -> int:
-    from ...programs.node import restore
+    from ...node.static_pod import restore
 
     return _run(restore.main, restore.RestoreOptions, args)
 
 
 def run_guard(args: argparse.Namespace) -> int:
-    from ...programs.node import guard
+    from ...node.static_pod import guard
 
     return _run(guard.main, guard.GuardOptions, args)
 
 
 def run_signal(args: argparse.Namespace) -> int:
-    from ...programs.node import dump_signal
+    from ...node.static_pod import dump_signal
 
     return _run(dump_signal.main, dump_signal.DumpSignalOptions, args)
 
 
 def run_cert_syncer(args: argparse.Namespace) -> int:
-    from ...programs.node import cert_syncer
+    from ...node.static_pod import cert_syncer
 
     try:
         secrets = tuple(cert_syncer.SecretRef.parse(text) for text in args.secrets)
@@ -217,13 +217,13 @@ def run_cert_syncer(args: argparse.Namespace) -> int:
 
 
 def run_config_reader(args: argparse.Namespace) -> int:
-    from ...programs.config_reader.program import ReaderOptions, main
+    from ...node.config_reader.program import ReaderOptions, main
 
     return main(ReaderOptions(args.file, args.termination_log))
 
 
 def _run(main: Callable[[Any], int], options: Any, args: argparse.Namespace) -> int:
-    from ...programs.node import program
+    from ...node.static_pod import program
 
     program.configure_logging(args.verbosity)
     return main(options(**{field.name: getattr(args, field.name) for field in fields(options)}))

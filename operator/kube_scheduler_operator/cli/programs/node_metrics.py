@@ -54,8 +54,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ...programs.exporter import exporter
-    from ...programs.node import program
+    from ...node.static_pod import program
+    from ...scheduling.exporter import exporter
 
     if (args.tls_private_key_file or args.client_ca_file) and not args.tls_cert_file:
         args.parser.error("--tls-private-key-file and --client-ca-file require --tls-cert-file")
@@ -75,7 +75,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _quantity(text: str) -> float:
-    from ...programs.exporter.usage_source import quantity
+    from ...scheduling.exporter.usage_source import quantity
 
     try:
         return quantity(text)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...base import names
-from ..lib.flags import add_platform_flag
-from ..lib.output import print_remark
+from ..console.flags import add_platform_flag
+from ..console.output import print_remark
 
 if TYPE_CHECKING:
-    from ...engine.detect_platform import Decided
+    from ...operator.engine.detect_platform import Decided
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -167,11 +167,11 @@ def run(args: argparse.Namespace) -> int:
     from ...base.images import AllowedImages
     from ...base.platform import PLATFORMS
     from ...base.settings import Rollout, Settings
-    from ...engine import process
-    from ...engine.detect_platform import CHOICES
+    from ...config.language.merging.merge import require_jsonmerge
     from ...kube.errors import KubeError
-    from ...schedulerconfig.merge import require_jsonmerge
-    from ...telemetry.certificate import CertificateError
+    from ...operator.engine import process
+    from ...operator.engine.detect_platform import CHOICES
+    from ...serving.certificate import CertificateError
 
     require_jsonmerge()  # the operator never merges with the offline replacement
     klog.configure(json_format=args.logging_format == "json")
@@ -237,9 +237,9 @@ def _decide(chosen: str, kubeconfig: str | None) -> Decided:
     from ...base import klog
     from ...base.platform import PLATFORMS
     from ...base.recognition import Decision, Recognition
-    from ...engine.detect_platform import Decided, decide_platform
     from ...kube.client import ApiClient
     from ...kube.credentials import find
+    from ...operator.engine.detect_platform import Decided, decide_platform
 
     named = PLATFORMS.get(chosen)
     if named is not None and named.owns_static_pods:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..lib.output import print_remark
+from ..console.output import print_remark
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ...base import klog
     from ...kube.errors import KubeError
-    from ...programs.rl_monitor import program
+    from ...scheduling.rl_monitor import program
 
     klog.configure(json_format=args.logging_format == "json")
     namespace = None if args.all_namespaces else args.namespace

@@ -16,7 +16,7 @@ from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.kube.resource import PODS, SCHEDULER_EXTENDERS, SCHEDULER_PROFILES
-from kube_scheduler_operator.programs.config_reader.report import ConfigReport
+from kube_scheduler_operator.node.config_reader.report import ConfigReport
 
 from ....adopted_files import FILES
 from ....customised import CONFIG_FILE, CONFIGURATION, customised, with_config_file

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.cli.commands import compose as command
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST
 
 SCHEDULER = "apiVersion: config.openshift.io/v1\nkind: Scheduler\nspec: {profile: %s}\n"
 KUBESCHEDULER = (

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.offline.providers.table import PROVIDERS
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST
+from kube_scheduler_operator.config.lint.providers.table import PROVIDERS
 
 from ....builders import extender, load_policy, profile, secondary
 from ....conftest import Golden
-from ...offline.providers.cases import HARD
+from ...config.lint.providers.cases import HARD
 
 SCHEDULER = {
     "apiVersion": "config.openshift.io/v1",

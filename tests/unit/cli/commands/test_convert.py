@@ -14,15 +14,23 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.__main__ import main
-from kube_scheduler_operator.profiles.validate import validate_profiles
-from kube_scheduler_operator.schedulerconfig.feature_gates import Gates
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
-from kube_scheduler_operator.schedulerconfig.source import read
-from kube_scheduler_operator.schedulerconfig.validation import Target
-from kube_scheduler_operator.schedulerconfig.versions import Version
+from kube_scheduler_operator.base.source.reader import read
+from kube_scheduler_operator.config.effective.profiles.validate import validate_profiles
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST
+from kube_scheduler_operator.config.language.validation.configuration import Target
+from kube_scheduler_operator.config.language.versions import Version
 
 from .... import builders
-from ...migrate.conversions import AGENT_SCHEDULER, AGENTS, CLASSIC, DEMO, SECOND, THREE, component
+from ...config.migrate.conversions import (
+    AGENT_SCHEDULER,
+    AGENTS,
+    CLASSIC,
+    DEMO,
+    SECOND,
+    THREE,
+    component,
+)
 
 Write = Callable[..., str]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.cli.lib import placements
+from kube_scheduler_operator.cli.simulation import placements
 from kube_scheduler_operator.kube.resource import SCHEDULER_PROFILES, SCHEDULERS
 
 from ..conftest import Cluster, content

@@ -15,7 +15,8 @@ from aiohttp import web
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.commands import dump_cache
-from kube_scheduler_operator.cli.lib.cache_dump import (
+from kube_scheduler_operator.cli.console.errors import CommandError
+from kube_scheduler_operator.cli.simulation.cache_dump import (
     CachedNode,
     CachedPod,
     CacheDump,
@@ -24,7 +25,6 @@ from kube_scheduler_operator.cli.lib.cache_dump import (
     parse,
     render,
 )
-from kube_scheduler_operator.cli.lib.errors import CommandError
 from kube_scheduler_operator.kube.resource import LEASES, NODES, PODS
 
 from .... import builders

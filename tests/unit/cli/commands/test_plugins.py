@@ -10,8 +10,8 @@ import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin, main
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.controlplane.revision.content import RevisionContent
-from kube_scheduler_operator.schedulerconfig.in_tree_plugins import NEWEST
+from kube_scheduler_operator.config.language.plugins.in_tree_plugins import NEWEST
+from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 
 from ..conftest import Cluster, content
 

@@ -20,7 +20,7 @@ from aiohttp import web
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.commands import pprof
-from kube_scheduler_operator.cli.lib import follow_rollout
+from kube_scheduler_operator.cli.rollout import follow_rollout
 from kube_scheduler_operator.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -29,7 +29,7 @@ from kube_scheduler_operator.kube.resource import (
     PODS,
     SERVICE_ACCOUNTS,
 )
-from kube_scheduler_operator.telemetry.certificate import ServingCertificate
+from kube_scheduler_operator.serving.certificate import ServingCertificate
 
 from ..conftest import PORTFORWARD, Cluster, content, relay, scheduler_pod
 

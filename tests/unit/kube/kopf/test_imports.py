@@ -14,9 +14,7 @@ def run(program: str) -> str:
 
 
 def test_the_operator_starts_without_the_official_client() -> None:
-    program = (
-        "import sys, kube_scheduler_operator.engine.process; print('kubernetes' in sys.modules)"
-    )
+    program = "import sys, kube_scheduler_operator.operator.engine.process; print('kubernetes' in sys.modules)"
     assert run(program) == "False"
 
 

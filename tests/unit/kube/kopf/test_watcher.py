@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.backoff import Backoff
-from kube_scheduler_operator.engine.handlers import registry
 from kube_scheduler_operator.kube.credentials import Access, Credentials
 from kube_scheduler_operator.kube.kopf.settings import Tuning
 from kube_scheduler_operator.kube.kopf.watcher import Watcher
@@ -27,6 +26,7 @@ from kube_scheduler_operator.kube.resource import (
     WatchSpec,
 )
 from kube_scheduler_operator.kube.store import Store
+from kube_scheduler_operator.operator.engine.handlers import registry
 
 QUICK = Tuning(
     requests=Backoff((0.01, 0.01)),

@@ -1,0 +1,351 @@
+"""Reads what the checks of `kubectl scheduler check` need; a failed request is a missing fact."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from ...base import names, x509
+from ...base.objects import Object, mapping
+from ...base.platform import Platform
+from ...kube.errors import KubeError, NotFound
+from ...kube.resource import (
+    CLUSTER_OPERATORS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CONFIGURED,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    KUBE_SCHEDULERS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SCHEDULERS,
+    SECRETS,
+    SERVICES,
+    VALIDATING_WEBHOOKS,
+    ObjectRef,
+)
+from ...operator.controlplane.adoption.preview import AdoptionPreview, preview
+from ...operator.diagnostics.checks.facts import ClusterFacts, DryRun, KnownCertificate
+from ...operator.diagnostics.checks.installation import is_operator, is_scheduler
+from ...operator.diagnostics.checks.observed import Observed
+from ...operator.model import operand_pods
+from ..cluster.operands import list_operand_pods
+from ..cluster.operator_objects import find_object, find_singleton
+from ..console.errors import CommandError, error_message
+from .input import NodeFiles, from_cluster
+from .installation_objects import (
+    account_rights,
+    denied,
+    images_of,
+    installation_objects,
+    installation_pods,
+    needed_rights,
+    own_crds,
+    roles_in,
+    try_pod,
+    try_role,
+)
+
+if TYPE_CHECKING:
+    from ...base.recognition import Recognition
+    from ...kube.client import ApiClient
+
+T = TypeVar("T")
+
+_NODE_LEASES: Final = "kube-node-lease"
+_CONTROL_PLANE_NODES: Final = 9
+"""The number of control-plane nodes whose Pods are read."""
+
+_CONNECT_SECONDS: Final = 5.0
+_ROLE_KINDS: Final = {
+    kind.kind: kind for kind in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
+}
+
+
+async def observed(request: Awaitable[T]) -> Observed[T]:
+    """Await a request; its result, or why it failed."""
+    try:
+        return Observed(await request)
+    except (KubeError, CommandError) as error:
+        return Observed(error=error_message(error))
+
+
+async def common_facts(
+    api: ApiClient,
+    platform: Platform,
+    recognition: Observed[Recognition | None],
+    version: str,
+    now: datetime,
+    ahead: float,
+) -> ClusterFacts:
+    """Read what both kinds of checks need."""
+    nodes, leases, crds, webhooks, server = await asyncio.gather(
+        observed(_items(api.list(NODES))),
+        observed(_by_name(api.list(LEASES, _NODE_LEASES))),
+        observed(_by_name(api.list(CUSTOM_RESOURCE_DEFINITIONS))),
+        observed(_webhooks(api)),
+        observed(_server_certificates(api)),
+    )
+    own = own_crds()
+    return ClusterFacts(
+        now,
+        platform,
+        ahead,
+        recognition,
+        version,
+        server=server,
+        nodes=nodes,
+        node_leases=leases,
+        crds=crds,
+        own_crds=own,
+        webhooks=webhooks,
+        kubescheduler=await observed(find_singleton(api, KUBE_SCHEDULERS)),
+    )
+
+
+async def facts_before(
+    api: ApiClient, dry: ApiClient, facts: ClusterFacts, files: Sequence[str]
+) -> ClusterFacts:
+    """Add what an installation meets; `dry` is a client with dryRun.
+
+    Raises:
+        UsageError: one of `files`, the manifests to install, cannot be read.
+    """
+    platform = facts.platform
+    objects = installation_objects(platform, files)
+    everything = [*objects, *facts.own_crds]
+    namespace, deployments, missing, rbac, pods, adoption = await asyncio.gather(
+        observed(find_object(api, ObjectRef(NAMESPACES, None, platform.target_namespace))),
+        observed(_schedulers(api)),
+        observed(_missing(api, everything)),
+        observed(_roles(dry, objects)),
+        observed(_pods(dry, platform, objects)),
+        observed(_adoption(api, platform)),
+    )
+    return replace(
+        facts,
+        images=images_of(objects),
+        namespace=namespace,
+        deployments=deployments,
+        missing_rights=missing,
+        rbac=rbac,
+        admission=pods,
+        adoption=adoption,
+        host_pods=await observed(_host_pods(api, facts)),
+    )
+
+
+async def facts_after(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
+    """Add the state of an installed operator."""
+    platform = facts.platform
+    space, own = platform.operator_namespace, platform.operator
+    deployment, lease, operand_lease, overall = await asyncio.gather(
+        observed(find_object(api, ObjectRef(DEPLOYMENTS, space, own.deployment))),
+        observed(find_object(api, ObjectRef(LEASES, space, own.lease))),
+        observed(
+            find_object(
+                api,
+                ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name),
+            )
+        ),
+        observed(find_object(api, ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR))),
+    )
+    pods, operands, rights = await asyncio.gather(
+        observed(_items(api.list(PODS, platform.target_namespace))),
+        observed(list_operand_pods(api, platform)),
+        observed(_account(api, platform)),
+    )
+    kinds = {
+        kind: await observed(_by_name(api.list(resource)))
+        for kind, resource in CONFIGURED.items()
+        if resource not in (SCHEDULERS, KUBE_SCHEDULERS)
+    }
+    return replace(
+        facts,
+        deployment=deployment,
+        operator_lease=lease,
+        operand_lease=operand_lease,
+        cluster_operator=overall,
+        operator_pods=pods,
+        operand_pods=operands,
+        missing_account_rights=rights,
+        kinds=kinds,
+        certificates=await observed(_certificates(api, platform, operands)),
+    )
+
+
+async def _items(request: Awaitable[Any]) -> list[Object]:
+    return list((await request).items)
+
+
+async def _by_name(request: Awaitable[Any]) -> dict[str, Object]:
+    """Return objects by name; none if their kind is not installed."""
+    try:
+        return {obj["metadata"]["name"]: obj for obj in (await request).items}
+    except NotFound:
+        return {}
+
+
+async def _schedulers(api: ApiClient) -> list[Object]:
+    deployments = await api.list(DEPLOYMENTS)
+    return [obj for obj in deployments.items if is_operator(obj) or is_scheduler(obj)]
+
+
+async def _missing(api: ApiClient, objects: Iterable[Object]) -> list[str]:
+    return await denied(api, await needed_rights(api, objects))
+
+
+async def _account(api: ApiClient, platform: Platform) -> list[str]:
+    namespace, account = platform.operator_namespace, platform.operator.account
+    needed = account_rights(installation_objects(platform), namespace, account)
+    user = {
+        "user": f"system:serviceaccount:{namespace}:{account}",
+        "groups": [
+            "system:serviceaccounts",
+            f"system:serviceaccounts:{namespace}",
+            "system:authenticated",
+        ],
+    }
+    return await denied(api, needed, user)
+
+
+async def _roles(dry: ApiClient, objects: Iterable[Object]) -> list[DryRun]:
+    tried = [await try_role(dry, _ROLE_KINDS[obj["kind"]], obj) for obj in roles_in(objects)]
+    return [run for run in tried if run is not None]
+
+
+async def _pods(dry: ApiClient, platform: Platform, objects: Sequence[Object]) -> list[DryRun]:
+    return [await try_pod(dry, what, pod) for what, pod in installation_pods(platform, objects)]
+
+
+async def _adoption(api: ApiClient, platform: Platform) -> AdoptionPreview | None:
+    if not platform.adopts_pods:
+        return None
+    adoption = await from_cluster(api, platform, NodeFiles())
+    if not adoption.snapshot.operand_pods:
+        return None
+    return preview(adoption.snapshot, adoption.reports)
+
+
+async def _host_pods(api: ApiClient, facts: ClusterFacts) -> list[Object]:
+    """List the Pods of control-plane nodes that declare ports of their node."""
+    pods: list[Object] = []
+    if not facts.platform.owns_static_pods or facts.nodes.error:
+        return pods
+    for node in facts.control_plane_nodes()[:_CONTROL_PLANE_NODES]:
+        selector = f"spec.nodeName={node['metadata']['name']}"
+        pods += (await api.list(PODS, field_selector=selector)).items
+    return pods
+
+
+# --- admission webhooks -----------------------------------------------------------------------
+
+
+async def _webhooks(api: ApiClient) -> list[tuple[str, str]]:
+    """Return (webhook, Service) of webhooks for new Pods that must answer and have no Service."""
+    missing = []
+    services: dict[tuple[str, str], bool] = {}
+    for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
+        for configuration in (await api.list(kind)).items:
+            for hook in configuration.get("webhooks") or ():
+                service = mapping(mapping(hook.get("clientConfig")).get("service"))
+                key = (str(service.get("namespace")), str(service.get("name")))
+                if not service or hook.get("failurePolicy") == "Ignore" or not _for_pods(hook):
+                    continue
+                if key not in services:
+                    ref = ObjectRef(SERVICES, *key)
+                    services[key] = await find_object(api, ref) is not None
+                if not services[key]:
+                    missing.append((str(hook["name"]), "/".join(key)))
+    return missing
+
+
+def _for_pods(hook: Mapping[str, Any]) -> bool:
+    return any(
+        {"", "*"} & set(rule.get("apiGroups") or ())
+        and {"pods", "*", "*/*"} & set(rule.get("resources") or ())
+        and {"CREATE", "*"} & set(rule.get("operations") or ())
+        for rule in hook.get("rules") or ()
+    )
+
+
+# --- certificates -----------------------------------------------------------------------------
+
+
+async def _server_certificates(api: ApiClient) -> list[KnownCertificate]:
+    access = await api.credentials.access()
+    certificates = []
+    url = urlsplit(access.server)
+    if url.scheme == "https" and not access.proxy:
+        renew = "renew it: kubeadm certs renew apiserver, or as your provider documents"
+        pem = await _served_certificate(str(url.hostname), url.port or 443, access.tls_server_name)
+        certificates.append(KnownCertificate("the API server", x509.expires(pem), renew))
+    if access.cert_file:
+        pem = await asyncio.to_thread(Path(access.cert_file).read_bytes)
+        renew = (
+            "get a new kubeconfig: kubeadm certs renew admin.conf, or as your provider documents"
+        )
+        certificates.append(KnownCertificate("your kubeconfig", x509.expires(pem), renew))
+    return certificates
+
+
+async def _served_certificate(host: str, port: int, name: str | None) -> bytes:
+    """Read the certificate of a server, PEM, without verifying it: it need not be valid."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(
+                host, port, ssl=context, server_hostname=name or host
+            )
+        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+    except (OSError, TimeoutError) as error:
+        raise CommandError(f"cannot read the certificate of {host}:{port}: {error}") from None
+    return ssl.DER_cert_to_PEM_cert(der or b"").encode()
+
+
+async def _certificates(
+    api: ApiClient, platform: Platform, operands: Observed[Mapping[str, Object]]
+) -> list[KnownCertificate]:
+    """Return those of the assignment webhook, and of the kubeconfigs of schedulers."""
+    certificates = [*_of_schedulers(operands.value or {})]
+    for configuration in (await api.list(MUTATING_WEBHOOKS)).items:
+        if configuration["metadata"]["name"] != names.ASSIGNMENT:
+            continue
+        for hook in configuration.get("webhooks") or ():
+            bundle = mapping(hook.get("clientConfig")).get("caBundle")
+            if bundle:
+                expires = x509.expires(base64.b64decode(bundle))
+                renew = "see the log of the operator, which renews it"
+                name = f"what the API server trusts for the webhook {hook['name']}"
+                certificates.append(KnownCertificate(name, expires, renew))
+        secret = await find_object(
+            api, ObjectRef(SECRETS, platform.operator_namespace, names.WEBHOOK)
+        )
+        certificate = mapping(mapping(secret).get("data")).get("tls.crt")
+        if certificate:
+            expires = x509.expires(base64.b64decode(certificate))
+            renew = f"delete Secret {names.WEBHOOK}: the operator creates another one"
+            certificates.append(KnownCertificate(f"Secret {names.WEBHOOK}", expires, renew))
+    return certificates
+
+
+def _of_schedulers(pods: Mapping[str, Object]) -> Iterator[KnownCertificate]:
+    for node, pod in sorted(pods.items()):
+        expires = operand_pods.read(pod).kubeconfig_expires
+        renew = f"kubeadm certs renew scheduler.conf on {node}; the operator restarts its scheduler"
+        yield KnownCertificate(f"the scheduler of node {node}", expires, renew)

@@ -1,0 +1,1 @@
+"""What a command reads and prints: flags, files, output and errors."""

@@ -1,0 +1,224 @@
+"""Flags that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from .errors import UsageError
+from .output import print_remark
+
+if TYPE_CHECKING:
+    from ...config.language.versions import Version
+    from ...config.lint.checks import CheckOptions
+    from ...config.lint.providers.provider_format import ProviderFormat
+
+DEFAULT_VERSION: Final = "1.35"
+"""The version of kube-scheduler that files are checked for, unless a flag sets another one."""
+
+
+def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
+    """Add `--kubeconfig`, `--context`, `--as` and its companions, and `--platform`."""
+    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, then ~/.kube/config")
+    parser.add_argument("--context", help="the kubeconfig context to use")
+    parser.add_argument(
+        "--as",
+        dest="as_user",
+        default="",
+        metavar="USER",
+        help="make the requests as this user, e.g. system:serviceaccount:NAMESPACE:NAME",
+    )
+    parser.add_argument(
+        "--as-group",
+        dest="as_groups",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="and as a member of this group; can be repeated",
+    )
+    parser.add_argument("--as-uid", default="", metavar="UID", help="and with this uid")
+    add_platform_flag(parser)
+
+
+def add_platform_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--platform`; the help text repeats the values because importing them is slow."""
+    parser.add_argument(
+        "--platform",
+        default="auto",
+        help="kind of cluster: kubeadm, openshift, rke2 or managed (default: auto, detected)",
+    )
+
+
+def add_file_arguments(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `FILE …` and `-f FILE`; `file_names` reads them."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="FILE",
+        help=f"{what}: a YAML or JSON file, a directory (with those below it), a pattern such as "
+        "'conf/**/*.yaml', or - for standard input",
+    )
+    add_files_flag(parser, "the same as FILE")
+
+
+def add_files_flag(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "-f",
+        "--file",
+        dest="files",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"{what}; can be repeated",
+    )
+
+
+def file_names(args: argparse.Namespace) -> list[str]:
+    """Return the files, directories and patterns of `add_file_arguments`.
+
+    Raises:
+        UsageError: no file is named.
+    """
+    names = [*args.paths, *args.files]
+    if not names:
+        raise UsageError("no file; name files or directories, or - for standard input")
+    return names
+
+
+def add_nodes_flag(parser: argparse.ArgumentParser, default: int) -> None:
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        default=default,
+        metavar="N",
+        help="maximum number of nodes in a table; 0: all (default: %(default)s)",
+    )
+
+
+def add_scheduler_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scheduler",
+        metavar="NAME",
+        help="a SecondaryScheduler (default: the control plane's scheduler; where the provider "
+        "runs that, the one with the settings of Scheduler and KubeScheduler)",
+    )
+
+
+def add_output_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+    )
+
+
+def add_for_flag(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--for NAME[:VERSION]`, a provider or an autoscaler."""
+    from ...config.lint.providers.table import PROVIDERS
+
+    parser.add_argument(
+        "--for",
+        dest="provider",
+        metavar="NAME[:VERSION]",
+        help=f"{what}, one of {', '.join(PROVIDERS)}; optionally for one of its versions",
+    )
+
+
+def add_place_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--for` of `validate`; `check_options` reads it."""
+    from ...config.lint.documents.places import PLACES
+
+    parser.add_argument(
+        "--for",
+        dest="place",
+        metavar="NAME[:VERSION]",
+        help="check against the program that reads the files: its plugins, and the fields that it "
+        "rejects. One of "
+        f"{', '.join(PLACES)}; optionally one of its versions",
+    )
+
+
+def chosen_provider(
+    args: argparse.Namespace,
+) -> tuple[ProviderFormat, Version | None] | tuple[None, None]:
+    """Return the provider of `--for` and its version, if the flag is set.
+
+    Raises:
+        UsageError: a name or a version is invalid.
+    """
+    from ...config.lint.providers.table import find_provider
+
+    if args.provider is None:
+        return None, None
+    try:
+        return find_provider(args.provider)
+    except ValueError as error:
+        raise UsageError(f"--for: {error}") from None
+
+
+def add_check_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that describe the kube-scheduler for which files are checked."""
+    parser.add_argument(
+        "--kubernetes-version",
+        default=DEFAULT_VERSION,
+        metavar="VERSION",
+        help="version of the kube-scheduler that will read the files (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="NAME=true",
+        help="feature gates of that kube-scheduler, as in its own flag; can be repeated",
+    )
+    parser.add_argument(
+        "--custom-image",
+        action="store_true",
+        help="accept plugins that Kubernetes' own kube-scheduler does not have",
+    )
+
+
+def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> CheckOptions:
+    """Read the flags of `add_check_flags`, for a platform.
+
+    Raises:
+        UsageError: a value is invalid.
+    """
+    from ...base.findings import listing
+    from ...base.platform import PLATFORMS
+    from ...config.language.feature_gates import FLAG, Gates, parse_gates
+    from ...config.language.flags import validate_flags
+    from ...config.language.plugins.in_tree_plugins import NEWEST, OLDEST, on_record
+    from ...config.language.validation.newer_versions import newer_version_note
+    from ...config.language.versions import Version
+    from ...config.lint.checks import CheckOptions
+
+    try:
+        version = Version.parse(args.kubernetes_version)
+    except ValueError as error:
+        raise UsageError(f"--kubernetes-version: {error}") from None
+    try:
+        gates = Gates(version, parse_gates(args.feature_gates))
+    except ValueError as error:
+        raise UsageError(f"--feature-gates: {error}") from None
+    stock = not args.custom_image and platform_name != "openshift"
+    for problem in validate_flags({FLAG: args.feature_gates}, version, stock=stock):
+        raise UsageError(f"--feature-gates: {problem.sentence}")
+    if note := newer_version_note(version):
+        print_remark(f"note: {note}")
+    elif not on_record(version):
+        print_remark(
+            f"note: Kubernetes {version.short} is not a known version ({OLDEST.short} to "
+            f"{NEWEST.short}), so unknown fields and plugins are accepted"
+        )
+    platform = PLATFORMS.get(platform_name)
+    if platform is None:
+        raise UsageError(f'--platform: "{platform_name}" is not {listing(PLATFORMS)}')
+    options = CheckOptions(gates, platform, stock=not args.custom_image)
+    place = getattr(args, "place", None)
+    if place is None:
+        return options
+    from ...config.lint.documents.places import options_for
+
+    try:
+        return options_for(place, options)
+    except ValueError as error:
+        raise UsageError(f"--for: {error}") from None

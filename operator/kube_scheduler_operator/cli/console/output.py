@@ -1,0 +1,116 @@
+"""Prints lines, tables and documents.
+
+All that a command prints passes `VisibleStream`, which writes out what is not visible. It cannot
+know which line breaks are the command's own, so lines are printed by the functions of this module:
+each is one line, whatever it quotes. JSON and YAML have escapes of their own and lose nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final, TextIO, cast
+
+from ...base.foreign_text import json_text as escaped_json
+from ...base.foreign_text import one_line, visible
+from ...base.source.yaml_text import yaml_text
+
+_NAMED: Final = 3
+
+
+class VisibleStream:
+    """A text stream that writes out what is not visible, apart from line breaks.
+
+    Python colours help (3.14) and tracebacks (3.13) on a terminal, so it does not show itself as
+    one. A command that controls the terminal would have to write to `stream`; none does.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text; return its length, as a stream does."""
+        self.stream.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self.stream.writelines(map(visible, lines))
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation("fileno")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def guard_streams() -> None:
+    """Restrict standard output and standard error to visible characters from now on."""
+    sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
+
+
+def _guarded(stream: TextIO) -> TextIO:
+    already = isinstance(stream, VisibleStream)
+    return stream if already else cast("TextIO", VisibleStream(stream))
+
+
+def print_lines(*lines: str) -> None:
+    sys.stdout.write(f"{text_of(lines)}\n")
+
+
+def print_remark(line: str) -> None:
+    """Print a line on standard error: a note, a warning, an error."""
+    sys.stderr.write(f"{one_line(line)}\n")
+    sys.stderr.flush()
+
+
+def print_now(line: str) -> None:
+    """Print a message with the time of day in front; its lines are aligned."""
+    first, *others = line.split("\n")
+    time = f"{datetime.now().astimezone():%H:%M:%S} "
+    print_lines(f"{time}{first}", *(f"{' ' * len(time)}{other}" for other in others))
+    sys.stdout.flush()
+
+
+def print_document(document: Any, output: str, text: str = "") -> None:
+    """Print JSON, YAML or (`output` "text") the text, which `text_of` makes of lines."""
+    if output == "text":
+        print(text)
+    elif output == "json":
+        sys.stdout.write(json_text(document))
+    else:
+        sys.stdout.write(yaml_text([document]))
+
+
+def json_text(document: Any) -> str:
+    """Return indented JSON with a line break at its end."""
+    return escaped_json(document, indent=2) + "\n"
+
+
+def text_of(lines: Iterable[str]) -> str:
+    return "\n".join(map(one_line, lines))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number with the noun in its form: `1 node`, `2 nodes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Return the first names and the number of others: `a, b, c, … and 2 more`."""
+    rest = f", … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest
+
+
+def format_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align the columns of rows; the first row is the heading."""
+    shown = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in shown
+    ]

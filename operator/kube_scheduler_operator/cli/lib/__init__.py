@@ -1,1 +1,0 @@
-"""Code that commands share, by topic."""

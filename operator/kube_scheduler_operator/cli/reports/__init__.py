@@ -1,0 +1,1 @@
+"""Findings of `validate` in each output format."""

@@ -1,0 +1,1 @@
+"""What `rollout` follows, permits and undoes."""

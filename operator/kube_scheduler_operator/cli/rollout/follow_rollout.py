@@ -1,0 +1,244 @@
+"""Follows a rollout: polls KubeScheduler and reports the differences of two states."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Protocol, TypeVar
+
+from ...base import names
+from ...kube.errors import Unavailable
+from ...operator.controlplane.placement_gate import HELD
+from ...operator.controlplane.rollout.node_statuses import NodeStatus, read_node_status
+from ...operator.status.generations import is_scheduler_observed
+
+INTERVAL: Final = 1.0
+"""Seconds between polls."""
+
+CONFIRMATIONS: Final = 3
+"""Consecutive polls that must show the end of a rollout: the operator takes a moment to create a
+revision for an edit of a SchedulerProfile or another object whose generation is not in the status
+of the KubeScheduler."""
+
+
+class End(Enum):
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutState:
+    latest: int  # revision
+    nodes: Mapping[str, NodeStatus]  # by name
+    waits: Mapping[str, str]  # the condition that each node waits for
+    problem: str  # an error that the operator retries, or that it simulates an edit
+    end: End | None  # the outcome; None while the rollout is in progress
+    message: str  # the details of the outcome
+
+
+# Conditions that prevent a revision or fail it.
+_FAILURES = (
+    names.OVERRIDES_DEGRADED,
+    names.TARGET_CONFIG_DEGRADED,
+    names.CONFIG_OBSERVATION_DEGRADED,
+    names.PREFLIGHT_DEGRADED,
+    names.NODE_INSTALLER_DEGRADED,
+)
+# Conditions of objects whose edits are not in the revision: it is rolled out without them.
+_LEFT_OUT = (
+    names.SCHEDULER_PROFILES_DEGRADED,
+    names.SCHEDULER_EXTENDERS_DEGRADED,
+    names.OPERATOR_SETTINGS_DEGRADED,
+)
+_HARMLESS_REASONS = ("PolicyRemoved", "FeatureGatesNotFound")
+
+
+def read_state(
+    kubescheduler: Mapping[str, Any], scheduler: Mapping[str, Any] | None = None
+) -> RolloutState:
+    """Read the state of the rollout in a KubeScheduler.
+
+    It has no end before the operator has observed the `scheduler`; None: its edits do not matter.
+    """
+    status = kubescheduler.get("status") or {}
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    entries = {raw["nodeName"]: read_node_status(raw) for raw in status.get("nodeStatuses") or ()}
+    progress = conditions.get(names.NODE_INSTALLER_PROGRESSING, {})
+    check = conditions.get(names.PLACEMENT_CHECK_PROGRESSING, {})
+    failing = [
+        condition
+        for condition in (conditions.get(type_, {}) for type_ in _FAILURES)
+        if condition.get("status") == "True" and not _is_advice(condition)
+    ]
+    final = [c for c in failing if _is_final(c)]
+    generation = (kubescheduler.get("metadata") or {}).get("generation", 0)
+    observed = status.get("observedGeneration", 0) == generation
+    observed = observed and is_scheduler_observed(kubescheduler, scheduler)
+    management = (kubescheduler.get("spec") or {}).get("managementState") or "Managed"
+    end: End | None = None
+    message = ""
+    if management == "Unmanaged":
+        end = End.FAILED
+        message = "managementState of the KubeScheduler is Unmanaged: no revision is rolled out"
+    elif observed and final:
+        end, message = End.FAILED, _text(final[0])
+    elif observed and check.get("status") == "True":
+        if check.get("reason") == HELD:
+            end, message = End.FAILED, str(check.get("message", ""))
+    elif observed and progress.get("status") == "False" and not any(
+        entry.target for entry in entries.values()
+    ):  # fmt: skip
+        if progress.get("reason") in ("AllNodesAtLatestRevision", "Removed"):
+            end, message = settled(kubescheduler, str(progress.get("message", "")))
+        elif progress.get("reason") == "RevisionRejected":
+            end, message = End.FAILED, str(progress.get("message", ""))
+    return RolloutState(
+        latest=int(status.get("latestAvailableRevision") or 0),
+        nodes=entries,
+        waits=_waits(str(progress.get("message", "")), list(entries)),
+        problem=_text(failing[0]) if failing and not final else _simulating(check),
+        end=end,
+        message=message,
+    )
+
+
+def _simulating(check: Mapping[str, Any]) -> str:
+    """Return the message of an edit that is being simulated; empty if none is."""
+    simulates = check.get("status") == "True" and check.get("reason") != HELD
+    return str(check.get("message", "")) if simulates else ""
+
+
+def blocking_problem(kubescheduler: Mapping[str, Any]) -> str:
+    """Return the error in Scheduler or KubeScheduler that only an edit can resolve; empty: none."""
+    conditions = (kubescheduler.get("status") or {}).get("conditions") or ()
+    for condition in conditions:
+        failing = condition["type"] in _FAILURES and condition.get("status") == "True"
+        if failing and not _is_advice(condition) and _is_final(condition):
+            return _text(condition)
+    return ""
+
+
+def settled(kubescheduler: Mapping[str, Any], message: str) -> tuple[End, str]:
+    """Return the end of a complete rollout, and its message: whether every object is in it."""
+    for condition in (kubescheduler.get("status") or {}).get("conditions") or ():
+        if condition["type"] in _LEFT_OUT and condition.get("status") == "True":
+            return End.FAILED, f"{message}, without an object that is refused: {_text(condition)}"
+    return End.DONE, message
+
+
+def _is_advice(condition: Mapping[str, Any]) -> bool:
+    """Return whether it blocks no rollout; a reason covers only the first of several messages."""
+    alone = "\n" not in str(condition.get("message", ""))
+    return alone and condition.get("reason") in _HARMLESS_REASONS
+
+
+def _is_final(condition: Mapping[str, Any]) -> bool:
+    """Return whether only an edit can resolve it; failures on a node are retried."""
+    retried = condition["type"] == names.NODE_INSTALLER_DEGRADED
+    return not retried or condition.get("reason") == "RevisionFailed"
+
+
+def _text(condition: Mapping[str, Any]) -> str:
+    return f"{condition['type']}: {condition.get('message') or condition.get('reason', '')}"
+
+
+def _waits(message: str, nodes: Sequence[str]) -> dict[str, str]:
+    """Map nodes to what they wait for, from "moving to revision 2; …; NODE: what; NODE: what"."""
+    waits: dict[str, str] = {}
+    current = ""
+    for part in message.split("; "):
+        node, colon, condition = part.partition(": ")
+        if colon and node in nodes:
+            current, waits[node] = node, condition
+        elif current:  # the text itself contains a semicolon
+            waits[current] += f"; {part}"
+    return waits
+
+
+def report_changes(before: RolloutState | None, after: RolloutState) -> list[str]:
+    """Return one line per change in `after`."""
+    lines = []
+    if before is None or before.latest != after.latest:
+        lines.append(f"latest revision: {after.latest or 'none yet'}")
+    for name, entry in sorted(after.nodes.items()):
+        old = before.nodes.get(name) if before is not None else None
+        wait = after.waits.get(name, "")
+        goal = entry.target or (after.latest if wait else 0)
+        move = f"{entry.current or 'stock'} → {goal}"
+        if old is None and not goal:
+            lines.append(f"{name}: runs {entry.current or 'no revision yet'}")
+        elif old is not None and old.current != entry.current:
+            lines.append(f"{name}: runs {entry.current}, was {old.current or 'stock'}")
+        if entry.target and (old is None or old.target != entry.target):
+            lines.append(f"{name}: {move}: started")
+        if wait and (before is None or before.waits.get(name) != wait):
+            lines.append(f"{name}: {move}: {wait}")
+        if entry.failed_revision and (
+            old is None
+            or (old.failed_revision, old.failed_time) != (entry.failed_revision, entry.failed_time)
+        ):
+            why = "; ".join(entry.failed_errors) or entry.failed_reason
+            lines.append(f"{name}: revision {entry.failed_revision} failed: {why}")
+    gone = sorted(before.nodes.keys() - after.nodes.keys()) if before is not None else ()
+    lines += [f"{name}: removed from the cluster" for name in gone]
+    if after.problem and (before is None or before.problem != after.problem):
+        lines.append(after.problem)
+    return lines
+
+
+State = TypeVar("State", bound="Followed")
+
+
+class Followed(Protocol):
+    """The state of a rollout, for `watch`; its fields are those of RolloutState."""
+
+    @property
+    def waits(self) -> Mapping[str, str]:
+        """What the rollout waits for."""
+
+    @property
+    def end(self) -> End | None:
+        """The outcome; None while the rollout is in progress."""
+
+    @property
+    def message(self) -> str:
+        """The details of the outcome."""
+
+
+async def watch(
+    poll: Callable[[], Awaitable[State]],
+    report: Callable[[str], None],
+    seconds: float | None,
+    changes: Callable[[State | None, State], Sequence[str]],
+) -> int:
+    """Poll and report changes until the rollout ends; return 0 if it succeeds, else 1.
+
+    `seconds` None: unlimited. `changes` has one line for each change between two states.
+    """
+    before: State | None = None
+    same = 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                try:
+                    state = await poll()
+                except Unavailable as error:
+                    report(f"{error}; retrying")
+                    await asyncio.sleep(INTERVAL)
+                    continue
+                for line in changes(before, state):
+                    report(line)
+                same = same + 1 if before == state else 1
+                if state.end is not None and same >= CONFIRMATIONS:
+                    report(f"{state.end.value}: {state.message}")
+                    return 0 if state.end is End.DONE else 1
+                before = state
+                await asyncio.sleep(INTERVAL)
+    except TimeoutError:
+        waits = sorted(before.waits.items()) if before is not None else []
+        report(
+            "; ".join([f"not finished after {seconds:g} s", *(f"{n}: {what}" for n, what in waits)])
+        )
+        return 1

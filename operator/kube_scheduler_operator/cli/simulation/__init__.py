@@ -1,0 +1,1 @@
+"""Simulations that commands start, and the answers of extenders beside them."""

@@ -1,0 +1,312 @@
+"""What commands that simulate share: their flags, the world, and the configuration."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ...base.source.reader import read
+from ...config.language.feature_gates import FLAG_PREFIX
+from ...config.language.schema import KIND
+from ...kube.errors import KubeError, NotFound
+from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
+from ..cluster.connection import run_connected
+from ..cluster.running_scheduler import RunningConfiguration, running_scheduler
+from ..console.errors import CommandError, UsageError, print_error
+from ..console.input_files import display_name, read_bytes
+from ..console.output import counted
+from .where_to_run import Place, add_where_flags, place_of_cluster, place_of_files
+
+if TYPE_CHECKING:
+    from ...base.platform import Platform
+    from ...kube.client import ApiClient
+    from ...simulate.owners import MissingPods
+    from ...simulate.questions import Question, Simulator
+    from ...simulate.run import RunOptions
+    from ...simulate.world import World
+
+T = TypeVar("T")
+
+_SECONDS: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class OwnObjects:
+    """Objects of our own group that extenders need."""
+
+    extenders: Sequence[Mapping[str, Any]] = ()
+    load_policies: Sequence[Mapping[str, Any]] = ()
+    from_files: bool = False  # with a configuration that the operator may not have made
+    error: str = ""  # why they cannot be read
+
+
+@dataclass(slots=True)
+class Simulation:
+    world: World
+    options: RunOptions
+    where: Simulator  # on this machine or in the cluster
+    notes: list[str] = field(default_factory=list)  # what is not considered, a sentence each
+    own: OwnObjects = OwnObjects()  # for extenders
+
+    def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
+        """Return the options for a configuration with its extenders; note those left out."""
+        from ...operator.engine.simulated_extenders import simulated_extenders, version_of
+
+        final = dict(config)
+        entries = final.pop("extenders", None) or ()
+        if self.own.error and entries:
+            self.notes.append(f"SchedulerExtenders cannot be read: {self.own.error}")
+        extenders, notes = simulated_extenders(
+            entries,
+            self.own.extenders,
+            self.own.load_policies,
+            version_of(self.world.version),
+            attach=self.own.from_files,
+        )
+        self.notes += [note for note in notes if note not in self.notes]
+        return replace(self.options, config=final, extenders=tuple(extenders))
+
+    async def ask(
+        self,
+        question: Question[T],
+        *,
+        world: World | None = None,
+        options: RunOptions | None = None,
+        **arguments: Any,
+    ) -> T:
+        """Answer a question (`simulate/questions.py`) about the world, or a changed one.
+
+        Raises:
+            CommandError, KubeError: kube-scheduler could not be run.
+        """
+        from ...simulate.process import SimulationError
+
+        world, options = world or self.world, options or self.options
+        try:
+            return await self.where.ask(question, world, options, **arguments)
+        except SimulationError as error:
+            raise CommandError(str(error)) from None
+
+    async def close(self) -> None:
+        await self.where.close()
+
+
+def add_simulation_flags(parser: argparse.ArgumentParser, *, config: bool = True) -> None:
+    """Add the flags of all simulating commands; `--config` only with `config`."""
+    parser.add_argument(
+        "--from-files",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="read the cluster from files or directories instead: the output of `kubectl get -o "
+        "yaml` or `-o json` for nodes, pods and the other kinds that kube-scheduler reads, or a "
+        "must-gather; can be repeated",
+    )
+    if config:
+        parser.add_argument(
+            "--config",
+            metavar="FILE",
+            help="simulate with this KubeSchedulerConfiguration (default: that of the cluster or "
+            "of the files, otherwise kube-scheduler's defaults)",
+        )
+    else:
+        parser.set_defaults(config=None)
+    add_kube_scheduler_flags(parser)
+    parser.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="NAME=true",
+        help="feature gates for kube-scheduler, as in its own flag; can be repeated",
+    )
+
+
+def add_kube_scheduler_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that determine which kube-scheduler runs, and for how long."""
+    parser.add_argument(
+        "--kube-scheduler",
+        metavar="PATH",
+        help="the kube-scheduler of this machine to run (default: $KUBEBUILDER_ASSETS, PATH, the "
+        "build cache)",
+    )
+    add_where_flags(parser)
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=_SECONDS,
+        metavar="SECONDS",
+        help="limit of the simulation (default: %(default)s)",
+    )
+
+
+def run_simulating(
+    args: argparse.Namespace,
+    show: Callable[[Simulation], Coroutine[Any, Any, int]],
+    connected: Callable[[ApiClient, Platform], Awaitable[Simulation]],
+    *,
+    failure: int = 1,
+) -> int:
+    """Show the simulation of the files, or of the cluster; 2 for invalid usage.
+
+    `show` prints the answer and returns the exit code; `failure` is that of other errors.
+    """
+
+    async def work(api: ApiClient, platform: Platform) -> int:
+        simulation = await connected(api, platform)
+        try:
+            return await show(simulation)
+        finally:
+            await simulation.close()
+
+    if args.from_files:
+        return run_on_files(args, show, failure=failure)
+    return run_connected(args, work, failure=failure)
+
+
+def run_on_files(
+    args: argparse.Namespace,
+    show: Callable[[Simulation], Coroutine[Any, Any, int]],
+    *,
+    failure: int = 1,
+) -> int:
+    """Show the simulation of the files; 2 for invalid usage, `failure` for other errors."""
+    try:
+        return asyncio.run(show(from_files(args)))
+    except UsageError as error:
+        print_error(error)
+        return 2
+    except CommandError as error:
+        print_error(error)
+        return failure
+
+
+def from_files(args: argparse.Namespace) -> Simulation:
+    """Simulate the cluster in files.
+
+    Raises:
+        CommandError: a file cannot be read, or there is no kube-scheduler.
+    """
+    from ...config.lint.documents.other_files import counted_kinds
+    from ...simulate.kinds import NODES
+    from ...simulate.read_files import WorldFileError, read_files
+
+    try:
+        files = read_files([Path(name) for name in args.from_files])
+    except WorldFileError as error:
+        raise UsageError(str(error)) from None
+    if not files.world.objects[NODES]:
+        named = ", ".join(args.from_files)
+        other = counted_kinds([kind for kind, count in files.ignored.items() for _ in range(count)])
+        has = f", but {other}" if other else ""
+        raise UsageError(
+            f"{named}: there is no Node{has}; add the output of kubectl get nodes,pods -A -o yaml"
+        )
+    notes: list[str] = []
+    config: Mapping[str, Any] | None = None
+    if args.config is None and len(files.configurations) > 1:
+        names = ", ".join(name for name, _ in files.configurations)
+        raise UsageError(f"several files are a {KIND}: choose one with --config: {names}")
+    if files.configurations:
+        config = files.configurations[0][1]
+    elif args.config is None:
+        notes.append(f"no file is a {KIND}, so kube-scheduler runs with its defaults (--config)")
+    chosen = configuration_file(args.config) if args.config is not None else config
+    own = OwnObjects(
+        [obj for obj in files.own if obj.get("kind") == SCHEDULER_EXTENDERS.kind],
+        [obj for obj in files.own if obj.get("kind") == LOAD_POLICIES.kind],
+        from_files=True,
+    )
+    return _simulation(args, files.world, chosen, (), notes, place_of_files(args), own)
+
+
+async def from_cluster(
+    api: ApiClient, platform: Platform, args: argparse.Namespace, scheduler_name: str | None
+) -> Simulation:
+    """Simulate the cluster, with the configuration of the scheduler of this name.
+
+    Raises:
+        KubeError: the cluster cannot be read.
+        CommandError: there is no kube-scheduler.
+    """
+    from ...simulate.read_cluster import read_cluster
+
+    running = RunningConfiguration()
+    if args.config is None or not (args.kube_scheduler or args.local):
+        running = await running_scheduler(api, platform, scheduler_name)
+    notes = list(running.doubts)
+    if args.config is None and running.unknown:
+        notes.append(running.unknown)
+    own = await _own_objects(api)
+    world = await read_cluster(api, annotations=bool(own.extenders))
+    world.version = str((await api.get_path("/version")).get("gitVersion") or "")
+    chosen, flags = running.config, running.flags
+    if args.config is not None:
+        chosen, flags = configuration_file(args.config), ()
+    place = await place_of_cluster(api, platform, args, world, chosen, running.operand, notes)
+    return _simulation(args, world, chosen, flags, notes, place, own)
+
+
+async def _own_objects(api: ApiClient) -> OwnObjects:
+    try:
+        extenders = (await api.list(SCHEDULER_EXTENDERS)).items
+        load_policies = (await api.list(LOAD_POLICIES)).items if extenders else []
+    except NotFound:
+        return OwnObjects()
+    except KubeError as error:
+        return OwnObjects(error=str(error))
+    return OwnObjects(extenders, load_policies)
+
+
+def missing_lines(missing: MissingPods) -> Iterator[str]:
+    """Describe the pods that the API server does not let a workload create."""
+    verb = "does" if missing.count == 1 else "do"
+    kind, _, name = missing.owner.partition("/")
+    owner = f"{kind} {missing.namespace}/{name}"
+    yield f"{counted(missing.count, 'pod')} of {owner} {verb} not exist: {missing.cause}"
+    if missing.fix:
+        yield f"  helps   {missing.fix}"
+
+
+def _simulation(
+    args: argparse.Namespace,
+    world: World,
+    config: Mapping[str, Any] | None,
+    flags: Sequence[str],
+    notes: list[str],
+    place: Place,
+    own: OwnObjects,
+) -> Simulation:
+    from ...simulate.configuration import default_configuration
+    from ...simulate.extenders import measured_at
+    from ...simulate.run import RunOptions
+
+    if args.feature_gates:
+        flags = [f"{FLAG_PREFIX}{','.join(args.feature_gates)}"]
+    now = measured_at(world) if own.from_files else None
+    options = RunOptions(place.binary, {}, flags, args.timeout, now=now)
+    simulation = Simulation(world, options, place.where, [*notes, *world.notes], own)
+    simulation.options = simulation.with_configuration(config or default_configuration())
+    if not own.extenders:
+        world.drop_annotations()
+    return simulation
+
+
+def configuration_file(name: str) -> Mapping[str, Any]:
+    """Read the KubeSchedulerConfiguration in a file.
+
+    Raises:
+        UsageError: it cannot be read, or has none.
+    """
+    documents, error = read(read_bytes(name))
+    if error is not None:
+        at = f"{display_name(name)}:{error.position.line}:{error.position.column}"
+        raise UsageError(f"{at}: {error.message}")
+    values = [obj.value for document in documents for obj in document.objects()]
+    for value in values:
+        if isinstance(value, dict) and value.get("kind") == KIND:
+            return value
+    raise UsageError(f"{display_name(name)}: this is not a {KIND}")

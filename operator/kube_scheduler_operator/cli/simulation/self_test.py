@@ -1,0 +1,238 @@
+"""Schedules one Pod through every scheduler and profile, and removes them in every case.
+
+A Pod asks for almost nothing and is deleted as soon as it has a node, before most kubelets start
+it. Its label keeps assignments from changing its schedulerName.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ...base import names
+from ...base.objects import Object, mapping
+from ...base.platform import Platform
+from ...base.templates import fit_name
+from ...config.language.schema import DEFAULT_SCHEDULER
+from ...kube.errors import KubeError, NotFound
+from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS, ObjectRef
+from ...operator.diagnostics.checks.result import CheckResult, CheckState
+from ...operator.status.conditions import condition_in
+from ..cluster.operator_objects import find_object, list_by_name
+from ..console.errors import CommandError, error_message
+from ..console.input_files import embedded_document
+from .run import add_simulation_flags, from_cluster
+
+if TYPE_CHECKING:
+    from ...kube.client import ApiClient
+
+CHECK: Final = "self-test"
+LINK: Final = f"troubleshooting.md#{CHECK}"
+LABEL: Final = f"{names.PREFIX}/self-test"
+"""On the Pods of a self test; its value is the test."""
+
+IMAGE: Final = "registry.k8s.io/pause:3.10"
+_INTERVAL: Final = 0.1
+"""Seconds between two lists of the Pods."""
+
+_CLEANUP_SECONDS: Final = 10.0
+_LIFE: Final = 60
+"""Seconds after which the kubelet ends a Pod that could not be deleted."""
+
+_NAME: Final = 63
+_CONTROL_PLANE: Final = "the control plane's scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class TriedProfile:
+    name: str  # the schedulerName
+    scheduler: str  # who serves it, for messages
+
+
+async def profiles_to_try(api: ApiClient, platform: Platform) -> list[TriedProfile]:
+    """Return the profiles of all schedulers; default-scheduler if none is configured.
+
+    Raises:
+        KubeError: the configuration or the SecondarySchedulers cannot be read.
+    """
+    profiles: dict[str, TriedProfile] = {}
+    config: Object | None = None
+    if platform.owns_static_pods:
+        ref = ObjectRef(CONFIG_MAPS, platform.target_namespace, names.CONFIG)
+        texts = mapping(mapping(await find_object(api, ref)).get("data"))
+        config = embedded_document(texts.get(names.CONFIG_KEY))
+    configured: Sequence[Any] = mapping(config).get("profiles") or ({},)
+    for profile in configured:
+        name = str(mapping(profile).get("schedulerName") or DEFAULT_SCHEDULER)
+        profiles[name] = TriedProfile(name, _CONTROL_PLANE)
+    for owner, obj in sorted((await list_by_name(api, SECONDARY_SCHEDULERS) or {}).items()):
+        for profile in mapping(obj.get("status")).get("profiles") or ():
+            name = str(profile["schedulerName"])
+            profiles.setdefault(name, TriedProfile(name, f"SecondaryScheduler {owner}"))
+    return list(profiles.values())
+
+
+async def self_test(
+    api: ApiClient, platform: Platform, namespace: str, seconds: float
+) -> list[CheckResult]:
+    """Return the result for each profile, within about `seconds`.
+
+    Raises:
+        KubeError: a Pod cannot be created, or the Pods cannot be listed.
+    """
+    profiles = await profiles_to_try(api, platform)
+    run = uuid.uuid4().hex[:8]
+    try:
+        started = {profile.name: 0.0 for profile in profiles}
+        for profile in profiles:
+            await api.create(PODS, test_pod(profile, namespace, run))
+            started[profile.name] = time.monotonic()
+        return await _observe(api, platform, namespace, run, profiles, started, seconds)
+    finally:
+        # Also after Ctrl-C, and for a Pod whose creation was sent but not answered.
+        await asyncio.shield(_clean_up(api, namespace, run))
+
+
+def test_pod(profile: TriedProfile, namespace: str, run: str) -> dict[str, Any]:
+    """Return the Pod of one profile; it meets the Pod Security level restricted."""
+    name = fit_name(f"scheduler-self-test-{run}-{profile.name}".lower(), _NAME)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {LABEL: run, names.ASSIGN_LABEL: names.ASSIGN_NEVER},
+        },
+        "spec": {
+            "schedulerName": profile.name,
+            # It tries the scheduler, not the nodes: all of them may be the control plane's.
+            "tolerations": [{"operator": "Exists"}],
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": _LIFE,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65534,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "pause",
+                    "image": IMAGE,
+                    "resources": {
+                        "requests": {"cpu": "1m", "memory": "1Mi"},
+                        "limits": {"cpu": "10m", "memory": "16Mi"},
+                    },
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
+                }
+            ],
+        },
+    }
+
+
+async def _observe(
+    api: ApiClient,
+    platform: Platform,
+    namespace: str,
+    run: str,
+    profiles: Sequence[TriedProfile],
+    started: Mapping[str, float],
+    seconds: float,
+) -> list[CheckResult]:
+    results: dict[str, CheckResult] = {}
+    end = time.monotonic() + seconds
+    pods: dict[str, Object] = {}
+    while True:
+        listed = await api.list(PODS, namespace, label_selector=f"{LABEL}={run}")
+        seen = time.monotonic()
+        pods = {pod["spec"]["schedulerName"]: pod for pod in listed.items}
+        for profile in profiles:
+            node = mapping(mapping(pods.get(profile.name)).get("spec")).get("nodeName")
+            if node and profile.name not in results:
+                results[profile.name] = _bound(profile, node, seen - started[profile.name])
+        if len(results) == len(profiles) or seen > end:
+            break
+        await asyncio.sleep(_INTERVAL)
+    for profile in profiles:
+        if profile.name not in results:
+            pod = pods.get(profile.name) or {}
+            results[profile.name] = await _not_bound(api, platform, profile, pod, seconds)
+    return [results[profile.name] for profile in profiles]
+
+
+def _bound(profile: TriedProfile, node: str, seconds: float) -> CheckResult:
+    text = f'profile "{profile.name}" of {profile.scheduler}: bound to {node} in {seconds:.2f} s'
+    return CheckResult(CHECK, CheckState.OK, text, link=LINK)
+
+
+async def _not_bound(
+    api: ApiClient, platform: Platform, profile: TriedProfile, pod: Object, seconds: float
+) -> CheckResult:
+    cause = f'profile "{profile.name}" of {profile.scheduler}: no node after {seconds:g} s: '
+    scheduled = condition_in(mapping(pod.get("status")), "PodScheduled")
+    if not scheduled:
+        cause += "no scheduler has tried the Pod"
+        hint = (
+            "check that this scheduler runs and holds its Lease: kubectl scheduler status"
+            if profile.scheduler == _CONTROL_PLANE
+            else f"kubectl describe {profile.scheduler.lower().replace(' ', '/')}"
+        )
+        return CheckResult(CHECK, CheckState.FAILED, cause, hint, LINK)
+    cause += str(scheduled.get("message") or scheduled.get("reason"))
+    hint = await _explained(api, platform, profile.name, pod)
+    return CheckResult(CHECK, CheckState.FAILED, cause, hint, LINK)
+
+
+async def _explained(api: ApiClient, platform: Platform, name: str, pod: Object) -> str:
+    """Return what would help, as `why` finds it out with a kube-scheduler on this machine."""
+    from ...simulate.why import explain
+
+    parser = argparse.ArgumentParser()
+    add_simulation_flags(parser)
+    try:
+        flags = parser.parse_args(["--local", "--timeout", "30"])
+        simulation = await from_cluster(api, platform, flags, name)
+        try:
+            explanation = await simulation.ask(explain, pod=dict(pod))
+        finally:
+            await simulation.close()
+    except (CommandError, KubeError):
+        return "kubectl scheduler why POD explains a Pod with this schedulerName that waits"
+    if explanation.fixes:
+        return f"what would help: {'; '.join(fix.text for fix in explanation.fixes[:3])}"
+    causes = dict.fromkeys(cause.text for group in explanation.groups for cause in group.causes)
+    if causes:
+        return f"every node refuses it: {'; '.join(list(causes)[:3])}"
+    return "the Pod would fit now: the scheduler has not tried it again yet"
+
+
+async def _clean_up(api: ApiClient, namespace: str, run: str) -> None:
+    """Delete the Pods; an error names those that are left.
+
+    Raises:
+        CommandError: a Pod may be left.
+    """
+    selector = f"{LABEL}={run}"
+    try:
+        async with asyncio.timeout(_CLEANUP_SECONDS):
+            for pod in (await api.list(PODS, namespace, label_selector=selector)).items:
+                with suppress(NotFound):
+                    await api.delete(PODS.ref(pod), grace_period_seconds=0)
+    except (KubeError, TimeoutError) as error:
+        why = error_message(error) if isinstance(error, KubeError) else "no answer"
+        raise CommandError(
+            f"Pods of the self test may be left ({why}); delete them: "
+            f"kubectl -n {namespace} delete pods -l {selector}"
+        ) from error

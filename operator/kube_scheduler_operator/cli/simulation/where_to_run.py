@@ -1,0 +1,159 @@
+"""Chooses where kube-scheduler runs for a simulation: on this machine or in the cluster.
+
+A kube-scheduler on this machine answers at once, but only one of the cluster's version without
+plugins of others decides as the cluster's own does. Otherwise a Job with the very image runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...config.language.feature_gates import Gates
+from ...config.language.plugins.effective_plugins import effective_plugins
+from ...config.language.versions import Version
+from ...kube.errors import KubeError
+from ..console.errors import CommandError, UsageError, error_message
+
+if TYPE_CHECKING:
+    from ...base.platform import Platform
+    from ...kube.client import ApiClient
+    from ...simulate.questions import Simulator
+    from ...simulate.world import World
+    from ..cluster.in_cluster import Operand
+
+
+class Place(NamedTuple):
+    where: Simulator
+    binary: Path
+
+
+def add_where_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that choose between this machine and the cluster."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--in-cluster",
+        action="store_true",
+        help="run kube-scheduler in the cluster, in a Job with the image of its scheduler "
+        "(default: only if this machine does not have the cluster's version of it, or the "
+        "configuration has plugins that are not part of Kubernetes)",
+    )
+    where.add_argument(
+        "--local", action="store_true", help="run kube-scheduler on this machine, never in a Job"
+    )
+    parser.add_argument(
+        "--job-namespace",
+        metavar="NAMESPACE",
+        help="namespace of the Job (default: that of the operator)",
+    )
+    parser.add_argument(
+        "--job-node", metavar="NODE", help="node of the Job (default: one of the control plane)"
+    )
+
+
+def place_of_files(args: argparse.Namespace) -> Place:
+    """Choose this machine, for a world in files.
+
+    Raises:
+        UsageError: there is no kube-scheduler, or the cluster was asked for.
+    """
+    if args.in_cluster:
+        raise UsageError("--in-cluster cannot be combined with --from-files")
+    return _local(args, "")
+
+
+async def place_of_cluster(
+    api: ApiClient,
+    platform: Platform,
+    args: argparse.Namespace,
+    world: World,
+    config: Mapping[str, Any] | None,
+    operand: Operand | None,
+    notes: list[str],
+) -> Place:
+    """Choose where to simulate a cluster.
+
+    `config` None: kube-scheduler's defaults; `operand` None: the cluster's own is not known.
+    `notes` receives what the simulation does not consider.
+
+    Raises:
+        UsageError: no kube-scheduler can be run.
+        CommandError, KubeError: the Job was asked for and cannot be made.
+    """
+    if args.local or args.kube_scheduler:
+        if args.in_cluster:
+            raise UsageError("--in-cluster cannot be combined with --kube-scheduler")
+        place = _local(args, world.version)
+        notes += _difference(place.binary, world.version)
+        return place
+    if not args.in_cluster and (binary := _fitting(world.version, config)) is not None:
+        return Place(_local_simulator(), binary)
+    from ...simulate.questions import NO_BINARY
+    from ..cluster.in_cluster import JobChoice, JobSimulator
+
+    job = JobSimulator(api, platform, operand, JobChoice(args.job_namespace, args.job_node))
+    try:
+        await job.prepare(world)
+    except (CommandError, KubeError) as error:
+        if args.in_cluster:
+            raise
+        refused = f"it cannot run in the cluster: {error_message(error)}"
+        try:
+            place = _local(args, world.version)
+        except UsageError as missing:
+            raise UsageError(f"{missing}; {refused}") from None
+        notes += [*_difference(place.binary, world.version), refused]
+        return place
+    return Place(job, NO_BINARY)
+
+
+def _local(args: argparse.Namespace, version: str) -> Place:
+    from ...simulate.process import SimulationError, find_binary
+
+    try:
+        return Place(_local_simulator(), find_binary(args.kube_scheduler, version))
+    except SimulationError as error:
+        raise UsageError(str(error)) from None
+
+
+def _local_simulator() -> Simulator:
+    from ...simulate.questions import LocalSimulator
+
+    return LocalSimulator()
+
+
+def _fitting(version: str, config: Mapping[str, Any] | None) -> Path | None:
+    """Return a program of the cluster's version that has all plugins of a configuration."""
+    from ...simulate.process import SimulationError, binary_version, candidates
+
+    try:
+        own = Version.parse(version)
+    except ValueError:
+        return None
+    profiles = (config or {}).get("profiles") or ()
+    if any(effective_plugins(profile, Gates(own)).unknown for profile in profiles):
+        return None
+    for binary in candidates(version):
+        try:
+            if binary_version(binary).short == own.short:
+                return binary
+        except SimulationError:
+            continue
+    return None
+
+
+def _difference(binary: Path, version: str) -> list[str]:
+    from ...simulate.process import SimulationError, binary_version
+
+    try:
+        used, own = binary_version(binary), Version.parse(version)
+    except (SimulationError, ValueError) as error:
+        return [f"the version of the cluster or of kube-scheduler: {error}"]
+    if used.short == own.short:
+        return []
+    return [
+        f"the simulation runs kube-scheduler {used.short}, but the cluster has {own.short}: "
+        "choose its program with --kube-scheduler, or use --in-cluster"
+    ]

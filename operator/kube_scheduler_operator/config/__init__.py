@@ -1,0 +1,1 @@
+"""The configuration of kube-scheduler: language, composition, checks and migration."""

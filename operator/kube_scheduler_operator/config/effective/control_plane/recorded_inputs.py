@@ -1,0 +1,138 @@
+"""What users had set when a revision was cut, recorded with it so that it can be restored.
+
+Many edits lead to the same content, so the fields that a user set cannot be derived from it.
+`revision-status-N` has them under the key `inputs`. They are not part of the content and its hash:
+a scheduler need not restart because other fields result in the same content.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from ....base import names
+from ....base.json_text import parse_json
+from ....base.limits import COMPOSED_BYTES
+from ....base.objects import Object
+
+SCHEDULER_FIELDS: Final = frozenset({"profile", "profileCustomizations"})
+"""The fields of `Scheduler.spec` that a composition reads."""
+
+KUBESCHEDULER_FIELDS: Final = frozenset(
+    {
+        "bindAddress",
+        "featureGates",
+        "forceRedeploymentReason",
+        "logLevel",
+        "observedConfig",
+        "tlsSecurityProfile",
+        "unsupportedConfigOverrides",
+    }
+)
+"""The fields of `KubeScheduler.spec` that a composition reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedInputs:
+    """The fields that a revision was composed from; fields that were not set are missing."""
+
+    scheduler: Mapping[str, Any]
+    kubescheduler: Mapping[str, Any]
+    # the specs of the objects in use, by name
+    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    operator_settings: Mapping[str, Any] | None = None
+
+    @property
+    def own_settings(self) -> Mapping[str, Mapping[str, Any]]:
+        """The part of OperatorSettings' spec that a revision contains, by name."""
+        if self.operator_settings is None:
+            return {}
+        spec = {k: v for k, v in self.operator_settings.items() if k != "placementCheck"}
+        return {names.CLUSTER: spec} if spec or not self.operator_settings else {}
+
+
+def record(
+    scheduler: Object | None,
+    kubescheduler: Object | None,
+    profiles: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    extenders: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    operator_settings: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the current inputs as compact JSON with sorted keys.
+
+    `profiles` and `extenders` are the specs of the objects in use, by name; `operator_settings` is
+    that of OperatorSettings in use.
+    """
+    own = _chosen((kubescheduler or {}).get("spec") or {}, KUBESCHEDULER_FIELDS)
+    observed = own.get("observedConfig")
+    objects = {"profiles": profiles, "extenders": extenders}
+    if any(objects.values()) and isinstance(observed, Mapping):
+        # The observed configuration repeats their specs, which are recorded themselves.
+        own["observedConfig"] = {k: v for k, v in observed.items() if not objects.get(k)}
+    document = {
+        "scheduler": _chosen((scheduler or {}).get("spec") or {}, SCHEDULER_FIELDS),
+        "kubescheduler": own,
+    }
+    if profiles:
+        document["schedulerProfiles"] = dict(profiles)
+    if extenders:
+        document["schedulerExtenders"] = dict(extenders)
+    if operator_settings is not None:
+        document["operatorSettings"] = dict(operator_settings)
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # Undo needs it, a revision does not: it must not make the ConfigMap too large.
+    return text if len(text.encode()) <= COMPOSED_BYTES else ""
+
+
+def read_inputs(text: str) -> RecordedInputs | None:
+    """Read what `record` wrote; None if it is missing or was edited."""
+    try:
+        document = parse_json(text)
+        scheduler, kubescheduler = document["scheduler"], document["kubescheduler"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(scheduler, Mapping) or not isinstance(kubescheduler, Mapping):
+        return None
+    profiles = document.get("schedulerProfiles") or {}
+    extenders = document.get("schedulerExtenders") or {}
+    if not isinstance(profiles, Mapping) or not isinstance(extenders, Mapping):
+        return None
+    settings = document.get("operatorSettings")
+    return RecordedInputs(
+        _chosen(scheduler, SCHEDULER_FIELDS),
+        _chosen(kubescheduler, KUBESCHEDULER_FIELDS),
+        _specs(profiles),
+        _specs(extenders),
+        settings if isinstance(settings, Mapping) else None,
+    )
+
+
+def object_edits(before: RecordedInputs, after: RecordedInputs) -> tuple[str, ...]:
+    """List changed objects besides Scheduler and KubeScheduler, a sentence for each."""
+    kinds = (
+        ("SchedulerProfile", before.profiles, after.profiles),
+        ("SchedulerExtender", before.extenders, after.extenders),
+        ("OperatorSettings", before.own_settings, after.own_settings),
+    )
+    edits = []
+    for kind, old, new in kinds:
+        for name in sorted(old.keys() | new.keys()):
+            if name not in new:
+                edits.append(f"{kind} {name} is no longer in use")
+            elif name not in old:
+                edits.append(f"{kind} {name} is new")
+            elif old[name] != new[name]:
+                edits.append(f"{kind} {name} was edited")
+    return tuple(edits)
+
+
+def _specs(objects: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {name: spec for name, spec in objects.items() if isinstance(spec, Mapping)}
+
+
+def _chosen(spec: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in spec.items() if key in fields and value is not None}

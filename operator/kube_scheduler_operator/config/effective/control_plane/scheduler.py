@@ -1,0 +1,145 @@
+"""What the control plane's objects lead to: from fields of users to a configuration in effect.
+
+observe (default configuration, cluster settings, overrides, flags) → SchedulerExtenders, each by
+itself → SchedulerProfiles, each by itself → compose and validate → replace what has an error by
+what was accepted last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ....base import names
+from ....base.findings import Finding
+from ..attachment import CONTROL_PLANE
+from ..facts import Facts
+from ..objects import Objects
+from ..settings.requested_pod import NOTHING_REQUESTED, RequestedPod
+from ..settings.validate import SettingsResult, validate_settings
+from .accepted_settings import (
+    AcceptedSettings,
+    SettingsInEffect,
+    blocking_findings,
+    effective_settings,
+    noted,
+    unchanged_settings,
+)
+from .base_configuration import Base
+from .compose import Composition
+from .inputs import Inputs
+
+Accepted = Callable[[], AcceptedSettings | None]
+"""The memory of what was accepted last; None: it is lost. It is read if a setting has an error."""
+
+
+def nothing_accepted() -> None:
+    """Remember nothing: an error in a setting blocks the whole configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveControlPlane:
+    """What the control plane's scheduler would run."""
+
+    image: str  # an older one while settings are not valid for the newer one
+    inputs: Inputs  # the settings in effect
+    base: Base
+    composition: Composition
+    settings: SettingsResult | None  # None without OperatorSettings
+    # errors and warnings, with what is in effect instead of a setting with an error
+    findings: tuple[Finding, ...]
+    # errors in the settings as written, which block a revision unless accepted ones replace them
+    errors: tuple[Finding, ...] = ()
+
+    @property
+    def pods(self) -> RequestedPod:
+        """What OperatorSettings requests for its Pods."""
+        return self.settings.pods if self.settings is not None else NOTHING_REQUESTED
+
+    @property
+    def blocking(self) -> bool:
+        """Whether an error blocks a new revision."""
+        return self.composition.blocking or any(finding.blocking for finding in self.findings)
+
+
+def effective_control_plane(
+    objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted
+) -> EffectiveControlPlane:
+    """Compose the objects; never raise, whatever users wrote."""
+    inputs = control_plane_inputs(objects, facts)
+    current = unchanged_settings(inputs)
+    settings = validate_settings(objects.settings, facts.platform, facts.pods)
+    image = facts.image or ""
+    errors = blocking_findings(current.composition)
+    memory = accepted() if errors else None
+    in_effect = None
+    if memory is not None:
+        in_effect = effective_settings(inputs, errors, memory)
+        if in_effect is None and memory.image not in ("", image):
+            # Settings in effect are not valid for another kube-scheduler: it waits for its authors.
+            in_effect = _with_accepted_image(objects, facts, errors, memory)
+            image = memory.image if in_effect is not None else image
+    findings = current.composition.findings
+    if in_effect is not None:
+        findings = _findings(current.composition, in_effect)
+    chosen = in_effect or current
+    return EffectiveControlPlane(
+        image, chosen.inputs, chosen.base, chosen.composition, settings, findings, tuple(errors)
+    )
+
+
+def control_plane_inputs(objects: Objects, facts: Facts) -> Inputs:
+    known = facts.control_plane
+    return Inputs(
+        platform=facts.platform,
+        operand_version=facts.version,
+        scheduler=objects.scheduler,
+        kubescheduler=objects.kubescheduler,
+        stock_arguments=known.stock_arguments,
+        adopted_config=known.adopted_config,
+        stock_image=facts.is_stock,
+        previous_arguments=known.previous_arguments,
+        payload_version=facts.payload_version,
+        apiserver=objects.apiserver,
+        feature_gate=objects.feature_gate,
+        infrastructure=objects.infrastructure,
+        serving_certificate=known.serving_certificate,
+        scheduler_profiles=objects.profiles,
+        scheduler_extenders=objects.extenders,
+        schedulers=frozenset(
+            {CONTROL_PLANE, *(str(obj["metadata"]["name"]) for obj in objects.secondaries)}
+        ),
+        planned=facts.planned,
+        agent_images=facts.permissions.agent_images,
+    )
+
+
+def _findings(wanted: Composition, in_effect: SettingsInEffect) -> tuple[Finding, ...]:
+    """Return the findings of the settings in effect, and the fact that users have set overrides."""
+    overridden = names.OVERRIDES_UPGRADEABLE  # about what users set, not about what is in use
+    return (
+        *in_effect.findings,
+        *(finding for finding in wanted.findings if finding.condition == overridden),
+        *(finding for finding in in_effect.composition.findings if finding.condition != overridden),
+    )
+
+
+def _with_accepted_image(
+    objects: Objects, facts: Facts, errors: Sequence[Finding], accepted: AcceptedSettings
+) -> SettingsInEffect | None:
+    """Return a configuration for the accepted image; None if it has errors as well."""
+    image = accepted.image
+    inputs = control_plane_inputs(objects, replace(facts, image=image))
+    current = unchanged_settings(inputs)
+    remaining = blocking_findings(current.composition)
+    in_effect = effective_settings(inputs, remaining, accepted) if remaining else current
+    if in_effect is None:
+        return None
+    where = (
+        f"nodes that kubeadm has upgraded run it without the configuration, the others {image},"
+        if facts.follows_kubeadm
+        else f"the schedulers stay at {image}"
+    )
+    note = f"(in {facts.image}; {where} until this is corrected)"
+    reported = tuple(noted(error, note) for error in errors if error not in remaining)
+    return replace(in_effect, findings=(*reported, *in_effect.findings))

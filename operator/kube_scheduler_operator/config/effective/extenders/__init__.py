@@ -1,0 +1,1 @@
+"""SchedulerExtender: validation, its agents, and attribution of errors to its fields; pure."""

@@ -1,0 +1,160 @@
+"""One agent: its configuration file and its container.
+
+Both are the same for an agent on a control-plane node's network and for a sidecar of a
+SecondaryScheduler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ....base import names
+from ....base.objects import mapping
+from .agent_policies import policy_name
+from .entry import LOOPBACK, agent_verbs
+
+CONFIG_KEY: Final = "extender.json"
+CONFIG_DIRECTORY: Final = "/etc/kube-scheduler-operator/extender"
+LOAD_DIRECTORY: Final = "/etc/kube-scheduler-operator/load"
+LOAD_KEY: Final = "policy.json"
+LOAD_AWARE: Final = "load-aware"
+HEALTH_PORTS_AFTER: Final = 10000
+"""A sidecar's port for probes and metrics is this much higher than the port that serves calls."""
+
+_REQUESTS: Final[Mapping[str, Any]] = {"requests": {"cpu": "50m", "memory": "96Mi"}}
+_RESOURCES: Final[Mapping[str, Any]] = {**_REQUESTS, "limits": {"memory": "2Gi"}}
+"""Three times its use for calls with 5,000 complete Nodes (docs/benchmarks.md)."""
+
+CONFINEMENT: Final[Mapping[str, Any]] = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedAgent:
+    """An agent of a SchedulerExtender."""
+
+    name: str  # of the SchedulerExtender
+    spec: Mapping[str, Any]  # its `spec.agent`
+    port: int  # the port at 127.0.0.1 that its scheduler calls
+    # the port of a sidecar for the kubelet and Prometheus, which cannot reach 127.0.0.1; 0 on a
+    # node's network, where the kubelet can
+    health_port: int = 0
+
+    @property
+    def object_name(self) -> str:
+        return f"extender-{self.name}"
+
+    @property
+    def binds(self) -> bool:
+        return "bind" in agent_verbs(self.spec)
+
+    @property
+    def load_policy(self) -> str:
+        """The LoadPolicy whose ConfigMap it reads; empty if it reads none."""
+        return str(self.spec.get("loadPolicy") or "")
+
+
+def sidecar(name: str, spec: Mapping[str, Any], port: int) -> ManagedAgent:
+    # A port outside the range of automatic ports, different for each port.
+    health_port = port + HEALTH_PORTS_AFTER
+    return ManagedAgent(name, spec, port, health_port if health_port < 65536 else port - 30000)
+
+
+def agent_file(agent: ManagedAgent) -> str:
+    """Write the file for `extender --config`: JSON with sorted keys and a trailing newline."""
+    spec = agent.spec
+    listen: dict[str, Any] = {"address": LOOPBACK, "port": agent.port}
+    if agent.health_port:
+        listen["health"] = {"address": "", "port": agent.health_port}
+    document: dict[str, Any] = {
+        "listen": listen,
+        # Inline, because a policy with a name of its own could have the agent's name.
+        "agents": [
+            {
+                "name": agent.name,
+                "policies": [
+                    _policy(mapping(entry), agent) for entry in spec.get("policies") or ()
+                ],
+            }
+        ],
+        "logLevel": str(spec.get("logLevel") or "INFO"),
+    }
+    labels = mapping(mapping(spec.get("podSelector")).get("matchLabels"))
+    schedulers = [str(name) for name in spec.get("schedulerNames") or ()]
+    if labels or schedulers:
+        document["podSelector"] = {"matchLabels": dict(labels), "schedulerNames": schedulers}
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def _policy(entry: Mapping[str, Any], agent: ManagedAgent) -> dict[str, Any]:
+    arguments = dict(mapping(entry.get("arguments")))
+    if agent.load_policy and policy_name(entry) == LOAD_AWARE and not arguments:
+        arguments = {"policyFile": f"{LOAD_DIRECTORY}/{LOAD_KEY}"}
+    policy = {
+        "name": str(entry["name"]),
+        "policy": policy_name(entry),
+        "weight": int(entry.get("weight", 1)),
+    }
+    return {**policy, "arguments": arguments} if arguments else policy
+
+
+def container(agent: ManagedAgent, image: str) -> dict[str, Any]:
+    """Make the container; `volumes` makes its volumes."""
+    spec = agent.spec
+    port = agent.health_port or agent.port
+    address = {"port": port} if agent.health_port else {"host": LOOPBACK, "port": port}
+    environment = [
+        {"name": str(name), "value": str(value)}
+        for name, value in sorted(mapping(spec.get("env")).items())
+    ]
+    mounts = [{"name": f"config-{agent.name}", "mountPath": CONFIG_DIRECTORY, "readOnly": True}]
+    if agent.load_policy:
+        mounts.append({"name": f"load-{agent.name}", "mountPath": LOAD_DIRECTORY, "readOnly": True})
+    live = {"httpGet": {"path": "/healthz", **address}}
+    ready = {"httpGet": {"path": "/readyz", **address}}
+    made: dict[str, Any] = {
+        "name": agent.object_name,
+        "image": str(spec.get("image") or image),
+        "imagePullPolicy": "IfNotPresent",
+        "command": [names.PROGRAM, "extender"],
+        "args": [f"--config={CONFIG_DIRECTORY}/{CONFIG_KEY}"],
+        "ports": [{"name": f"p{port}", "containerPort": port, "protocol": "TCP"}],
+        "resources": dict(mapping(spec.get("resources")) or _default_resources(agent)),
+        "startupProbe": {**ready, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 120},
+        "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
+        "securityContext": dict(CONFINEMENT),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+    if not agent.health_port:
+        # A scheduler's pod stays Ready while its sidecar is not; a pod of its own shows readiness.
+        made["readinessProbe"] = {**ready, "periodSeconds": 5, "timeoutSeconds": 5}
+    if environment:
+        made["env"] = environment
+    return made
+
+
+def _default_resources(agent: ManagedAgent) -> Mapping[str, Any]:
+    """Set no limit for a sidecar with a user's image: an upgrade must not change its content."""
+    return _REQUESTS if agent.health_port and agent.spec.get("image") else _RESOURCES
+
+
+def volumes(agent: ManagedAgent, config_map: str, key: str) -> list[dict[str, Any]]:
+    """Make the volumes of an agent's container; the ConfigMap has its file under `key`."""
+    made: list[dict[str, Any]] = [
+        {
+            "name": f"config-{agent.name}",
+            "configMap": {"name": config_map, "items": [{"key": key, "path": CONFIG_KEY}]},
+        }
+    ]
+    if agent.load_policy:
+        # Optional, because the agent may be created before the LoadPolicy.
+        source = {"name": f"load-policy-{agent.load_policy}", "optional": True}
+        made.append({"name": f"load-{agent.name}", "configMap": source})
+    return made

@@ -1,0 +1,89 @@
+"""What objects lead to, for every scheduler: the one way in which all callers compose.
+
+Scheduler, KubeScheduler and what is attached to them → the control plane's scheduler → where the
+provider runs that, a SecondaryScheduler in its place → all SecondarySchedulers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...base import names
+from ...base.objects import Object, label, mapping
+from ..language.schema import DEFAULT_SCHEDULER
+from .control_plane.scheduler import (
+    Accepted,
+    EffectiveControlPlane,
+    effective_control_plane,
+    nothing_accepted,
+)
+from .facts import Facts
+from .managed import managed_spec, moved_objects
+from .objects import Objects
+from .secondary.compose import scheduler_names
+from .secondary.scheduler import EffectiveSecondaries, effective_secondaries
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What every scheduler would run."""
+
+    # where the provider runs that scheduler: the settings of the SecondaryScheduler in its place
+    control_plane: EffectiveControlPlane
+    secondaries: EffectiveSecondaries
+
+
+def effective(objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted) -> Effective:
+    """Compose the objects; never raise, whatever users wrote.
+
+    Args:
+        objects: what users wrote, from a snapshot, from files, or from files laid over a cluster.
+        facts: platform, versions, images and settings of the operator.
+        accepted: the settings that were accepted last, in the place of those with an error.
+    """
+    if facts.platform.owns_static_pods:
+        control_plane = effective_control_plane(objects, facts, accepted)
+        served = served_by(control_plane)
+        return Effective(control_plane, effective_secondaries(objects, facts, served))
+    control_plane = effective_managed(objects, facts, accepted)
+    objects = moved_objects(with_managed(objects, facts, control_plane), facts.managed_scheduler)
+    return Effective(control_plane, effective_secondaries(objects, facts, (DEFAULT_SCHEDULER,)))
+
+
+def effective_managed(
+    objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted
+) -> EffectiveControlPlane:
+    """Compose Scheduler and KubeScheduler, without the objects attached to them."""
+    return effective_control_plane(replace(objects, profiles=(), extenders=()), facts, accepted)
+
+
+def served_by(control_plane: EffectiveControlPlane) -> tuple[str, ...]:
+    composition = control_plane.composition
+    if composition.config is None or composition.blocking:
+        return (DEFAULT_SCHEDULER,)
+    return tuple(dict.fromkeys((DEFAULT_SCHEDULER, *scheduler_names(composition.config))))
+
+
+def with_managed(objects: Objects, facts: Facts, control_plane: EffectiveControlPlane) -> Objects:
+    """Add the SecondaryScheduler that has these settings, unless one of them has an error."""
+    name = facts.managed_scheduler
+    others = tuple(obj for obj in objects.secondaries if obj["metadata"]["name"] != name)
+    existing = next((obj for obj in objects.secondaries if obj["metadata"]["name"] == name), None)
+    if control_plane.composition.blocking or (existing is not None and not is_ours(existing)):
+        return objects
+    before = mapping(mapping(existing).get("spec"))
+    namespace = str(before.get("namespace") or "") or next(
+        iter(facts.permissions.namespaces or (facts.platform.target_namespace,)), ""
+    )
+    spec = managed_spec(control_plane, name, namespace)
+    if control_plane.image != (facts.image or ""):
+        spec["image"] = control_plane.image
+    managed: Mapping[str, Any] = {"metadata": {"name": name}, **(existing or {}), "spec": spec}
+    return replace(objects, secondaries=(*others, managed))
+
+
+def is_ours(obj: Object) -> bool:
+    """Report whether the operator made a SecondaryScheduler."""
+    return label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM

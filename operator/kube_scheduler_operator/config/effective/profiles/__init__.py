@@ -1,0 +1,1 @@
+"""SchedulerProfile: validation, and attribution of errors to its fields; pure."""

@@ -1,0 +1,176 @@
+"""Containers and volumes that users add to the Pods of a SecondaryScheduler.
+
+They meet Pod Security "restricted" (kubernetes/pod-security-admission, policy/), even in a
+namespace that enforces less. They also use no Secrets, no claims and none of the operator's
+volumes: the Pod runs a scheduler, whose token and account are not theirs. Tests compare
+`restricted` with the API server's implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ....base.findings import NOT_ALLOWED, Path, Problem, listing
+from ....base.images import AllowedImages
+from ....base.objects import mapping
+from ..extenders.agent import CONFINEMENT
+
+OWN_VOLUMES: Final = frozenset({"api-access", "config", "preflight"})
+"""The volumes of the scheduler: its token, its configuration, and the file of the preflight."""
+VOLUMES: Final = ("configMap", "downwardAPI", "emptyDir", "ephemeral", "projected")
+_PROJECTED: Final = ("configMap", "downwardAPI")
+_SELINUX: Final = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+_SECCOMP: Final = ("RuntimeDefault", "Localhost")
+_APPARMOR: Final = ("RuntimeDefault", "Localhost")
+_ELSEWHERE: Final = "run this extender as a workload of its own and name its URL in extenders"
+
+
+def confined(container: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the security context of a sidecar: the scheduler's, with its own settings."""
+    own = mapping(container.get("securityContext"))
+    return {**CONFINEMENT, **{key: value for key, value in own.items() if value is not None}}
+
+
+def confinement_problems(
+    sidecars: Sequence[Mapping[str, Any]],
+    volumes: Sequence[Mapping[str, Any]],
+    images: AllowedImages,
+) -> Iterator[Problem]:
+    """Report settings of sidecars and their volumes that are not allowed; paths are in the spec."""
+    for index, volume in enumerate(volumes):
+        if str(volume.get("name")) in OWN_VOLUMES:
+            message = "the operator has a volume of this name; use another one"
+            yield Problem(NOT_ALLOWED, ("volumes", index, "name"), message)
+        yield from _volume(volume, ("volumes", index))
+    known = {str(volume.get("name")) for volume in volumes} - OWN_VOLUMES
+    for index, sidecar in enumerate(sidecars):
+        path: Path = ("sidecars", index)
+        yield from images.problems((*path, "image"), str(sidecar.get("image") or ""))
+        yield from _container(sidecar, path, known)
+
+
+def _container(container: Mapping[str, Any], path: Path, volumes: set[str]) -> Iterator[Problem]:
+    yield from _security_context(container, (*path, "securityContext"))
+    yield from _mounts(container, path, volumes)
+    yield from _host_ports(container, path)
+    yield from _secrets(container, path)
+    yield from _hosts(container, path)
+
+
+def _mounts(container: Mapping[str, Any], path: Path, volumes: set[str]) -> Iterator[Problem]:
+    for index, mount in enumerate(_objects(container.get("volumeMounts"))):
+        name = str(mount.get("name"))
+        if name not in volumes:
+            message = f'volume "{name}" is not in spec.volumes; add it there'
+            yield Problem(NOT_ALLOWED, (*path, "volumeMounts", index, "name"), message)
+    if container.get("volumeDevices"):
+        message = "a sidecar has no block devices; remove this"
+        yield Problem(NOT_ALLOWED, (*path, "volumeDevices"), message)
+
+
+def _host_ports(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    for index, port in enumerate(_objects(container.get("ports"))):
+        for key in ("hostPort", "hostIP"):
+            if port.get(key):
+                message = "a sidecar uses no port of its node; remove this"
+                yield Problem(NOT_ALLOWED, (*path, "ports", index, key), message)
+
+
+def _secrets(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    for index, variable in enumerate(_objects(container.get("env"))):
+        if mapping(variable.get("valueFrom")).get("secretKeyRef") is not None:
+            yield _secret((*path, "env", index, "valueFrom", "secretKeyRef"))
+    for index, source in enumerate(_objects(container.get("envFrom"))):
+        if source.get("secretRef") is not None:
+            yield _secret((*path, "envFrom", index, "secretRef"))
+
+
+def _security_context(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    context = confined(container)
+    capabilities = mapping(context.get("capabilities"))
+    seccomp = mapping(context.get("seccompProfile") or {"type": _SECCOMP[0]})
+    apparmor = mapping(context.get("appArmorProfile") or {"type": _APPARMOR[0]})
+    selinux = mapping(context.get("seLinuxOptions"))
+    windows = mapping(context.get("windowsOptions"))
+    rules: tuple[tuple[str, bool, str], ...] = (
+        ("privileged", not context.get("privileged"), "must not be true"),
+        ("runAsNonRoot", context.get("runAsNonRoot", True) is True, "must not be false"),
+        ("runAsUser", context.get("runAsUser") != 0, "must not be 0"),
+        (
+            "allowPrivilegeEscalation",
+            context.get("allowPrivilegeEscalation") is False,
+            "must be false",
+        ),
+        ("procMount", context.get("procMount") in (None, "", "Default"), "must be Default"),
+        (
+            "seccompProfile",
+            seccomp.get("type") in _SECCOMP,
+            f"must have type {listing(_SECCOMP)}",
+        ),
+        (
+            "appArmorProfile",
+            apparmor.get("type") in _APPARMOR,
+            f"must have type {listing(_APPARMOR)}",
+        ),
+        (
+            "seLinuxOptions",
+            str(selinux.get("type") or "") in _SELINUX
+            and not (selinux.get("user") or selinux.get("role")),
+            "must not set user, role or another type than container_t",
+        ),
+        ("windowsOptions", not windows.get("hostProcess"), "must not set hostProcess"),
+        (
+            "capabilities",
+            "ALL" in _strings(capabilities.get("drop"))
+            and set(_strings(capabilities.get("add"))) <= {"NET_BIND_SERVICE"},
+            "must drop ALL and add nothing but NET_BIND_SERVICE",
+        ),
+    )
+    for key, fine, what in rules:
+        if not fine:
+            message = f'{what}, because sidecars meet Pod Security "restricted"; remove it'
+            yield Problem(NOT_ALLOWED, (*path, key), message)
+
+
+def _hosts(container: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    """Report probes and hooks that the kubelet would send to another host than the Pod."""
+    lifecycle = mapping(container.get("lifecycle"))
+    handlers = [
+        *(((key,), container.get(key)) for key in _PROBES),
+        *((("lifecycle", key), lifecycle.get(key)) for key in ("postStart", "preStop")),
+    ]
+    for where, handler in handlers:
+        for kind in ("httpGet", "tcpSocket"):
+            if mapping(mapping(handler).get(kind)).get("host"):
+                message = "the kubelet asks the Pod only; remove this"
+                yield Problem(NOT_ALLOWED, (*path, *where, kind, "host"), message)
+
+
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def _volume(volume: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    sources = [key for key, value in volume.items() if key != "name" and value is not None]
+    for source in sources:
+        if source not in VOLUMES:
+            message = f"volumes of this type are not allowed; use {listing(VOLUMES)}"
+            yield Problem(NOT_ALLOWED, (*path, source), message, _ELSEWHERE)
+    for index, part in enumerate(_objects(mapping(volume.get("projected")).get("sources"))):
+        for key, value in part.items():
+            if key not in _PROJECTED and value is not None:
+                message = f"this source is not allowed; use {listing(_PROJECTED)}"
+                where = (*path, "projected", "sources", index, key)
+                yield Problem(NOT_ALLOWED, where, message, _ELSEWHERE)
+
+
+def _secret(path: Path) -> Problem:
+    return Problem(NOT_ALLOWED, path, "sidecars use no Secrets", _ELSEWHERE)
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    yield from map(mapping, value if isinstance(value, list) else ())
+
+
+def _strings(value: Any) -> Iterable[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []

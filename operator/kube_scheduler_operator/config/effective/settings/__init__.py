@@ -1,0 +1,1 @@
+"""OperatorSettings: validation, and the Pod settings that it requests; pure."""

@@ -1,0 +1,311 @@
+"""Validation of OperatorSettings.
+
+While the current spec has an error, the last accepted version stays in use; it is validated again,
+because the adopted settings may have changed. The CustomResourceDefinition has types and lengths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from ....base import names
+from ....base.decoding import INVALID_TYPE, INVALID_VALUE
+from ....base.defects import DEFECT
+from ....base.environment import holds_credentials
+from ....base.findings import NOT_ALLOWED, Finding, Problem, did_you_mean, listing
+from ....base.json_text import parse_json
+from ....base.objects import mapping
+from ....base.platform import Platform
+from ....base.quantities import MEMORY
+from ....base.spec_limits import limit_problems
+from ....base.templates import canonical_json
+from ....kube.resource import OPERATOR_SETTINGS
+from ...language.crd_schema import validate_object
+from ..attachment import ACCEPTED as LAST
+from ..attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
+from .host_files import host_file_problems
+from .placement_settings import OFF, placement_settings
+from .requested_pod import GROUPS, NOTHING_REQUESTED, RequestedPod, amount, requested_pod
+
+SETTINGS: Final = Attachable(OPERATOR_SETTINGS.kind, names.OPERATOR_SETTINGS_DEGRADED)
+DEFINITION: Final = f"{names.OPERATORSETTINGS}.yaml"
+
+INVALID_QUANTITY: Final = "InvalidQuantity"
+INVALID_NAME: Final = "InvalidName"
+DUPLICATE: Final = "Duplicate"
+CREDENTIALS: Final = "Credentials"
+NOT_ADOPTED: Final = "NotAdopted"
+NO_EFFECT: Final = "NotSupported"
+
+PODS: Final = (SPEC, "pods")
+CHECK: Final = (SPEC, "placementCheck")
+MANAGED_FIELDS: Final = ("resources", "priorityClassName")
+"""The fields that the Deployment in place of the control plane's scheduler supports as well."""
+
+SHORTEST_SECONDS: Final = 30
+"""The minimum of `timeoutSeconds`."""
+
+_HASH: Final = re.compile("[0-9a-f]{64}")
+_MEBIBYTE: Final = 2**20
+_KEY: Final = re.compile(
+    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_OTHERS_ANNOTATIONS: Final[Mapping[str, str]] = {
+    "kubernetes.io/config.": "the kubelet",
+    "kubectl.kubernetes.io/default-container": "the operator",
+    f"{names.PREFIX}/": "the operator",
+}
+_REMOVABLE: Final = re.compile(
+    r"(annotations|env|labels|pod|ports|volumeMounts|volumes)\..+"
+    r"|imagePullPolicy|livenessProbe|readinessProbe|resources|securityContext|startupProbe"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PodDefaults:
+    """The settings of the Pods without OperatorSettings."""
+
+    own: Mapping[str, Any] = field(default_factory=dict)  # resources if none were adopted
+    adopted: Mapping[str, Any] | None = None  # by name; None: not known, as for files
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsResult(ValidationResult):
+    pods: RequestedPod = NOTHING_REQUESTED  # by the version in use
+
+
+def validate_settings(
+    objects: Mapping[str, Mapping[str, Any]] | None, platform: Platform, defaults: PodDefaults
+) -> SettingsResult | None:
+    """Validate OperatorSettings "cluster"; None if it does not exist."""
+    obj = (objects or {}).get(names.CLUSTER)
+    if obj is None:
+        return None
+    spec, accepted = mapping(obj.get("spec")), last_accepted(obj)
+    findings: list[Finding] = []
+    versions = [(SPEC, spec)]
+    if accepted is not None and accepted != spec:
+        versions.append((LAST, accepted))
+    for root, version in versions:
+        problems, warnings = _judge(version, platform, defaults, root)
+        if not problems:
+            return SettingsResult(
+                names.CLUSTER,
+                root == SPEC,
+                tuple(findings),
+                version,
+                tuple(SETTINGS.warning(names.CLUSTER, root, warning) for warning in warnings),
+                _effective(requested_pod(version), platform),
+            )
+        findings += (
+            SETTINGS.finding(names.CLUSTER, p.reason, path_from(root, p), p.sentence)
+            for p in problems
+        )
+    # An error in both versions is reported once.
+    by_message = {finding.message: finding for finding in reversed(findings)}
+    return SettingsResult(names.CLUSTER, accepted=False, findings=tuple(by_message.values())[::-1])
+
+
+def _effective(pods: RequestedPod, platform: Platform) -> RequestedPod:
+    """Keep the fields that have an effect on this platform."""
+    if platform.adopts_pods:
+        return pods
+    if platform.owns_static_pods:
+        return NOTHING_REQUESTED
+    return RequestedPod(pods.resources, priority_class_name=pods.priority_class_name)
+
+
+_Problems = tuple[Problem, ...]
+
+
+def _judge(
+    spec: Mapping[str, Any], platform: Platform, defaults: PodDefaults, root: str
+) -> tuple[_Problems, _Problems]:
+    """Return (errors, warnings) with paths in the spec.
+
+    An unexpected error is an error of this version only.
+    """
+    problems = limit_problems(spec)
+    if problems:
+        return problems, ()
+    try:
+        return _cached(
+            canonical_json(spec),
+            platform,
+            canonical_json(defaults.own),
+            canonical_json(defaults.adopted),
+        )
+    except Exception as error:
+        message = SETTINGS.defect(names.CLUSTER, root, error).message
+        return (Problem(DEFECT, (), message),), ()
+
+
+# Cached, because every reconcile validates the same spec.
+@lru_cache(maxsize=8)
+def _cached(spec: str, platform: Platform, own: str, adopted: str) -> tuple[_Problems, _Problems]:
+    defaults = PodDefaults(mapping(parse_json(own)), parse_json(adopted))
+    obj = {"metadata": {"name": names.CLUSTER}, "spec": parse_json(spec)}
+    problems = tuple(settings_problems(obj, defaults))
+    warnings = () if problems else settings_warnings(obj["spec"], platform, defaults)
+    return tuple(map(_in_spec, problems)), tuple(map(_in_spec, warnings))
+
+
+def _in_spec(problem: Problem) -> Problem:
+    return replace(problem, path=problem.path[1:])
+
+
+def settings_problems(obj: Mapping[str, Any], defaults: PodDefaults) -> Iterator[Problem]:
+    """Find the errors of an object; paths begin with `spec`."""
+    wrong_types = tuple(validate_object(obj, DEFINITION, OPERATOR_SETTINGS.version))
+    if wrong_types:
+        yield from map(_explained, wrong_types)  # the rest expects these types
+        return
+    yield from _check_problems(mapping(mapping(obj.get("spec")).get("placementCheck")))
+    pods = mapping(mapping(obj.get("spec")).get("pods"))
+    yield from _environment_problems(pods)
+    yield from _annotation_problems(pods)
+    yield from _removal_problems(pods)
+    quantities = tuple(_quantity_problems(pods))
+    yield from quantities
+    readable = {key: value for key, value in pods.items() if not quantities or key != "resources"}
+    request = requested_pod({"pods": readable})
+    yield from _limit_problems(request, defaults)
+    yield from host_file_problems(request.host_files, (*PODS, "hostFiles"))
+
+
+def _explained(problem: Problem) -> Problem:
+    """Name the usual cause of an error of the schema."""
+    if problem.path == (*CHECK, "mode") and problem.reason == INVALID_TYPE:
+        return replace(problem, fix='write "Off" in quotes: YAML reads Off as false')
+    return problem
+
+
+def _check_problems(check: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find the errors that the CEL rules of the CustomResourceDefinition reject as well."""
+    seconds = check.get("timeoutSeconds") or SHORTEST_SECONDS
+    if seconds < SHORTEST_SECONDS:
+        message = f"{seconds} s are not enough to start a Pod with two images"
+        fix = f"use {SHORTEST_SECONDS} or more"
+        yield Problem(INVALID_VALUE, (*CHECK, "timeoutSeconds"), message, fix)
+    approved = check.get("approved") or ""
+    if approved and not _HASH.fullmatch(approved):
+        message = f'"{approved}" is not the hash of a configuration'
+        fix = "use kubectl scheduler rollout approve, which writes it"
+        yield Problem(INVALID_VALUE, (*CHECK, "approved"), message, fix)
+
+
+def settings_warnings(
+    spec: Mapping[str, Any], platform: Platform, defaults: PodDefaults
+) -> Iterator[Problem]:
+    """Find the fields of a valid spec that have no effect; paths begin with `spec`."""
+    pods = mapping(spec.get("pods"))
+    if placement_settings(spec).mode != OFF and not platform.owns_static_pods:
+        message = "has no effect where the provider runs the control plane: nothing is simulated"
+        fix = "remove it, and use kubectl scheduler diff --placements before an edit"
+        yield Problem(NO_EFFECT, CHECK, message, fix)
+    for name, value in sorted(pods.items()):
+        if not value or platform.adopts_pods:
+            continue
+        if platform.owns_static_pods:
+            message = "has no effect on OpenShift, where the release defines the static Pods"
+        elif name not in MANAGED_FIELDS:
+            message = (
+                "has no effect where the provider runs the control plane: the Deployment in its "
+                f"place has only {listing(MANAGED_FIELDS)}".replace(" or ", " and ")
+            )
+        else:
+            continue
+        yield Problem(NO_EFFECT, (*PODS, name), message, "remove it")
+    if defaults.adopted is None or not platform.adopts_pods:
+        return
+    for index, name in enumerate(pods.get("removeAdopted") or ()):
+        if name not in defaults.adopted:
+            hint = did_you_mean(name, defaults.adopted)
+            message = f'"{name}" was not adopted{hint}'
+            fix = f"use a name from {names.ADOPTED_SETTINGS} of KubeScheduler, or remove it"
+            yield Problem(NOT_ADOPTED, (*PODS, "removeAdopted", index), message, fix)
+
+
+def _environment_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
+    seen = set()
+    for index, variable in enumerate(pods.get("env") or ()):
+        name, path = str(variable["name"]), (*PODS, "env", index)
+        if name in seen:
+            message = f'the variable "{name}" is already set'
+            yield Problem(DUPLICATE, (*path, "name"), message, "remove one of the two")
+        seen.add(name)
+        if holds_credentials(name, str(variable.get("value") or "")):
+            message = (
+                f'the variable "{name}" has credentials, which would be stored in ConfigMaps and '
+                "shown in Pods; have its target accept the nodes without them"
+            )
+            yield Problem(CREDENTIALS, (*path, "value"), message, "remove it")
+
+
+def _annotation_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
+    for key in mapping(pods.get("annotations")):
+        path = (*PODS, "annotations", key)
+        if not _KEY.fullmatch(key):
+            message = f'"{key}" is not the key of an annotation'
+            yield Problem(INVALID_NAME, path, message, "write NAME or PREFIX/NAME")
+        owner = next((who for own, who in _OTHERS_ANNOTATIONS.items() if key.startswith(own)), "")
+        if owner:
+            yield Problem(NOT_ALLOWED, path, f"this annotation belongs to {owner}", "remove it")
+
+
+def _removal_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
+    for index, name in enumerate(pods.get("removeAdopted") or ()):
+        if not _REMOVABLE.fullmatch(name):
+            message = (
+                f'"{name}" is not an adopted setting of the Pod, such as env.NAME, '
+                "annotations.KEY, volumeMounts.PATH or resources"
+            )
+            fix = (
+                "override flags and fields of the configuration in "
+                "spec.unsupportedConfigOverrides of KubeScheduler"
+            )
+            yield Problem(INVALID_NAME, (*PODS, "removeAdopted", index), message, fix)
+
+
+def _quantity_problems(pods: Mapping[str, Any]) -> Iterator[Problem]:
+    for group in GROUPS:
+        for name, value in mapping(mapping(pods.get("resources")).get(group)).items():
+            path = (*PODS, "resources", group, name)
+            try:
+                quantity = amount(name, value)
+            except ValueError as error:
+                yield Problem(INVALID_QUANTITY, path, str(error), "correct it")
+                continue
+            if quantity < 0:
+                yield Problem(INVALID_QUANTITY, path, f"{value} is negative", "write more than 0")
+            elif name == MEMORY and 0 < quantity < _MEBIBYTE:
+                digits = re.match(r"\d+", str(value))
+                hint = f"did you mean {digits[0]}Mi?" if digits else "write a number with Mi"
+                message = f"{value} is less than a mebibyte, too little to start a scheduler"
+                yield Problem(INVALID_QUANTITY, path, message, hint)
+
+
+def _limit_problems(request: RequestedPod, defaults: PodDefaults) -> Iterator[Problem]:
+    """Find requests above their limit, which the kubelet rejects."""
+    adopted = mapping((defaults.adopted or {}).get("resources"))
+    kept = adopted if "resources" not in request.remove_adopted else {}
+    merged = request.resources_over(kept or defaults.own)
+    requests = mapping(merged.get("requests"))
+    for name, limit in sorted(mapping(merged.get("limits")).items()):
+        wanted = requests.get(name)
+        set_here = [group for group in GROUPS if name in request.resources.get(group, {})]
+        if wanted is None or not set_here or amount(name, wanted) <= amount(name, limit):
+            continue
+        whose = ", which was adopted" if kept else ", which the operator sets by default"
+        of_request, of_limit = ("" if group in set_here else whose for group in GROUPS)
+        comma = "," if of_request else ""
+        message = (
+            f"the request of {wanted}{of_request}{comma} is more than the limit of "
+            f"{limit}{of_limit}"
+        )
+        at = (*PODS, "resources", set_here[-1], name)
+        yield Problem(INVALID_QUANTITY, at, message, f"set both requests.{name} and limits.{name}")

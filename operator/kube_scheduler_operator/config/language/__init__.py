@@ -1,0 +1,1 @@
+"""KubeSchedulerConfiguration: schema, decoding, defaults, validation, warnings, merging, flags."""

@@ -1,0 +1,187 @@
+"""A configuration with kube-scheduler's defaults (pkg/scheduler/apis/config/v1/defaults.go).
+
+The result is what `kube-scheduler --config FILE --write-config-to OUT` writes: top-level defaults,
+plugin lists merged with the default ones, arguments of all enabled plugins, and extenders.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ...base.go_values import duration_text, nanoseconds
+from .decode import zero
+from .plugins.default_args import defaulted_args
+from .plugins.effective_plugins import PluginSet, default_set, merge_with_defaults, read_set
+from .plugins.target_scheduler import Target
+from .schema import (
+    API_VERSION,
+    CONFIGURATION,
+    DEFAULT_SCHEDULER,
+    DURATION,
+    KIND,
+    POINTS,
+    POINTS_SINCE,
+    Map,
+    Struct,
+    Type,
+    args_struct,
+)
+from .schema import List as ListType
+from .validation.configuration import TIMINGS, decoded_config
+
+_FIT: Final = "NodeResourcesFit"
+_EXTENDER_TIMEOUT: Final = "5s"
+
+
+def defaulted_config(
+    config: Mapping[str, Any], target: Target, election: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Add all defaults to a valid configuration, as kube-scheduler writes it.
+
+    Durations are written as Go prints them, and `qps` as a float32. A feature gate whose state is
+    unknown counts as disabled. `election` is leaderElection merged with the command line's flags.
+    """
+    decoded = decoded_config(config, target.minor)
+    profiles = decoded.get("profiles") or [{}]
+    ignored = [
+        resource["name"]
+        for extender in decoded.get("extenders", ())
+        for resource in extender.get("managedResources", ())
+        if resource.get("ignoredByScheduler")
+    ]
+    profiling = decoded.get("enableProfiling", True)
+    client = decoded.get("clientConnection", {})
+    whole = {
+        "parallelism": 16,
+        "percentageOfNodesToScore": 0,
+        "podInitialBackoffSeconds": 1,
+        "podMaxBackoffSeconds": 10,
+        # Contention profiling defaults to the value of profiling.
+        "enableContentionProfiling": profiling,
+        **decoded,
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "enableProfiling": profiling,
+        "leaderElection": _leader_election(election or decoded.get("leaderElection", {})),
+        "clientConnection": {
+            **client,
+            "contentType": client.get("contentType") or "application/vnd.kubernetes.protobuf",
+            "qps": _float32(client.get("qps", 0)) or 50,
+            "burst": client.get("burst") or 100,
+        },
+        "profiles": [
+            _profile(profile, target, ignored, alone=len(profiles) == 1) for profile in profiles
+        ],
+        "extenders": [
+            {**extender, "httpTimeout": _duration(extender.get("httpTimeout"), _EXTENDER_TIMEOUT)}
+            for extender in decoded.get("extenders", ())
+        ],
+    }
+    written: dict[str, Any] = encode(whole, CONFIGURATION, target.minor)
+    return written
+
+
+def encode(value: Any, kind: Type, minor: int) -> Any:
+    """Encode a decoded value as Go: empty fields only where their struct has no omitempty."""
+    if isinstance(kind, Struct):
+        fields = {}
+        for name in kind.known(minor):
+            item = value.get(name)
+            if item is None:
+                written, item = _absent(name, kind)
+            else:
+                filled = item not in ("", 0, False) and item != []
+                whole = isinstance(kind.fields[name], Struct) or kind.fields[name] == "any"
+                written = filled or whole or name in kind.always or name in kind.optional
+            if written:
+                fields[name] = None if item is None else encode(item, kind.fields[name], minor)
+        return fields
+    if isinstance(kind, ListType):
+        return [encode(item, kind.item, minor) for item in value]
+    if isinstance(kind, Map):
+        return {key: encode(item, kind.item, minor) for key, item in value.items()}
+    return duration_text(nanoseconds(value)) if kind == DURATION else value
+
+
+def _absent(name: str, kind: Struct) -> tuple[bool, Any]:
+    """Return (whether an absent field is written, its value)."""
+    field = kind.fields[name]
+    if name in kind.optional:
+        return name in kind.always, None
+    if isinstance(field, Struct):
+        return True, {}
+    if isinstance(field, ListType):
+        return name in kind.always, None
+    return name in kind.always, zero(field)
+
+
+def _leader_election(election: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "leaderElect": election.get("leaderElect", True),
+        **{name: _duration(election.get(name), default) for name, default in TIMINGS.items()},
+        "resourceLock": election.get("resourceLock") or "leases",
+        "resourceName": election.get("resourceName") or "kube-scheduler",
+        "resourceNamespace": election.get("resourceNamespace") or "kube-system",
+    }
+
+
+def _duration(text: str | None, default: str) -> str:
+    """Return the default instead of an unset duration or zero."""
+    return text if text and nanoseconds(text) else default
+
+
+def _profile(
+    profile: Mapping[str, Any], target: Target, ignored: Sequence[str], *, alone: bool
+) -> dict[str, Any]:
+    plugins, named = _plugins(profile.get("plugins", {}), target)
+    args_by_plugin = {
+        entry.get("name", ""): entry.get("args") for entry in profile.get("pluginConfig", ())
+    }
+    entries = []
+    for name in sorted(named):
+        kind = args_struct(name, target.minor)
+        args = args_by_plugin.get(name)
+        if kind is not None:
+            args = defaulted_args(name, args or {}, target.gates)
+            if name == _FIT and ignored:
+                args["ignoredResources"] = list(ignored)  # replaces those of the profile
+            typed = {"apiVersion": API_VERSION, "kind": f"{name}Args"}
+            args = encode({**args, **typed}, kind, target.minor)
+        if args is not None:
+            entries.append({"name": name, "args": args})
+    default = {"schedulerName": DEFAULT_SCHEDULER} if alone else {}
+    return {**default, **profile, "plugins": plugins, "pluginConfig": entries}
+
+
+def _plugins(lists: Mapping[str, Any], target: Target) -> tuple[dict[str, Any], set[str]]:
+    """Return (plugin lists merged with the default ones, names of all plugins in them)."""
+    defaults = default_set(target.gates)
+    merged: dict[str, Any] = {}
+    named: set[str] = set()
+    for point in (*POINTS, "multiPoint"):
+        if POINTS_SINCE.get(point, 0) > target.minor:
+            continue
+        here = lists.get(point, {})
+        disabled = [entry.get("name", "") for entry in here.get("disabled", ())]
+        default = defaults if point == "multiPoint" else PluginSet()
+        plugins = merge_with_defaults(default, read_set(here)).enabled
+        merged[point] = {
+            "enabled": [{"name": plugin.name, "weight": plugin.weight} for plugin in plugins],
+            "disabled": [{"name": name, "weight": 0} for name in disabled],
+        }
+        named.update(plugin.name for plugin in plugins)
+    return merged, named
+
+
+def _float32(number: float) -> float:
+    """Return the shortest decimal with the same float32 value, as Go writes it."""
+    packed = struct.pack("f", number)
+    if not any(packed):
+        return 0.0  # below the smallest float32
+    for digits in range(1, 10):
+        shortest = float(f"{number:.{digits}g}")
+        if struct.pack("f", shortest) == packed:
+            return shortest
+    return number

@@ -1,0 +1,267 @@
+"""The JSON Schema of KubeSchedulerConfiguration, for editors: completion and early diagnostics.
+
+It is generated from the tables of the validation, for one version of Kubernetes. It never rejects
+more than kube-scheduler: the check evaluates rules that depend on other fields, on feature gates or
+on the image, and names of plugins are suggestions. Editors support draft 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from .defaulting import defaulted_config
+from .feature_gates import Gates
+from .field_descriptions import DESCRIPTIONS
+from .plugins.in_tree_plugins import listable_plugins, plugins
+from .plugins.target_scheduler import Target
+from .schema import (
+    API_VERSION,
+    ARGS,
+    BOOL,
+    CONFIGURATION,
+    DURATION,
+    INT32,
+    INT64,
+    KIND,
+    PLUGIN_SET,
+    STRING,
+    List,
+    Map,
+    Scalar,
+    Struct,
+    Type,
+    args_struct,
+)
+from .versions import Version
+
+DRAFT: Final = "http://json-schema.org/draft-07/schema#"
+_LIMITS: Final = {INT32: 2**31, INT64: 2**63}
+_DURATION: Final = r"^[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$"
+_PLUGIN_LISTS: Final = "profiles[].plugins."
+
+_RULES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "parallelism": {"minimum": 1},
+    "percentageOfNodesToScore": {"minimum": 0, "maximum": 100},
+    "podInitialBackoffSeconds": {"minimum": 1},
+    "podMaxBackoffSeconds": {"minimum": 1},
+    "clientConnection.burst": {"minimum": 0},
+    "profiles[].percentageOfNodesToScore": {"minimum": 0, "maximum": 100},
+}  # fmt: skip
+"""Path -> what validation.py requires regardless of other fields."""
+
+_ARGUMENT_RULES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "DefaultPreemption.minCandidateNodesPercentage": {"minimum": 0, "maximum": 100},
+    "DefaultPreemption.minCandidateNodesAbsolute": {"minimum": 0},
+    "InterPodAffinity.hardPodAffinityWeight": {"minimum": 0, "maximum": 100},
+    "NodeResourcesBalancedAllocation.resources[].weight": {"minimum": 0, "maximum": 1},
+    "NodeResourcesFit.scoringStrategy": {"required": ["type"]},
+    "NodeResourcesFit.scoringStrategy.type": {
+        "type": STRING, "enum": ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"],
+    },
+    "NodeResourcesFit.scoringStrategy.resources[].weight": {"minimum": 0, "maximum": 100},
+    "PodTopologySpread.defaultConstraints[]": {"required": ["maxSkew", "topologyKey",
+                                                            "whenUnsatisfiable"]},
+    "PodTopologySpread.defaultConstraints[].maxSkew": {"type": "integer", "minimum": 1},
+    "PodTopologySpread.defaultConstraints[].topologyKey": {"type": STRING, "minLength": 1},
+    "PodTopologySpread.defaultConstraints[].whenUnsatisfiable": {
+        "type": STRING, "enum": ["DoNotSchedule", "ScheduleAnyway"],
+    },
+    "VolumeBinding.bindTimeoutSeconds": {"minimum": 0},
+}  # fmt: skip
+"""Path -> what validate_plugin_args.py requires of the plugins that run."""
+
+_SUGGESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "leaderElection.resourceLock": ("leases",),
+    "clientConnection.kubeconfig": ("/etc/kubernetes/scheduler.conf",),
+    "clientConnection.contentType": (
+        "application/vnd.kubernetes.protobuf", "application/json",
+    ),
+    "profiles[].schedulerName": ("default-scheduler",),
+    "NodeResourcesFit.scoringStrategy.type": (
+        "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio",
+    ),
+    "PodTopologySpread.defaultingType": ("System", "List"),
+    "PodTopologySpread.defaultConstraints[].whenUnsatisfiable": (
+        "DoNotSchedule", "ScheduleAnyway",
+    ),
+    "PodTopologySpread.defaultConstraints[].topologyKey": (
+        "topology.kubernetes.io/zone", "kubernetes.io/hostname",
+    ),
+}  # fmt: skip
+"""Path -> usual values that editors suggest; others are also valid."""
+
+
+def configuration_schema(version: Version) -> dict[str, Any]:
+    """Generate the schema for the kube-scheduler of one version."""
+    return _Builder(version).configuration()
+
+
+class _Builder:
+    def __init__(self, version: Version) -> None:
+        self.minor = version.minor
+        self.defaults = _defaults(version)  # path -> default value
+        self._listable = listable_plugins(version)
+        self._plugins = plugins(version)
+
+    def configuration(self) -> dict[str, Any]:
+        schema = self.of(CONFIGURATION, "")
+        fields = schema["properties"]
+        fields["apiVersion"] = {"const": API_VERSION, "description": "API version of this file."}
+        fields["kind"] = {"const": KIND, "description": "Kind of this file."}
+        schema["required"] = ["apiVersion", "kind"]
+        schema["type"] = "object"
+        return schema
+
+    def of(self, kind: Type, path: str) -> dict[str, Any]:
+        """Generate the schema of the value at a path; as in Go, null means unset."""
+        if kind is PLUGIN_SET:
+            schema = self._plugin_set(path)
+        elif isinstance(kind, Struct):
+            schema = self._struct(kind, path)
+        elif isinstance(kind, List):
+            schema = {"type": ["array", "null"], "items": self.of(kind.item, f"{path}[]")}
+        elif isinstance(kind, Map):
+            values = self.of(kind.item, f"{path}{{}}")
+            schema = {"type": ["object", "null"], "additionalProperties": values}
+        else:
+            schema = _scalar(kind)
+        schema |= _RULES.get(path, {})
+        if path in _SUGGESTIONS:
+            schema = _suggesting(schema, _SUGGESTIONS[path])
+        if text := _described(path):
+            schema["description"] = text
+        if path in self.defaults:
+            schema["default"] = self.defaults[path]
+        return schema
+
+    def _struct(self, kind: Struct, path: str) -> dict[str, Any]:
+        prefix = f"{path}." if path else ""
+        fields = {
+            name: self.of(kind.fields[name], prefix + name) for name in kind.known(self.minor)
+        }
+        for name, field in fields.items():
+            if kind.fields[name] == DURATION and name not in kind.optional:
+                field["type"] = STRING  # the only type whose null Go does not accept
+        schema = {
+            "type": ["object", "null"],
+            "properties": fields,
+            "additionalProperties": False,
+        }
+        if path == "profiles[]":
+            schema["allOf"] = [_rules_of_running_plugins()]
+        if path == "profiles[].pluginConfig[]":
+            known = [name for name in self._plugins if name in ARGS]
+            fields["name"] = _suggesting(fields["name"], self._plugins)
+            schema["allOf"] = [
+                _if_named(name, {**self.of(struct, name), "description": f"Arguments of {name}."})
+                for name in known
+                if (struct := args_struct(name, self.minor)) is not None
+            ]
+        return schema
+
+    def _plugin_set(self, path: str) -> dict[str, Any]:
+        point = path.removeprefix(_PLUGIN_LISTS)
+        known = {**self._plugins} if point == "multiPoint" else {
+            name: plugin
+            for name, plugin in self._listable.items()
+            if plugin.implements(point, self.minor)
+        }  # fmt: skip
+        schema = self._struct(PLUGIN_SET, path)
+        for key, more in (("enabled", ()), ("disabled", ("*",))):
+            entry = schema["properties"][key]["items"]["properties"]
+            entry["name"] = _suggesting(entry["name"], (*more, *known))
+        return schema
+
+
+def _scalar(kind: Scalar) -> dict[str, Any]:
+    if kind == STRING:
+        return {"type": [STRING, "null"]}
+    if kind == BOOL:
+        return {"type": ["boolean", "null"]}
+    if kind == DURATION:
+        return {"type": [STRING, "null"], "pattern": _DURATION}
+    if kind in _LIMITS:
+        limit = _LIMITS[kind]
+        return {"type": ["integer", "null"], "minimum": -limit, "maximum": limit - 1}
+    if kind == "float":
+        return {"type": ["number", "null"]}
+    if kind == "bytes":
+        return {"type": [STRING, "array", "null"]}
+    return {}
+
+
+def _suggesting(schema: Mapping[str, Any], values: Iterable[str]) -> dict[str, Any]:
+    """Add values that an editor suggests without rejecting others."""
+    offered = list(dict.fromkeys(values))
+    if not offered:  # no plugin works at this extension point
+        return dict(schema)
+    rest = {key: value for key, value in schema.items() if key in ("description", "default")}
+    strict = {key: value for key, value in schema.items() if key not in rest}
+    return {**rest, "anyOf": [{"enum": offered}, strict]}
+
+
+def _if_named(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "if": {"properties": {"name": {"const": name}}, "required": ["name"]},
+        "then": {"properties": {"args": args}},
+    }
+
+
+def _rules_of_running_plugins() -> dict[str, Any]:
+    """Generate the rules for arguments in a profile that disables none of these default plugins.
+
+    kube-scheduler does not validate the arguments of a plugin that it does not build.
+    """
+    by_plugin: dict[str, list[dict[str, Any]]] = {}
+    for path, rule in _ARGUMENT_RULES.items():
+        plugin, _, field = path.partition(".")
+        by_plugin.setdefault(plugin, []).append(_at(field, rule))
+    named = {"properties": {"name": {"enum": ["*", *by_plugin]}}, "required": ["name"]}
+    complete = {"properties": {"disabled": {"not": {"contains": named}}}}
+    rules = [_if_named(name, {"allOf": fields}) for name, fields in by_plugin.items()]
+    return {
+        "if": {"properties": {"plugins": {"additionalProperties": complete}}},
+        "then": {"properties": {"pluginConfig": {"items": {"allOf": rules}}}},
+    }
+
+
+def _at(path: str, rule: Mapping[str, Any]) -> dict[str, Any]:
+    """Wrap a rule for the field at a path such as `resources[].weight`."""
+    for part in reversed(path.split(".")):
+        inner = {"items": rule} if part.endswith("[]") else rule
+        rule = {"properties": {part.removesuffix("[]"): inner}}
+    return dict(rule)
+
+
+def _described(path: str) -> str:
+    """Describe a field, a list of plugins, or an entry that several lists share."""
+    if path in DESCRIPTIONS:
+        return DESCRIPTIONS[path]
+    last = path.rpartition(".")[2]
+    if path.startswith(_PLUGIN_LISTS):
+        entry = f"plugin.{last}"
+        return DESCRIPTIONS.get(entry) or DESCRIPTIONS.get(last, "")
+    parts = path.split(".")
+    return DESCRIPTIONS.get(".".join(parts[-2:]), "") if len(parts) > 1 else ""
+
+
+def _defaults(version: Version) -> dict[str, Any]:
+    """Map paths to defaults, from a configuration that sets no other field."""
+    least = {"apiVersion": API_VERSION, "kind": KIND, "extenders": [{"urlPrefix": "x"}]}
+    whole = defaulted_config(least, Target(Gates(version)))
+    defaults: dict[str, Any] = {}
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                walk(item, f"{path}.{key}" if path else key)
+        elif value not in (None, "", []) and path not in ("apiVersion", "kind"):
+            defaults[path] = value
+
+    walk({key: item for key, item in whole.items() if key not in ("profiles", "extenders")}, "")
+    walk({"httpTimeout": whole["extenders"][0]["httpTimeout"]}, "extenders[]")
+    for entry in whole["profiles"][0]["pluginConfig"]:
+        typed = ("apiVersion", "kind")
+        walk({key: item for key, item in entry["args"].items() if key not in typed}, entry["name"])
+    return defaults

@@ -1,0 +1,1 @@
+"""The merge of configurations: lists by name, the rest by field."""

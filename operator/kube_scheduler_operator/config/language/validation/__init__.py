@@ -1,0 +1,1 @@
+"""Validation of a configuration, as kube-scheduler does it."""

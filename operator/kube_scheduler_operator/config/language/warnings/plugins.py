@@ -1,0 +1,407 @@
+"""Warnings about plugin lists that kube-scheduler accepts but that rarely do what is intended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ....base.findings import Path, Problem, did_you_mean, listing, warning
+from ..plugins.effective_plugins import WEIGHTED, WILDCARD, EffectivePlugins, effective_plugins
+from ..plugins.in_tree_plugins import (
+    INVALID_PLUGINS,
+    INVALID_PLUGINS_SINCE,
+    OLD_PLUGINS,
+    PLUGINS,
+    Plugin,
+    default_plugins,
+    plugins,
+)
+from ..plugins.known_schedulers import owner_fix
+from ..plugins.target_scheduler import Target
+from ..schema import args_struct
+from .outvoted_weights import Scorer, outvoted
+
+SAFETY_FILTER_OFF: Final = "SafetyFilterOff"
+NOT_PREPARED: Final = "NotPrepared"
+OUTVOTED: Final = "OutvotedPlugins"
+NEGATIVE_WEIGHT: Final = "NegativeWeight"
+WEIGHT_RESET: Final = "WeightReset"
+USELESS_WEIGHT: Final = "UselessWeight"
+USELESS_DISABLED: Final = "UselessDisabled"
+UNUSED_ARGUMENTS: Final = "UnusedArguments"
+UNNAMED_ARGUMENTS: Final = "UnnamedArguments"
+OUTVOTED_STRATEGY: Final = "OutvotedStrategy"
+REMOVED_LATER: Final = "RemovedLater"
+IMAGES_ALONE: Final = "ImagesAlone"
+NO_NODE_MATCHES: Final = "NoNodeMatches"
+
+SAFETY_FILTERS: Final[Mapping[str, str]] = {
+    "NodeUnschedulable": "only the taint that is added a moment later keeps pods off cordoned "
+    "nodes, and without TaintToleration nothing does: a drained node fills up again",
+    "NodeName": "the scheduler ignores spec.nodeName, and the kubelet rejects pods that name "
+    "another node",
+    "NodeResourcesFit": "pods are bound to full nodes, and the kubelet rejects them with OutOfcpu, "
+    "OutOfmemory or OutOfpods: they end as Failed, and controllers replace them indefinitely",
+    "NodePorts": "pods are bound to nodes where their hostPort is in use, and the kubelet rejects "
+    "them with NodePorts",
+    "TaintToleration": "pods are bound to tainted nodes: to the control plane, and to nodes that "
+    "are not Ready, from which they are evicted",
+    "NodeAffinity": "the scheduler ignores nodeSelector and required node affinity, and the "
+    "kubelet rejects pods on other nodes with NodeAffinity",
+    "VolumeBinding": "claims with WaitForFirstConsumer are never bound, and pods are bound to "
+    "nodes that cannot reach their volumes: they stay in ContainerCreating",
+}
+"""Filter that every profile should run -> the consequence of disabling it."""
+
+NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "filter": (
+        "preFilter",
+        (
+            "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "VolumeBinding",
+            "PodTopologySpread", "InterPodAffinity", "DynamicResources",
+        ),
+    ),
+    "score": ("preScore", ("TaintToleration", "PodTopologySpread", "InterPodAffinity")),
+}  # fmt: skip
+"""Point -> (preparing point, plugins whose pods fail with an error if they skip that point)."""
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_IMAGES: Final = "ImageLocality"  # its thresholds: 23 MiB, and 1000 MiB for each container
+
+_REACHES: Final = {"filter": "has a candidate node", "score": "fits on more than one node"}
+
+_WEIGHTED_LISTS: Final = (*WEIGHTED, "multiPoint")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandedProfile:
+    """A profile with valid types, and its effective plugins."""
+
+    document: Mapping[str, Any]  # as written
+    path: Path  # of the profile in the configuration
+    effective: EffectivePlugins
+    target: Target  # the scheduler that reads it
+    known: Mapping[str, Plugin]  # the scheduler's in-tree plugins, by name
+    defaults: Mapping[str, int]  # the scheduler's default plugins, with their weights
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any], path: Path, target: Target) -> ExpandedProfile:
+        gates = target.gates
+        effective = effective_plugins(document, gates)
+        known, defaults = plugins(gates.version), dict(default_plugins(gates))
+        return cls(document, path, effective, target, known, defaults)
+
+    @property
+    def lists(self) -> Mapping[str, Any]:
+        return {point: value or {} for point, value in (self.document.get("plugins") or {}).items()}
+
+    def running(self, point: str) -> list[str]:
+        return [entry.name for entry in self.effective.points.get(point, ())]
+
+    def find(self, name: str, points: Sequence[str], key: str) -> Path:
+        """Return the path of the entry with the name or `*` at these points; else of the lists."""
+        for point in points:
+            for index, entry in enumerate(self.lists.get(point, {}).get(key) or ()):
+                if entry.get("name") in (name, WILDCARD):
+                    return (*self.path, "plugins", point, key, index)
+        return (*self.path, "plugins")
+
+
+def plugin_warnings(
+    profile: ExpandedProfile, extenders: Sequence[Mapping[str, Any]] = ()
+) -> Iterator[Problem]:
+    """Yield warnings about a profile; the extenders of the same configuration also score."""
+    yield from _safety_filters(profile)
+    yield from _unprepared(profile)
+    yield from _weights(profile)
+    yield from _outvoted(profile, extenders)
+    yield from _strategy(profile)
+    yield from _disabled(profile)
+    yield from _arguments(profile)
+    yield from _added_affinity(profile)
+    yield from _removed_later(profile)
+
+
+def _safety_filters(profile: ExpandedProfile) -> Iterator[Problem]:
+    running = profile.running("filter")
+    for name, consequence in SAFETY_FILTERS.items():
+        if name in profile.defaults and name not in running:
+            at = profile.find(name, ("filter", "multiPoint"), "disabled")
+            fix = f"enable {name} at filter"
+            if at[-1] != "plugins":
+                fix = f"remove this entry, or also enable {name} here"
+            yield warning(
+                SAFETY_FILTER_OFF, at, f"{name} does not run at filter: {consequence}", fix
+            )
+
+
+def _unprepared(profile: ExpandedProfile) -> Iterator[Problem]:
+    for point, (before, names) in NEEDS.items():
+        prepared = profile.running(before)
+        for name in profile.running(point):
+            if name in names and name not in prepared:
+                yield warning(
+                    NOT_PREPARED,
+                    profile.find(name, (before, "multiPoint"), "disabled"),
+                    f"{name} runs at {point} but not at {before}, so every pod that "
+                    f"{_REACHES[point]} fails there with an error",
+                    f"also enable {name} at {before}, or enable it at multiPoint instead",
+                )
+
+
+def _weights(profile: ExpandedProfile) -> Iterator[Problem]:
+    defaults, known, minor = profile.defaults, profile.known, profile.target.minor
+    for point, lists in profile.lists.items():
+        for index, entry in enumerate(lists.get("enabled") or ()):
+            name, weight = entry.get("name", ""), entry.get("weight") or 0
+            path = (*profile.path, "plugins", point, "enabled", index)
+            plugin = known.get(name)
+            points = plugin.points_at(minor) if plugin else WEIGHTED
+            can_score = any(weighted in points for weighted in WEIGHTED)
+            scores = point in _WEIGHTED_LISTS and can_score
+            if weight and not scores:
+                where, fix = (f" at {point}", ", or set it at score") if can_score else ("", "")
+                yield warning(
+                    USELESS_WEIGHT,
+                    (*path, "weight"),
+                    f"{name} does not score{where}, so its weight has no effect",
+                    f"remove the weight{fix}",
+                )
+            elif weight < 0:
+                yield warning(
+                    NEGATIVE_WEIGHT,
+                    (*path, "weight"),
+                    f"weight {weight} makes {name} prefer the nodes that it scores lowest",
+                    "set 1 or more, or disable the plugin at score",
+                )
+            elif not weight and scores and point != "placementScore" and defaults.get(name, 0) > 1:
+                yield warning(
+                    WEIGHT_RESET,
+                    path,
+                    f"{name} is listed without a weight, which means 1 instead of its default "
+                    f"weight {defaults[name]}",
+                    f"set weight: {defaults[name]}, or weight: 1 if this is intended",
+                )
+
+
+def _outvoted(
+    profile: ExpandedProfile, extenders: Sequence[Mapping[str, Any]]
+) -> Iterator[Problem]:
+    if profile.effective.unknown:
+        return  # unknown plugins may score
+    scorers = [
+        Scorer.plugin(entry.name, entry.weight) for entry in profile.effective.points["score"]
+    ]
+    scorers += [
+        Scorer.extender(
+            f"extenders[{index}]",
+            extender.get("weight") or 1,
+            optional=bool(extender.get("managedResources")),
+        )
+        for index, extender in enumerate(extenders)
+        if extender.get("prioritizeVerb")
+    ]
+    if [scorer.name for scorer in scorers] == [_IMAGES]:
+        yield warning(
+            IMAGES_ALONE,
+            profile.find(_IMAGES, ("score", "multiPoint"), "enabled"),
+            f"only {_IMAGES} scores, and it distinguishes nodes only by images of more than 23 "
+            "MiB, weighted by the share of nodes that have them, up to 1000 MiB per container; "
+            "among all other nodes the choice is random, or with 1.35 mostly by their order",
+            "enable a second plugin at score, unless all images are of that size",
+        )
+    vote = outvoted(scorers)
+    if vote is None:
+        return
+    deciding, others = ", ".join(vote.deciding), ", ".join(vote.outvoted)
+    name = vote.deciding[0]
+    at: Path = (*profile.path, "plugins")
+    if not name.startswith("extenders["):
+        at = profile.find(name, ("score", "multiPoint"), "enabled")
+    verb = "decides" if len(vote.deciding) == 1 else "decide"
+    yield warning(
+        OUTVOTED,
+        at,
+        f"{deciding} {verb} alone: the smallest difference of two nodes counts {vote.unit}, and "
+        f"all other scores together at most {vote.reach}, so {others} can only break ties",
+        f"set weights that are closer together, or disable {others} at score if this is intended",
+    )
+
+
+def _strategy(profile: ExpandedProfile) -> Iterator[Problem]:
+    """Warn about bin packing that PodTopologySpread outvotes.
+
+    PodTopologySpread scores the node with the fewest Pods of a workload 100 and the one with the
+    most 0, and by default it spreads the Pods of every Service, ReplicaSet and StatefulSet. A Pod
+    that requests an eighth of a node's CPU changes the score of MostAllocated by seven points.
+    """
+    weights = {entry.name: entry.weight or 1 for entry in profile.effective.points["score"]}
+    fit, spread = weights.get("NodeResourcesFit"), weights.get("PodTopologySpread")
+    if fit is None or spread is None or not 0 < fit <= spread:
+        return
+    arguments = {
+        entry.get("name"): (index, entry.get("args") or {})
+        for index, entry in enumerate(profile.document.get("pluginConfig") or ())
+    }
+    index, args = arguments.get("NodeResourcesFit", (0, {}))
+    strategy = (args.get("scoringStrategy") or {}).get("type")
+    _, spreading = arguments.get("PodTopologySpread", (0, {}))
+    if strategy != "MostAllocated" or (
+        spreading.get("defaultingType") == "List" and not spreading.get("defaultConstraints")
+    ):
+        return
+    yield warning(
+        OUTVOTED_STRATEGY,
+        (*profile.path, "pluginConfig", index, "args", "scoringStrategy", "type"),
+        f"MostAllocated hardly packs Pods: PodTopologySpread, with weight {spread} against {fit} "
+        "of NodeResourcesFit, spreads the Pods of each Service, ReplicaSet and StatefulSet",
+        "give PodTopologySpread the args {defaultingType: List}, so that it spreads only Pods with "
+        "topologySpreadConstraints",
+    )
+
+
+def _disabled(profile: ExpandedProfile) -> Iterator[Problem]:
+    """Warn about entries of `disabled` without effect, except repetitions of another list."""
+    target = profile.target
+    known, defaults = profile.known, profile.defaults
+    added = {
+        entry.get("name") for entry in profile.lists.get("multiPoint", {}).get("enabled") or ()
+    }
+    for point, lists in profile.lists.items():
+        for index, entry in enumerate(lists.get("disabled") or ()):
+            name = entry.get("name") or ""
+            if name == WILDCARD:
+                continue
+            path = (*profile.path, "plugins", point, "disabled", index)
+            plugin = known.get(name)
+            if plugin is None:
+                if target.plugins_on_record:
+                    yield _useless(path, *_missing(name, target))
+            elif point != "multiPoint" and not plugin.implements(point, target.minor):
+                points = listing(plugin.points_at(target.minor))
+                yield _useless(
+                    path, f"{name} does not implement {point}", f"disable it at {points}"
+                )
+            elif name not in defaults and (point == "multiPoint" or name not in added):
+                yield _useless(
+                    path,
+                    f"{name} is not enabled by default in Kubernetes 1.{target.minor}",
+                    "remove this entry",
+                )
+
+
+def _missing(name: str, target: Target) -> tuple[str, str]:
+    """Return (why the target has no such plugin, the fix)."""
+    minor = target.minor
+    if name in OLD_PLUGINS:
+        return f"API version v1 has no plugin {name}", f"remove this entry and {OLD_PLUGINS[name]}"
+    other = PLUGINS.get(name)
+    if other is not None and other.until is not None and other.until < minor:
+        return f"{name} was removed in Kubernetes 1.{other.until + 1}", "remove this entry"
+    if other is not None:
+        return f"{name} was added in Kubernetes 1.{other.since}", "remove this entry"
+    if fix := owner_fix(name):
+        return f"kube-scheduler 1.{minor} has no plugin {name}", fix
+    hint = did_you_mean(name, plugins(target.gates.version)).removeprefix("; ")
+    return f"kube-scheduler 1.{minor} has no plugin {name}", hint or "remove this entry"
+
+
+def _useless(path: Path, why: str, fix: str) -> Problem:
+    return warning(USELESS_DISABLED, path, f"this entry has no effect: {why}", fix)
+
+
+def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
+    target = profile.target
+    running = {entry.name for entries in profile.effective.points.values() for entry in entries}
+    running |= set(profile.effective.unknown)
+    known = profile.known
+    for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
+        name = entry.get("name") or ""
+        path = (*profile.path, "pluginConfig", index)
+        if not name:
+            yield _unnamed(entry, path)
+            continue
+        if name in running and entry.get("args") and _takes_none(name, target):
+            why, fix = f"{name} has no arguments", "remove this entry"
+            yield warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+            continue
+        if name in running or (name in INVALID_PLUGINS and target.minor >= INVALID_PLUGINS_SINCE):
+            continue  # the last case is an error
+        why = f"{name} is not enabled in this profile"
+        fix = f"enable {name}, or remove its arguments"
+        if name not in known and target.plugins_on_record:
+            why, fix = _missing(name, target)
+            fix = fix.replace("this entry", "its arguments")
+        elif name in known and not known[name].points_at(target.minor):
+            continue
+        yield warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+
+
+def _added_affinity(profile: ExpandedProfile) -> Iterator[Problem]:
+    """Warn about required terms that match no node: without a term, or with only empty ones."""
+    if "NodeAffinity" not in profile.running("filter"):
+        return
+    for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
+        if entry.get("name") != "NodeAffinity":
+            continue
+        added = (entry.get("args") or {}).get("addedAffinity") or {}
+        required = added.get(_REQUIRED)
+        terms = (required or {}).get("nodeSelectorTerms") or ()
+        if required is None or any(
+            term.get("matchExpressions") or term.get("matchFields") for term in terms
+        ):
+            continue
+        yield warning(
+            NO_NODE_MATCHES,
+            (*profile.path, "pluginConfig", index, "args", "addedAffinity", _REQUIRED),
+            "no term selects a node, so every Pod of this profile stays Pending",
+            f"add a term with matchExpressions to nodeSelectorTerms, or remove {_REQUIRED}",
+        )
+
+
+def _takes_none(name: str, target: Target) -> bool:
+    """Return whether a plugin is an in-tree one without arguments."""
+    return target.plugins_on_record and name in PLUGINS and args_struct(name, target.minor) is None
+
+
+def _unnamed(entry: Mapping[str, Any], path: Path) -> Problem:
+    args = entry.get("args")
+    inner = args.get("name") if isinstance(args, Mapping) else None
+    if isinstance(inner, str) and inner:
+        why = f'name "{inner}" is inside of args, one level too deep'
+        fix = f"move it beside args: {{name: {inner}, args: …}}"
+    else:
+        why, fix = "the entry has no name", "add the name of the plugin: {name: PLUGIN, args: …}"
+    message = f"kube-scheduler ignores these arguments: {why}"
+    return warning(UNNAMED_ARGUMENTS, path, message, fix)
+
+
+def _removed_later(profile: ExpandedProfile) -> Iterator[Problem]:
+    """Warn about entries with which a later kube-scheduler does not start."""
+    minor = profile.target.minor
+    for point, lists in profile.lists.items():
+        for index, entry in enumerate(lists.get("enabled") or ()):
+            name = entry.get("name") or ""
+            plugin = PLUGINS.get(name)
+            if plugin is None or not plugin.exists(minor):
+                continue
+            path = (*profile.path, "plugins", point, "enabled", index)
+            if plugin.until is not None:
+                yield _later(path, name, plugin.until)
+            elif point in plugin.points_until and minor <= plugin.points_until[point]:
+                yield _later(path, f"{name} from {point}", plugin.points_until[point])
+    for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
+        plugin = PLUGINS.get(entry.get("name") or "")
+        if plugin is not None and plugin.until is not None and minor <= plugin.until:
+            path = (*profile.path, "pluginConfig", index)
+            yield _later(path, entry["name"], plugin.until)
+
+
+def _later(path: Path, what: str, until: int) -> Problem:
+    return warning(
+        REMOVED_LATER,
+        path,
+        f"Kubernetes 1.{until + 1} removes {what}, and its kube-scheduler rejects this entry",
+        "remove it before the upgrade",
+    )

@@ -1,0 +1,180 @@
+"""What every offline check uses: documents, options and results."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ...base.findings import ERROR, WARNING, Finding, Path, Problem, Severity, format_path
+from ...base.images import ALLOWED_BY_DEFAULT, AllowedImages
+from ...base.platform import KUBEADM, Platform
+from ...base.source.reader import Document, Position
+from ..language.feature_gates import FLAG, Gates, parse_gates
+from ..language.validation.configuration import Target
+from ..language.versions import Version
+from ..language.warnings.configuration import SUBDOMAIN, ConfiguredScheduler, object_name
+from .forms.embedding import Embedding
+from .forms.form import CommandLine
+
+if TYPE_CHECKING:
+    from ..effective.attachment import ValidationResult
+
+NOT_READ: Final = "NotRead"
+NEVER_READ: Final = "NeverRead"
+OTHER_SCHEDULER: Final = "OtherScheduler"
+INVALID_NAME: Final = "InvalidName"
+
+_PART: Final = re.compile(
+    r"""\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]|\.?([A-Za-z0-9_*-]+)"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A document in a file."""
+
+    file: str  # the display name of the file
+    document: Document
+    value: Mapping[str, Any]  # without nulls
+    place: Embedding | None = None  # where in another document it is; None: in none
+    reader: CommandLine | None = None  # the kube-scheduler that reads it, if the files show one
+
+    @property
+    def kind(self) -> str:
+        return str(self.value.get("kind", ""))
+
+    @property
+    def api_version(self) -> str:
+        return str(self.value.get("apiVersion") or "")
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """metadata.name; empty if it is missing."""
+        metadata = self.value.get("metadata")
+        return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+
+    @property
+    def label(self) -> str:
+        """The file in messages about others."""
+        return f"{self.place.owner} in {self.file}" if self.place else self.file
+
+    def position(self, path: Path) -> Position:
+        position = self.document.position(path)
+        return self.place.in_file(position) if self.place else position
+
+    def shown_path(self, path: Path) -> str:
+        """Return a field as users see it in the file."""
+        return format_path(self.place.outer_path(path) if self.place else path)
+
+    @property
+    def version(self) -> Version | None:
+        """The version of the kube-scheduler that reads it, if the files show it."""
+        shown = self.place.version if self.place else None
+        return shown or (self.reader.version if self.reader else None)
+
+    def gates(self, options: CheckOptions) -> Gates:
+        """Return the version and gates of the kube-scheduler that reads it."""
+        gates = options.gates
+        if self.version:
+            gates = replace(gates, version=self.version)
+        set_by_flag = self.reader.flags.get(FLAG, ()) if self.reader else ()
+        if set_by_flag:
+            with suppress(ValueError):  # reported as a problem of the flag
+                gates = replace(gates, explicit={**gates.explicit, **parse_gates(set_by_flag)})
+        return gates
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """What a check depends on besides the documents."""
+
+    gates: Gates  # version and feature gates of the kube-scheduler that will read them
+    platform: Platform = KUBEADM
+    stock: bool = True  # False if the image may have plugins that Kubernetes' own does not have
+    images: AllowedImages = ALLOWED_BY_DEFAULT  # the images that the operator is known to allow
+    scheduler: str = ""  # a known third-party scheduler, as in `Target`; empty: none
+    place: str = ""  # the provider or scheduler of `--for` (acceptance.py); empty: none
+
+    @property
+    def target(self) -> Target:
+        """The kube-scheduler that will read the documents."""
+        return Target(self.gates, stock=self.stock, scheduler=self.scheduler)
+
+
+@dataclass(slots=True)
+class Checked:
+    problems: list[tuple[Item, Problem]] = field(default_factory=list)
+    # the schedulers that would run, to be compared with each other
+    processes: list[tuple[Item, ConfiguredScheduler]] = field(default_factory=list)
+
+
+Checker = Callable[[Sequence[Item], CheckOptions], Checked]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the documents of one kind are checked."""
+
+    version: str  # the API version that the check supports
+    # receives all documents of all kinds that share it: Scheduler and KubeScheduler, for example,
+    # make one configuration
+    checker: Checker
+    definition: str = ""  # the file of its CustomResourceDefinition in crds/; empty: none
+
+
+def by_name(items: Iterable[Item]) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
+    """Return (objects of one kind by name, problems of those with a missing or duplicate name)."""
+    named: dict[str, Item] = {}
+    problems = []
+    for item in items:
+        if not item.name:
+            message = f"{item.kind} has no metadata.name; add one"
+            problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+        elif item.name in named:
+            message = f'a {item.kind} "{item.name}" is already defined; rename one of them'
+            problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+        else:
+            named[item.name] = item
+            if not SUBDOMAIN.fullmatch(item.name):
+                message = f'the API server rejects the name "{item.name}"'
+                example = object_name(item.name)
+                fix = f"use lowercase letters, digits and hyphens, for example {example}"
+                problems.append((item, Problem(INVALID_NAME, ("metadata", "name"), message, fix)))
+    return named, problems
+
+
+def problem_of(finding: Finding) -> Problem:
+    """Convert a finding to a problem of a document's field."""
+    severity: Severity = ERROR if finding.blocking else WARNING
+    return Problem(finding.reason, parse_path(finding.path), finding.message, severity=severity)
+
+
+def problems_of(
+    judged: ValidationResult, items: Mapping[str, Item]
+) -> Iterator[tuple[Item, Problem]]:
+    """Convert the errors and warnings of a validated object to problems."""
+    by_severity: tuple[tuple[Severity, tuple[Finding, ...]], ...] = (
+        (ERROR, judged.findings),
+        (WARNING, judged.warnings),
+    )
+    for severity, findings in by_severity:
+        for finding in findings:
+            path = parse_path(finding.path.partition(" ")[2])
+            problem = Problem(finding.reason, path, finding.message, severity=severity)
+            yield items[judged.name], problem
+
+
+def parse_path(text: str) -> Path:
+    """Invert `format_path`."""
+    parts: list[str | int] = []
+    for index, quoted, key in _PART.findall(text):
+        parts.append(int(index) if index else key or str(ast.literal_eval(quoted)))
+    return tuple(parts)

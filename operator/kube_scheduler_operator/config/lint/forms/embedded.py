@@ -1,0 +1,124 @@
+"""Any other document with a whole configuration of a scheduler somewhere in it.
+
+Helm values of any chart, HelmRelease, HelmChart, Application, cloud-config and MachineConfig, for
+example. A KubeSchedulerConfiguration is a text, or a part of the document with its own `kind`;
+Volcano's configuration is a text. A text may be encoded, as files of cloud-init and Ignition are.
+
+Sources: cloud-init 25, module write_files (`encoding`); Ignition's specification 3.5 (`source`, a
+URL of RFC 2397, and `compression`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+from ....base.findings import Path
+from ....base.objects import mapping
+from ....base.source.reader import Document
+from ....base.source.tree import SourceNode
+from ...language.schema import KIND
+from .document_fields import label_of, text, value_of
+from .form import Contents, Form, Part, Text
+from .volcano import looks_like_volcano
+
+CONFIGURATION: Final = re.compile(rf"""^[\s{{,]*["']?kind["']?\s*:\s*["']?{KIND}\b""", re.MULTILINE)
+"""The line that makes a text a configuration, even if it is broken."""
+_STARTS: Final = re.compile(
+    r"""^[\s{,]*["']?kind["']?\s*:\s*["']?(?:Pod|DaemonSet|Deployment|ClusterConfiguration)\b"""
+    r"""|^ExecStart[ \t]*=[^\n]*kube-scheduler\b""",
+    re.MULTILINE,
+)
+"""The line of an object or a unit that starts a kube-scheduler, or has kubeadm start one."""
+DEEPEST: Final = 12
+"""Levels below which no chart keeps a configuration."""
+LARGEST: Final = 1 << 20
+"""Bytes of a compressed file that are read: a ConfigMap of Kubernetes cannot be larger."""
+_URL: Final = "data:"
+_BASE64: Final = ("b64", "base64")
+_GZIP: Final = ("gz", "gzip")
+
+
+def read(document: Document) -> Contents | None:
+    value = value_of(document)
+    if not value or value.get("kind") == KIND:
+        return None
+    owner = label_of(value) or "file"
+    texts: list[Text] = []
+    parts: list[Part] = []
+    for path, node in _walk(document.root, (), 0, {}):
+        if isinstance(node.data, str):
+            siblings = mapping(document.data(path[:-1]))
+            # Ignition has the path beside `contents`, which has the text.
+            target = text(siblings.get("path")) or text(document.data((*path[:-2], "path")))
+            content = decoded(node.data, siblings)
+            texts.append(Text(path, content, target or owner, node_path=target))
+        else:
+            parts.append(Part(node, owner, (((), path),)))
+    return Contents(tuple(texts), tuple(parts)) if texts or parts else None
+
+
+def decoded(content: str, siblings: Mapping[str, Any]) -> str:
+    """Decode the text in a field; return the field itself if it is not encoded.
+
+    Args:
+        content: the field.
+        siblings: the map that has it, with the fields `encoding` and `compression`.
+    """
+    encodings = str(siblings.get("encoding") or "").lower().split("+")
+    if content.startswith(_URL):
+        head, _, rest = content.partition(",")
+        encodings = [str(siblings.get("compression") or "")]
+        if head.endswith(";base64"):
+            encodings.append("base64")
+        data = unquote_to_bytes(rest)
+    else:
+        data = content.encode()
+    try:
+        for encoding in reversed(encodings):
+            if encoding in _BASE64:
+                data = base64.b64decode(data)
+            elif encoding in _GZIP:
+                data = zlib.decompressobj(wbits=31).decompress(data, LARGEST)
+        return data.decode()
+    except (binascii.Error, ValueError, zlib.error):
+        return content
+
+
+def _is_kube_schedulers(text: str) -> bool:
+    """Report whether a text is a configuration, or an object that may start a kube-scheduler."""
+    if KIND in text and CONFIGURATION.search(text) is not None:
+        return True
+    if "scheduler" in text and _STARTS.search(text) is not None:
+        return True
+    return "tiers" in text and looks_like_volcano(text)
+
+
+def _walk(
+    node: SourceNode, path: Path, depth: int, parent: Mapping[str, Any]
+) -> Iterator[tuple[Path, SourceNode]]:
+    if depth > DEEPEST:
+        return
+    if isinstance(node.data, str):
+        if _is_kube_schedulers(decoded(node.data, parent)):
+            yield path, node
+    elif isinstance(node.data, dict) and path and node.data.get("kind") == KIND:
+        yield path, node
+    else:
+        for key, (_, child) in node.fields.items():
+            yield from _walk(child, (*path, key), depth + 1, mapping(node.data))
+        for index, child in enumerate(node.items):
+            yield from _walk(child, (*path, index), depth + 1, {})
+
+
+EMBEDDED: Final = Form(
+    "any other document with a KubeSchedulerConfiguration, or Volcano's configuration, in it (Helm "
+    "values, HelmRelease, cloud-config …)",
+    "the field `kind` of the configuration; `actions` and `tiers` of Volcano's",
+    read,
+)

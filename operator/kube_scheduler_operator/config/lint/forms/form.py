@@ -1,0 +1,241 @@
+"""What a form of a file contains for kube-scheduler: configurations, files and command lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ....base.findings import Path, Problem
+from ....base.source.reader import Document
+from ....base.source.tree import Position, SourceNode
+from ...language.flags import POLICY_KEY
+from ...language.schema import API_VERSION, KIND
+from ...language.versions import Version
+from .image_changes import Kustomization
+from .volcano import PROGRAM as VC_SCHEDULER
+
+KUBE_SCHEDULER: Final = "kube-scheduler"
+CONFIG_FLAGS: Final[Mapping[str, str]] = {KUBE_SCHEDULER: "config", VC_SCHEDULER: "scheduler-conf"}
+"""Program -> its flag for the file with the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLineFlag:
+    name: str  # without dashes, with `-` for `_`
+    value: str
+    path: Path  # of its entry in the document
+    is_known: bool = True  # whether the document has the value; otherwise `value` has $(NAME) in it
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or directory in the container of a scheduler."""
+
+    path: str  # in the container
+    kind: str = ""  # "ConfigMap" or "Secret"; empty: a file of the node, or something else
+    name: str = ""  # of that object; of a file of the node its path there
+    # file -> key of the object; empty: every key is a file of that name
+    keys: Mapping[str, str] = field(default_factory=dict)
+    key: str = ""  # the only key, which `path` itself is (subPath); empty: `path` is a directory
+    at: Path = ()  # of the mount in the document
+
+    def holds(self, file: str) -> bool:
+        return file == self.path or file.startswith(f"{self.path.rstrip('/')}/")
+
+    def key_of(self, file: str) -> str:
+        """Return the key of the ConfigMap or Secret that becomes a file; empty if there is none."""
+        if self.key:
+            return self.key
+        name = file[len(self.path.rstrip("/")) + 1 :]
+        return self.keys.get(name, "") if self.keys else name
+
+    def node_file(self, file: str) -> str:
+        """Return the path on the node of a file in it."""
+        return self.name.rstrip("/") + file[len(self.path.rstrip("/")) :]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A scheduler that a document starts."""
+
+    label: str  # the document in messages: `Deployment my-scheduler`
+    arguments: tuple[CommandLineFlag, ...] = ()  # its flags
+    at: Path = ()  # where its flags are, for messages about missing ones
+    mounts: tuple[Mount, ...] | None = None  # the files in its container; None: unknown
+    image: str = ""  # of its container; empty: unknown
+    image_at: Path = ()  # of that image in the document
+    kustomized: bool = False  # whether a Kustomization of the run sets the image
+    version: Version | None = None  # of Kubernetes, if the document shows it
+    namespace: str = ""  # of its Pod; empty: unknown
+    account: str = ""  # the ServiceAccount of its Pod; empty: a static Pod, or no Pod
+    replicas: int = 1  # of its Pod
+    given: Mapping[str, str] = field(default_factory=dict)  # flags that the product sets itself
+    # how to mount FILE in a document of this form
+    mount_fix: str = "add a volume with the file, and a volumeMount for it"
+    program: str = KUBE_SCHEDULER  # kube-scheduler, or another scheduler with a file of its own
+
+    def last(self, name: str) -> CommandLineFlag | None:
+        return next((flag for flag in reversed(self.arguments) if flag.name == name), None)
+
+    @property
+    def config_flag(self) -> str:
+        return CONFIG_FLAGS[self.program]
+
+    @property
+    def config(self) -> str:
+        """The file with the configuration: the value of --config."""
+        flag = self.last(self.config_flag)
+        return flag.value if flag else self.given.get(self.config_flag, "")
+
+    @property
+    def policy_file(self) -> str:
+        """The file with a Policy, which kube-scheduler read up to 1.22."""
+        flag = self.last("policy-config-file")
+        return flag.value if flag else ""
+
+    @property
+    def policy_map(self) -> tuple[str, str, str] | None:
+        """(namespace, ConfigMap, key) with a Policy, which kube-scheduler read up to 1.22."""
+        flag, namespace = self.last("policy-configmap"), self.last("policy-configmap-namespace")
+        if flag is None:
+            return None
+        return (namespace.value if namespace else "kube-system", flag.value, POLICY_KEY)
+
+    @property
+    def flags(self) -> dict[str, list[str]]:
+        """Flag -> its values, without flags that have an unknown one."""
+        flags: dict[str, list[str]] = {}
+        unknown = self.unknown
+        for flag in self.arguments:
+            if flag.name not in unknown:
+                flags.setdefault(flag.name, []).append(flag.value)
+        return flags
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """The flags with a value that only the cluster knows."""
+        return frozenset(flag.name for flag in self.arguments if not flag.is_known)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file inside a document."""
+
+    at: Path  # of its content in the document
+    content: str  # the file
+    owner: str  # the object that has it: `ConfigMap my-config`
+    kind: str = ""  # the object and the key, by which a Pod mounts it
+    namespace: str = ""
+    name: str = ""
+    key: str = ""
+    node_path: str = ""  # the file of the node that it becomes; empty: none
+    required: bool = False  # whether it must be a configuration; otherwise other content is ignored
+    has_credentials: bool = True  # whether its kube-scheduler needs no clientConnection.kubeconfig
+    place: str = ""  # a provider whose scheduler reads it, as in `--for`
+    node_mounts: tuple[Mount, ...] | None = None  # files from outside the node; None: unknown
+    version: Version | None = None  # of the kube-scheduler that reads it, if the document shows it
+    for_kubeadm: bool = False  # whether kubeadm reads it, and therefore no kube-scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedKey:
+    """A key of a ConfigMap or Secret that is generated from a file beside the document."""
+
+    kind: str  # the object and its key, by which a Pod mounts it
+    name: str
+    key: str
+    file: str  # relative to the document's file
+    at: Path  # of the file's name in the document
+    namespace: str = ""  # empty, because the tool sets that of all objects
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A configuration whose fields are a part of a document."""
+
+    root: SourceNode  # the configuration with positions in the document
+    owner: str  # the object that has it
+    # (path in the configuration, path in the document), the longest ones first
+    fields: tuple[tuple[Path, Path], ...]
+    place: str = ""  # a provider whose scheduler reads it, as in `--for`
+    version: Version | None = None  # of that kube-scheduler, if the document shows it
+    # the index of the command line that reads it; None: none in the document
+    command: int | None = None
+
+    def outer(self, path: Path) -> Path:
+        """Translate a path in the configuration to one in the document."""
+        for inner, outer in self.fields:
+            if path[: len(inner)] == inner:
+                return (*outer, *path[len(inner) :])
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a document contains for kube-scheduler."""
+
+    texts: tuple[Text, ...] = ()  # files in it
+    parts: tuple[Part, ...] = ()  # configurations that are a part of it
+    commands: tuple[CommandLine, ...] = ()  # kube-schedulers that it starts
+    problems: tuple[Problem, ...] = ()  # what is wrong with the form itself
+    generated: tuple[GeneratedKey, ...] = ()  # keys of ConfigMaps and Secrets from other files
+    kustomization: Kustomization | None = None  # what it changes in other files
+
+    def __bool__(self) -> bool:
+        return bool(self.texts or self.parts or self.commands or self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    name: str  # for people
+    source: str  # the document that defines it, with its version
+    read: Callable[[Document], Contents | None]  # None: the document has another form
+
+
+def with_type(node: SourceNode) -> SourceNode:
+    """Add the apiVersion and kind that a product adds to a configuration."""
+    if not isinstance(node.data, dict):
+        return node
+    fields = {"apiVersion": API_VERSION, "kind": KIND}
+    missing = {key: value for key, value in fields.items() if key not in node.data}
+    scalars = {
+        key: (node.position, SourceNode(node.position, value)) for key, value in missing.items()
+    }
+    return replace(node, data={**missing, **node.data}, fields={**scalars, **node.fields})
+
+
+def made_of(position: Position, fields: Mapping[str, SourceNode]) -> SourceNode:
+    """Assemble a configuration as a product does; absent parts are left out."""
+    data: dict[str, Any] = {key: node.data for key, node in fields.items()}
+    children = {key: (node.position, node) for key, node in fields.items()}
+    return with_type(SourceNode(position, data, children))
+
+
+def listed(position: Position, nodes: Sequence[SourceNode]) -> SourceNode:
+    """Make a list of values from different places of a document."""
+    return SourceNode(position, [node.data for node in nodes], {}, tuple(nodes))
+
+
+def scalar(position: Position, value: Any) -> SourceNode:
+    return SourceNode(position, value)
+
+
+def node_at(document: Document, path: Path) -> SourceNode | None:
+    """Return the value at a path; None if it is absent or null."""
+    node = document.root
+    for part in path:
+        step = node.child(part)
+        if step is None:
+            return None
+        node = step[1]
+    return None if node.data is None else node
+
+
+def first(document: Document, *paths: Path) -> tuple[Path, SourceNode] | None:
+    """Return the first of several paths that has a value, and the value."""
+    for path in paths:
+        node = node_at(document, path)
+        if node is not None:
+            return path, node
+    return None

@@ -1,0 +1,234 @@
+"""kubeadm: ClusterConfiguration, and patches of the static Pod's manifest.
+
+Sources, in k8s.io/kubernetes 1.36.3, cmd/kubeadm/app: apis/kubeadm/v1beta4/types.go (extraArgs is a
+list), v1beta3/types.go (a map); phases/controlplane/manifests.go (flags and volumes of the Pod);
+util/patches/patches.go (patches). Cluster API repeats ClusterConfiguration in KubeadmControlPlane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ....base.findings import Path, Problem
+from ....base.source.reader import Document
+from ...language.versions import Version
+from .document_fields import at, group_kind, label_of, objects, text, value_of, version_of
+from .flags import of_map, of_names, of_words
+from .form import CommandLine, CommandLineFlag, Contents, Form, Mount, Text
+from .workload import container_flags, container_mounts, container_problems, container_words
+
+GROUP: Final = "kubeadm.k8s.io"
+KINDS: Final = ("ClusterConfiguration", "InitConfiguration", "JoinConfiguration")
+KUBECONFIG: Final = "/etc/kubernetes/scheduler.conf"
+GIVEN: Final[Mapping[str, str]] = {
+    "authentication-kubeconfig": KUBECONFIG,
+    "authorization-kubeconfig": KUBECONFIG,
+    "bind-address": "127.0.0.1",
+    "kubeconfig": KUBECONFIG,
+    "leader-elect": "true",
+}
+"""The flags that kubeadm sets (getSchedulerCommand)."""
+OWN_MOUNT: Final = Mount(KUBECONFIG, "", KUBECONFIG)
+INVALID: Final = "InvalidType"
+
+
+def read(document: Document) -> Contents | None:
+    value = value_of(document)
+    group, kind = group_kind(value)
+    if kind not in KINDS or (group != GROUP and "apiVersion" in value):
+        return None
+    version = str(value.get("apiVersion") or "").rpartition("/")[2]
+    lists = version not in ("v1beta1", "v1beta2", "v1beta3")
+    if not version:  # a patch, for example of kind
+        lists = isinstance(at(value, "scheduler", "extraArgs"), list)
+    return scheduler(value, (), kind, lists=lists)
+
+
+def scheduler(
+    value: Mapping[str, Any],
+    path: Path,
+    label: str,
+    *,
+    lists: bool,
+    kubernetes: Version | None = None,
+) -> Contents:
+    """Read the scheduler of the ClusterConfiguration at a path.
+
+    `lists` is whether its version writes extraArgs as a list.
+    """
+    scheduler = at(value, "scheduler")
+    if not isinstance(scheduler, Mapping):
+        return Contents()
+    where = (*path, "scheduler")
+    kubernetes = kubernetes or version_of(value.get("kubernetesVersion"))
+    arguments, problems = _arguments(scheduler.get("extraArgs"), (*where, "extraArgs"), lists=lists)
+    mounts = [OWN_MOUNT]
+    for index, volume in objects(scheduler.get("extraVolumes")):
+        host, target = text(volume.get("hostPath")), text(volume.get("mountPath"))
+        mounts.append(Mount(target, "", host, at=(*where, "extraVolumes", index)))
+    command = CommandLine(
+        label=label,
+        arguments=arguments,
+        at=(*where, "extraArgs"),
+        mounts=tuple(mounts),
+        version=kubernetes,
+        namespace="kube-system",
+        given=GIVEN,
+        mount_fix="add it: extraVolumes: [{name: scheduler-config, hostPath: FILE, mountPath: "
+        "FILE, readOnly: true, pathType: File}]",
+    )
+    return Contents(commands=(command,), problems=problems)
+
+
+def _arguments(
+    value: Any, path: Path, *, lists: bool
+) -> tuple[tuple[CommandLineFlag, ...], tuple[Problem, ...]]:
+    problems = []
+    if isinstance(value, list) and not lists:
+        problems.append(
+            Problem(
+                INVALID,
+                path,
+                "extraArgs is a map in kubeadm.k8s.io/v1beta3, not a list of name and value",
+                "write it as NAME: VALUE, or set apiVersion: kubeadm.k8s.io/v1beta4",
+            )
+        )
+    elif isinstance(value, Mapping) and lists:
+        problems.append(
+            Problem(
+                INVALID,
+                path,
+                "extraArgs is a list in kubeadm.k8s.io/v1beta4, not a map",
+                "write each flag as {name: NAME, value: VALUE}",
+            )
+        )
+    elif isinstance(value, Mapping):
+        for key, argument in value.items():
+            if argument is not None and not isinstance(argument, str):
+                written = str(argument).lower() if isinstance(argument, bool) else repr(argument)
+                message = f"kubeadm accepts only strings as values of extraArgs, not {written}"
+                problems.append(Problem(INVALID, (*path, key), message, "quote the value"))
+    flags = of_names(value, path) if isinstance(value, list) else of_map(value, path)
+    return tuple(flags), tuple(problems)
+
+
+def read_patch(document: Document) -> Contents | None:
+    """Read a patch of kube-scheduler's manifest: JSON patch operations, or a part of a Pod."""
+    patch = document.root.data
+    if isinstance(patch, list):
+        return _operations(patch)
+    if not isinstance(patch, Mapping) or patch.get("kind") not in (None, "Pod"):
+        return None
+    if patch.get("apiVersion") is not None and at(patch, "metadata", "name") is not None:
+        return None  # a whole Pod
+    for index, container in objects(at(patch, "spec", "containers")):
+        if container.get("name") == "kube-scheduler":
+            where = ("spec", "containers", index)
+            words = container_words(container, where) or []
+            volumes = {
+                text(volume.get("name")): volume
+                for _, volume in objects(at(patch, "spec", "volumes"))
+            }
+            mounts = (OWN_MOUNT, *container_mounts(container, volumes, where))
+            command = CommandLine(
+                "patch of kube-scheduler",
+                container_flags(container, words),
+                where,
+                mounts,
+                namespace="kube-system",
+                given=GIVEN,
+            )
+            problems = tuple(container_problems(container, where))
+            return Contents(commands=(command,), problems=problems)
+    return None
+
+
+def _operations(operations: list[Any]) -> Contents | None:
+    words: list[tuple[str, Path]] = []
+    volumes: dict[str, Mapping[str, Any]] = {}
+    mounts: list[tuple[int, Any]] = []
+    for index, operation in objects(operations):
+        target = text(operation.get("path"))
+        if "op" not in operation or not target.startswith("/spec/"):
+            return None
+        value = operation.get("value")
+        values = value if isinstance(value, list) else [value]
+        if target.startswith("/spec/containers/0/command"):
+            words += [(str(word), (index, "value")) for word in values]
+        elif "/volumeMounts" in target:
+            mounts += [(index, mount) for mount in values]
+        elif target.startswith("/spec/volumes"):
+            volumes |= {text(volume.get("name")): volume for _, volume in objects(values)}
+    if not words:
+        return None
+    mounted: list[Mount] = [OWN_MOUNT]
+    for index, mount in mounts:
+        mounted += container_mounts({"volumeMounts": [mount]}, volumes, (index,))
+    command = CommandLine(
+        "patch of kube-scheduler",
+        tuple(of_words(words)),
+        (),
+        tuple(mounted),
+        namespace="kube-system",
+        given=GIVEN,
+        mount_fix="add operations for /spec/volumes/- and /spec/containers/0/volumeMounts/- with "
+        "the file",
+    )
+    return Contents(commands=(command,))
+
+
+def read_cluster_api(document: Document) -> Contents | None:
+    """Read Cluster API's KubeadmControlPlane, its template, and KubeadmConfig."""
+    value = value_of(document)
+    group, kind = group_kind(value)
+    if not group.endswith("cluster.x-k8s.io"):
+        return None
+    path: Path = {
+        "KubeadmControlPlane": ("spec", "kubeadmConfigSpec"),
+        "KubeadmControlPlaneTemplate": ("spec", "template", "spec", "kubeadmConfigSpec"),
+        "KubeadmConfig": ("spec",),
+        "KubeadmConfigTemplate": ("spec", "template", "spec"),
+    }.get(kind, ())
+    if not path:
+        return None
+    config = at(value, *map(str, path))
+    cluster = at(config, "clusterConfiguration")
+    contents = Contents()
+    if isinstance(cluster, Mapping):
+        extra = at(cluster, "scheduler", "extraArgs")
+        contents = scheduler(
+            cluster,
+            (*path, "clusterConfiguration"),
+            label_of(value),
+            lists=isinstance(extra, list),
+            kubernetes=version_of(at(value, "spec", "version")),
+        )
+    texts = tuple(_files(config, (*path, "files"), label_of(value)))
+    return Contents(texts, (), contents.commands, contents.problems)
+
+
+def _files(config: Any, path: Path, owner: str) -> Iterator[Text]:
+    for index, file in objects(at(config, "files")):
+        content = text(file.get("content"))
+        if content and file.get("encoding") in (None, ""):
+            where = (*path, index, "content")
+            node_path = text(file.get("path"))
+            yield Text(where, content, owner, node_path=node_path, has_credentials=False)
+
+
+KUBEADM: Final = Form(
+    "kubeadm ClusterConfiguration (`scheduler.extraArgs`, `extraVolumes`)",
+    "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go",
+    read,
+)
+KUBEADM_PATCHES: Final = Form(
+    "kubeadm patches of kube-scheduler",
+    "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/util/patches/patches.go",
+    read_patch,
+)
+CLUSTER_API: Final = Form(
+    "Cluster API KubeadmControlPlane, KubeadmConfig",
+    "kubernetes-sigs/cluster-api 1.11, api/bootstrap/kubeadm/v1beta2",
+    read_cluster_api,
+)

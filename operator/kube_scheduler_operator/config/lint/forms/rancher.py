@@ -1,0 +1,144 @@
+"""Rancher's: config.yaml of k3s and RKE2, clusters of Rancher, and cluster.yml of RKE1.
+
+Sources: k3s-io/docs at 147c369, docs/installation/configuration.md; rancher/rke2-docs at 9477b7b,
+docs/reference/server_config.md; rancher/rke 1.7, types/rke_types.go (SchedulerService).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ....base.findings import Path
+from ....base.objects import mapping
+from ....base.source.reader import Document
+from ...language.versions import Version
+from .document_fields import (
+    at,
+    entries,
+    group_kind,
+    label_of,
+    text,
+    value_of,
+    version_of,
+    version_of_image,
+)
+from .flags import of_map, of_pairs
+from .form import CommandLine, CommandLineFlag, Contents, Form, Mount
+
+SCHEDULER_ARG: Final = "kube-scheduler-arg"
+GIVEN: Final[Mapping[str, str]] = {
+    "kubeconfig": "/var/lib/rancher/k3s/server/cred/scheduler.kubeconfig",
+    "leader-elect": "true",
+}
+_OWN_KEYS: Final = ("disable-scheduler", "kube-scheduler-image", SCHEDULER_ARG)
+
+
+def read_config(document: Document) -> Contents | None:
+    """Read `kube-scheduler-arg` in config.yaml of k3s or RKE2."""
+    value = value_of(document)
+    if "kind" in value and "apiVersion" in value:
+        return None
+    if not any(str(key).rstrip("+") in _OWN_KEYS for key in value):
+        return None
+    command = _server(value, (), "config.yaml of k3s or RKE2", None)
+    return Contents(commands=(command,) if command else ())
+
+
+def _server(
+    value: Mapping[str, Any], path: Path, label: str, version: Version | None
+) -> CommandLine | None:
+    arguments: list[CommandLineFlag] = []
+    where: Path = path
+    for key, setting in value.items():
+        if str(key).rstrip("+") == SCHEDULER_ARG:
+            where = where if arguments else (*path, key)
+            arguments += of_pairs(setting, (*path, key))
+    if not arguments:
+        return None
+    image = text(value.get("kube-scheduler-image"))
+    return CommandLine(
+        label=label,
+        arguments=tuple(arguments),
+        at=where,
+        mounts=None,  # k3s runs it on the node; RKE2 mounts each file that a flag names
+        image=image,
+        version=version or version_of_image(image),
+        namespace="kube-system",
+        given=GIVEN,
+    )
+
+
+def _binds(value: Any, path: Path) -> Iterator[Mount]:
+    for index, bind in enumerate(value if isinstance(value, list) else [value]):
+        host, _, rest = text(bind).partition(":")
+        where = (*path, index) if isinstance(value, list) else path
+        yield Mount(rest.partition(":")[0] or host, "", host, at=where)
+
+
+def read_cluster(document: Document) -> Contents | None:
+    """Read machineGlobalConfig and machineSelectorConfig of Rancher's RKE2 and k3s clusters."""
+    value = value_of(document)
+    if group_kind(value) != ("provisioning.cattle.io", "Cluster"):
+        return None
+    version = version_of(at(value, "spec", "kubernetesVersion"))
+    base: Path = ("spec", "rkeConfig")
+    config = at(value, "spec", "rkeConfig")
+    configs: list[tuple[Path, Any]] = [
+        ((*base, "machineGlobalConfig"), at(config, "machineGlobalConfig"))
+    ]
+    configs += (
+        ((*base, "machineSelectorConfig", index, "config"), at(selected, "config"))
+        for index, selected in enumerate(entries(at(config, "machineSelectorConfig")))
+    )
+    servers = (_server(mapping(own), path, label_of(value), version) for path, own in configs)
+    return Contents(commands=tuple(filter(None, servers)))
+
+
+def read_rke1(document: Document) -> Contents | None:
+    """Read `services.scheduler` in cluster.yml, also below `rancher_kubernetes_engine_config`."""
+    value = value_of(document)
+    for path in ((), ("rancher_kubernetes_engine_config",)):
+        owner = at(value, *path)
+        service = at(owner, "services", "scheduler")
+        if isinstance(service, Mapping) and ("nodes" in owner or path or "network" in owner):
+            where = (*path, "services", "scheduler")
+            arguments = [
+                *of_map(service.get("extra_args"), (*where, "extra_args")),
+                *of_map(service.get("extra_args_array"), (*where, "extra_args_array")),
+            ]
+            if not arguments:
+                return Contents()
+            binds = service.get("extra_binds")
+            mounts = (
+                Mount("/etc/kubernetes", "", "/etc/kubernetes"),
+                *(_binds(binds, (*where, "extra_binds")) if binds else ()),
+            )
+            kubernetes = str(owner.get("kubernetes_version") or "").partition("-rancher")[0]
+            command = CommandLine(
+                label="cluster.yml of RKE1",
+                arguments=tuple(arguments),
+                at=where,
+                mounts=mounts,
+                version=version_of(kubernetes),
+                namespace="kube-system",
+                given={"kubeconfig": "/etc/kubernetes/ssl/kubecfg-kube-scheduler.yaml"},
+                mount_fix="add it: extra_binds: ['FILE:FILE:ro']",
+            )
+            return Contents(commands=(command,))
+    return None
+
+
+RANCHER_CONFIG: Final = Form(
+    "config.yaml of k3s and RKE2 (`kube-scheduler-arg`)",
+    "rancher/rke2-docs at 9477b7b, docs/reference/server_config.md",
+    read_config,
+)
+RANCHER_CLUSTER: Final = Form(
+    "Rancher Cluster (`machineGlobalConfig`)",
+    "rancher/rancher 2.12, provisioning.cattle.io/v1 Cluster",
+    read_cluster,
+)
+RKE1: Final = Form(
+    "cluster.yml of RKE1 (`services.scheduler`)", "rancher/rke 1.7, types/rke_types.go", read_rke1
+)

@@ -1,0 +1,233 @@
+"""Checks of the objects from which the operator composes configurations.
+
+A SchedulerProfile or SchedulerExtender belongs to the scheduler that it names, so all objects are
+composed together, as the operator does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ...base import names
+from ...base.findings import WARNING, Finding, Path, Problem
+from ...base.objects import mapping
+from ...kube.resource import SCHEDULER_EXTENDERS, SCHEDULER_PROFILES, SECONDARY_SCHEDULERS, Resource
+from ..language.crd_schema import validate_object
+from ..language.feature_gates import Gates, parse_gates
+from ..language.validation.configuration import Target
+from ..language.warnings.configuration import ConfiguredScheduler
+from .checks import NOT_READ, Checked, CheckOptions, Item, by_name, problem_of, problems_of
+
+if TYPE_CHECKING:
+    from ..effective.control_plane.scheduler import EffectiveControlPlane
+    from ..effective.facts import Facts
+    from ..effective.objects import Objects
+    from ..effective.pipeline import Effective
+
+PROFILE: Final = SCHEDULER_PROFILES.kind
+EXTENDER: Final = SCHEDULER_EXTENDERS.kind
+SECONDARY: Final = SECONDARY_SCHEDULERS.kind
+DEFINITION: Final = f"{names.SECONDARYSCHEDULERS}.yaml"
+
+_MANY: Final = (PROFILE, EXTENDER, SECONDARY)
+_REPORTED_ELSEWHERE: Final = (
+    names.OVERRIDES_UPGRADEABLE,
+    names.SCHEDULER_EXTENDERS_DEGRADED,
+    names.SCHEDULER_PROFILES_DEGRADED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """The documents that have objects of the operator."""
+
+    single: Mapping[str, Item]  # by kind, of kinds of which a cluster has one
+    profiles: Mapping[str, Item]  # by name, as are the others
+    extenders: Mapping[str, Item]
+    secondaries: Mapping[str, Item]
+
+    @property
+    def attached(self) -> tuple[Item, ...]:
+        return (*self.profiles.values(), *self.extenders.values())
+
+    @property
+    def of_control_plane(self) -> tuple[Item, ...]:
+        """Those that configure the control plane's scheduler."""
+        return (*self.single.values(), *(item for item in self.attached if not scheduler_of(item)))
+
+    def owner(self, path: Path) -> Item:
+        """Return the document with the longest part of a path; KubeScheduler if several tie."""
+        kinds = sorted(self.single, reverse=True, key=lambda kind: kind == "KubeScheduler")
+        items = [self.single[kind] for kind in kinds] or list(self.of_control_plane)
+        return max(items, key=lambda item: item.document.depth(path))
+
+
+def check_objects(items: Sequence[Item], options: CheckOptions) -> Checked:
+    """Check all objects from which the operator composes configurations.
+
+    A profile whose scheduler is not among them is checked alone: the cluster may have it.
+    """
+    # Imported lazily: composition is slow to import, and configurations do not need it.
+    from ..effective.pipeline import effective
+    from ..effective.secondary.scheduler import Attached, of_unknown_scheduler
+
+    documents, problems = _read(items)
+    checked = Checked(problems)
+    facts = facts_of_files(options)
+    known = {"", *documents.secondaries}
+    composed = effective(_objects(documents, known), facts)
+    _add_control_plane(composed.control_plane, documents, options, checked)
+    _add_secondaries(composed, documents, checked)
+    for scheduler in sorted({scheduler_of(item) for item in documents.attached} - known):
+        alone = Attached(
+            [item.value for item in documents.profiles.values()],
+            [item.value for item in documents.extenders.values()],
+        )
+        results = of_unknown_scheduler(scheduler, alone, facts, options.target)
+        for extender in results.extenders:
+            checked.problems += problems_of(extender, documents.extenders)
+        for profile in results.profiles:
+            checked.problems += problems_of(profile, documents.profiles)
+    return checked
+
+
+def facts_of_files(options: CheckOptions) -> Facts:
+    """Return the facts that flags state, as there is no cluster."""
+    from ..effective.facts import Facts, Permissions
+
+    return Facts(
+        platform=options.platform,
+        default_version=options.gates.version,
+        stock=options.stock,
+        planned=True,
+        permissions=Permissions(options.images, options.images),
+    )
+
+
+def _read(items: Sequence[Item]) -> tuple[_Documents, list[tuple[Item, Problem]]]:
+    """Return (documents with objects that the API server would store, problems of the others)."""
+    single, problems = _single_objects(items)
+    profiles, unnamed = by_name(item for item in items if item.kind == PROFILE)
+    problems += unnamed
+    extenders, unnamed = _valid(items, SCHEDULER_EXTENDERS)
+    problems += unnamed
+    secondaries, unnamed = _valid(items, SECONDARY_SCHEDULERS)
+    problems += unnamed
+    return _Documents(single, profiles, extenders, secondaries), problems
+
+
+def _single_objects(
+    items: Iterable[Item],
+) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
+    """Return (kind -> object, of kinds of which a cluster has one; problems of unused ones)."""
+    chosen: dict[str, Item] = {}
+    problems: list[tuple[Item, Problem]] = []
+    for item in items:
+        if item.kind in _MANY:
+            continue
+        if item.name not in ("", names.CLUSTER):
+            message = f'{item.kind} "{item.name}" is ignored'
+            fix = f'rename it to "{names.CLUSTER}"'
+            problem = Problem(NOT_READ, ("metadata", "name"), message, fix, WARNING)
+            problems.append((item, problem))
+        elif item.kind in chosen:
+            message = f"a {item.kind} is already defined and a cluster has one; remove one of them"
+            problems.append((item, Problem(NOT_READ, ("metadata", "name"), message)))
+        else:
+            chosen[item.kind] = item
+    return chosen, problems
+
+
+def _valid(
+    items: Iterable[Item], resource: Resource
+) -> tuple[dict[str, Item], list[tuple[Item, Problem]]]:
+    """Return (objects of a kind by name, problems of those with a missing or duplicate name).
+
+    Objects that violate their CustomResourceDefinition are left out; they are reported separately.
+    """
+    definition = f"{resource.name}.yaml"
+    return by_name(
+        item
+        for item in items
+        if item.kind == resource.kind
+        and next(validate_object(item.value, definition, resource.version), None) is None
+    )
+
+
+def _objects(documents: _Documents, known: Collection[str]) -> Objects:
+    """Return the documents of the `known` schedulers as objects of a cluster."""
+    from ..effective.objects import Objects
+
+    def attached(items: Mapping[str, Item]) -> tuple[Mapping[str, Any], ...]:
+        return tuple(item.value for item in items.values() if scheduler_of(item) in known)
+
+    values = {kind: item.value for kind, item in documents.single.items()}
+    return Objects(
+        scheduler=values.get("Scheduler", {}),
+        kubescheduler=values.get("KubeScheduler", {}),
+        profiles=attached(documents.profiles),
+        extenders=attached(documents.extenders),
+        secondaries=tuple(item.value for item in documents.secondaries.values()),
+    )
+
+
+def _add_control_plane(
+    scheduler: EffectiveControlPlane, documents: _Documents, options: CheckOptions, checked: Checked
+) -> None:
+    from ..effective.control_plane.feature_gates import NOT_FOUND
+    from ..language.command_line import parse
+
+    if not documents.of_control_plane:
+        return  # a cluster has default-scheduler nevertheless
+    composition = scheduler.composition
+    for profile in composition.results:
+        checked.problems += problems_of(profile, documents.profiles)
+    for extender in composition.extenders:
+        checked.problems += problems_of(extender, documents.extenders)
+    for finding in scheduler.findings:
+        if finding.condition in _REPORTED_ELSEWHERE or finding.reason == NOT_FOUND:
+            continue  # reported above, relevant to upgrades only, or an object of the cluster
+        problem = problem_of(finding)
+        checked.problems.append((documents.owner(problem.path), problem))
+    if composition.config is not None and not scheduler.blocking:
+        explicit = parse_gates(parse(composition.arguments).get("feature-gates", ()))
+        target = Target(Gates(options.gates.version, explicit), stock=options.stock)
+        item = documents.owner(())
+        process = ConfiguredScheduler(item.file, composition.config, target)
+        checked.processes.append((item, process))
+
+
+def _add_secondaries(composed: Effective, documents: _Documents, checked: Checked) -> None:
+    for name, item in documents.secondaries.items():
+        scheduler = composed.secondaries.of(name)
+        for profile in scheduler.profiles.results:
+            checked.problems += problems_of(profile, documents.profiles)
+        for extender in scheduler.extenders.chosen.results:
+            checked.problems += problems_of(extender, documents.extenders)
+        checked.problems += [
+            (_document_of(finding, item, documents), _problem(finding))
+            for finding in scheduler.all_findings
+        ]
+        if not scheduler.blocking:
+            config, target = scheduler.composition.config, scheduler.target
+            checked.processes.append((item, ConfiguredScheduler(item.file, config, target)))
+
+
+def _document_of(finding: Finding, item: Item, documents: _Documents) -> Item:
+    """Return the document with an error of a SecondaryScheduler: its own, or a profile's."""
+    kind, _, rest = finding.path.partition("/")
+    return documents.profiles[rest.partition(" ")[0]] if kind == PROFILE else item
+
+
+def _problem(finding: Finding) -> Problem:
+    """Convert a finding to a problem of the document that has it."""
+    kind, _, rest = finding.path.partition("/")
+    path = rest.partition(" ")[2] if kind == PROFILE else finding.path
+    return problem_of(replace(finding, path=path))
+
+
+def scheduler_of(item: Item) -> str:
+    """Return the scheduler of a profile or an extender; empty: the control plane's."""
+    return str(mapping(item.value.get("spec")).get("scheduler") or "")

@@ -1,0 +1,1 @@
+"""Findings of one run: severities, suppressions, and those that a baseline accepts."""

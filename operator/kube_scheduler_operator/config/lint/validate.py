@@ -1,0 +1,372 @@
+"""Validates files: errors and warnings with their positions, and whether the scheduler starts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ...base.decoding import INVALID_TYPE, UNKNOWN_FIELD
+from ...base.findings import WARNING, Path, Problem, format_path
+from ...base.objects import mapping
+from ...base.source.reader import Document, Position
+from ...base.source.tree import SourceNode
+from ..language.schema import KIND
+from ..language.versions import Version
+from ..language.warnings.configuration import ConfiguredScheduler, warnings_between
+from .checks import OTHER_SCHEDULER, Checked, Checker, CheckOptions, Item, Kind
+from .command_lines import check_command
+from .configurations import is_run_by_provider
+from .documents.documents import (
+    SYNTAX,
+    Source,
+    TextProblem,
+    is_read,
+    read_sources,
+    readers_of,
+    sources_items,
+)
+from .documents.other_files import (
+    has_no_type,
+    may_concern,
+    no_configuration,
+    nothing_to_check,
+    of_volcano,
+)
+from .documents.templates import RENDERED
+from .documents.unread_documents import unread_documents
+from .forms.form import KUBE_SCHEDULER, CommandLine, Contents
+from .forms.volcano import LABEL as VOLCANO_LABEL
+from .forms.volcano import NOT_CHECKED as OF_VOLCANO
+from .forms.volcano import is_volcano
+from .known_kinds import (
+    KINDS,
+    check_definitions,
+    is_for_kube_scheduler,
+    is_of_another_api,
+    is_policy,
+    kind_of,
+)
+from .leader_election import check_elections
+from .pods_schedulers import check_scheduler_names
+from .reader_target import is_of_volcano, known_scheduler, kube_scheduler_of
+from .reports.report import Diagnosis, ValidationReport
+
+_REMEDIES: Final[Mapping[str, str]] = {UNKNOWN_FIELD: "remove it"}
+_REMEDY: Final = "change the value as the message describes"
+
+
+def validate(
+    files: Sequence[tuple[str, str | bytes]],
+    options: CheckOptions,
+    found: Collection[str] = (),
+) -> ValidationReport:
+    """Check the documents of files.
+
+    Args:
+        files: (name, content); a text, or bytes that are UTF-8 or UTF-16.
+        options: what the check depends on besides the files.
+        found: the names of files that were found in a directory or by a pattern: what is not
+            kube-scheduler's in them is not reported.
+    """
+    read = [(name, text) for name, text in files if name not in found or may_concern(text)]
+    sorted_ = _Sorted(found, options)
+    sources = read_sources(read, options.gates.version.minor, sorted_.is_checked)
+    for source in sources:
+        sorted_.take(source)
+    held = _containers(sources)
+    documents = [(item, kind) for item, kind in sorted_.documents if id(item) not in held]
+    findings = list(sorted_.findings)
+    of_volcano = sorted_.of_volcano
+    if not (documents or findings):  # nothing else was to be checked
+        findings += [_diagnosis(item, problem) for item, problem in sorted_.others]
+        of_volcano = of_volcano if found else []
+    problems = _check(sorted_.known, options, sources, found)
+    findings += [_diagnosis(item, problem) for item, problem in problems]
+    order = {name: index for index, (name, _) in enumerate(files)}
+    findings.sort(key=lambda finding: (order[finding.file], finding.position, finding.path))
+    items = tuple(item for item, _ in sorted_.known)
+    passed_over = len(files) - len(read) + sorted_.passed_over
+    return ValidationReport(
+        tuple(dict.fromkeys(findings)),
+        tuple((item.file, kind) for item, kind in documents),
+        tuple((item.file, item.kind) for item, _ in sorted_.others),
+        items,
+        (*_remarks(passed_over, sorted_.templates), *_of_volcano(of_volcano)),
+        readers=_readers(items, [command for source in sources for _, command in source.commands]),
+    )
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """The documents of files, by what becomes of them."""
+
+    found: Collection[str]  # the names of files that were found, not named
+    options: CheckOptions
+    # about texts, forms, and documents that cannot be checked
+    findings: list[Diagnosis] = field(default_factory=list)
+    known: list[tuple[Item, Kind]] = field(default_factory=list)  # the documents to check
+    documents: list[tuple[Item, str]] = field(default_factory=list)  # to count, with their kinds
+    # documents without anything to check, and why
+    others: list[tuple[Item, Problem]] = field(default_factory=list)
+    of_volcano: list[str] = field(default_factory=list)  # Volcano's configurations among them
+    passed_over: int = 0  # the number of found files without anything of kube-scheduler
+    templates: int = 0  # the number of found files that are unrendered templates
+
+    def is_checked(self, item: Item) -> bool:
+        """Report whether a document is checked, or named, as it is."""
+        return (item.group, item.kind) in KINDS or is_volcano(item.value)
+
+    def take(self, source: Source) -> None:
+        """Sort the documents of a file, or of a text in one."""
+        if source.file in self.found and source.place is None and not self._is_ours(source):
+            self.passed_over += source.is_rendered and not source.items
+            self.templates += not source.is_rendered
+            self.others += [(item, nothing_to_check(item)) for item in source.items]
+            return
+        self.findings += [_of_text(source, problem) for problem in source.problems]
+        unread = list(unread_documents(source))
+        self.findings += [_diagnosis(item, problem) for item, problem in unread]
+        ignored = {id(item) for item, problem in unread if problem.severity == WARNING}
+        for index, item in enumerate(source.items):
+            contents = source.contents.get(index)
+            if contents is not None:
+                self._take_form(item, contents)
+            elif id(item) in ignored and item is not source.items[0] and is_read(source.items[0]):
+                self.documents.append((item, item.kind))
+            else:
+                self._take_object(item, source)
+        if not source.items and source.problems:
+            broken = Item(source.file, source.first or _EMPTY, {})
+            self.documents.append((broken, ""))
+
+    def _take_form(self, item: Item, contents: Contents) -> None:
+        """Take a document that contains configurations and command lines."""
+        if not contents:
+            self.others.append((item, nothing_to_check(item)))
+            return
+        if _only_starts_volcano(contents):
+            self.others.append((item, of_volcano()))
+            return
+        self.documents.append((item, item.kind or _label(contents)))
+        self.findings += [_diagnosis(item, problem) for problem in contents.problems]
+
+    def _take_object(self, item: Item, source: Source) -> None:
+        """Take a document of a kind that is checked, or of any other."""
+        if is_of_volcano(item):
+            self._take_volcanos(item)
+            return
+        kind = kind_of(item)
+        if isinstance(kind, Kind):
+            if source.is_rendered:
+                self.known.append((item, kind))
+            self.documents.append((item, item.kind))
+        elif is_of_another_api(item) or has_no_type(item):
+            if source.place and source.place.text and source.place.text.required:
+                problem = no_configuration(item, source.place.owner)
+                self.findings.append(_diagnosis(item, problem))
+                self.documents.append((item, item.kind or "document"))
+            else:
+                self.others.append((item, nothing_to_check(item)))
+        elif source.file not in self.found or is_for_kube_scheduler(item):
+            self.findings.append(_diagnosis(item, kind))
+            self.documents.append((item, item.kind))
+        else:
+            self.others.append((item, nothing_to_check(item)))
+
+    def _take_volcanos(self, item: Item) -> None:
+        """Take a configuration of Volcano's scheduler, which a kube-scheduler rejects."""
+        reader = kube_scheduler_of(item, self.options)
+        if not reader:
+            self.others.append((item, of_volcano()))
+            self.of_volcano.append(item.label)
+            return
+        message = f"{reader} does not read this configuration, which is in Volcano's format"
+        fix = "write a KubeSchedulerConfiguration, or let Volcano's vc-scheduler read the file"
+        self.findings.append(_diagnosis(item, Problem(OTHER_SCHEDULER, (), message, fix)))
+        self.documents.append((item, VOLCANO_LABEL))
+
+    def _is_ours(self, source: Source) -> bool:
+        """Report whether a file that was found, not named, contains anything for kube-scheduler."""
+        if any(source.contents.values()):
+            return True
+        is_broken = any(problem.reason == SYNTAX for problem in source.problems)
+        if is_broken and source.has_configuration:
+            return True
+        return any(
+            self.is_checked(item) or item.kind == KIND or is_policy(item) for item in source.items
+        )
+
+
+def _readers(items: Sequence[Item], commands: Sequence[CommandLine]) -> tuple[str, ...]:
+    """Return the programs of all documents, each once; empty if one of them is unknown."""
+    programs = [_program(item.reader, item.version) for item in items]
+    programs += [_program(command, command.version) for command in commands]
+    return tuple(dict.fromkeys(programs)) if all(programs) else ()
+
+
+def _program(reader: CommandLine | None, version: Version | None) -> str:
+    third = known_scheduler(reader)
+    if third is not None:
+        return f"{third.name} {third.version}"
+    return f"kube-scheduler {version.short}" if version else ""
+
+
+_EMPTY: Final = Document(SourceNode(Position(1, 1), None))
+
+
+def _label(contents: Contents) -> str:
+    """Return the name of a document without kind, by its form."""
+    labels = [command.label for command in contents.commands]
+    labels += [part.owner for part in contents.parts]
+    return labels[0] if labels else "document"
+
+
+def _remarks(passed_over: int, templates: int) -> tuple[str, ...]:
+    """Write remarks about files in directories that were not checked."""
+    remarks = []
+    if passed_over:
+        files = "1 file has" if passed_over == 1 else f"{passed_over} files have"
+        remarks.append(f"{files} nothing for kube-scheduler, so not checked")
+    if templates:
+        files = "1 file is an unrendered template"
+        if templates > 1:
+            files = f"{templates} files are unrendered templates"
+        remarks.append(f"{files}: helm template CHART | {RENDERED}")
+    return tuple(remarks)
+
+
+def _of_volcano(labels: Sequence[str]) -> Iterator[str]:
+    """Write remarks about configurations of Volcano's scheduler beside what was checked."""
+    return (f"{label} {OF_VOLCANO}" for label in dict.fromkeys(labels))
+
+
+def _containers(sources: Sequence[Source]) -> set[int]:
+    """Return the documents that only hold others, which are counted themselves."""
+    return {
+        id(source.items[index])
+        for source in sources
+        for index, contents in source.contents.items()
+        if not (_starts_kube_scheduler(contents) or contents.problems)
+    }
+
+
+def _starts_kube_scheduler(contents: Contents) -> bool:
+    return any(command.program == KUBE_SCHEDULER for command in contents.commands)
+
+
+def _only_starts_volcano(contents: Contents) -> bool:
+    """Report whether a document has nothing but the command line of Volcano's scheduler."""
+    return bool(contents.commands) and not (
+        _starts_kube_scheduler(contents) or contents.texts or contents.parts or contents.problems
+    )
+
+
+def _of_text(source: Source, problem: TextProblem) -> Diagnosis:
+    return Diagnosis(
+        file=source.file,
+        position=problem.position,
+        kind="",
+        path="",
+        reason=problem.reason,
+        message=problem.message,
+        fix=problem.fix,
+        severity=problem.severity,
+    )
+
+
+def _check(
+    known: Sequence[tuple[Item, Kind]],
+    options: CheckOptions,
+    sources: Sequence[Source],
+    found: Collection[str],
+) -> Iterator[tuple[Item, Problem]]:
+    reported: set[tuple[int, str]] = set()
+    malformed: set[int] = set()
+    for item, problem in check_definitions(known):
+        reported.add((id(item), format_path(problem.path)))
+        if problem.reason == INVALID_TYPE:
+            malformed.add(id(item))  # checks rely on the types that an API server ensures
+        yield item, problem
+    checkers: dict[Checker, list[Item]] = {}
+    for item, kind in known:
+        if id(item) not in malformed:
+            checkers.setdefault(kind.checker, []).append(item)
+    processes = []
+    for checker, items in checkers.items():
+        checked: Checked = checker(items, options)
+        processes += checked.processes
+        for item, problem in checked.problems:
+            if (id(item), format_path(problem.path)) not in reported:
+                yield item, problem
+    yield from _between(processes, found, options)
+    started = [pair for source in sources for pair in source.commands]
+    every = sources_items(sources)
+    readers = readers_of(sources)
+    for item, command in started:
+        for problem in check_command(item, command, readers, options):
+            yield item, problem
+    configured = [(item, process.config) for item, process in processes if item.kind == KIND]
+    yield from check_elections(configured, every)
+    yield from check_scheduler_names([config for _, config in configured], every)
+
+
+_MOST_COMPARED: Final = 8
+"""Schedulers of one directory that may belong to one cluster; more are a collection of examples."""
+
+
+def _between(
+    processes: Sequence[tuple[Item, ConfiguredScheduler]],
+    found: Collection[str],
+    options: CheckOptions,
+) -> Iterator[tuple[Item, Problem]]:
+    """Yield warnings about schedulers that would run in one cluster.
+
+    These are the schedulers of the named files, and those of each directory.
+    """
+    groups: dict[str, list[tuple[Item, ConfiguredScheduler]]] = {}
+    for item, process in processes:
+        directory = item.file.rpartition("/")[0] if item.file in found else _NAMED
+        groups.setdefault(directory, []).append((item, process))
+    for directory, group in groups.items():
+        if directory != _NAMED and len(group) > _MOST_COMPARED:
+            continue
+        own = [pair for pair in group if not is_run_by_provider(pair[0], options)]
+        # A cluster has one scheduler of its provider, so several belong to several clusters.
+        compared = group if len(group) - len(own) < 2 else own
+        by_process = {id(process): item for item, process in compared}
+        for process, problem in warnings_between([process for _, process in compared]):
+            yield by_process[id(process)], problem
+
+
+_NAMED: Final = "\0"
+
+
+def _diagnosis(item: Item, problem: Problem) -> Diagnosis:
+    message, fix = problem.parts
+    return Diagnosis(
+        file=item.file,
+        position=item.position(problem.path),
+        kind=item.kind,
+        path=item.shown_path(problem.path),
+        reason=problem.reason,
+        message=message,
+        fix=fix or _REMEDIES.get(problem.reason, _REMEDY),
+        severity=problem.severity,
+        subject=_subject(item, problem.path),
+    )
+
+
+def _subject(item: Item, path: Path) -> str:
+    """Name the object and the field, with names of list entries instead of indices."""
+    named: list[str | int] = []
+    for index, part in enumerate(path):
+        entry = item.document.data(path[: index + 1]) if isinstance(part, int) else None
+        names_of = (mapping(entry).get(key) for key in _NAMING)
+        named.append(next((name for name in names_of if isinstance(name, str) and name), part))
+    owner = f"{item.place.owner} " if item.place else ""
+    return f"{owner}{item.kind}/{item.name} {format_path(tuple(named))}".strip()
+
+
+_NAMING: Final = ("schedulerName", "name", "urlPrefix", "topologyKey")
+"""The fields that identify an entry of a list."""

@@ -1,0 +1,155 @@
+"""Conversion of any scheduler configuration to KubeSchedulerConfiguration v1.
+
+As far as possible, the result makes the target version behave like the old one. Every change is
+reported with its reason, and the result is validated like any other configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...base.decoding import UNKNOWN_FIELD
+from ...base.findings import Path, Problem, did_you_mean
+from ...base.go_values import without_nulls
+from ..language.decode import decode_problems
+from ..language.plugins.in_tree_plugins import NEWEST
+from ..language.schema import GROUP, KIND
+from ..language.validation.configuration import Target, validate_config
+from .changes import Change, ConversionLog, refuse, unreadable
+from .component_config import convert_component, convert_policy
+from .component_config_v1 import convert_v1
+from .extenders import spell
+from .old_schema import POLICY, SOURCE_VERSIONS, V1, SourceVersion
+
+_POLICY_FIELDS: Final = frozenset((
+    "predicates", "priorities", "extenders", "hardPodAffinitySymmetricWeight",
+    "alwaysCheckAllPredicates",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The result of converting one document."""
+
+    config: dict[str, Any]  # KubeSchedulerConfiguration v1
+    changes: tuple[Change, ...]  # differences from the document, unordered
+    problems: tuple[Problem, ...]  # errors with which the scheduler does not start
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyReference:
+    """A v1alpha1 document's reference to its Policy."""
+
+    path: Path  # of the reference in the document
+    file: str = ""  # on the node; empty if the Policy is in a ConfigMap
+    config_map: tuple[str, str] | None = None  # (namespace, name)
+
+    def __str__(self) -> str:
+        if self.config_map:
+            return f"ConfigMap {self.config_map[1]} in {self.config_map[0]}"
+        return f"file {self.file}"
+
+
+def convert(
+    document: Mapping[str, Any], target: Target, policy: Mapping[str, Any] | None = None
+) -> Conversion:
+    """Convert a Policy or a KubeSchedulerConfiguration of any version for the scheduler `target`.
+
+    `policy` is the Policy to which `policy_reference` of the document refers.
+
+    Raises:
+        ConversionError: it is neither, or has a value that every kube-scheduler rejects.
+    """
+    report = ConversionLog()
+    if is_policy(document):
+        config = convert_policy(document, target.gates, report)
+    else:
+        source = source_of(document)
+        reference = policy_reference(document)
+        if reference and policy is None:
+            message = f"the Policy is in {reference}; pass it as well"
+            raise unreadable(reference.path, message)
+        if reference and not is_policy(policy):
+            message = f"the document passed for {reference} is not a Policy; pass the Policy"
+            raise unreadable(reference.path, message)
+        if source is V1:
+            config = convert_v1(document, target.gates, report)
+        else:
+            config = convert_component(document, source, policy, target.gates, report)
+    return Conversion(
+        config, report.changes(), tuple(validate_config(without_nulls(config), target))
+    )
+
+
+def check_types(document: Any) -> None:
+    """Check the document's kind, version and the types of its fields, but not plugin arguments.
+
+    Raises:
+        ConversionError: one is wrong, so that the document cannot be converted.
+    """
+    source = POLICY if is_policy(document) else source_of(document)
+    spelled = dict(document)
+    if source is not V1 and "extenders" in spelled:
+        spelled["extenders"] = spell(spelled["extenders"], ConversionLog())
+    minor = source.last_minor or NEWEST.minor
+    problems = decode_problems(without_nulls(spelled), source.schema, (), minor)
+    refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+
+
+def is_policy(document: Any) -> bool:
+    """Return whether the document is a Policy, with or without apiVersion and kind."""
+    if not isinstance(document, Mapping):
+        return False
+    kind, version = document.get("kind"), document.get("apiVersion")
+    if kind == "Policy":
+        return version in (None, "", "v1", f"{GROUP}/v1")
+    return not kind and not version and bool(_POLICY_FIELDS & document.keys())
+
+
+def source_of(document: Any) -> SourceVersion:
+    """Return the version of a KubeSchedulerConfiguration.
+
+    Raises:
+        ConversionError: it is another kind, or has an unknown version.
+    """
+    if not isinstance(document, Mapping):
+        raise unreadable((), "must be an object; pass a KubeSchedulerConfiguration or a Policy")
+    version, kind = document.get("apiVersion"), document.get("kind")
+    group, _slash, name = str(version or "").partition("/")
+    if group == "componentconfig":
+        name, group = name or "v1alpha1", GROUP
+    if group != GROUP or kind != KIND:
+        actual = " ".join(str(text) for text in (version, kind) if text) or "no apiVersion and kind"
+        message = f"the document has {actual}; pass a {KIND} of {GROUP} or a Policy"
+        raise unreadable(("kind",) if kind != KIND else ("apiVersion",), message)
+    if name not in SOURCE_VERSIONS:
+        hint = did_you_mean(name, SOURCE_VERSIONS) or f"; use one of {', '.join(SOURCE_VERSIONS)}"
+        raise unreadable(("apiVersion",), f'{GROUP} has no version "{name}"{hint}')
+    return SOURCE_VERSIONS[name]
+
+
+def policy_reference(document: Mapping[str, Any]) -> PolicyReference | None:
+    """Read the Policy reference of a v1alpha1 document, if any.
+
+    Raises:
+        ConversionError: the reference is incomplete or ambiguous.
+    """
+    source = document.get("algorithmSource")
+    policy = source.get("policy") if isinstance(source, Mapping) else None
+    if not isinstance(policy, Mapping):
+        return None
+    path: Path = ("algorithmSource", "policy")
+    if isinstance(source, Mapping) and source.get("provider"):
+        message = "policy and provider are mutually exclusive; remove one of them"
+        raise unreadable(("algorithmSource",), message)
+    file, config_map = policy.get("file"), policy.get("configMap")
+    if isinstance(file, Mapping) and file.get("path") and not config_map:
+        return PolicyReference((*path, "file", "path"), file=str(file["path"]))
+    if isinstance(config_map, Mapping) and config_map.get("name") and not file:
+        namespace = str(config_map.get("namespace") or "kube-system")
+        return PolicyReference(
+            (*path, "configMap"), config_map=(namespace, str(config_map["name"]))
+        )
+    raise unreadable(path, "does not name a Policy; set either file.path or configMap.name")

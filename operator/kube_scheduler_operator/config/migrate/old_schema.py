@@ -1,0 +1,258 @@
+"""The schemas of old versions, and strict decoding of documents against them.
+
+The tables restate the Go structs of k8s.io/kube-scheduler/config in the last release with each
+version. A wrong type is an error; an unknown field is removed and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...base.decoding import UNKNOWN_FIELD
+from ...base.findings import Path
+from ...base.go_values import without_nulls
+from ..language.decode import decode_problems, decoded
+from ..language.plugins.in_tree_plugins import PLUGINS
+from ..language.schema import (
+    ARGS,
+    BOOL,
+    CONFIGURATION,
+    INT32,
+    INT64,
+    STRING,
+    List,
+    Map,
+    Struct,
+    Type,
+)
+from . import old_defaults
+from .changes import ConversionLog, refuse
+from .old_defaults import FORMER_PLUGINS
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVersion:
+    """A version of the configuration."""
+
+    name: str  # as in its apiVersion; for display
+    last_minor: int  # of 1.x that reads it
+    schema: Struct
+    defaults: old_defaults.PointPlugins | None = None  # None: the default plugins of v1
+    strict: bool = True  # False if kube-scheduler ignored unknown fields
+
+
+_V1: Final = CONFIGURATION.fields
+_PLUGIN: Final = Struct({"name": STRING, "weight": INT32})
+_PLUGIN_SET: Final = Struct({"enabled": List(_PLUGIN), "disabled": List(_PLUGIN)})
+_PLUGIN_CONFIG: Final[Type] = List(Struct({"name": STRING, "args": "any"}))
+_POINTS: Final = (
+    "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit",
+    "preBind", "bind", "postBind",
+)  # fmt: skip
+
+
+def _profiles(*points: str) -> List:
+    return List(Struct({
+        "schedulerName": STRING,
+        "percentageOfNodesToScore": INT32,
+        "plugins": Struct(dict.fromkeys(points, _PLUGIN_SET)),
+        "pluginConfig": _PLUGIN_CONFIG,
+    }))  # fmt: skip
+
+
+_COMMON: Final[Mapping[str, Type]] = {
+    "apiVersion": STRING,
+    "kind": STRING,
+    **{
+        name: _V1[name]
+        for name in (
+            "clientConnection", "enableProfiling", "enableContentionProfiling",
+            "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
+        )
+    },
+}  # fmt: skip
+_ADDRESSES: Final[Mapping[str, Type]] = {"healthzBindAddress": STRING, "metricsBindAddress": STRING}
+_BETA: Final[Mapping[str, Type]] = {
+    **_COMMON,
+    "parallelism": INT32,
+    "leaderElection": _V1["leaderElection"],
+    "extenders": _V1["extenders"],
+}
+_ALPHA1_ELECTION: Final = Struct({
+    "leaderElect": BOOL,
+    "leaseDuration": "duration", "renewDeadline": "duration", "retryPeriod": "duration",
+    "resourceLock": STRING, "resourceName": STRING, "resourceNamespace": STRING,
+    "lockObjectName": STRING, "lockObjectNamespace": STRING,
+})  # fmt: skip
+
+_ALPHA1: Final = Struct({
+    **_COMMON,
+    **_ADDRESSES,
+    "schedulerName": STRING,
+    "algorithmSource": Struct({
+        "provider": STRING,
+        "policy": Struct({
+            "file": Struct({"path": STRING}),
+            "configMap": Struct({"namespace": STRING, "name": STRING}),
+        }),
+    }),
+    "hardPodAffinitySymmetricWeight": INT32,
+    "leaderElection": _ALPHA1_ELECTION,
+    "disablePreemption": BOOL,
+    "bindTimeoutSeconds": INT64,
+    "failureDomains": STRING,
+    "plugins": Struct(dict.fromkeys((*_POINTS, "unreserve"), _PLUGIN_SET)),
+    "pluginConfig": _PLUGIN_CONFIG,
+})  # fmt: skip
+_ALPHA2: Final = Struct({
+    **_COMMON,
+    **_ADDRESSES,
+    "leaderElection": _V1["leaderElection"],
+    "disablePreemption": BOOL,
+    "bindTimeoutSeconds": INT64,
+    "profiles": _profiles(*_POINTS, "unreserve"),
+    "extenders": _V1["extenders"],
+})  # fmt: skip
+_BETA1: Final = Struct({
+    **_BETA,
+    **_ADDRESSES,
+    "disablePreemption": BOOL,
+    "featureGates": Map(BOOL),
+    "profiles": _profiles(*_POINTS, "unreserve"),
+})  # fmt: skip
+_BETA2: Final = Struct({**_BETA, **_ADDRESSES, "profiles": _profiles("preEnqueue", *_POINTS)})
+_BETA3: Final = Struct({
+    **_BETA,
+    "delayCacheUntilActive": BOOL,
+    "profiles": _profiles("preEnqueue", *_POINTS, "multiPoint"),
+})  # fmt: skip
+
+_LABELS: Final = Struct({"labels": List(STRING)})
+_RATIO: Final = Struct({
+    "shape": List(Struct({"utilization": INT32, "score": INT32})),
+    "resources": List(Struct({"name": STRING, "weight": INT64})),
+})  # fmt: skip
+
+
+def _fields(kind: Type) -> Mapping[str, Type]:
+    """Return the fields of a struct, or of the structs in a list."""
+    inner = kind.item if isinstance(kind, List) else kind
+    return inner.fields if isinstance(inner, Struct) else {}
+
+
+_V1_EXTENDER: Final = _fields(_V1["extenders"])
+_POLICY: Final = Struct({
+    "apiVersion": STRING,
+    "kind": STRING,
+    "predicates": List(Struct({
+        "name": STRING,
+        "argument": Struct({
+            "serviceAffinity": _LABELS,
+            "labelsPresence": Struct({"labels": List(STRING), "presence": BOOL}),
+        }),
+    })),
+    "priorities": List(Struct({
+        "name": STRING,
+        "weight": INT64,
+        "argument": Struct({
+            "serviceAntiAffinity": Struct({"label": STRING}),
+            "labelPreference": Struct({"label": STRING, "presence": BOOL}),
+            "requestedToCapacityRatioArguments": _RATIO,
+        }),
+    })),
+    "extenders": List(Struct({**_V1_EXTENDER, "httpTimeout": INT64})),
+    "hardPodAffinitySymmetricWeight": INT32,
+    "alwaysCheckAllPredicates": BOOL,
+})  # fmt: skip
+EXTENDER_FIELDS: Final[Mapping[str, str]] = {name.lower(): name for name in _V1_EXTENDER}
+TLS_FIELDS: Final[Mapping[str, str]] = {
+    name.lower(): name for name in _fields(_V1_EXTENDER["tlsConfig"])
+}
+
+POLICY: Final = SourceVersion("the Policy", 22, _POLICY, old_defaults.BETA1, strict=False)
+V1: Final = SourceVersion("v1", 0, CONFIGURATION)
+SOURCE_VERSIONS: Final[Mapping[str, SourceVersion]] = {
+    source.name: source
+    for source in (
+        SourceVersion("v1alpha1", 18, _ALPHA1, old_defaults.ALPHA, strict=False),
+        SourceVersion("v1alpha2", 18, _ALPHA2, old_defaults.ALPHA),
+        SourceVersion("v1beta1", 24, _BETA1, old_defaults.BETA1),
+        SourceVersion("v1beta2", 27, _BETA2, old_defaults.BETA2),
+        SourceVersion("v1beta3", 28, _BETA3),
+        V1,
+    )
+}
+
+
+def _args(**fields: Any) -> Struct:
+    return Struct({"apiVersion": STRING, "kind": STRING, **fields})
+
+
+_OLD_ARGS: Final[Mapping[str, Struct]] = {
+    **ARGS,
+    "NodeLabel": _args(
+        presentLabels=List(STRING),
+        absentLabels=List(STRING),
+        presentLabelsPreference=List(STRING),
+        absentLabelsPreference=List(STRING),
+    ),
+    "ServiceAffinity": _args(
+        affinityLabels=List(STRING), antiAffinityLabelsPreference=List(STRING)
+    ),
+    "NodeResourcesLeastAllocated": _args(resources=_RATIO.fields["resources"]),
+    "NodeResourcesMostAllocated": _args(resources=_RATIO.fields["resources"]),
+    "RequestedToCapacityRatio": _args(**_RATIO.fields),
+}
+
+
+def is_in_tree(name: str) -> bool:
+    return name in PLUGINS or name in FORMER_PLUGINS
+
+
+def read(
+    document: Mapping[str, Any], source: SourceVersion, report: ConversionLog
+) -> dict[str, Any]:
+    """Copy the document with only the version's fields; removed fields are reported.
+
+    Raises:
+        ConversionError: a value has the wrong type.
+    """
+    document = without_nulls(document)
+    problems = list(decode_problems(document, source.schema, (), source.last_minor))
+    unknown = [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
+    refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+    known: dict[str, Any] = decoded(document, source.schema, source.last_minor)
+    for owner, path in _plugin_configs(known):
+        for index, entry in enumerate(owner):
+            struct = _OLD_ARGS.get(entry.get("name", ""))
+            if struct is None or "args" not in entry:
+                continue
+            entry["args"] = without_nulls(entry["args"])
+            problems = list(
+                decode_problems(entry["args"], struct, (*path, index, "args"), source.last_minor)
+            )
+            unknown += [problem for problem in problems if problem.reason == UNKNOWN_FIELD]
+            refuse(problem for problem in problems if problem.reason != UNKNOWN_FIELD)
+    for problem in unknown:
+        _remove(known, problem.path)
+        if source.strict:
+            report.lost(problem.path, "removed", problem.message)
+        else:
+            report.same(problem.path, "removed, as kube-scheduler ignored it", problem.message)
+    return known
+
+
+def _plugin_configs(document: Mapping[str, Any]) -> Iterable[tuple[list[Any], Path]]:
+    if "pluginConfig" in document:
+        yield document["pluginConfig"], ("pluginConfig",)
+    for index, profile in enumerate(document.get("profiles", ())):
+        yield profile.get("pluginConfig", []), ("profiles", index, "pluginConfig")
+
+
+def _remove(document: Any, path: Path) -> None:
+    """Remove an unknown field; decoding has already removed those outside of arguments."""
+    for part in path[:-1]:
+        document = document[part]
+    document.pop(path[-1], None)

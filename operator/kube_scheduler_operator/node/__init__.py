@@ -1,0 +1,1 @@
+"""What runs on control-plane nodes, and its protocol with the operator."""

@@ -1,0 +1,1 @@
+"""Programs that install, guard and restore the static Pod of a scheduler; standard library only."""

@@ -1,0 +1,121 @@
+"""The guard: exits when the files that its node's scheduler was started from change.
+
+`kubeadm certs renew` writes a new kubeconfig, and a scheduler that keeps running with the old one
+loses access when its certificate expires. A person can also edit the manifest, or a file of the
+revision, without any trace in the API. The guard has no API access: its termination message is a
+report (node/protocol/disk_report.py), which the operator reads from the Pod's status.
+
+With `--look`, in an init container, it reports once and exits with code 0. So every new guard pod
+begins with what is on the disk, and the operator can request another look with another Pod. A hand
+edit that stays is known from an annotation of the Pod, which the kubelet projects into a file.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from ...base import files
+from ..protocol.disk_report import DiskReport
+from ..protocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
+from . import boot_clock, health_probe
+from .disk_state import WatchedFiles, look
+from .kubeconfig import api_server
+
+log = logging.getLogger(__name__)
+
+
+INTERVAL: Final = 2.0
+"""Seconds between reads; two equal reads exclude a file that is being written."""
+
+
+KNOWN_SOON: Final = 4
+"""Reads after the start within which the operator marks an edit that it has seen as known."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardOptions:
+    """The flags of `kube-scheduler-operator guard`, under their names."""
+
+    kubeconfig: Path | None = None
+    known: str = ""
+    resource_dir: Path | None = None
+    manifest_path: Path | None = None
+    static_pod_name: str = "kube-scheduler"
+    known_edit: Path | None = None
+    look: bool = False
+    interval: float = INTERVAL
+    termination_log: Path = Path("/dev/termination-log")
+
+    @property
+    def watched(self) -> WatchedFiles:
+        return WatchedFiles(
+            self.kubeconfig, self.resource_dir, self.manifest_path, self.static_pod_name
+        )
+
+
+def main(options: GuardOptions) -> int:
+    """Watch until a file changes or SIGTERM; return the exit code."""
+    if options.look:
+        _report(options, _look(options.watched))
+        return EXIT_DEFINITIVE
+    signal.signal(signal.SIGTERM, _end)
+    watched = (options.kubeconfig, options.manifest_path, options.resource_dir)
+    log.info("Watching %s", ", ".join(str(path) for path in watched if path is not None))
+    _report(options, wait_for_change(options))
+    return EXIT_CHANGED
+
+
+def _look(watched: WatchedFiles) -> DiskReport:
+    """Return a report with the time at which the look began, so that it never counts as newer."""
+    read = boot_clock.now()
+    return replace(look(watched, time.time()), read=read)
+
+
+def _report(options: GuardOptions, report: DiskReport) -> None:
+    text = report.serialise()
+    log.info("Found: %s", text)
+    options.termination_log.write_text(text)
+
+
+def wait_for_change(options: GuardOptions) -> DiskReport:
+    """Wait for a state that the operator does not know; an empty kubeconfig is not a change.
+
+    The state at the start was probably reported before, so the operator gets time to mark it as
+    known: every exit doubles the time after which the kubelet starts this program again.
+    """
+    known = options.known
+    before: DiskReport | None = None
+    looks, first = 0, ""
+    while True:
+        report = _look(options.watched)
+        data = files.read(options.known_edit) if options.known_edit is not None else None
+        known_edit = (data or b"").decode(errors="replace").strip()
+        known = known or report.kubeconfig
+        renewed = bool(report.kubeconfig) and report.kubeconfig != known
+        looks, first = looks + 1, first if looks else report.edit
+        is_old = report.edit == first and looks <= KNOWN_SOON
+        edited = report.edit != known_edit and not is_old
+        if report == before and (renewed or (edited and _has_api_server(options))):
+            return report
+        before = report
+        time.sleep(options.interval)
+
+
+def _has_api_server(options: GuardOptions) -> bool:
+    """Return whether a report would arrive, as far as the scheduler's kubeconfig shows.
+
+    A new kubeconfig is reported in any case: it may be the invalid one.
+    """
+    probe = api_server(options.kubeconfig) if options.kubeconfig is not None else None
+    return probe is None or health_probe.answers(probe)
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)

@@ -1,0 +1,266 @@
+"""Installs one revision on one node: remove, wait, write, watch; and roll back if it fails.
+
+A power cut may follow any step. The journal is written before the first relevant step and removed
+after the last; the next installer resumes from the state on disk. The manifest directory never
+stays empty: every exit goes through `Layout.leave_running`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..protocol.boot_time import BootTime
+from ..protocol.result import STOCK, InstallerOutcome, Result
+from ..protocol.upgrade_request import is_upgrade, version_of
+from .activate import Activator, HealthTimeouts
+from .health_watch import Host
+from .layout import Journal, Layout, OtherContentError, Phase
+from .manifest import Manifest
+from .revision_directory import newest_verified
+
+log = logging.getLogger(__name__)
+
+
+class PortTakenError(OSError):
+    """Another program listens on the new scheduler's port."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwapRequest:
+    revision: int  # number of the revision
+    retry: int  # number of the attempt
+    node: str  # name of the node
+    target: Manifest  # manifest of the revision
+    # files of the revision: their paths in its directory and their content
+    content: Mapping[str, bytes]
+    effective: bytes = b""  # the configuration as completed by the preflight; may be empty
+    kubeconfig: str = ""  # fingerprint of the node's kubeconfig
+    content_hash: str = ""  # the hash of the revision's ConfigMaps; empty if unknown
+    health_timeout: float = 60.0  # seconds within which the scheduler must become ready
+    settling_time: float = 2.0  # seconds for which it must stay ready without a restart
+    rollback: bool = False  # whether it may replace a newer revision
+    image: str = ""  # the revision's image
+    # whether another version in kubeadm's manifest is a request to upgrade
+    follows_kubeadm: bool = False
+    keep: frozenset[int] | None = None  # older revisions whose directories stay; None: all of them
+
+
+class Swap:
+    """The state machine of an installation; its state is on disk."""
+
+    def __init__(self, request: SwapRequest, layout: Layout, host: Host) -> None:
+        self._request = request
+        self._layout = layout
+        self._host = host
+        timeouts = HealthTimeouts(request.health_timeout, request.settling_time)
+        self._activator = Activator(layout, host, timeouts)
+        self._steps = self._activator.steps
+        self._restart = False
+        self._from_kubeadm = False
+
+    def stage(self) -> Result | None:
+        """Write the revision's files to disk without affecting the running scheduler.
+
+        Returns:
+            The definitive result if the node has a newer revision, or other content under this
+            number; nothing was written then.
+
+        Raises:
+            PortTakenError: another program uses the revision's port.
+            OSError: writing failed.
+        """
+        request = self._request
+        newest = self._layout.active_revision()
+        if newest > request.revision and not request.rollback:
+            return self._superseded(
+                f"the node already has revision {newest}, which is newer than {request.revision}"
+            )
+        self._check_port()
+        try:
+            with self._activator.timed("stage"):
+                self._layout.stage(
+                    request.target,
+                    request.revision,
+                    request.content,
+                    request.effective,
+                    request.content_hash,
+                )
+        except OtherContentError as error:
+            return self._superseded(f"{error}; a higher number is needed")
+        return None
+
+    def _superseded(self, reason: str) -> Result:
+        self._layout.leave_running()
+        return self._result(InstallerOutcome.SUPERSEDED, reason)
+
+    def run(self) -> Result:
+        """Install the revision or resume its installation; roll back if it fails.
+
+        Returns:
+            The definitive result; its manifest is in place.
+        """
+        request, layout = self._request, self._layout
+        current = layout.current()
+        journal = layout.journal()
+        overtaken = self._overtaken(current, journal)
+        if overtaken:
+            self._clear_own_journal(journal)
+            return self._result(InstallerOutcome.OVERTAKEN, overtaken)
+        if current is not None and not layout.is_ours(current):
+            layout.adopt(current)
+            self._from_kubeadm = self._is_other_version()
+        superseded = self.stage()
+        if superseded is not None:
+            return superseded
+        known = layout.outcome(request.revision)
+        # A revision that is in place and has no outcome was repaired: its scheduler must restart.
+        in_place = current is not None and current.data == request.target.data
+        self._restart = in_place and known is None and journal is None
+        if known is not None and known.failed and request.retry <= known.retry:
+            log.info("Revision %d has already failed on this node", request.revision)
+            layout.leave_running()
+            self._clear_own_journal(journal)
+            return replace(known, node=request.node, read=self._now())
+        return self._proceed(self._resumed(journal))
+
+    def _overtaken(self, current: Manifest | None, journal: Journal | None) -> str:
+        """Return why nothing may be replaced now: `kubeadm upgrade` runs, or wrote another version.
+
+        kubeadm fails if the manifest is missing when it moves it, or changes while it waits. A swap
+        that has removed the manifest continues.
+        """
+        request, kubeadm = self._request, self._layout.kubeadm()
+        if current is None:
+            return ""
+        in_place = current.data == request.target.data
+        proven = journal is not None or self._layout.outcome(request.revision) is not None
+        if kubeadm.work and not (in_place and proven):
+            return f"`kubeadm upgrade` is running on this node ({kubeadm.work})"
+        if not request.follows_kubeadm or current.revision is not None or current.mounts_revision:
+            return ""
+        if is_upgrade(kubeadm.image, request.image, kubeadm.api_server):
+            return f"kubeadm wrote a manifest with {kubeadm.image}"
+        return ""
+
+    def _is_other_version(self) -> bool:
+        """Return whether kubeadm's manifest has a version other than the last good revision's."""
+        good, kubeadm = self._layout.last_good(), self._layout.kubeadm()
+        if good is None or good.revision is None or not kubeadm.image:
+            return False
+        return version_of(kubeadm.image) != version_of(good.image)
+
+    def _check_port(self) -> None:
+        """Check a changed port before the swap: another program may use it."""
+        current, probe = self._layout.current(), self._request.target.probe
+        if current is None or self._layout.journal() is not None:
+            return  # the swap has already begun
+        if current.probe.port == probe.port or self._host.is_port_free(probe):
+            return
+        raise PortTakenError(
+            f"port {probe.port} of {probe.host}, needed by revision {self._request.revision}, "
+            "is already in use by another program"
+        )
+
+    def _proceed(self, journal: Journal) -> Result:
+        request, layout = self._request, self._layout
+        if journal.phase is Phase.INSTALL:
+            reason, journal = self._activator.activate(
+                request.target, journal, "", restart=self._restart
+            )
+            if not reason:
+                layout.make_last_good(request.revision)
+                return replace(
+                    self._finish(self._result(InstallerOutcome.INSTALLED)), strangers=self._prune()
+                )
+            last_error = self._host.last_error(journal.placed_at)
+            log.error("Revision %d failed: %s: %s", request.revision, reason, last_error)
+            journal = Journal(
+                revision=request.revision,
+                retry=request.retry,
+                phase=Phase.ROLLBACK,
+                reason=reason,
+                last_error=last_error,
+                from_kubeadm=journal.from_kubeadm,
+                steps=dict(self._steps),
+            )
+            layout.write_journal(journal)
+        return self._finish(self._roll_back(journal))
+
+    def _roll_back(self, journal: Journal) -> Result:
+        good = self._layout.fallback(journal)
+        failure = {"last_error": journal.last_error}
+        if good is None or good.data == self._request.target.data:
+            if self._layout.current() is None:
+                self._layout.place(self._request.target)
+            return self._result(
+                InstallerOutcome.UNHEALTHY,
+                f"{journal.reason}; no other manifest to roll back to",
+                **failure,
+            )
+        log.info("Rolling back to %s", good.name)
+        reason, _ = self._activator.activate(good, journal, "rollback.")
+        if not reason:
+            rolled_back = self._result(InstallerOutcome.ROLLED_BACK, journal.reason, **failure)
+            return replace(rolled_back, last_good_revision=good.revision or STOCK)
+        reason = f"{journal.reason}; rollback to {good.name} failed: {reason}"
+        return self._result(InstallerOutcome.UNHEALTHY, reason, **failure)
+
+    def _resumed(self, journal: Journal | None) -> Journal:
+        """Return the journal of the same attempt, or a new one."""
+        request = self._request
+        if journal and journal.revision == request.revision and journal.retry >= request.retry:
+            log.info("Resuming an interrupted swap in phase %s", journal.phase)
+            self._steps.update(journal.steps)
+            return journal
+        return Journal(
+            request.revision,
+            request.retry,
+            from_kubeadm=self._from_kubeadm,
+            steps=dict(self._steps),
+        )
+
+    def _finish(self, result: Result) -> Result:
+        self._layout.write_outcome(result)
+        self._layout.clear_journal()
+        return result
+
+    def _prune(self) -> tuple[str, ...]:
+        """Remove old revisions from disk; a failure does not affect the result."""
+        if self._request.keep is None:
+            return ()
+        try:
+            return tuple(self._layout.prune(self._request.keep, self._request.revision))
+        except OSError as error:
+            log.warning("Failed to remove old revisions: %s", error)
+            return ()
+
+    def _clear_own_journal(self, journal: Journal | None) -> None:
+        if journal is not None and journal.revision == self._request.revision:
+            self._layout.clear_journal()
+
+    def _result(self, outcome: InstallerOutcome, reason: str = "", last_error: str = "") -> Result:
+        kubeadm = self._layout.kubeadm()
+        placed = self._layout.current()
+        stock = placed is not None and placed.revision is None and not placed.mounts_revision
+        return Result(
+            result=outcome,
+            revision=self._request.revision,
+            node=self._request.node,
+            last_good_revision=self._layout.last_good_revision(),
+            retry=self._request.retry,
+            reason=reason,
+            last_error=last_error,
+            steps=dict(self._steps),
+            kubeconfig=self._request.kubeconfig if outcome is InstallerOutcome.INSTALLED else "",
+            newest=newest_verified(self._layout.resource_dir),
+            restarted="write" in self._steps,
+            image=kubeadm.image if stock else "",
+            api_server=kubeadm.api_server,
+            work=kubeadm.work,
+            read=self._now(),
+        )
+
+    def _now(self) -> BootTime:
+        return BootTime(self._host.boot_id(), self._host.now())

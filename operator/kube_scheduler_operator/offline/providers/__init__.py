@@ -1,5 +1,0 @@
-"""What providers of clusters and autoscalers support of a scheduler: one module per provider.
-
-`table.py` lists them. A format is a pure function from the desired scheduler to files, and to what
-the provider cannot express. May import: offline and below. May be imported by: cli and above.
-"""

@@ -1,0 +1,296 @@
+"""One connection of the webhook: bounded before parsed, and in fair shares.
+
+A request is received, decided and answered before the next one of the connection. A body that has
+not completely arrived with its head needs a ticket; a complete one waits for the turn of its
+address. Nothing that an API server may send for a Pod ends its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+from ...base.json_text import count_values, separators
+from ...serving.address_rate import source
+from ...serving.connections import set_reading
+from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, ReviewAnswer, text
+from .fair_shares import AddressTurns, BodyShares, BodyTicket
+from .http_head import MAX_BODY, TOO_LARGE, read_head
+
+READ_SECONDS: Final = ANSWER_SECONDS
+"""How long a request may take, from its first byte; the API server has given up by then."""
+
+MAX_HEAD: Final = 16 * 1024
+"""Bytes of the request line and headers; an API server sends some 300."""
+
+MAX_VALUES: Final = 100_000
+"""Values in a body, counted by the characters before them; parsing that many takes some 15 ms. A
+Pod has a few hundred."""
+
+LINGER: Final = 0.5
+"""Seconds in which a rejected client can receive the reason."""
+
+_REASONS: Final = {
+    200: b"OK", 400: b"Bad Request", 404: b"Not Found", 405: b"Method Not Allowed",
+    408: b"Request Timeout", 411: b"Length Required", 413: b"Content Too Large",
+    415: b"Unsupported Media Type", 429: b"Too Many Requests",
+    431: b"Request Header Fields Too Large", 500: b"Internal Server Error",
+    503: b"Service Unavailable",
+}  # fmt: skip
+
+BUSY: Final = text(429, "too many concurrent requests", "busy")
+TOO_MANY_VALUES: Final = text(413, f"the body has more than {MAX_VALUES} values", "invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedDesk:
+    """The state that all connections of the webhook share."""
+
+    # called with the body and address of a request
+    decide: Callable[[bytes, str], ReviewAnswer | Awaitable[ReviewAnswer]]
+    count: Callable[[str], None]  # called with the result of each request
+    bodies: BodyShares = field(default_factory=BodyShares)
+    turns: AddressTurns = field(default_factory=AddressTurns)
+    connections: set[ReviewConnection] = field(default_factory=set)
+
+    @property
+    def busy(self) -> bool:
+        return any(not connection.idle for connection in self.connections)
+
+
+class ReviewState(Enum):
+    """What a connection waits for."""
+
+    HEAD = auto()
+    TICKET = auto()
+    BODY = auto()
+    TURN = auto()
+    ANSWER = auto()
+    END = auto()
+
+
+class ReviewConnection(asyncio.Protocol):
+    """A connection of a client."""
+
+    def __init__(self, shared: SharedDesk) -> None:
+        self.proven = False  # whether a review was answered
+        self._shared = shared
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._address = ""
+        self._state = ReviewState.HEAD
+        self._buffer = bytearray()  # received and not yet used
+        self._body = bytearray()
+        self._left = self._separators = 0
+        self._counted = MAX_VALUES  # separators until values are counted again
+        self._alive = True
+        self._refusal: ReviewAnswer | None = None  # of a body whose rest is discarded
+        self._ticket: BodyTicket | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def idle(self) -> bool:
+        return self._state is ReviewState.END or (
+            self._state is ReviewState.HEAD and not self._buffer
+        )
+
+    # --- asyncio ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
+        self._address = source(transport.get_extra_info("peername") or ())
+        self._shared.connections.add(self)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._transport = None
+        self._shared.connections.discard(self)
+        self._end()
+
+    def data_received(self, data: bytes) -> None:
+        if self._state is ReviewState.END:
+            return
+        self._buffer += data
+        if self._state is ReviewState.HEAD:
+            self._read_head()
+        elif self._state is ReviewState.BODY:
+            self._read_body()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        """End a connection whose client does not read its small answers; API servers do."""
+        self._abort()
+
+    # --- a request --------------------------------------------------------------------------------
+
+    def _read_head(self) -> None:
+        if self._state is not ReviewState.HEAD or not self._buffer:
+            return
+        if self._timer is None:
+            self._timer = self._loop.call_later(READ_SECONDS, self._late)
+        end = self._buffer.find(b"\r\n\r\n", 0, MAX_HEAD) + 4
+        if end < 4:
+            if len(self._buffer) >= MAX_HEAD:
+                self._refuse(text(431, f"the head has more than {MAX_HEAD} bytes"))
+            return
+        head = read_head(bytes(self._buffer[:end]))
+        del self._buffer[:end]
+        if isinstance(head, ReviewAnswer):
+            self._refuse(head)
+            return
+        self._left, self._alive = head.length, head.alive
+        self._separators, self._counted = 0, MAX_VALUES
+        self._refusal = TOO_LARGE if head.length > MAX_BODY else None
+        if len(self._buffer) >= head.length:
+            self._receive()
+            return
+        self._state = ReviewState.TICKET
+        self._read(False)
+        stored = head.length if self._refusal is None else 0
+        self._ticket = BodyTicket(self._address, head.length, stored, self._admitted)
+        self._shared.bodies.enter(self._ticket)
+
+    def _admitted(self) -> None:
+        self._loop.call_soon(self._receive)  # not within another connection's call
+
+    def _receive(self) -> None:
+        if self._state is ReviewState.END:
+            return
+        self._state = ReviewState.BODY
+        self._read(True)
+        self._read_body()
+
+    def _read_body(self) -> None:
+        part = bytes(memoryview(self._buffer)[: self._left])
+        del self._buffer[: len(part)]
+        self._left -= len(part)
+        if self._refusal is None:
+            self._separators += separators(part)
+            self._body += part
+            if self._separators > self._counted and self._has_too_many_values():
+                self._refusal = TOO_MANY_VALUES
+                self._body = bytearray()
+        if self._left:
+            return
+        self._leave()
+        self._read(False)
+        if self._refusal is not None:
+            self._send(self._refusal)
+            return
+        self._state = ReviewState.TURN
+        self._shared.turns.add(self._address, self._decide)
+
+    def _has_too_many_values(self) -> bool:
+        """Count the values that have arrived, without those in strings.
+
+        They cannot reach the limit before as many separators have arrived as are left of it.
+        """
+        values = count_values(bytes(self._body), MAX_VALUES)
+        self._counted = self._separators + MAX_VALUES - values
+        return values >= MAX_VALUES
+
+    def _decide(self) -> None:
+        if self._state is not ReviewState.TURN:
+            return
+        body, self._body = bytes(self._body), bytearray()
+        answer = self._shared.decide(body, self._address)
+        if isinstance(answer, ReviewAnswer):
+            self._send(answer)
+        else:
+            self._state = ReviewState.ANSWER
+            self._task = asyncio.ensure_future(self._wait(answer))
+
+    async def _wait(self, answer: Awaitable[ReviewAnswer]) -> None:
+        self._send(await answer)
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def _late(self) -> None:
+        self._timer = None
+        if self._state is ReviewState.HEAD:
+            self._abort()
+        elif self._state is ReviewState.BODY:
+            self._refuse(text(408, "the body did not arrive in time", "error"))
+        elif self._state is ReviewState.ANSWER:
+            self._send(CANNOT_DECIDE)
+        elif self._state is ReviewState.TURN:
+            self._send(BUSY)
+        else:
+            self._refuse(BUSY)
+
+    def _send(self, answer: ReviewAnswer) -> None:
+        """Answer a request whose body is complete; the connection stays unless it is invalid."""
+        if self._state is ReviewState.END or self._transport is None:
+            return
+        self._forget()
+        self.proven = self.proven or answer.status == 200
+        stays = self._alive and (answer.status != 400)
+        self._write(answer, stays=stays)
+        if not stays:
+            self._close()
+            return
+        self._state = ReviewState.HEAD
+        self._read(True)
+        if self._buffer:
+            self._loop.call_soon(self._read_head)
+
+    def _refuse(self, answer: ReviewAnswer) -> None:
+        """Answer a request whose body is not complete, and end the connection.
+
+        Nothing more is read. The connection ends later, because a client that still sends would
+        lose an answer that it has not received by then.
+        """
+        self._write(answer, stays=False)
+        self._read(False)
+        self._end()
+        self._loop.call_later(LINGER, self._abort)
+
+    def _close(self) -> None:
+        self._end()
+        if self._transport is not None:
+            self._transport.close()
+            self._loop.call_later(LINGER, self._abort)
+
+    def _abort(self) -> None:
+        self._end()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end(self) -> None:
+        self._forget()
+        self._state = ReviewState.END
+        self._buffer, self._body = bytearray(), bytearray()
+        self._leave()
+
+    def _forget(self) -> None:
+        """Cancel the timer and the task of the request in progress."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None and self._task is not asyncio.current_task(self._loop):
+            self._task.cancel()
+        self._timer = self._task = None
+
+    def _leave(self) -> None:
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            self._shared.bodies.leave(ticket)
+
+    def _write(self, answer: ReviewAnswer, *, stays: bool) -> None:
+        if answer.result:
+            self._shared.count(answer.result)
+        if self._transport is None or self._transport.is_closing():
+            return
+        kind = b"application/json" if answer.status == 200 else b"text/plain"
+        close = b"" if stays else b"Connection: close\r\n"
+        head = b"HTTP/1.1 %d %b\r\nContent-Type: %b; charset=utf-8\r\n%bContent-Length: %d\r\n\r\n"
+        values = (answer.status, _REASONS[answer.status], kind, close, len(answer.body))
+        self._transport.write(head % values + answer.body)
+
+    def _read(self, on: bool) -> None:
+        if self._transport is not None:
+            set_reading(self._transport, on=on)

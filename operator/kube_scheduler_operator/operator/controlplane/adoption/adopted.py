@@ -1,0 +1,284 @@
+"""Adopts the settings of the schedulers that predate the operator: all of them, or no node changes.
+
+Their Pods are visible until the first node is moved, so every revision records their settings
+(`adopted.json` in its ConfigMap kube-scheduler-pod) for later. A manifest that another program
+writes after that is drift, and changes no adopted setting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from ....base import names
+from ....base.findings import Finding
+from ....base.json_text import parse_json
+from ....base.objects import Object, mapping
+from ....base.platform import Platform
+from ....base.revision_number import revision_number
+from ....base.templates import canonical_json
+from ....config.language.command_line import Flags, parse
+from ....config.language.feature_gates import Gates
+from ....config.language.merging.merge import merge_process
+from ....config.language.validation.configuration import Target
+from ...model import operand_pods
+from ...model.plan import Action
+from ...model.snapshot import Snapshot
+from ...status.conditions import AS_EXPECTED, Condition, problem_condition
+from ..operand_image import operand_image, operand_version
+from ..revision.history import Revision, read
+from .config_files import ConfigFiles, read_files, unneeded_readers
+from .flag_settings import configuration_of, flags_not_kept
+from .inventory import Inventory, NotKept, take_inventory
+from .pod_settings import NO_SETTINGS, PodSettings, read_settings
+from .recovery import recovered_config, recovered_settings
+
+NOT_KEPT: Final = "SettingNotKept"
+NODES_DIFFER: Final = "NodesDiffer"
+READING: Final = "ReadingConfiguration"
+NOT_IN_MANIFEST: Final = "NotInManifest"
+
+_LISTED: Final = 20
+"""The number of settings that a message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class StockScheduler:
+    node: str
+    pod: Object
+    flags: Flags  # of its command line
+    inventory: Inventory  # what its Pod has beyond its flags
+    file: Mapping[str, Any]  # its configuration in v1, without what the operator sets itself
+    not_kept: tuple[NotKept, ...]  # what cannot be kept
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return merge_process([self.file, configuration_of(self.flags)])
+
+    def values(self) -> dict[str, str]:
+        """Everything that must be equal on all nodes, by name."""
+        values = {f"flags.{name}": json.dumps(given) for name, given in self.flags.items()}
+        pairs = self.inventory.settings.names()
+        for key, value in self.file.items():
+            values[f"config.{key}"] = json.dumps(value, sort_keys=True)
+        return values | {name: json.dumps(value, sort_keys=True) for name, value in pairs}
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What the operator keeps from the schedulers that predate it."""
+
+    settings: PodSettings = NO_SETTINGS  # of their static Pods
+    # fields of KubeSchedulerConfiguration, from their files and flags
+    config: Mapping[str, Any] = field(default_factory=dict)
+    # what cannot be kept, and differences between nodes; each blocks a revision
+    findings: tuple[Finding, ...] = ()
+    new: bool = False  # whether they still run, and no node has a revision of the operator
+    # node -> its configuration file that is being read
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    # node -> labels and annotations of its Pod that are not in its manifest
+    foreign: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # the schedulers that still run
+    schedulers: tuple[StockScheduler, ...] = field(default=(), compare=False, repr=False)
+    actions: tuple[Action, ...] = ()  # on the Pods that read configuration files
+    requeue_after: float | None = None  # seconds until the next look at these Pods
+
+    @property
+    def record(self) -> str:
+        """The record for a revision; empty if there is nothing to keep."""
+        if not self.settings and not self.config:
+            return ""
+        return canonical_json({"pod": self.settings.document, "config": self.config})
+
+
+NOTHING: Final = Adopted()
+"""Nothing was adopted, or it had no settings."""
+
+
+def adopted(snapshot: Snapshot) -> Adopted:
+    """What is adopted: from the Pods that run, else from the record of the revision in use."""
+    platform = snapshot.platform
+    if not platform.adopts_pods:
+        return NOTHING
+    history = read(snapshot.config_maps, platform.parts)
+    pods = sorted(snapshot.operand_pods.items())
+    if not pods or _has_begun(snapshot, history):
+        known = _remembered(history) or _recovered(snapshot)
+        return replace(known, actions=tuple(unneeded_readers(snapshot, set())))
+    files = read_files(snapshot, dict(pods), target_of(snapshot))
+    schedulers = [_scheduler(node, pod, platform, files) for node, pod in pods]
+    # A file that is not read yet is neither equal nor different.
+    different = _differences(schedulers) if not files.waiting else ()
+    findings = [*_not_kept(schedulers, platform), *different, *_unread(files)]
+    first = schedulers[0]
+    return Adopted(
+        first.inventory.settings,
+        first.config,
+        tuple(findings),
+        new=True,
+        waiting=files.waiting,
+        foreign=snapshot.foreign_metadata,
+        schedulers=tuple(schedulers),
+        actions=files.actions,
+        requeue_after=files.requeue_after,
+    )
+
+
+def target_of(snapshot: Snapshot) -> Target:
+    """The scheduler that runs, and for which a file is converted."""
+    return Target(Gates(operand_version(snapshot, operand_image(snapshot)), {}))
+
+
+def _unread(files: ConfigFiles) -> Iterator[Finding]:
+    """Files that are being read; they block without being an error."""
+    for node, path in sorted(files.waiting.items()):
+        message = f'reading {path} of node "{node}"'
+        yield Finding(names.ADOPTED_SETTINGS, READING, "", message, blocking=True)
+
+
+def adoption_conditions(
+    platform: Platform, adoption: Adopted, findings: Sequence[Finding]
+) -> tuple[Condition, ...]:
+    """What was kept, for information, and what keeps the operator from changing a node."""
+    if not platform.adopts_pods:
+        return ()
+    type_ = names.ADOPTION_DEGRADED
+    problems = [(f.reason, f.text) for f in findings if f.condition == type_]
+    kept = [name for name, _ in adoption.settings.names()]
+    kept += [".".join(path) for path in _leaves(adoption.config)]
+    reading = [f.text for f in findings if f.reason == READING]
+    if reading:
+        information = problem_condition(
+            names.ADOPTED_SETTINGS, ((READING, text) for text in reading)
+        )
+    elif kept:
+        more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
+        message = (
+            f"from the scheduler before the operator: {', '.join(kept[:_LISTED])}{more}; kept in "
+            "every revision"
+        )
+        notes = "".join(f"; {note}" for note in foreign_notes(adoption.foreign))
+        information = Condition(names.ADOPTED_SETTINGS, "True", "Kept", f"{message}{notes}")
+    elif adoption.foreign:
+        message = "; ".join(foreign_notes(adoption.foreign))
+        information = Condition(names.ADOPTED_SETTINGS, "True", NOT_IN_MANIFEST, message)
+    else:
+        information = Condition(names.ADOPTED_SETTINGS, "False", AS_EXPECTED)
+    return information, problem_condition(type_, problems)
+
+
+def foreign_notes(foreign: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What is not adopted because it is on a Pod in the API only; one sentence for each node."""
+    for node, keys in sorted(foreign.items()):
+        more = f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else ""
+        yield (
+            f'{", ".join(keys[:_LISTED])}{more} of the Pod on node "{node}" are not kept, because '
+            "another client wrote them to the API: put them into the manifest to keep them"
+        )
+
+
+def _has_begun(snapshot: Snapshot, history: tuple[Revision, ...]) -> bool:
+    """Whether a node has, or had, a revision: what other Pods show from then on is not adopted."""
+    entries = snapshot.status.get("nodeStatuses") or ()
+    return (
+        any(revision_number(entry.get("currentRevision")) for entry in entries)
+        or any(operand_pods.read(pod).ours for pod in snapshot.operand_pods.values())
+        or any(revision.outcome == names.OUTCOME_INSTALLED for revision in history)
+    )
+
+
+def _remembered(history: tuple[Revision, ...]) -> Adopted | None:
+    """The record of the newest revision that is installed or being rolled out; None without one."""
+    for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
+        for revision in reversed(history):
+            if revision.outcome in outcomes and names.POD in revision.copies:
+                return read_record(revision)
+    return None
+
+
+def _recovered(snapshot: Snapshot) -> Adopted:
+    """What schedulers of the operator show, if no revision exists."""
+    if not any(operand_pods.read(pod).ours for pod in snapshot.operand_pods.values()):
+        return NOTHING
+    return Adopted(recovered_settings(snapshot), recovered_config(snapshot))
+
+
+def read_record(revision: Revision) -> Adopted:
+    """The record of a revision; NOTHING if it has none."""
+    data = mapping(mapping(revision.copies.get(names.POD)).get("data"))
+    return _parsed(str(data.get(names.ADOPTED_KEY) or ""))
+
+
+# Cached, because every reconcile reads the same record.
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> Adopted:
+    if not text:
+        return NOTHING
+    try:
+        document = mapping(parse_json(text))
+    except ValueError:
+        return NOTHING
+    return Adopted(read_settings(document.get("pod")), mapping(document.get("config")))
+
+
+def _scheduler(node: str, pod: Object, platform: Platform, files: ConfigFiles) -> StockScheduler:
+    operand, inventory = operand_pods.read(pod), take_inventory(pod, platform)
+    flags = parse(operand.arguments)
+    lost = (
+        *inventory.not_kept,
+        *flags_not_kept(flags, platform),
+        *files.not_kept.get(node, ()),
+    )
+    return StockScheduler(node, pod, flags, inventory, files.configs.get(node, {}), lost)
+
+
+def _not_kept(schedulers: list[StockScheduler], platform: Platform) -> Iterator[Finding]:
+    """Settings that would be lost, with the nodes that have them."""
+    nodes: dict[NotKept, list[str]] = {}
+    for scheduler in schedulers:
+        for lost in scheduler.not_kept:
+            nodes.setdefault(lost, []).append(scheduler.node)
+    for lost, having in sorted(nodes.items(), key=lambda item: item[0].name):
+        where = "" if len(having) == len(schedulers) else f" on {_nodes(having)}"
+        path = f"{platform.manifest_path}{where}: {lost.name}"
+        yield _finding(NOT_KEPT, path, f"{lost.message}. Until then no node is touched")
+
+
+def _differences(schedulers: list[StockScheduler]) -> Iterator[Finding]:
+    """Settings that nodes do not share: a revision is one for all nodes."""
+    first, *others = schedulers
+    expected = first.values()
+    by_difference: dict[tuple[str, ...], list[str]] = {}
+    for scheduler in others:
+        values = scheduler.values()
+        known = sorted(expected.keys() | values.keys())
+        different = tuple(name for name in known if expected.get(name) != values.get(name))
+        if different:
+            by_difference.setdefault(different, []).append(scheduler.node)
+    for different, nodes in by_difference.items():
+        message = (
+            f'{_nodes(nodes)} and node "{first.node}" differ in {", ".join(different)}; a revision '
+            "is the same on all nodes, so write the same manifest on each (kubeadm: the same "
+            "--patches). Until then no node is touched"
+        )
+        yield _finding(NODES_DIFFER, "", message)
+
+
+def _nodes(nodes: list[str]) -> str:
+    quoted = ", ".join(f'"{node}"' for node in nodes)
+    return f"node {quoted}" if len(nodes) == 1 else f"nodes {quoted}"
+
+
+def _finding(reason: str, path: str, message: str) -> Finding:
+    return Finding(names.ADOPTION_DEGRADED, reason, path, message, blocking=True)
+
+
+def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in sorted(config.items()):
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*path, key))
+        else:
+            yield (*path, key)

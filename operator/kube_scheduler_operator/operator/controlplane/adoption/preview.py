@@ -1,0 +1,288 @@
+"""Previews the adoption of a cluster's schedulers, setting by setting.
+
+A reconcile (`adopted`, `desired_content`) decides, over a snapshot with the reports that the
+operator would read from the nodes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+from ....base import names
+from ....base.environment import holds_credentials
+from ....base.findings import Finding
+from ....base.json_text import parse_json
+from ....base.objects import mapping
+from ....base.platform import Platform
+from ....config.effective.control_plane.observe import kept_flags
+from ....config.language.command_line import CONFIG_PATH
+from ....config.language.flags import VOID_WITH_CONFIG
+from ....config.language.schema import DEFAULT_SCHEDULER
+from ....config.language.validation.configuration import Target
+from ....config.migrate.changes import Change, ConversionError
+from ....config.migrate.convert import convert, source_of
+from ....config.migrate.old_schema import V1
+from ....node.config_reader.program import credentials
+from ....node.config_reader.report import ConfigReport
+from ...model import operand_pods
+from ...model.snapshot import Snapshot
+from ..desired import desired_content
+from ..revision.content import RevisionContent
+from .adopted import READING, Adopted, StockScheduler, adopted, foreign_notes, target_of
+from .config_files import answered_readers, config_path
+from .flag_settings import configuration_of, field_of
+
+HIDDEN: Final = "(not shown)"
+"""Replaces a value that may be a credential."""
+
+_OBSERVED: Final = "spec.observedConfig"
+
+
+class Outcome(Enum):
+    """What becomes of a setting; the value is displayed."""
+
+    KEPT = "kept"
+    SAME = "same"
+    NO_EFFECT = "no effect"
+    DROPPED = "dropped"
+    BLOCKS = "blocks"
+    UNKNOWN = "not visible"
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedSetting:
+    name: str  # `flags.v`, `env.GOGC`, `config.parallelism` …
+    value: str  # the value, as text; HIDDEN if it may be a credential
+    outcome: Outcome
+    note: str = ""  # where it is kept, or why it is not, and the way to keep its effect
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedNode:
+    node: str
+    image: str
+    file: str  # its configuration file; empty without one
+    settings: tuple[PreviewedSetting, ...]  # all that it was started with, by name
+    converted: tuple[Change, ...] = ()  # what the conversion of its file to v1 changed
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionPreview:
+    nodes: tuple[PreviewedNode, ...]  # the schedulers, by node; empty if there is nothing to adopt
+    adopted: Adopted
+    findings: tuple[Finding, ...]  # what blocks the first revision
+    warnings: tuple[Finding, ...]  # the other findings of validation
+    content: RevisionContent | None  # the first revision; None if it is blocked
+    unseen: Mapping[str, str]  # node -> the configuration file that is not known
+    notes: tuple[str, ...]  # what is not adopted because it is not in a manifest
+
+    @property
+    def adoptable(self) -> bool:
+        """Whether the operator adopts the schedulers, and loses nothing."""
+        return self.content is not None and not self.unseen
+
+    def part(self, name: str, key: str) -> Mapping[str, Any]:
+        if self.content is None:
+            return {}
+        return mapping(parse_json(self.content.parts[name][key]))
+
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The configuration of the first revision without credentials, to be shown."""
+        return mapping(_without_credentials(self.part(names.CONFIG, names.CONFIG_KEY)))
+
+    @property
+    def arguments(self) -> list[str]:
+        """The flags of the first revision without credentials, to be shown."""
+        pod = self.part(names.POD, names.POD_KEY)
+        containers = mapping(pod.get("spec")).get("containers") or [{}]
+        return [
+            f"{flag}={HIDDEN}" if holds_credentials(flag, value) else f"{flag}={value}"
+            for flag, _, value in (word.partition("=") for word in containers[0].get("args") or ())
+        ]
+
+
+def _without_credentials(document: Any) -> Any:
+    shown = deepcopy(document)
+    for path in credentials(document):
+        target = shown
+        for key in path[:-1]:
+            target = target[key]
+        target[path[-1]] = HIDDEN
+    return shown
+
+
+def preview(snapshot: Snapshot, reports: Mapping[str, ConfigReport]) -> AdoptionPreview:
+    """Decide as the operator does; `reports` has the known configuration files of nodes.
+
+    The snapshot's schedulers predate the operator.
+    """
+    answered = answered_readers(snapshot, reports)
+    read = replace(snapshot, config_reader_pods=answered)
+    adoption = adopted(read)
+    content, findings = desired_content(read)
+    unseen = {node: path for node, path in adoption.waiting.items() if node not in reports}
+    blocking = [f for f in findings if f.blocking and f.reason != READING]
+    return AdoptionPreview(
+        nodes=tuple(
+            _node(
+                scheduler,
+                snapshot,
+                reports.get(scheduler.node),
+                adoption.foreign.get(scheduler.node, ()),
+            )
+            for scheduler in adoption.schedulers
+        ),
+        adopted=adoption,
+        findings=tuple(dict.fromkeys(blocking)),
+        warnings=tuple(dict.fromkeys(f for f in findings if not f.blocking)),
+        content=content,
+        unseen=unseen,
+        notes=tuple(foreign_notes(adoption.foreign)),
+    )
+
+
+def _node(
+    scheduler: StockScheduler,
+    snapshot: Snapshot,
+    report: ConfigReport | None,
+    foreign: Sequence[str],
+) -> PreviewedNode:
+    path, platform = config_path(scheduler.pod), snapshot.platform
+    lost = {not_kept.name: not_kept.message for not_kept in scheduler.not_kept}
+    settings = [
+        *_flags(scheduler, platform, lost),
+        *_config(scheduler),
+        *(_kept(name, value) for name, value in scheduler.inventory.settings.names()),
+        *_foreign(foreign),
+    ]
+    listed = {setting.name for setting in settings}
+    settings += [
+        PreviewedSetting(name, HIDDEN, Outcome.BLOCKS, message)
+        for name, message in lost.items()
+        if name not in listed
+    ]
+    image = operand_pods.read(scheduler.pod).image
+    converted = _changes(report, target_of(snapshot))
+    return PreviewedNode(scheduler.node, image, path, tuple(settings), converted)
+
+
+def _changes(report: ConfigReport | None, target: Target) -> tuple[Change, ...]:
+    if report is None or report.config is None:
+        return ()
+    with suppress(ConversionError):
+        if source_of(report.config) is not V1:
+            return convert(report.config, target).changes
+    return ()
+
+
+def _flags(
+    scheduler: StockScheduler, platform: Platform, lost: Mapping[str, str]
+) -> Iterator[PreviewedSetting]:
+    kept = kept_flags(scheduler.flags, platform)
+    fields = configuration_of(scheduler.flags)
+    for flag, values in sorted(scheduler.flags.items()):
+        name, value = f"flags.{flag}", ", ".join(values)
+        text = HIDDEN if holds_credentials(flag, value) else value
+        field = field_of(flag, scheduler.flags)
+        if name in lost and (flag != "config" or not scheduler.file):
+            yield PreviewedSetting(name, text, Outcome.BLOCKS, lost[name])
+        elif flag == "config":
+            if value != CONFIG_PATH:
+                yield PreviewedSetting(name, text, *_config_flag(scheduler, value))
+        elif field and _has(fields, field):
+            yield PreviewedSetting(name, text, Outcome.KEPT, _observed(field))
+        elif flag in VOID_WITH_CONFIG and "config" in scheduler.flags:
+            note = "kube-scheduler ignores it beside --config"
+            yield PreviewedSetting(name, text, Outcome.NO_EFFECT, note)
+        elif flag in kept:
+            yield PreviewedSetting(name, text, Outcome.KEPT, _observed(("arguments", flag)))
+        elif flag in platform.dropped_arguments:
+            note = "names a file of the distribution; the scheduler makes its own certificate"
+            yield PreviewedSetting(name, text, Outcome.DROPPED, note)
+        elif flag == "leader-elect" and value == "false":
+            note = "a leader is elected, which a single scheduler wins at once"
+            yield PreviewedSetting(name, text, Outcome.DROPPED, note)
+        else:
+            yield PreviewedSetting(name, text, Outcome.SAME)
+
+
+def _config_flag(scheduler: StockScheduler, path: str) -> tuple[Outcome, str]:
+    if scheduler.file:
+        return Outcome.KEPT, "the operator's file has its fields, listed as config"
+    note = f"the API does not show {path}; the operator reads it on the node, or copy it for -f"
+    return Outcome.UNKNOWN, note
+
+
+def _config(scheduler: StockScheduler) -> Iterator[PreviewedSetting]:
+    flags = configuration_of(scheduler.flags)
+    for key, value in sorted(scheduler.file.items()):
+        note = f"{_observed((key,))}; flags win" if key in flags else _observed((key,))
+        yield PreviewedSetting(f"config.{key}", config_text(key, value), Outcome.KEPT, note)
+
+
+def config_text(key: str, value: Any) -> str:
+    """A field of a configuration as text: profiles and extenders by name."""
+    if key == "profiles" and isinstance(value, list):
+        named = (mapping(item).get("schedulerName") or DEFAULT_SCHEDULER for item in value)
+        return ", ".join(map(str, named))
+    if key == "extenders" and isinstance(value, list):
+        return ", ".join(str(mapping(item).get("urlPrefix")) for item in value)
+    return value_text(value)
+
+
+def _kept(name: str, value: Any) -> PreviewedSetting:
+    return PreviewedSetting(name, shown(name, value), Outcome.KEPT)
+
+
+def shown(name: str, value: Any) -> str:
+    """The value of a setting as text; HIDDEN if it may be a credential."""
+    if name.startswith("env."):
+        value = mapping(value).get("value", mapping(value).get("valueFrom", value))
+    hidden = isinstance(value, str) and holds_credentials(name, value)
+    return HIDDEN if hidden else value_text(value)
+
+
+def _foreign(names_: Sequence[str]) -> Iterator[PreviewedSetting]:
+    for name in names_:
+        note = "is on the Pod in the API only; put it into the manifest to keep it"
+        yield PreviewedSetting(name, HIDDEN, Outcome.DROPPED, note)
+
+
+def _observed(path: Sequence[str]) -> str:
+    return ".".join((_OBSERVED, *path))
+
+
+def _has(fields: Mapping[str, Any], path: Sequence[str]) -> bool:
+    value: Any = fields
+    for key in path:
+        if key not in mapping(value):
+            return False
+        value = value[key]
+    return True
+
+
+def value_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        host = mapping(value.get("hostPath")).get("path")
+        if host:
+            return f"hostPath {host}"
+        if value.get("mountPath"):
+            return f"{value.get('name')}{', read-only' if value.get('readOnly') else ''}"
+        return ", ".join(f"{key}={_inner(item)}" for key, item in value.items() if key != "name")
+    if isinstance(value, list):
+        return ", ".join(_inner(item) for item in value)
+    return json.dumps(value)
+
+
+def _inner(value: Any) -> str:
+    text = value_text(value)
+    return f"({text})" if isinstance(value, Mapping | list) else text

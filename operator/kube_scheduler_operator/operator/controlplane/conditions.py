@@ -1,0 +1,465 @@
+"""The conditions of KubeScheduler (names.py has their types).
+
+Every reconcile writes every condition, so that one that no longer holds is withdrawn at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from ...base import names
+from ...base.findings import Finding
+from ...base.objects import annotation
+from ...base.times import timestamp
+from ...config.effective.control_plane.recorded_inputs import read_inputs
+from ...config.language.merging.presets import DEFAULT_PROFILE
+from ..model.operand_pods import OperandPod
+from ..model.snapshot import Snapshot
+from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, aggregate, problem_condition
+from ..status.scheduler_lease import control_plane_lease, lease_holder
+from ..status.warnings import warnings_condition
+from .revision.history import Revision
+from .rollout.deviations import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
+from .rollout.installer_pods import Installer, Stage
+from .rollout.node_statuses import NodeStatus
+from .rollout.observe import Observation
+from .rollout.removal import Removal
+from .rollout.result import RolloutResult, describe
+from .version_skew import skew_condition, versions
+
+CONSTANT: Final[Mapping[str, str]] = {
+    names.RESOURCE_SYNC_DEGRADED: (
+        f"this operator has no such controller; {names.TARGET_CONFIG_DEGRADED} reports missing "
+        "sources"
+    ),
+    names.CONTROLLER_MANAGER_RESOURCES_DEGRADED: (
+        f"the name is another operator's; see {names.STATIC_RESOURCES_DEGRADED}"
+    ),
+    names.BACKING_RESOURCE_DEGRADED: (
+        f"this operator has no such controller; {names.INSTALLER_DEGRADED} reports failed writes"
+    ),
+    names.GUARD_DEGRADED: (
+        f"this operator has no such controller; {names.STATIC_PODS_DEGRADED} reports a scheduler "
+        "that is missing or not Ready"
+    ),
+    names.MISSING_STATIC_POD_DEGRADED: (
+        f"this operator has no such controller; it installs a missing scheduler again, and "
+        f"{names.STATIC_PODS_DEGRADED} reports it"
+    ),
+    names.INSTALLER_POD_NETWORKING_DEGRADED: "installer Pods use the network of their node",
+}
+"""OpenShift's condition types that never become True here, and where to look instead."""
+
+REVISION_FAILED: Final = "RevisionFailed"
+"""Reason of NodeInstallerDegraded: the desired content did not stay healthy and is quarantined."""
+
+
+def from_findings(findings: Sequence[Finding]) -> list[Condition]:
+    types = (
+        names.CONFIG_OBSERVATION_DEGRADED,
+        names.TARGET_CONFIG_DEGRADED,
+        names.OVERRIDES_DEGRADED,
+        names.SCHEDULER_PROFILES_DEGRADED,
+        names.SCHEDULER_EXTENDERS_DEGRADED,
+        names.OPERATOR_SETTINGS_DEGRADED,
+        names.INEFFECTIVE_SETTINGS,
+    )
+    warnings, upgradeable = names.CONFIGURATION_WARNINGS, names.OVERRIDES_UPGRADEABLE
+    overrides = [f for f in findings if f.condition == upgradeable]
+    if overrides:
+        text = aggregate(f.message for f in overrides)
+        unsupported = Condition(upgradeable, "False", overrides[0].reason, text)
+    else:
+        unsupported = Condition(upgradeable, "True", "NoUnsupportedConfigOverrides")
+    return [
+        *(_of_findings(type_, findings) for type_ in types),
+        warnings_condition(warnings, (f for f in findings if f.condition == warnings)),
+        unsupported,
+    ]
+
+
+def constant_conditions(snapshot: Snapshot) -> list[Condition]:
+    if not snapshot.platform.cluster_config:
+        return []
+    return [
+        Condition(type_, "False", AS_EXPECTED, f"{ALWAYS_FALSE}{reason}")
+        for type_, reason in CONSTANT.items()
+    ]
+
+
+def failure_conditions(
+    failures: Sequence[Finding], types: Collection[str]
+) -> tuple[Condition, ...]:
+    """Conditions of the steps that raised an error, of these types; without types, of all."""
+    failed = dict.fromkeys(f.condition for f in failures if not types or f.condition in types)
+    return tuple(_of_findings(type_, failures) for type_ in failed)
+
+
+def _of_findings(type_: str, findings: Sequence[Finding]) -> Condition:
+    return problem_condition(type_, ((f.reason, f.text) for f in findings if f.condition == type_))
+
+
+def revision_conditions(error: str, note: str) -> list[Condition]:
+    """Conditions of the revise step; `error` is about numbers that do not count."""
+    if error:
+        return [Condition(names.REVISION_DEGRADED, "True", "ImplausibleRevision", error)]
+    return [Condition(names.REVISION_DEGRADED, "False", AS_EXPECTED, note)]
+
+
+def rollout_conditions(
+    snapshot: Snapshot,
+    observation: Observation,
+    result: RolloutResult,
+    *,
+    desired: Revision | None,
+    rejected: Revision | None,
+) -> list[Condition]:
+    """Conditions of the rollout step; `rejected` is a revision that was refused or failed."""
+    return [
+        _progressing(snapshot, result, desired, rejected),
+        _preflight(rejected, result),
+        _node_installer(observation, result, desired, rejected),
+        _write_error(snapshot),
+        *_installer_pods(snapshot, observation, result, desired),
+        _available(snapshot, observation, _healthy(snapshot, observation, result, desired)),
+        lease_holder(snapshot),
+        _static_pods(snapshot, observation, result),
+        _hand_edits(snapshot, observation, result),
+        _kubeadm_upgrade(result),
+        skew_condition(versions(snapshot, observation.operands, observation.disks)),
+        _nodes(snapshot, observation),
+    ]
+
+
+def removal_conditions(snapshot: Snapshot, removal: Removal) -> list[Condition]:
+    progressing, failing = names.NODE_INSTALLER_PROGRESSING, names.NODE_INSTALLER_DEGRADED
+    failures = [f'node "{node}": {why}' for node, why in sorted(removal.failures.items())]
+    observation = removal.observation
+    return [
+        Condition(progressing, "False", "Removed", removal.progress)
+        if removal.done
+        else Condition(progressing, "True", "Removing", removal.progress),
+        _collected(failing, "RestoreFailed", failures),
+        _write_error(snapshot),
+        _available(snapshot, observation, f"{_active(observation)}; the operator is being removed"),
+        _nodes(snapshot, observation),
+    ]
+
+
+def _progressing(
+    snapshot: Snapshot,
+    result: RolloutResult,
+    desired: Revision | None,
+    rejected: Revision | None,
+) -> Condition:
+    type_, statuses = names.NODE_INSTALLER_PROGRESSING, result.node_statuses
+    description = describe(statuses, desired.number if desired is not None else 0)
+    behind = [
+        status
+        for status in statuses
+        if desired is not None and (status.current < desired.number or status.target)
+    ]
+    if behind and desired is not None:
+        waits = [f"{node}: {what}" for node, what in sorted(result.waiting.items())]
+        message = "; ".join([f"moving to revision {desired.number}", description, *waits])
+        if all(_joined_later(snapshot, status, desired) for status in behind):
+            # The API asks operators not to report Progressing when nodes join.
+            return Condition(type_, "False", "NodesJoining", message)
+        return Condition(type_, "True", "RollingOut", message)
+    if rejected is not None:
+        message = f"{description}; revision {rejected.number} was {rejected.outcome}"
+        return Condition(type_, "False", "RevisionRejected", message)
+    if not snapshot.platform.cluster_config and len(statuses) > 1 and len(_currents(result)) == 1:
+        description = f"All {description}"
+    return Condition(type_, "False", "AllNodesAtLatestRevision", description)
+
+
+def _joined_later(snapshot: Snapshot, status: NodeStatus, desired: Revision) -> bool:
+    """Whether the node joined after the revision was installed on others."""
+    if status.current or not desired.status or status.node not in snapshot.nodes:
+        return False
+    installed = timestamp(annotation(desired.status, names.OUTCOME_TIME_ANNOTATION))
+    born = timestamp(snapshot.nodes[status.node]["metadata"].get("creationTimestamp"))
+    return installed is not None and born is not None and born > installed
+
+
+def _preflight(rejected: Revision | None, result: RolloutResult) -> Condition:
+    if rejected is None or rejected.outcome != names.OUTCOME_REFUSED:
+        return Condition(names.PREFLIGHT_DEGRADED, "False", AS_EXPECTED)
+    message = (
+        f"kube-scheduler refused revision {rejected.number}; no node was changed: "
+        f"{rejected.message}"
+    )
+    for node, request in sorted(result.requests.items()):
+        message += (
+            f'; node "{node}" runs {request.image} as kubeadm wrote it, without the configuration '
+            f"that {request.before} had, until this is corrected"
+        )
+    return Condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", message)
+
+
+def _node_installer(
+    observation: Observation,
+    result: RolloutResult,
+    desired: Revision | None,
+    rejected: Revision | None,
+) -> Condition:
+    type_ = names.NODE_INSTALLER_DEGRADED
+    if rejected is not None and rejected.outcome == names.OUTCOME_FAILED:
+        return Condition(type_, "True", REVISION_FAILED, rejected.message)
+    number = desired.number if desired is not None else 0
+    retrying = [
+        status
+        for status in result.node_statuses
+        if status.failed_revision and status.failed_revision == (status.target or number)
+    ]
+    if retrying:
+        lines = [f'node "{s.node}": {error}' for s in retrying for error in s.failed_errors]
+        return Condition(type_, "True", retrying[0].failed_reason, aggregate(lines))
+    stuck = [
+        f'node "{pod.node}" cannot install revision {pod.revision}: {pod.problem}'
+        for pod in _awaited(observation, result, desired)
+        if pod.stuck
+    ]
+    return _collected(type_, names.REASON_INSTALLER_FAILED, stuck)
+
+
+def _installer_pods(
+    snapshot: Snapshot,
+    observation: Observation,
+    result: RolloutResult,
+    desired: Revision | None,
+) -> list[Condition]:
+    """Whether installer pods start; a pod may be pending for a while before that is a failure."""
+    pending, waiting = [], []
+    reasons: dict[str, str] = {}
+    for pod in _awaited(observation, result, desired):
+        age = (snapshot.now - pod.created).total_seconds() if pod.created else 0.0
+        late = age > snapshot.settings.rollout.pending_tolerance
+        if pod.waiting and (late or pod.waiting[0] in _CANNOT_START):
+            reasons["waiting"] = pod.waiting[0]
+            waiting.append(
+                f'Pod "{pod.name}" on node "{pod.node}" container is waiting: '
+                f"{pod.waiting[0]}: {pod.waiting[1]}"
+            )
+        elif late and pod.stage in (Stage.PENDING, Stage.PREFLIGHT, Stage.STAGING):
+            reasons["pending"] = "Pending"
+            pending.append(
+                f'Pod "{pod.name}" on node "{pod.node}" is {pod.stage.value} since '
+                f"{pod.pod['metadata'].get('creationTimestamp')}: "
+                f"{pod.message or pod.awaited_files or 'no message'}"
+            )
+    return [
+        _collected(names.INSTALLER_POD_PENDING_DEGRADED, reasons.get("pending", ""), pending),
+        _collected(names.INSTALLER_POD_WAITING_DEGRADED, reasons.get("waiting", ""), waiting),
+    ]
+
+
+def _awaited(
+    observation: Observation, result: RolloutResult, desired: Revision | None
+) -> list[Installer]:
+    """Installer pods whose result is still to come."""
+    number = desired.number if desired is not None else 0
+    targets = {
+        (status.node, status.target or number)
+        for status in result.node_statuses
+        if status.target or status.current < number
+    }
+    return [
+        pod
+        for pod in observation.installers
+        if (pod.node, pod.revision) in targets and not pod.has_ended and not pod.deleting
+    ]
+
+
+# These problems do not go away while the container is being created.
+_CANNOT_START = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+    }
+)
+
+
+def _collected(type_: str, reason: str, messages: Sequence[str]) -> Condition:
+    return problem_condition(type_, ((reason, message) for message in messages))
+
+
+def _write_error(snapshot: Snapshot) -> Condition:
+    errors = [snapshot.last_error] if snapshot.last_error else []
+    return _collected(names.INSTALLER_DEGRADED, "SyncError", errors)
+
+
+def _available(snapshot: Snapshot, observation: Observation, healthy: str) -> Condition:
+    type_ = names.STATIC_PODS_AVAILABLE
+    if not any(pod.ready for pod in observation.operands.values()):
+        return Condition(type_, "False", "NoReadyScheduler", "no scheduler pod is Ready")
+    problem, _ = control_plane_lease(snapshot)
+    if problem:
+        return Condition(type_, "False", "LeaseNotRenewed", problem)
+    return Condition(type_, "True", AS_EXPECTED, healthy)
+
+
+def _healthy(
+    snapshot: Snapshot,
+    observation: Observation,
+    result: RolloutResult,
+    desired: Revision | None,
+) -> str:
+    """The message of Available; on OpenShift in the reference's words."""
+    statuses, currents = result.node_statuses, _currents(result)
+    if snapshot.platform.cluster_config or len(currents) != 1 or 0 in currents:
+        description = describe(statuses, desired.number if desired is not None else 0)
+        return f"{_active(observation)}; {description}"
+    (number,) = currents
+    pods = (observation.operands.get(status.node) for status in statuses)
+    ready = sum(pod is not None and pod.ready and pod.revision == number for pod in pods)
+    nodes = "node" if len(statuses) == 1 else "nodes"
+    message = f"{ready} of {len(statuses)} {nodes} at revision {number}"
+    if desired is not None and desired.number == number:
+        profile = _profile(desired.inputs)
+        message += f", profile {profile}" if profile else ""
+    return message
+
+
+# Every reconcile reads the same inputs again.
+@lru_cache(maxsize=4)
+def _profile(inputs: str) -> str:
+    recorded = read_inputs(inputs)
+    return str(recorded.scheduler.get("profile") or DEFAULT_PROFILE) if recorded else ""
+
+
+def _active(observation: Observation) -> str:
+    ready = sum(pod.ready for pod in observation.operands.values())
+    return "1 node is active" if ready == 1 else f"{ready} nodes are active"
+
+
+def _currents(result: RolloutResult) -> set[int]:
+    return {status.current for status in result.node_statuses}
+
+
+def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> Condition:
+    statuses = {status.node: status for status in result.node_statuses}
+    moving = {status.node for status in result.node_statuses if status.target}
+    settled = sorted(snapshot.nodes.keys() - moving - observation.not_ready.keys())
+    problems = []
+    for node in settled:
+        pod = observation.operands.get(node)
+        if pod is None:
+            problems.append(f'no scheduler pod on node "{node}"')
+        elif not pod.ready:
+            problems.append((pod.trouble or f"pod/{pod.name} is not Ready") + _last_error(pod))
+        elif result.is_kubeadms(node):
+            continue  # KubeadmUpgrade reports it
+        elif has_drifted(statuses.get(node), pod, observation.disks.get(node)):
+            runs = (
+                f"revision {pod.revision}" if pod.ours else "a manifest that is not the operator's"
+            )
+            problems.append(
+                f'node "{node}" runs {runs} instead of revision {statuses[node].current}, which '
+                "will be put back: find out who changed the manifest"
+            )
+    problems += [f'node "{node}": {why}' for node, why in sorted(result.refusals.items())]
+    problems += [
+        f"{edited}, and will be put back; set managementState to Unmanaged to keep an edit"
+        for edited in _edited(snapshot, observation, result, kept=False)
+    ]
+    if by_kubeadm := sorted(
+        status.node
+        for status in result.node_statuses
+        if _is_of_kubeadm(result, status, observation)
+    ):
+        problems.append(
+            f"the manifest on {', '.join(by_kubeadm)} has kubeadm's form: kubeadm's arguments of "
+            "the scheduler are not used. Set flags in spec.unsupportedConfigOverrides.arguments"
+        )
+    return _collected(names.STATIC_PODS_DEGRADED, "Error", problems)
+
+
+def _is_of_kubeadm(result: RolloutResult, status: NodeStatus, observation: Observation) -> bool:
+    """Whether kubeadm wrote over the revision, without another version."""
+    disk = observation.disks.get(status.node)
+    return bool(status.current and disk is not None and disk.image) and not (
+        result.is_kubeadms(status.node) or status.node in result.refusals
+    )
+
+
+def _edited(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult, *, kept: bool
+) -> list[str]:
+    sentences = []
+    for status in result.node_statuses:
+        disk = observation.disks.get(status.node)
+        edits = () if result.is_kubeadms(status.node) else hand_edits(status, disk)
+        if edits and disk is not None and keeps_hand_edits(snapshot, status, disk) is kept:
+            files = ", ".join(edits)
+            sentences.append(
+                f'node "{status.node}": {files} changed since revision {status.current} was '
+                "installed"
+            )
+    return sentences
+
+
+def _hand_edits(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> Condition:
+    """Informational: edits that stay until the next revision, and labels that do not count."""
+    problems = [
+        ("FilesEdited", f"{edited}; the edit stays until the next revision")
+        for edited in _edited(snapshot, observation, result, kept=True)
+    ]
+    problems += [
+        ("FilesEdited", f"{edited}, and will be put back")
+        for edited in _edited(snapshot, observation, result, kept=False)
+    ]
+    for status in result.node_statuses:
+        pod = observation.operands.get(status.node)
+        if pod is not None and has_edited_label(status, pod, observation.disks.get(status.node)):
+            message = (
+                f'node "{status.node}" has revision {status.current} on its disk; the label '
+                f"{names.REVISION_LABEL} of pod/{pod.name} was edited and does not count. Delete "
+                "the Pod: the kubelet creates it again, and the scheduler keeps running"
+            )
+            problems.append(("LabelEdited", message))
+    return problem_condition(names.HAND_EDITS, problems)
+
+
+def _kubeadm_upgrade(result: RolloutResult) -> Condition:
+    """Informational: what waits for kubeadm, and what kubeadm waits for."""
+    problems = []
+    for node, hold in sorted(result.holds.items()):
+        reason = "Running" if hold.work else "Requested" if hold.requested else "NodesNotUpgraded"
+        problems.append((reason, f'node "{node}": {hold.why}'))
+    problems += [
+        ("Requested", f'node "{node}": kubeadm wrote {request.image}; a revision with it follows')
+        for node, request in sorted(result.requests.items())
+        if node not in result.holds
+    ]
+    return problem_condition(names.KUBEADM_UPGRADE, problems)
+
+
+def _last_error(pod: OperandPod) -> str:
+    error = pod.last_error
+    return f" ({error})" if error and error not in pod.trouble else ""
+
+
+def _nodes(snapshot: Snapshot, observation: Observation) -> Condition:
+    type_, count = names.NODES_DEGRADED, len(snapshot.nodes)
+    if not count:
+        message = "no node has a control-plane role label"
+        return Condition(type_, "True", "NoControlPlaneNodes", message)
+    if observation.not_ready:
+        listed = ", ".join(why for _, why in sorted(observation.not_ready.items()))
+        message = f"The master nodes not ready: {listed}"
+        return Condition(type_, "True", "MasterNodesNotReady", message)
+    if snapshot.platform.cluster_config:
+        message = "All master nodes are ready"  # the reference's words
+    else:
+        nodes = "control-plane node is" if count == 1 else f"{count} control-plane nodes are"
+        message = f"{'The' if count == 1 else 'All'} {nodes} Ready"
+    return Condition(type_, "False", "MasterNodesReady", message)

@@ -1,0 +1,126 @@
+"""The objects and facts of a snapshot from which config/effective/ composes configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from ...base import names
+from ...base.json_text import parse_json
+from ...base.objects import Object
+from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
+from ...config.effective.facts import ControlPlaneFacts, Facts, Permissions
+from ...config.effective.objects import Objects
+from ...config.effective.secondary.request import DEFAULT_RESOURCES
+from ...config.effective.settings.requested_pod import OWN_RESOURCES
+from ...config.effective.settings.validate import PodDefaults
+from ...config.language.versions import Version
+from ..model import operand_pods
+from ..model.snapshot import Snapshot
+from .adoption.adopted import NOTHING, Adopted
+from .managed_scheduler import accepted_by
+from .operand_image import operand_version
+from .requested_settings import recorded_object
+from .revision.credentials import has_serving_certificate
+from .revision.history import read
+
+
+def objects_of(snapshot: Snapshot) -> Objects:
+    return Objects(
+        scheduler=snapshot.scheduler,
+        kubescheduler=snapshot.kubescheduler or {},
+        profiles=_values(snapshot.scheduler_profiles),
+        extenders=_values(snapshot.scheduler_extenders),
+        secondaries=tuple(snapshot.secondaries.schedulers.values()),
+        operator_settings=_operator_settings(snapshot),
+        apiserver=snapshot.apiserver,
+        feature_gate=snapshot.feature_gate,
+        infrastructure=snapshot.infrastructure,
+    )
+
+
+def facts_of(snapshot: Snapshot, image: str, kept: Adopted = NOTHING) -> Facts:
+    """What else a configuration is based on; `image` is kube-scheduler's, `kept` was adopted."""
+    platform = snapshot.platform
+    return replace(
+        facts_of_secondaries(snapshot, image),
+        pods=PodDefaults(OWN_RESOURCES, dict(kept.settings.names()))
+        if platform.owns_static_pods
+        else PodDefaults(DEFAULT_RESOURCES),
+        control_plane=ControlPlaneFacts(
+            stock_arguments=_stock_arguments(snapshot, kept),
+            adopted_config=kept.config,
+            previous_arguments=_composed_arguments(snapshot),
+            serving_certificate=has_serving_certificate(snapshot),
+        ),
+    )
+
+
+def facts_of_secondaries(snapshot: Snapshot, image: str) -> Facts:
+    """The facts for SecondarySchedulers; a defect in the control plane's must not stop them."""
+    settings, platform = snapshot.settings, snapshot.platform
+    return Facts(
+        platform=platform,
+        default_version=operand_version(snapshot, ""),
+        image=image,
+        follows_kubeadm=platform.owns_static_pods and not settings.operand_image,
+        payload_version=settings.release_version,
+        server_version=None if platform.owns_static_pods else _server_version(snapshot),
+        managed_scheduler=settings.managed_scheduler,
+        permissions=Permissions(
+            settings.allowed_images,
+            settings.agent_images,
+            tuple(platform.secondary_namespaces(settings.secondary_namespaces)),
+        ),
+    )
+
+
+def _operator_settings(snapshot: Snapshot) -> Mapping[str, Any] | None:
+    """OperatorSettings "cluster"; None if it does not exist.
+
+    If the API does not serve the kind, the accepted settings stay in use: a restarted API server
+    may not serve it at first.
+    """
+    objects = snapshot.operator_settings
+    if objects is None:
+        objects = recorded_object(_recorded(snapshot))
+    return objects.get(names.CLUSTER)
+
+
+def _recorded(snapshot: Snapshot) -> RecordedInputs | None:
+    if not snapshot.platform.owns_static_pods:
+        accepted = accepted_by(snapshot)
+        return accepted.inputs if accepted is not None else None
+    history = read(snapshot.config_maps, snapshot.platform.parts)
+    for newest in reversed(history):
+        if newest.outcome in ("", names.OUTCOME_INSTALLED):
+            return read_inputs(newest.inputs)
+    return None
+
+
+def _server_version(snapshot: Snapshot) -> Version | None:
+    with suppress(ValueError):
+        return Version.parse(snapshot.server_version)
+    return None
+
+
+def _stock_arguments(snapshot: Snapshot, kept: Adopted) -> tuple[str, ...]:
+    if snapshot.platform.adopts_pods and not kept.new:
+        return ()  # a manifest that appears after adoption is drift, or a new node's
+    pods = (operand_pods.read(pod) for _, pod in sorted(snapshot.operand_pods.items()))
+    return next((pod.arguments for pod in pods if not pod.ours), ())
+
+
+def _values(objects: Mapping[str, Object] | None) -> tuple[Mapping[str, Any], ...] | None:
+    return None if objects is None else tuple(objects.values())
+
+
+def _composed_arguments(snapshot: Snapshot) -> tuple[str, ...]:
+    """The scheduler's command line that was composed last, from the target Pod."""
+    try:
+        pod = parse_json(snapshot.config_maps[names.POD]["data"][names.POD_KEY])
+        return operand_pods.read(pod).arguments
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return ()  # it does not exist yet, or another writer has changed it

@@ -1,0 +1,181 @@
+"""Reads what guards and installers report of their node's disk, and which report is the newest.
+
+The order needs no wall clock, which may jump on a node:
+
+* Within a boot, the kernel's clock counts (node/protocol/boot_time.py). The Node has the identifier
+  of its current boot, so a report from that boot is newer than one from another: also on a node
+  that was restored from a backup.
+* A guard's Pod begins every boot with a look at the disk.
+* Installers of operators that predate these fields left results without them. Such an installer
+  ended before the operator was replaced, and the guard of this version started after that. The
+  guards of such operators are replaced; only until then, the node's wall clock counts for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ....base.objects import Object
+from ....base.times import ALWAYS, timestamp
+from ....node.protocol.boot_time import BootTime
+from ....node.protocol.disk_report import DiskReport
+from ....node.protocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
+from ....node.protocol.result import InstallerOutcome
+from ...model.node_disks import Disks, NodeDisk
+from ...model.operand_pods import created
+from ...model.snapshot import Snapshot
+from ..node_pods import guard_pod_name
+from .installer_pods import Installer
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    disk: NodeDisk  # what was read
+    read: BootTime  # when, by the kernel's clock
+    at: datetime  # when the container ended, by the node's wall clock
+    installed: bool = False  # whether it is the result of an installation
+
+
+def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:
+    """The newest report of every node; the highest numbers of all its reports."""
+    by_node: dict[str, NodeDisk] = {}
+    results: dict[str, list[_Report]] = {}
+    for installer in installers:
+        results.setdefault(installer.node, []).extend(_of_installer(snapshot, installer))
+    for node in snapshot.nodes:
+        looks, installations = list(_of_guard(snapshot, node)), results.get(node, [])
+        boot = _current_boot(snapshot, node)
+        latest = _newer(_latest_look(looks, boot), _latest_result(installations, boot), boot)
+        if latest is not None:
+            disks = [report.disk for report in (*looks, *installations)]
+            by_node[node] = replace(
+                latest.disk,
+                newest=max(disk.newest for disk in disks),
+                taken=max(disk.taken for disk in disks),
+                api_server=latest.disk.api_server
+                or next((disk.api_server for disk in disks if disk.api_server), ""),
+                # It was read after every other one, and so after each of their Pods was created.
+                begun=max((disk.begun for disk in disks if disk.begun), default=None),
+            )
+    return by_node
+
+
+def guard_report(snapshot: Snapshot, node: str) -> NodeDisk | None:
+    report = _latest_look(list(_of_guard(snapshot, node)), _current_boot(snapshot, node))
+    return report.disk if report is not None else None
+
+
+def _current_boot(snapshot: Snapshot, node: str) -> str:
+    status = (snapshot.nodes.get(node) or {}).get("status") or {}
+    return str((status.get("nodeInfo") or {}).get("bootID") or "")
+
+
+def _newer(guard: _Report | None, installer: _Report | None, boot: str) -> _Report | None:
+    if guard is None or installer is None:
+        return guard or installer
+    if guard.read.boot and installer.read.boot:
+        if guard.read.boot == installer.read.boot:
+            is_later = guard.read.seconds >= installer.read.seconds
+            return guard if is_later else installer
+        if boot in (guard.read.boot, installer.read.boot):
+            return guard if guard.read.boot == boot else installer
+    elif guard.read.boot:
+        # An older installer that was replacing the scheduler when the operator was replaced.
+        unseen = installer.installed and installer.disk.revision != guard.disk.revision
+        return installer if unseen else guard
+    return guard if guard.at >= installer.at else installer
+
+
+def _latest_look(reports: list[_Report], boot: str) -> _Report | None:
+    """The newest report of a guard Pod; its look at the disk, which begins a boot, comes first."""
+    began = reports[0].read.boot if reports else ""
+
+    def order(report: _Report) -> tuple[bool, bool, float, datetime]:
+        read = report.read
+        known = bool(read.boot)
+        return known and read.boot == boot, known and read.boot == began, read.seconds, report.at
+
+    return max(reports, key=order, default=None)
+
+
+def _latest_result(reports: list[_Report], boot: str) -> _Report | None:
+    """The newest result of a node's installers: in the current boot, or of the newest Pod."""
+
+    def order(report: _Report) -> tuple[float, datetime, float, datetime]:
+        current = report.read.seconds if report.read.boot and report.read.boot == boot else -1.0
+        return current, report.disk.begun or ALWAYS, report.read.seconds, report.at
+
+    return max(reports, key=order, default=None)
+
+
+def _of_guard(snapshot: Snapshot, node: str) -> Iterator[_Report]:
+    """The reports of a guard that the operator created for this node: first its last look."""
+    pod = snapshot.guard_pods.get(guard_pod_name(snapshot.platform, node))
+    if pod is None or not _is_owned(snapshot, pod) or _node_of(pod) != node:
+        return
+    status = pod.get("status") or {}
+    for key, code in (
+        ("initContainerStatuses", EXIT_DEFINITIVE),
+        ("containerStatuses", EXIT_CHANGED),
+    ):
+        for container in status.get(key) or ():
+            for state in (container.get("state") or {}, container.get("lastState") or {}):
+                ended = state.get("terminated") or {}
+                at = timestamp(ended.get("finishedAt"))
+                report = DiskReport.parse(str(ended.get("message") or ""))
+                if ended.get("exitCode") != code or at is None or report is None:
+                    continue
+                disk = NodeDisk(
+                    revision=report.revision,
+                    content=report.content,
+                    newest=report.newest,
+                    edits=report.edits,
+                    edit=report.edit,
+                    labelled=report.labelled,
+                    image=report.image,
+                    api_server=report.api_server,
+                    work=report.work,
+                    kubeconfig=report.kubeconfig,
+                    by_guard=True,
+                    reported=code == EXIT_CHANGED,
+                    begun=created(pod),
+                )
+                yield _Report(disk, report.read, at)
+
+
+def _of_installer(snapshot: Snapshot, installer: Installer) -> Iterator[_Report]:
+    result, at = installer.result, installer.ended_at
+    if result is None or at is None or not installer.revision:
+        return
+    begun, number = installer.created, result.revision
+    match result.result:
+        case InstallerOutcome.INSTALLED:
+            newest = max(number, result.newest)
+            disk = NodeDisk(
+                number, newest=newest, labelled=number, kubeconfig=result.kubeconfig, begun=begun
+            )
+        case InstallerOutcome.SUPERSEDED:
+            taken = number if result.newest <= number else 0
+            disk = NodeDisk(newest=result.newest, taken=taken, begun=begun)
+        case InstallerOutcome.OVERTAKEN:
+            good = result.last_good_revision
+            edits = (snapshot.platform.manifest_path,) if result.image else ()
+            disk = NodeDisk(good, newest=result.newest, edits=edits, begun=begun)
+        case _:
+            good = result.last_good_revision
+            disk = NodeDisk(good, newest=result.newest, labelled=good, begun=begun)
+    disk = replace(disk, image=result.image, api_server=result.api_server, work=result.work)
+    yield _Report(disk, result.read, at, result.result is InstallerOutcome.INSTALLED)
+
+
+def _is_owned(snapshot: Snapshot, pod: Object) -> bool:
+    """Whether a pod belongs to the KubeScheduler; others can create pods of that name."""
+    uid = ((snapshot.kubescheduler or {}).get("metadata") or {}).get("uid")
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(owner.get("uid") == uid for owner in owners) if uid else False
+
+
+def _node_of(pod: Object) -> str:
+    return str((pod.get("spec") or {}).get("nodeName") or "")

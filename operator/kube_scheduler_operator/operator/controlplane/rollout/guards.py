@@ -1,0 +1,155 @@
+"""Guard pods: one for each node, Ready when its scheduler is, counted by a PodDisruptionBudget.
+
+`kubectl drain` evicts a guard pod, and waits if more than one scheduler would then be missing. A
+guard also reports what its node's disk has, and changes of the kubeconfig, the manifest or the
+revision's files (node/static_pod/guard.py). A cordoned node gets no new guard, or its drain would
+never end.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+from ....base import names
+from ....base.objects import Object, annotation, is_being_deleted
+from ....base.platform import Platform
+from ....base.templates import canonical_json
+from ....kube.resource import DISRUPTION_BUDGETS, PODS
+from ...model.apply import apply
+from ...model.node_disks import NodeDisk
+from ...model.operand_pods import OperandPod
+from ...model.plan import Action, Create, Delete, Replace
+from ...model.snapshot import Snapshot
+from ..node_pods import guard_pod_name, render_guard_pod
+from ..target_config_maps import guard_disruption_budget
+from .deviations import keeps_hand_edits
+from .disk_reports import guard_report
+from .observe import Observation
+from .result import RolloutResult
+
+
+def plan_guards(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult, known: int
+) -> tuple[Action, ...]:
+    """Correct the guard pods and their budget.
+
+    `known` is the highest revision number that the API knows. A node whose mirror pod shows a
+    higher one gets a new guard, which looks at its disk.
+    """
+    return (*_budget(snapshot), *_obsolete(snapshot), *_pods(snapshot, observation, result, known))
+
+
+def changed_kubeconfig(disk: NodeDisk | None, pod: OperandPod) -> bool:
+    """Whether the node's kubeconfig changed, and no installer has restarted `pod` since."""
+    return disk is not None and disk.reported and disk.kubeconfig not in ("", pod.kubeconfig)
+
+
+def _budget(snapshot: Snapshot) -> tuple[Action, ...]:
+    desired = guard_disruption_budget(snapshot.platform, len(snapshot.nodes))
+    budgets = snapshot.disruption_budgets
+    if len(snapshot.nodes) > 1:
+        return apply(DISRUPTION_BUDGETS, budgets, desired, ("spec",))
+    current = budgets.get(desired["metadata"]["name"])
+    return (
+        (Delete(DISRUPTION_BUDGETS, current),) if current and not is_being_deleted(current) else ()
+    )
+
+
+def _obsolete(snapshot: Snapshot) -> list[Action]:
+    """Delete guard pods whose node is no longer a control-plane node."""
+    desired = {guard_pod_name(snapshot.platform, node) for node in snapshot.nodes}
+    return [
+        Delete(PODS, pod)
+        for name, pod in sorted(snapshot.guard_pods.items())
+        if name not in desired and not is_being_deleted(pod)
+    ]
+
+
+def _pods(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult, known: int
+) -> list[Action]:
+    statuses = {status.node: status for status in result.node_statuses}
+    moving = {status.node for status in result.node_statuses if status.target}
+    actions: list[Action] = []
+    for name, node in sorted(snapshot.nodes.items()):
+        pod = observation.operands.get(name)
+        if name in observation.not_ready or name in moving or _is_cordoned(node):
+            continue
+        status = statuses.get(name)
+        if pod is None or not pod.probe or not (pod.ours or (status and status.current)):
+            continue  # no scheduler to guard
+        disk = observation.disks.get(name)
+        desired = _desired_pod(
+            snapshot.platform,
+            name,
+            snapshot.settings.operator_image,
+            json.dumps(pod.probe),
+            pod.kubeconfig,
+            str((snapshot.kubescheduler or {})["metadata"]["uid"]),
+            str(pod.revision) if pod.revision > known else "",
+        )
+        current = snapshot.guard_pods.get(desired["metadata"]["name"])
+        if current is None:
+            actions.append(Create(PODS, desired))
+        elif not is_being_deleted(current) and (
+            _has_ended(current) or not _same(current, desired) or _is_done(snapshot, name, disk)
+        ):
+            actions.append(Delete(PODS, current))
+        elif status is not None and disk is not None and not is_being_deleted(current):
+            stays = status.node in result.holds or keeps_hand_edits(snapshot, status, disk)
+            known_edit = disk.edit if stays else ""
+            if annotation(current, names.KNOWN_EDIT_ANNOTATION) != known_edit:
+                actions.append(Replace(PODS, _with_known_edit(current, known_edit)))
+    return actions
+
+
+def _with_known_edit(pod: Object, edit: str) -> dict[str, Any]:
+    """The guard pod, so that it does not report again a hand edit that stays."""
+    metadata = pod["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), names.KNOWN_EDIT_ANNOTATION: edit}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}}
+
+
+# Every reconcile renders the same pods again.
+@lru_cache(maxsize=64)
+def _desired_pod(
+    platform: Platform,
+    node: str,
+    image: str,
+    probe: str,
+    known: str,
+    owner_uid: str,
+    hint: str,
+) -> dict[str, Any]:
+    desired = render_guard_pod(
+        platform, node, image, json.loads(probe), known=known, owner_uid=owner_uid
+    )
+    # The API adds defaults to a pod, so an annotation records what was requested.
+    digest = sha256(f"{canonical_json(desired)}{hint}".encode()).hexdigest()[:16]
+    metadata = desired["metadata"]
+    annotations = {**metadata.get("annotations", {}), names.CONTENT_HASH_ANNOTATION: digest}
+    return {**desired, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _same(current: Object, desired: Object) -> bool:
+    key = names.CONTENT_HASH_ANNOTATION
+    return annotation(current, key) == annotation(desired, key)
+
+
+def _is_done(snapshot: Snapshot, node: str, disk: NodeDisk | None) -> bool:
+    """Whether an installer has acted on the guard's report, so that a new guard must look again."""
+    own = guard_report(snapshot, node)
+    if own is None or disk is None:
+        return False
+    return (own.reported or bool(own.edits)) and not disk.by_guard
+
+
+def _has_ended(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _is_cordoned(node: Object) -> bool:
+    return bool((node.get("spec") or {}).get("unschedulable"))

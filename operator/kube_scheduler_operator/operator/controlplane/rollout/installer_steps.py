@@ -1,0 +1,174 @@
+"""Creates a node's installer pod, permits it to roll out, and reads its progress."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....base import names
+from ....base.json_text import parse_json
+from ....kube.resource import PODS
+from ...model.plan import Create, Delete, Event, Replace
+from ...model.snapshot import Snapshot
+from ..node_pods import (
+    Attempt,
+    InstalledScheduler,
+    InstallerSettings,
+    SchedulerSurroundings,
+    installer_pod_name,
+    render_installer_pod,
+)
+from ..revision.history import Revision
+from .installer_pods import Installer, Stage
+from .node_statuses import NodeStatus
+from .observe import Situation
+from .outcome import attempt_failed, refused
+from .prune import protected
+from .result import RolloutResult
+
+USUAL_START: Final = 15.0
+"""Seconds within which a Pod starts whose image and files are on the node."""
+
+
+def prepare(
+    situation: Situation, result: RolloutResult, status: NodeStatus, desired: Revision
+) -> RolloutResult:
+    """Check and stage the desired revision on a node that is not next yet."""
+    number = desired.number
+    installer = situation.installer(status, number)
+    if (
+        installer is not None
+        and installer.stage is Stage.DONE
+        and (status.current == number or installer.overtaken)
+    ):
+        return forget_attempts(situation, result, status, number)
+    return proceed(situation, result, status, desired)
+
+
+def proceed(
+    situation: Situation, result: RolloutResult, status: NodeStatus, revision: Revision
+) -> RolloutResult:
+    """Bring a node closer to a revision; its scheduler is replaced only on the target node."""
+    snapshot, installer = situation.snapshot, situation.installer(status, revision.number)
+    if installer is None:
+        return start(situation, result, status, revision)
+    if installer.stage is Stage.REFUSED:
+        return refused(snapshot, result, status, installer, revision)
+    if installer.stage is Stage.LOST:
+        return attempt_failed(snapshot, result, status, revision.number, installer.message)
+    if status.target == revision.number and not installer.permitted:
+        result = permit(result, installer)
+    return wait(snapshot, result, status, installer)
+
+
+def start(
+    situation: Situation,
+    result: RolloutResult,
+    status: NodeStatus,
+    revision: Revision,
+    *,
+    after_status: bool = False,
+) -> RolloutResult:
+    """Create the installer pod of the next attempt, or wait for what prevents it.
+
+    The pod may swap at once if `revision` is the node's target. With `after_status`, it is created
+    only after the status is written.
+    """
+    snapshot, observation = situation.snapshot, situation.observation
+    node, number = status.node, revision.number
+    attempt = status.attempts(number)
+    name = installer_pod_name(node, number, attempt)
+    failed_at = status.failed_at if attempt else None
+    if failed_at and (backing_off := result.backing_off(snapshot, node, attempt, failed_at)):
+        return backing_off
+    swapping = [pod.name for pod in observation.installers if pod.node == node and pod.may_swap]
+    if swapping or name in snapshot.installer_pods:
+        return result.with_waiting(node, f"{(*swapping, name)[0]} is being stopped")
+    if node in observation.not_ready:
+        return result.with_waiting(node, "the node is not Ready")
+    if not revision.complete:
+        missing = ", ".join(revision.missing)
+        return result.with_waiting(node, f"ConfigMaps of revision {number} are missing: {missing}")
+    try:
+        pod = parse_json((revision.copies[names.POD].get("data") or {})[names.POD_KEY])
+        container = pod["spec"]["containers"][0]
+        image, arguments = container["image"], container["args"]
+        surroundings = SchedulerSurroundings.of(pod)
+    except (ValueError, KeyError, IndexError, TypeError):
+        edited = f"ConfigMap {names.POD}-{number} was changed by another client; delete it"
+        return result.with_waiting(node, edited)
+    rollout, history = snapshot.settings.rollout, situation.revised.history
+    rendered = render_installer_pod(
+        snapshot.platform,
+        Attempt(node, number, attempt),
+        InstalledScheduler(image, arguments, revision.hash, surroundings),
+        operator_image=snapshot.settings.operator_image,
+        owner_uid=str(revision.status["metadata"]["uid"]),
+        settings=InstallerSettings(
+            rollout.health_timeout,
+            rollout.settling_time,
+            permitted=status.target == number,
+            follow_kubeadm=not snapshot.settings.operand_image,
+            keep=tuple(sorted(protected(snapshot, history, observation, result))),
+        ),
+    )
+    event = Event("InstallerPodCreated", f'installing revision {number} on "{node}"')
+    create = Create(PODS, rendered, events=(event,))
+    result = result.with_waiting(node, "the installer pod is starting")
+    return result.with_actions(create, after_status=after_status)
+
+
+def permit(
+    result: RolloutResult, installer: Installer, *, after_status: bool = False
+) -> RolloutResult:
+    metadata = installer.pod["metadata"]
+    annotations = {
+        **(metadata.get("annotations") or {}),
+        names.PERMISSION_ANNOTATION: names.PERMISSION_GRANTED,
+    }
+    pod = {**installer.pod, "metadata": {**metadata, "annotations": annotations}}
+    result = result.with_waiting(installer.node, "the installer pod gets permission to roll out")
+    return result.with_actions(Replace(PODS, pod), after_status=after_status)
+
+
+def wait(
+    snapshot: Snapshot, result: RolloutResult, status: NodeStatus, installer: Installer
+) -> RolloutResult:
+    age = (snapshot.now - installer.created).total_seconds() if installer.created else 0.0
+    if status.node not in result.waiting:
+        awaited = installer.awaited_files if age >= USUAL_START else ""
+        text = _progress(installer)
+        result = result.with_waiting(status.node, f"{text}: {awaited}" if awaited else text)
+    if installer.created and installer.stage is not Stage.STAGED:
+        # A pod that is pending for too long becomes a condition, and no watch event announces that.
+        limits = (USUAL_START, snapshot.settings.rollout.pending_tolerance)
+        left = min((limit - age for limit in limits if age < limit), default=0.0)
+        result = result.with_requeue(max(left, 5.0))
+    return result
+
+
+def _progress(installer: Installer) -> str:
+    if installer.waiting:
+        why = installer.problem or f"{installer.waiting[0]}: {installer.waiting[1]}"
+        return f"the installer pod waits: {why}"
+    text = _PROGRESS.get(installer.stage, installer.stage.value)
+    return f"{text}: {installer.message}" if installer.message else text
+
+
+_PROGRESS = {
+    Stage.PENDING: "the installer pod is starting",
+    Stage.PREFLIGHT: "kube-scheduler checks the configuration",
+    Stage.STAGING: "staging the revision on the node",
+    Stage.STAGED: "checked and staged, waiting for permission to roll out",
+    Stage.INSTALLING: "replacing the scheduler",
+}
+
+
+def forget_attempts(
+    situation: Situation, result: RolloutResult, status: NodeStatus, revision: int
+) -> RolloutResult:
+    """Delete the node's installer pods that ended earlier: their results would be read as new."""
+    for pod in situation.observation.installers:
+        ended = pod.node == status.node and pod.revision == revision and pod.has_ended
+        if ended and not pod.deleting:
+            result = result.with_actions(Delete(PODS, pod.pod))
+    return result

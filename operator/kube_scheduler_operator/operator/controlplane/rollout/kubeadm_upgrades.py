@@ -1,0 +1,148 @@
+"""Upgrades by kubeadm: another version in kubeadm's manifest is a request, not drift.
+
+`kubeadm upgrade` replaces the scheduler's manifest on one node after the other, each time after its
+API server. It waits until the new manifest runs, so nothing is replaced while it works on a node.
+Then the operator creates a revision with kubeadm's image and installs it on the nodes that kubeadm
+has upgraded; other nodes keep their revision. If the configuration is not valid for the new
+version, kubeadm's manifest stays: a stock scheduler of the right version is better than an older
+one.
+
+Programs on the node read what kubeadm wrote; mirror Pods do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ....node.protocol.upgrade_request import is_upgrade, tag_of, version_of, why_not_followed
+from ...model.node_disks import Disks, NodeDisk
+from ...model.snapshot import Snapshot
+from .node_statuses import NodeStatus
+
+LOOK_AGAIN: Final = 15.0
+"""Seconds after which an installer looks again whether an upgrade still runs: on cordoned nodes,
+where no guard reports its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a node's scheduler is not replaced."""
+
+    why: str  # for a condition
+    work: bool = False  # whether `kubeadm upgrade` is running on the node
+    requested: str = ""  # the image that kubeadm wrote, if it stays
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request to upgrade or downgrade one node."""
+
+    image: str  # the image that kubeadm wrote
+    before: str  # the image of the node's revision
+
+
+Holds = Mapping[str, Hold]
+"""Node -> why its scheduler is not replaced."""
+
+
+def requested_image(snapshot: Snapshot, disks: Disks, own: str) -> str:
+    """The image to upgrade or downgrade to, as kubeadm wrote it; empty without a request.
+
+    `own` is the image of the newest installed revision.
+    """
+    if snapshot.settings.operand_image:
+        return ""
+    images = (
+        disk.image
+        for node, disk in disks.items()
+        if node in snapshot.nodes and not disk.work and is_upgrade(disk.image, own, disk.api_server)
+    )
+    return max(images, key=lambda image: version_of(image) or (0, 0, 0), default="")
+
+
+def holds(
+    snapshot: Snapshot,
+    disks: Disks,
+    statuses: Sequence[NodeStatus],
+    images: Mapping[int, str],
+    desired: str,
+) -> dict[str, Hold]:
+    """The nodes whose scheduler is not replaced, because of kubeadm.
+
+    `images` are those of revisions, by number; `desired` is the image of the desired revision.
+    """
+    held = {}
+    for status in statuses:
+        disk = disks.get(status.node)
+        hold = _hold(snapshot, disk, images.get(status.current, ""), desired) if disk else None
+        if hold is not None:
+            held[status.node] = hold
+    return held
+
+
+def _hold(snapshot: Snapshot, disk: NodeDisk, current: str, desired: str) -> Hold | None:
+    if disk.work:
+        directory = f"/etc/kubernetes/tmp/{disk.work}"
+        return Hold(
+            "`kubeadm upgrade` is running on this node; if it has failed, remove " + directory,
+            work=True,
+        )
+    if snapshot.settings.operand_image or not desired:
+        return None
+    version, own = version_of(desired), current or desired
+    if is_upgrade(disk.image, own, disk.api_server) and version_of(disk.image) != version:
+        return Hold(
+            f"kubeadm wrote {disk.image}, which stays, because the configuration is not valid "
+            "for it yet",
+            requested=disk.image,
+        )
+    server = version_of(disk.api_server)
+    if None in (server, version) or not current or version in (server, version_of(current)):
+        return None
+    return Hold(
+        f"run `kubeadm upgrade node` there: its API server is {tag_of(disk.api_server)}, and the "
+        f"desired revision is for {tag_of(desired)}"
+    )
+
+
+def requests(
+    snapshot: Snapshot, disks: Disks, statuses: Sequence[NodeStatus], images: Mapping[int, str]
+) -> dict[str, Request]:
+    """Node -> the request in kubeadm's manifest there, if it has another version."""
+    if snapshot.settings.operand_image:
+        return {}
+    return {
+        status.node: Request(disk.image, images.get(status.current, ""))
+        for status in statuses
+        if (disk := disks.get(status.node)) is not None
+        and is_upgrade(disk.image, images.get(status.current, ""), disk.api_server)
+    }
+
+
+def refusals(
+    snapshot: Snapshot, disks: Disks, statuses: Sequence[NodeStatus], images: Mapping[int, str]
+) -> dict[str, str]:
+    """Node -> why another image in kubeadm's manifest there is replaced."""
+    reasons = {
+        status.node: not_followed(snapshot, disks.get(status.node), images.get(status.current, ""))
+        for status in statuses
+    }
+    return {node: why for node, why in reasons.items() if why}
+
+
+def not_followed(snapshot: Snapshot, disk: NodeDisk | None, current: str) -> str:
+    """Why another image in kubeadm's manifest is replaced; empty otherwise.
+
+    `current` is the image of the node's revision.
+    """
+    if disk is None or not disk.image or not current or disk.image == current:
+        return ""
+    if snapshot.settings.operand_image:
+        return (
+            f"kubeadm wrote {disk.image}, and OPERAND_IMAGE of the operator's Deployment sets "
+            f"{snapshot.settings.operand_image}: unset it to follow upgrades by kubeadm"
+        )
+    why = why_not_followed(disk.image, current, disk.api_server)
+    return f"kubeadm wrote {disk.image}, which is not followed: {why}" if why else ""

@@ -1,0 +1,160 @@
+"""Control-plane nodes and their node statuses in `KubeScheduler.status.nodeStatuses`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from ....base.objects import Object
+from ....base.revision_number import LARGEST, revision_number
+from ....base.times import timestamp
+from ...model.operand_pods import OperandPod
+from ...model.pod_status import message_of, reason_of
+from ...model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One element of `status.nodeStatuses`; zero and empty mean "not set".
+
+    Rules in the CRD guard these fields: a new element has neither revision, the current revision
+    only grows, and at most one element has a target.
+    """
+
+    node: str
+    uid: str = ""
+    current: int = 0
+    target: int = 0
+    failed_revision: int = 0
+    failed_count: int = 0
+    fallback_count: int = 0
+    failed_time: str = ""
+    failed_reason: str = ""
+    failed_errors: tuple[str, ...] = ()
+    other: Mapping[str, Any] = field(default_factory=dict)
+
+    def attempts(self, revision: int) -> int:
+        """How many attempts to install `revision` have failed."""
+        if self.failed_revision != revision:
+            return 0
+        return self.failed_count + self.fallback_count
+
+    def failed(
+        self, revision: int, reason: str, error: str, time: str, *, fallback: bool
+    ) -> NodeStatus:
+        before = self if self.failed_revision == revision else self.without_failures()
+        return replace(
+            before,
+            failed_revision=revision,
+            failed_count=before.failed_count + (0 if fallback else 1),
+            fallback_count=before.fallback_count + (1 if fallback else 0),
+            failed_time=time,
+            failed_reason=reason,
+            failed_errors=(error,),
+        )
+
+    def without_failures(self) -> NodeStatus:
+        return replace(
+            self,
+            failed_revision=0,
+            failed_count=0,
+            fallback_count=0,
+            failed_time="",
+            failed_reason="",
+            failed_errors=(),
+        )
+
+    @property
+    def failed_at(self) -> datetime | None:
+        return timestamp(self.failed_time)
+
+
+_FIELDS = {
+    "nodeUID": "uid",
+    "currentRevision": "current",
+    "targetRevision": "target",
+    "lastFailedRevision": "failed_revision",
+    "lastFailedCount": "failed_count",
+    "lastFallbackCount": "fallback_count",
+    "lastFailedTime": "failed_time",
+    "lastFailedReason": "failed_reason",
+    "lastFailedRevisionErrors": "failed_errors",
+}
+
+
+def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
+    known: dict[str, Any] = {name: raw[key] for key, name in _FIELDS.items() if raw.get(key)}
+    if "failed_errors" in known:
+        known["failed_errors"] = tuple(known["failed_errors"])
+    other = {key: value for key, value in raw.items() if key not in _FIELDS and key != "nodeName"}
+    for key in ("target", "failed_revision"):
+        if key in known and not revision_number(known[key]):
+            known.pop(key)
+    if raw.get("currentRevision") == 0:
+        other["currentRevision"] = 0  # OpenShift writes it, and the API does not let it be unset
+    return NodeStatus(node=raw["nodeName"], other=other, **known)
+
+
+def write_node_status(status: NodeStatus) -> dict[str, Any]:
+    """The element for the API. A set `currentRevision` must stay; other fields may be unset."""
+    raw: dict[str, Any] = {"nodeName": status.node, **status.other}
+    for key, name in _FIELDS.items():
+        value = getattr(status, name)
+        if value:
+            raw[key] = list(value) if name == "failed_errors" else value
+    return raw
+
+
+def readiness(node: Object) -> tuple[bool, str]:
+    """Whether the node is Ready; if not, since when and why, in the reference's words."""
+    name = node["metadata"]["name"]
+    for condition in (node.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Ready":
+            if condition.get("status") == "True":
+                return True, ""
+            since = condition.get("lastTransitionTime", "")
+            reason, message = reason_of(condition), message_of(condition)
+            return False, f'node "{name}" not ready since {since} because {reason} ({message})'
+    return False, f'node "{name}" not ready, no Ready condition found in status block'
+
+
+def not_ready_since(node: Object) -> datetime | None:
+    """Since when the node is not Ready; None if it is Ready or the time is unknown."""
+    for condition in (node.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Ready" and condition.get("status") != "True":
+            return timestamp(condition.get("lastTransitionTime"))
+    return None
+
+
+def match_nodes(
+    statuses: Sequence[NodeStatus], nodes: Mapping[str, Object]
+) -> tuple[NodeStatus, ...]:
+    """Statuses for exactly the nodes that exist, known ones first and in their order.
+
+    The API does not let a revision be unset, and a machine that replaces another one under the same
+    name has none. So a replaced node loses its status here and gets a new one in the next
+    reconcile, and so does a node whose current revision is not plausible.
+    """
+    uids = {name: str(node["metadata"].get("uid", "")) for name, node in nodes.items()}
+    matching = [
+        replace(status, uid=status.uid or uids[status.node])
+        for status in statuses
+        if status.node in uids
+        and status.uid in ("", uids[status.node])
+        and status.current <= LARGEST
+    ]
+    known = {status.node for status in statuses}
+    added = [NodeStatus(node=name, uid=uids[name]) for name in sorted(uids) if name not in known]
+    return (*matching, *added)
+
+
+def rollout_order(
+    snapshot: Snapshot, operands: Mapping[str, OperandPod], status: NodeStatus
+) -> tuple[bool, bool, int, str]:
+    """Sort key of nodes: unhealthy schedulers first, the holder of the Lease last."""
+    pod = operands.get(status.node)
+    holder = str(((snapshot.operand_lease or {}).get("spec") or {}).get("holderIdentity") or "")
+    healthy = pod is not None and pod.ready
+    return healthy, holder.startswith(f"{status.node}_"), status.current, status.node

@@ -1,0 +1,248 @@
+"""Removal: restores the earlier scheduler of each node, then deletes the operator's objects.
+
+Progress is stored in the API only: a node status means that the node is not restored yet, and a
+restore pod that has ended is an attempt and has its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ....base import names
+from ....base.objects import Object, is_being_deleted, label
+from ....base.times import seconds_left
+from ....kube.resource import (
+    CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
+    KUBE_SCHEDULERS,
+    NETWORK_POLICIES,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+from ....node.protocol.result import InstallerOutcome
+from ...model.plan import Action, Create, Delete, Event, Replace
+from ...model.snapshot import Snapshot
+from ..node_pods import InstallerSettings, render_restore_pod, restore_pod_name
+from .installer_pods import Installer
+from .node_statuses import NodeStatus, read_node_status, rollout_order
+from .observe import Observation, observe
+from .result import RolloutResult
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    observation: Observation
+    result: RolloutResult  # the node statuses that are left, and the writes
+    failures: Mapping[str, str] = field(default_factory=dict)  # node -> why the last attempt failed
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing of the operator is left on any node."""
+        return not self.result.node_statuses
+
+    @property
+    def progress(self) -> str:
+        if self.done:
+            return (
+                "the scheduler from before the operator runs again, and nothing of the operator is "
+                "left on the nodes or in the API; it can be uninstalled"
+            )
+        left = [status.node for status in self.result.node_statuses]
+        waits = {node: self.result.waiting.get(node, "waits for the other nodes") for node in left}
+        details = "; ".join(
+            f"{node}: {self.failures[node]}; {wait}" if node in self.failures else f"{node}: {wait}"
+            for node, wait in waits.items()
+        )
+        nodes = "1 node" if len(left) == 1 else f"{len(left)} nodes"
+        return f"restoring the scheduler from before the operator on {nodes}: {details}"
+
+
+def remove(snapshot: Snapshot) -> Removal:
+    observation = observe(snapshot)
+    statuses = _left(snapshot, observation)
+    result = RolloutResult(statuses, afterwards=observation.cleanup)
+    failures = {
+        status.node: failure
+        for status in statuses
+        if (failure := _failure(_last(observation, status.node)))
+    }
+    result, quiet = _stop_installers(snapshot, observation, result)
+    if quiet:
+        for status in statuses:
+            result = _conclude(snapshot, observation, result, status)
+        if result.node_statuses:
+            result = _try_next(snapshot, observation, result)
+        else:
+            result = result.with_actions(*_delete_objects(snapshot), after_status=True)
+    return Removal(observation, result, failures)
+
+
+def _left(snapshot: Snapshot, observation: Observation) -> tuple[NodeStatus, ...]:
+    """Nodes with remains of the operator: they have a status or run a revision."""
+    known = [read_node_status(raw) for raw in snapshot.status.get("nodeStatuses") or ()]
+    uids = {name: str(node["metadata"].get("uid", "")) for name, node in snapshot.nodes.items()}
+    existing = [
+        replace(status, target=0)
+        for status in known
+        if status.node in uids and status.uid in ("", uids[status.node])
+    ]
+    listed = {status.node for status in existing}
+    running = [
+        node for node, pod in sorted(observation.operands.items()) if pod.ours and node in uids
+    ]
+    return (*existing, *(NodeStatus(node, uids[node]) for node in running if node not in listed))
+
+
+def _stop_installers(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult
+) -> tuple[RolloutResult, bool]:
+    """Delete installer pods that have not begun; also whether no pod works on a node."""
+    quiet = True
+    for pod in observation.installers:
+        if pod.has_ended or pod.node not in snapshot.nodes:
+            continue
+        if pod.revision and not pod.swapping and not pod.deleting:
+            result = result.with_actions(Delete(PODS, pod.pod), after_status=True)
+        if pod.node in observation.not_ready and not pod.revision:
+            continue  # the node may never come back
+        result = result.with_waiting(pod.node, f"{pod.name} has not ended yet")
+        quiet = False
+    return result, quiet
+
+
+def _last(observation: Observation, node: str) -> Installer | None:
+    """The newest attempt on a node, including one that is still running."""
+    attempts = [pod for pod in observation.installers if pod.node == node and not pod.revision]
+    return max(attempts, key=_retry) if attempts else None
+
+
+def _retry(installer: Installer) -> int:
+    arguments = installer.pod["spec"]["containers"][0].get("args", ())
+    return next((int(a.partition("=")[2]) for a in arguments if a.startswith("--retry=")), 0)
+
+
+def _failure(last: Installer | None) -> str:
+    if last is None or not last.has_ended:
+        return ""
+    if last.result is None:
+        return last.message
+    if last.result.result is InstallerOutcome.RESTORED:
+        return ""
+    error = f": {last.result.last_error}" if last.result.last_error else ""
+    return f"{last.result.reason}{error}"
+
+
+def _conclude(
+    snapshot: Snapshot, observation: Observation, result: RolloutResult, status: NodeStatus
+) -> RolloutResult:
+    """Drop a node that is restored: its pod reports so, and the API shows another scheduler."""
+    last, pod = _last(observation, status.node), observation.operands.get(status.node)
+    if last is None or last.result is None:
+        return result
+    if last.result.result is not InstallerOutcome.RESTORED:
+        return result
+    if pod is None or pod.ours or not pod.ready:
+        patience = snapshot.settings.rollout.health_timeout
+        if last.ended_at is not None and seconds_left(snapshot.now, last.ended_at, patience):
+            waiting = "the API does not yet show the scheduler as Ready"
+            return result.with_waiting(status.node, waiting).with_requeue(2.0)
+        return result
+    message = f'node "{status.node}" runs the scheduler from before the operator'
+    if last.result.strangers:
+        unknown = ", ".join(last.result.strangers)
+        message += f"; directories that belong to no revision are kept: {unknown}"
+    left = tuple(other for other in result.node_statuses if other.node != status.node)
+    return replace(result.with_event("NodeSchedulerRestored", message), node_statuses=left)
+
+
+def _try_next(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> RolloutResult:
+    statuses, not_ready = result.node_statuses, observation.not_ready
+    for status in statuses:
+        if status.node in not_ready:
+            result = result.with_waiting(status.node, "the node is not Ready")
+    able = [status for status in statuses if status.node not in not_ready]
+    # A scheduler that failed on one node will probably fail on the next.
+    failing = [status for status in able if _failed(_last(observation, status.node))]
+    operands = observation.operands
+    for status in sorted(failing or able, key=lambda s: rollout_order(snapshot, operands, s)):
+        node = status.node
+        if node in result.waiting:
+            return result  # restored, but the API does not show it yet
+        last = _last(observation, node)
+        retry = 0 if last is None else _retry(last) + 1
+        if last is not None:
+            backing_off = _backing_off(snapshot, observation, result, last, retry)
+            if backing_off is not None:
+                result = backing_off
+                continue
+        if restore_pod_name(node, retry) in snapshot.installer_pods:
+            continue
+        return _start(snapshot, result, node, retry)
+    return result
+
+
+def _failed(last: Installer | None) -> bool:
+    return last is not None and last.result is not None and last.result.failed
+
+
+def _backing_off(
+    snapshot: Snapshot,
+    observation: Observation,
+    result: RolloutResult,
+    last: Installer,
+    retry: int,
+) -> RolloutResult | None:
+    """The result with the back-off after the last attempt; None if it need not wait."""
+    pod = observation.operands.get(last.node)
+    if last.result is not None and pod is not None and not pod.ours and pod.ready:
+        return None  # another scheduler was installed meanwhile, as requested
+    # A pod that was lost as a whole, for example by eviction, does not record when.
+    since = last.ended_at or last.created
+    return result.backing_off(snapshot, last.node, retry, since) if since is not None else None
+
+
+def _start(snapshot: Snapshot, result: RolloutResult, node: str, retry: int) -> RolloutResult:
+    rule = snapshot.settings.rollout
+    pod = render_restore_pod(
+        snapshot.platform,
+        node,
+        retry,
+        snapshot.settings.operator_image,
+        InstallerSettings(rule.health_timeout, rule.settling_time),
+    )
+    message = f'restoring the scheduler from before the operator on "{node}"'
+    create = Create(PODS, pod, events=(Event("RestorePodCreated", message),))
+    return result.with_waiting(node, "the restore pod is starting").with_actions(create)
+
+
+def _delete_objects(snapshot: Snapshot) -> list[Action]:
+    objects: tuple[tuple[Resource, Mapping[str, Object]], ...] = (
+        (CONFIG_MAPS, snapshot.config_maps),
+        (SECRETS, _ours(snapshot.secrets)),
+        (SERVICE_ACCOUNTS, snapshot.service_accounts),
+        (PODS, snapshot.installer_pods),
+        (PODS, snapshot.guard_pods),
+        (NETWORK_POLICIES, _ours(snapshot.network_policies)),
+        (DISRUPTION_BUDGETS, snapshot.disruption_budgets),
+    )
+    actions: list[Action] = [
+        Delete(resource, obj)
+        for resource, by_name in objects
+        for _, obj in sorted(by_name.items())
+        if not is_being_deleted(obj)
+    ]
+    if "observedConfig" in snapshot.spec:
+        spec = {key: value for key, value in snapshot.spec.items() if key != "observedConfig"}
+        actions.append(Replace(KUBE_SCHEDULERS, {**(snapshot.kubescheduler or {}), "spec": spec}))
+    return actions
+
+
+def _ours(objects: Mapping[str, Object]) -> dict[str, Object]:
+    return {
+        name: obj
+        for name, obj in objects.items()
+        if label(obj, names.MANAGED_BY_LABEL) == names.PROGRAM
+    }

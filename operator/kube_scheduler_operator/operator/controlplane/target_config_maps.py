@@ -1,0 +1,118 @@
+"""The target ConfigMaps: the desired configuration, before it gets a revision number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+import yaml
+
+from ...base import assets, names
+from ...base.platform import Platform
+from ...base.templates import canonical_json
+from ...config.effective.control_plane.compose import Composition
+from ...config.effective.settings.requested_pod import NOTHING_REQUESTED, RequestedPod
+from ...config.language.canonical import config_text
+from ...config.language.command_line import probe_target
+from ...config.language.validation.result_cache import cached_by_identity
+from .adoption.adopted import NOTHING, Adopted
+from .adoption.pod_settings import apply_settings, parse_settings, settings_text
+from .node_pods import render_static_pod, stub_kubeconfig
+from .requested_settings import merged_settings
+
+
+def target_data(
+    platform: Platform,
+    composition: Composition,
+    image: str,
+    force_redeployment_reason: str,
+    adopted: Adopted = NOTHING,
+    requested: RequestedPod = NOTHING_REQUESTED,
+) -> dict[str, dict[str, str]]:
+    """The data of the target ConfigMaps, by name; a revision is a copy of them.
+
+    The composition must have a configuration; `adopted` is from the schedulers that predate the
+    operator, and `requested` is what OperatorSettings has in its place. The operator's version is
+    not part of the data: a new operator that renders the same bytes does not restart a scheduler.
+    """
+    assert composition.config is not None  # noqa: S101 - callers check `blocking`
+    settings = settings_text(merged_settings(adopted.settings, requested))
+    record = adopted.record
+    return {
+        names.CONFIG: {names.CONFIG_KEY: _config_text(composition.config)},
+        names.POD: {
+            names.POD_KEY: _pod_text(platform, image, composition.arguments, settings),
+            **({names.ADOPTED_KEY: record} if record else {}),
+            names.PREFLIGHT_KUBECONFIG_KEY: stub_kubeconfig(),
+            names.FORCE_REDEPLOYMENT_KEY: force_redeployment_reason,
+        },
+    }
+
+
+_config_text = cached_by_identity(4)(config_text)
+
+
+# Cached, because rendering a template costs more than the rest of a reconcile.
+@lru_cache(maxsize=8)
+def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...], settings: str) -> str:
+    pod = render_static_pod(platform, image, arguments, probe_target(arguments, platform))
+    return canonical_json(apply_settings(pod, parse_settings(settings)) if settings else pod)
+
+
+def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[str, Any]:
+    metadata = _metadata(platform, name)
+    if name == names.CA_BUNDLE:
+        metadata["annotations"] = {names.OWNING_COMPONENT_ANNOTATION: names.OPERAND}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": dict(data),
+    }
+
+
+def guard_disruption_budget(platform: Platform, nodes: int) -> dict[str, Any]:
+    """The PodDisruptionBudget of guard pods: of `nodes` schedulers, one at a time may go."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(platform, f"{platform.static_pod_name}-{names.GUARD}-pdb"),
+        "spec": {
+            "minAvailable": nodes - 1,
+            "selector": {"matchLabels": {"app": names.GUARD}},
+            # A guard whose scheduler is down protects nothing, so it must not block a drain.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def installer_service_account(
+    platform: Platform, pull_secrets: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The ServiceAccount of installer pods (bindata/static/installer-sa.yaml)."""
+    document = _static("installer-sa.yaml")
+    account = {**document, "metadata": _metadata(platform, document["metadata"]["name"])}
+    if pull_secrets:
+        account["imagePullSecrets"] = [{"name": name} for name in pull_secrets]
+    return account
+
+
+def network_policies(platform: Platform) -> Iterator[dict[str, Any]]:
+    """The NetworkPolicies of the target namespace (bindata/static/networkpolicy-NAME.yaml)."""
+    for name in platform.network_policies:
+        yield {**_static(f"networkpolicy-{name}.yaml"), "metadata": _metadata(platform, name)}
+
+
+@cache
+def _static(name: str) -> Mapping[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(assets.text("bindata", f"static/{name}"))
+    return document
+
+
+def _metadata(platform: Platform, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "namespace": platform.target_namespace,
+        "labels": dict(names.OWN_LABELS),
+    }

@@ -1,0 +1,1 @@
+"""Cluster-wide findings: unknown schedulerNames, unmanaged schedulers, checks; pure."""

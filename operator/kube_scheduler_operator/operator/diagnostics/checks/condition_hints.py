@@ -1,0 +1,155 @@
+"""What to do about each condition that is not as it should be, and where that is documented.
+
+A condition's message has the cause and the fix for its object; the hint adds the command that shows
+or solves it. Reasons that need another hint than their type come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ....base import names
+
+
+class Advice(NamedTuple):
+    hint: str
+    link: str  # page and anchor
+
+
+MEANING: Final = "operations.md#what-the-conditions-mean"
+_FAILURES: Final = "operations.md#failures"
+_UNDO: Final = "correct the field that the message names, or run kubectl scheduler rollout undo"
+
+BY_REASON: Final[Mapping[tuple[str, str], Advice]] = {
+    (names.ADOPTION_DEGRADED, "SchedulerHasConfigFile"): Advice(
+        "see kubectl scheduler adopt --dry-run -f NODE=FILE with the file of that node",
+        "adoption.md#before-adoption",
+    ),
+    (names.STATIC_PODS_AVAILABLE, "LeaseNotRenewed"): Advice(
+        "see kubectl scheduler status --verbose for the log of the scheduler that holds the Lease; "
+        "restart its node's kubelet if the process hangs",
+        "alerts.md#kubeschedulernoactivescheduler",
+    ),
+}
+
+BY_TYPE: Final[Mapping[str, Advice]] = {
+    names.CONFIG_OBSERVATION_DEGRADED: Advice(_UNDO, "adoption.md"),
+    names.TARGET_CONFIG_DEGRADED: Advice(_UNDO, "configuration.md"),
+    names.STATIC_RESOURCES_DEGRADED: Advice(
+        "apply the manifests of the installed version again: they grant the right that is missing",
+        "rights.md",
+    ),
+    names.REVISION_DEGRADED: Advice(
+        "delete what the message names; kubectl scheduler history lists the revisions",
+        "operations.md#revision-numbers",
+    ),
+    names.INSTALLER_DEGRADED: Advice(
+        "apply the manifests of the installed version again if a right is missing; otherwise wait "
+        "for the API server",
+        "rights.md",
+    ),
+    names.NODE_INSTALLER_DEGRADED: Advice(
+        "see kubectl scheduler status --verbose for the node; kubectl scheduler rollout undo "
+        "reverts the edit",
+        _FAILURES,
+    ),
+    names.STATIC_PODS_AVAILABLE: Advice(
+        "see kubectl scheduler status --verbose for the scheduler of every node",
+        "alerts.md#kubeschedulernoactivescheduler",
+    ),
+    names.STATIC_PODS_DEGRADED: Advice(
+        "see kubectl scheduler status --verbose; for edits on a node, set managementState to "
+        "Unmanaged first",
+        "operations.md#files-on-a-node",
+    ),
+    names.INSTALLER_POD_PENDING_DEGRADED: Advice(
+        "check that the node can pull the image: kubectl describe the Pod that the message names",
+        MEANING,
+    ),
+    names.INSTALLER_POD_WAITING_DEGRADED: Advice(
+        "check that the node can pull the image: kubectl describe the Pod that the message names",
+        MEANING,
+    ),
+    names.NODES_DEGRADED: Advice(
+        "repair the node, or delete its Node if it is gone; the rollout follows", _FAILURES
+    ),
+    names.OVERRIDES_UPGRADEABLE: Advice(
+        "remove spec.unsupportedConfigOverrides before an upgrade, or replace them by fields",
+        "configuration.md",
+    ),
+    names.NEXT_VERSION_UPGRADEABLE: Advice(
+        "change the fields that the message names before the upgrade", "kubeadm.md"
+    ),
+    names.OVERRIDES_DEGRADED: Advice(_UNDO, "configuration.md"),
+    names.SCHEDULER_PROFILES_DEGRADED: Advice(
+        "correct the SchedulerProfile: kubectl get schedulerprofiles", "profiles.md"
+    ),
+    names.SCHEDULER_EXTENDERS_DEGRADED: Advice(
+        "correct the SchedulerExtender, or repair its agents: kubectl get schedulerextenders",
+        "extenders.md",
+    ),
+    names.OPERATOR_SETTINGS_DEGRADED: Advice(
+        "correct OperatorSettings cluster", "operator-settings.md"
+    ),
+    names.ADOPTION_DEGRADED: Advice(
+        "see kubectl scheduler adopt --dry-run, which shows every setting",
+        "adoption.md#before-adoption",
+    ),
+    names.PREFLIGHT_DEGRADED: Advice(
+        "correct the setting that kube-scheduler names; no node was changed, and kubectl scheduler "
+        "rollout undo reverts the edit",
+        "validating.md",
+    ),
+    names.PLACEMENT_CHECK_PROGRESSING: Advice(
+        "see kubectl scheduler rollout approve --dry-run; approve the edit, or revert it",
+        "operator-settings.md",
+    ),
+    names.SECONDARY_DEGRADED: Advice(
+        "see kubectl describe secondaryschedulers", "secondary-schedulers.md"
+    ),
+    names.LOAD_POLICIES_DEGRADED: Advice("see kubectl describe loadpolicies", "load-aware.md"),
+    names.WRITES_DEGRADED: Advice(
+        "kubectl apply --server-side --force-conflicts -k crds, or stop the client that the "
+        "message names",
+        MEANING,
+    ),
+    names.SCHEDULERS_AVAILABLE: Advice("see kubectl describe secondaryschedulers", "managed.md"),
+    names.PODS_WITHOUT_SCHEDULER: Advice(
+        "see kubectl scheduler pending for the Pods; correct their spec.schedulerName",
+        "placements.md",
+    ),
+    names.UNKNOWN_SCHEDULER: Advice(
+        "stop that scheduler, or give its profile another schedulerName", MEANING
+    ),
+    names.UNKNOWN_LEASE_HOLDER: Advice(
+        "give that scheduler a Lease of its own (leaderElection.resourceName)", MEANING
+    ),
+    names.CONFIGURATION_WARNINGS: Advice(
+        "read what the warning means, and change the field or accept it", "validating.md#warnings"
+    ),
+    names.VERSION_SKEW: Advice(
+        "upgrade the schedulers to the version of their API server", "kubeadm.md"
+    ),
+    names.PLATFORM_CHANGED: Advice(
+        "decide with --platform of the operator; the message has both ways", "managed.md#detection"
+    ),
+    names.HAND_EDITS: Advice(
+        "move the edit into KubeScheduler, or set managementState to Unmanaged before you edit",
+        "operations.md#files-on-a-node",
+    ),
+    names.INEFFECTIVE_SETTINGS: Advice(
+        "use the equivalent that the message names, or remove the field", MEANING
+    ),
+    names.KUBEADM_UPGRADE: Advice("finish kubeadm upgrade on all nodes", "kubeadm.md"),
+    names.ETCD_RESTORED: Advice("check your last edits: etcd has an older state", _FAILURES),
+    names.DEGRADED: Advice("see the condition's message", MEANING),
+    names.AVAILABLE: Advice("see the condition's message", MEANING),
+    names.ACCEPTED: Advice("correct the field that the message names", MEANING),
+}
+
+
+def advice(type_: str, reason: str) -> Advice:
+    """What to do about a condition; a general hint for a type that is not listed."""
+    known = BY_REASON.get((type_, reason)) or BY_TYPE.get(type_)
+    return known or Advice("see kubectl scheduler status", MEANING)

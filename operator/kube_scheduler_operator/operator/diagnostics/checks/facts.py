@@ -1,0 +1,89 @@
+"""Everything that the checks read, gathered by `cli/adoption/cluster_facts.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from ....base.objects import Object
+from ....base.platform import Platform
+from .observed import Observed
+
+if TYPE_CHECKING:
+    from ....base.recognition import Recognition
+    from ...controlplane.adoption.preview import AdoptionPreview
+
+UNREAD: Final[Observed[Any]] = Observed(error="it was not read")
+"""A fact that no check of this run needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCertificate:
+    name: str  # whose it is, for messages
+    expires: datetime | None  # None if it cannot be read
+    renew: str  # how to renew it
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The answer to a request with dryRun."""
+
+    what: str  # the object, for messages
+    error: str = ""  # the refusal of the API server; empty if it accepts the object
+    unanswered: str = ""  # why there is no answer; empty if there is one
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    now: datetime  # the time of the API server
+    platform: Platform
+    ahead: float = 0.0  # seconds by which this machine's clock is ahead of it
+    # what detection finds now; None if `--platform` decides
+    recognition: Observed[Recognition | None] = UNREAD
+    server_version: str = ""  # `gitVersion` of the API server
+    images: Sequence[str] = ()  # the images of the installation's Pods
+    # the certificate of the API server, and of the user in the kubeconfig
+    server: Observed[Sequence[KnownCertificate]] = UNREAD
+    nodes: Observed[Sequence[Object]] = UNREAD
+    node_leases: Observed[Mapping[str, Object]] = UNREAD  # the Leases of kubelets, by node
+    namespace: Observed[Object | None] = UNREAD  # the operator's; None if it does not exist
+    # the CustomResourceDefinitions of our names in the cluster, by name
+    crds: Observed[Mapping[str, Object]] = UNREAD
+    own_crds: Sequence[Object] = ()  # those of this version
+    # what the user may not do, of what the installation does
+    missing_rights: Observed[Sequence[str]] = UNREAD
+    # whether the API server accepts the installation's Pods
+    admission: Observed[Sequence[DryRun]] = UNREAD
+    # whether it accepts the installation's roles, by the rule against escalation
+    rbac: Observed[Sequence[DryRun]] = UNREAD
+    # admission webhooks for Pods whose Service is missing: (webhook, Service)
+    webhooks: Observed[Sequence[tuple[str, str]]] = UNREAD
+    # Deployments with a scheduler or with this operator, of all namespaces
+    deployments: Observed[Sequence[Object]] = UNREAD
+    # what adoption would do; None if there is no static Pod
+    adoption: Observed[AdoptionPreview | None] = UNREAD
+    # Pods of control-plane nodes that use their node's network
+    host_pods: Observed[Sequence[Object]] = UNREAD
+    operator_pods: Observed[Sequence[Object]] = UNREAD  # the Pods in the operator's namespace
+    operand_pods: Observed[Mapping[str, Object]] = UNREAD  # the schedulers' mirror Pods, by node
+    # None if they do not exist
+    deployment: Observed[Object | None] = UNREAD  # the operator's
+    operator_lease: Observed[Object | None] = UNREAD
+    operand_lease: Observed[Object | None] = UNREAD  # of the control plane's scheduler
+    kubescheduler: Observed[Object | None] = UNREAD
+    cluster_operator: Observed[Object | None] = UNREAD
+    # objects of our kinds by kind and name
+    kinds: Mapping[str, Observed[Mapping[str, Object]]] = field(default_factory=dict)
+    missing_account_rights: Observed[Sequence[str]] = UNREAD  # of the operator's ServiceAccount
+    certificates: Observed[Sequence[KnownCertificate]] = UNREAD  # of webhooks and schedulers
+
+    def control_plane_nodes(self) -> tuple[Object, ...]:
+        """The control-plane nodes; NotObservedError if nodes cannot be read."""
+        selectors = self.platform.node_selectors
+        return tuple(
+            node
+            for node in self.nodes.get()
+            if any(key in (node["metadata"].get("labels") or {}) for key in selectors)
+        )

@@ -1,0 +1,303 @@
+"""Checks of an installed operator: itself, its conditions, its schedulers and objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from .... import __version__
+from ....base import names
+from ....base.objects import Object, mapping
+from ....kube.resource import (
+    LOAD_POLICIES,
+    OPERATOR_SETTINGS,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SECONDARY_SCHEDULERS,
+)
+from ...model import operand_pods
+from ...status.conditions import condition_in
+from ...status.scheduler_lease import lease_allowance
+from .condition_hints import advice
+from .facts import ClusterFacts
+from .result import CheckProblem, CheckState
+from .surroundings import listed, renewed_at
+
+INFORMATIONAL: Final = (
+    names.CONFIGURATION_WARNINGS,
+    names.HAND_EDITS,
+    names.INEFFECTIVE_SETTINGS,
+    names.PLATFORM_CHANGED,
+    names.PODS_WITHOUT_SCHEDULER,
+    names.UNKNOWN_LEASE_HOLDER,
+    names.UNKNOWN_SCHEDULER,
+    names.VERSION_SKEW,
+)
+"""Conditions without the suffix Degraded that are warnings if True."""
+
+_PULL: Final = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+)
+_INSTALL: Final = "run kubectl scheduler check --pre, then install the operator"
+
+
+def operator(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """Whether the operator runs and leads."""
+    space, name = facts.platform.operator_namespace, facts.platform.operator.deployment
+    deployment = facts.deployment.get()
+    if deployment is None:
+        yield CheckProblem(
+            f"Deployment {space}/{name} does not exist: the operator is not installed", _INSTALL
+        )
+        return
+    spec, status = mapping(deployment.get("spec")), mapping(deployment.get("status"))
+    wanted, ready = int(spec.get("replicas", 1)), int(status.get("readyReplicas") or 0)
+    if wanted == 0:
+        yield CheckProblem(
+            f"Deployment {space}/{name} is scaled to 0: no edit takes effect",
+            f"kubectl -n {space} scale deployment {name} --replicas 2",
+        )
+    elif ready == 0:
+        available = condition_in(status, "Available")
+        why = str(available.get("message") or "no Pod is Ready")
+        yield CheckProblem(
+            f"no Pod of Deployment {space}/{name} is Ready: {why}",
+            f"kubectl -n {space} describe pods -l app={name}, and kubectl -n {space} logs "
+            f"deployment/{name}",
+        )
+    elif ready < wanted:
+        yield CheckProblem(
+            f"{ready} of {wanted} Pods of Deployment {space}/{name} are Ready",
+            f"kubectl -n {space} describe pods -l app={name}",
+            CheckState.WARNING,
+        )
+    if wanted:
+        yield from lease_problems(
+            facts,
+            facts.operator_lease.get(),
+            f"{space}/{facts.platform.operator.lease}",
+            "operator",
+            f"kubectl -n {space} logs deployment/{name}: it ends if it cannot renew its Lease",
+        )
+    version = str(mapping(mapping(facts.kubescheduler.value).get("status")).get("version") or "")
+    # On OpenShift it is the version of the release.
+    if version and version != __version__ and not facts.platform.cluster_config:
+        yield CheckProblem(
+            f"the operator is version {version}, and this program is version {__version__}: its "
+            "checks are those of another version",
+            f"use the program of version {version}: kubectl -n {space} exec deploy/{name} -- "
+            "kubectl-scheduler check",
+            CheckState.WARNING,
+        )
+    yield f"{ready} of {wanted} Pods are Ready, and the leader renews its Lease"
+
+
+def lease_problems(
+    facts: ClusterFacts, lease: Object | None, place: str, who: str, hint: str
+) -> Iterator[CheckProblem]:
+    """A problem if no process holds or renews a Lease."""
+    spec = mapping(mapping(lease).get("spec"))
+    holder = str(spec.get("holderIdentity") or "")
+    renewed = renewed_at(lease) if lease is not None else None
+    if not holder:
+        yield CheckProblem(f"no {who} holds the Lease {place}", hint)
+    elif renewed is None or (age := (facts.now - renewed).total_seconds()) > lease_allowance(spec):
+        since = f" for {age:.0f} s" if renewed is not None else ""
+        yield CheckProblem(f"{holder} holds the Lease {place} but has not renewed it{since}", hint)
+
+
+def account_rights(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """Whether the operator's ServiceAccount has the rights of the manifests."""
+    missing = facts.missing_account_rights.get()
+    account = f"{facts.platform.operator_namespace}/{facts.platform.operator.account}"
+    if missing:
+        yield CheckProblem(
+            f"ServiceAccount {account} may not {listed(missing)}",
+            "apply the manifests of the installed version again: kubectl apply --server-side -k "
+            f"deploy/{facts.platform.name}",
+            link="rights.md",
+        )
+    yield f"ServiceAccount {account} has all rights of the manifests"
+
+
+def conditions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """The conditions of KubeScheduler and ClusterOperator, each with what to do."""
+    kubescheduler = facts.kubescheduler.get()
+    if kubescheduler is None:
+        yield CheckProblem(
+            f'KubeScheduler "{names.CLUSTER}" does not exist',
+            f"{_INSTALL}; if it was deleted, create it: the manifests have it",
+        )
+        return
+    status = mapping(kubescheduler.get("status"))
+    raw = list(status.get("conditions") or ())
+    if not raw:
+        yield CheckProblem(
+            f'KubeScheduler "{names.CLUSTER}" has no status: the operator has not seen it yet',
+            "see the check operator; the status appears seconds after the operator starts",
+        )
+    for condition in raw:
+        type_, value = str(condition.get("type")), condition.get("status")
+        degraded = type_.endswith("Degraded") and value == "True"
+        unavailable = type_.endswith("Available") and value == "False"
+        if degraded or unavailable:
+            yield condition_problem(condition, CheckState.FAILED)
+        elif (type_.endswith("Upgradeable") and value == "False") or (
+            type_ in INFORMATIONAL and value == "True"
+        ):
+            yield condition_problem(condition, CheckState.WARNING)
+    overall = mapping(mapping(facts.cluster_operator.get()).get("status"))
+    if not overall:
+        yield CheckProblem(
+            f'ClusterOperator "{names.CLUSTEROPERATOR}" has no status',
+            "see the check operator: it writes this status with every change",
+            CheckState.WARNING,
+        )
+    yield f"{len(raw)} conditions of KubeScheduler are as they should be"
+
+
+def condition_problem(
+    condition: Mapping[str, Any], state: CheckState, owner: str = ""
+) -> CheckProblem:
+    type_, reason = str(condition.get("type")), str(condition.get("reason") or "")
+    remedy = advice(type_, reason)
+    message = " ".join(str(condition.get("message") or "no message").split())
+    name = f"{owner}: {type_}" if owner else type_
+    return CheckProblem(f"{name} ({reason}): {message}", remedy.hint, state, remedy.link)
+
+
+def revisions(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """Whether every node runs the latest revision."""
+    if not facts.platform.owns_static_pods:
+        yield "the provider runs the control plane's scheduler; there are no revisions"
+        return
+    kubescheduler = mapping(facts.kubescheduler.get())
+    if mapping(kubescheduler.get("spec")).get("managementState") == "Removed":
+        yield "managementState is Removed: nodes return to their previous scheduler"
+        return
+    status = mapping(kubescheduler.get("status"))
+    latest = int(status.get("latestAvailableRevision") or 0)
+    node_statuses = list(status.get("nodeStatuses") or ())
+    progressing = condition_in(status, names.NODE_INSTALLER_PROGRESSING).get("status") == "True"
+    for node_status in node_statuses:
+        node, current = node_status["nodeName"], int(node_status.get("currentRevision") or 0)
+        failed = int(node_status.get("lastFailedRevision") or 0)
+        errors = "; ".join(map(str, node_status.get("lastFailedRevisionErrors") or ()))
+        if failed > current:
+            yield CheckProblem(
+                f"revision {failed} failed on node {node}: {errors or 'no message'}",
+                "correct the setting and try again, or revert it: kubectl scheduler rollout undo; "
+                "kubectl scheduler history shows what it changed",
+                link="operations.md#failures",
+            )
+        elif progressing and current < latest:
+            yield CheckProblem(
+                f"node {node} runs revision {current}, and {latest} is on its way",
+                "kubectl scheduler rollout watch",
+                CheckState.WARNING,
+            )
+    if not node_statuses:
+        yield CheckProblem(
+            "no node runs a revision of the operator yet",
+            "see the check conditions for what blocks the first revision",
+        )
+    yield f"{len(node_statuses)} nodes, newest revision {latest}"
+
+
+def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """Whether a scheduler runs on every control-plane node, and one of them schedules."""
+    platform = facts.platform
+    if not platform.owns_static_pods:
+        yield "the provider runs the control plane's scheduler"
+        return
+    pods = facts.operand_pods.get()
+    for node in facts.control_plane_nodes():
+        name = node["metadata"]["name"]
+        raw = pods.get(name)
+        if raw is None:
+            yield CheckProblem(
+                f"node {name} has no scheduler Pod in {platform.operand_namespace}",
+                f"check on the node that {platform.manifest_path} exists and that its kubelet runs",
+            )
+            continue
+        pod = operand_pods.read(raw)
+        if not pod.ready:
+            why = pod.trouble or "it is not Ready"
+            end = f"; its last error: {pod.last_error}" if pod.last_error else ""
+            yield CheckProblem(
+                f"the scheduler of node {name} does not run: {why}{end}",
+                "kubectl scheduler status --verbose shows its command line; kubectl scheduler "
+                "rollout undo reverts the last edit",
+                link="alerts.md#kubeschedulernoactivescheduler",
+            )
+    place = f"{platform.operand_lease_namespace}/{platform.operand_lease_name}"
+    yield from lease_problems(
+        facts,
+        facts.operand_lease.get(),
+        place,
+        "scheduler",
+        "new Pods stay Pending until a scheduler leads: see kubectl scheduler status --verbose",
+    )
+    yield f"{len(pods)} schedulers are Ready, and the Lease {place} is renewed"
+
+
+_OBJECTS: Final = (
+    (SCHEDULER_PROFILES.kind, "profiles.md"),
+    (SCHEDULER_EXTENDERS.kind, "extenders-faults.md"),
+    (OPERATOR_SETTINGS.kind, "operator-settings.md"),
+    (SECONDARY_SCHEDULERS.kind, "secondary-schedulers.md"),
+    (LOAD_POLICIES.kind, "load-aware.md"),
+)
+
+
+def objects(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """SchedulerProfiles, extenders with their agents, SecondarySchedulers and the rest."""
+    count = 0
+    for kind, page in _OBJECTS:
+        for name, obj in sorted(facts.kinds[kind].get().items()):
+            count += 1
+            yield from _object_problems(kind, name, obj, page)
+    yield f"{count} objects are accepted and available"
+
+
+def _object_problems(kind: str, name: str, obj: Object, page: str) -> Iterator[CheckProblem]:
+    owner = f"{kind} {name}"
+    status = mapping(obj.get("status"))
+    reported = list(status.get("conditions") or ())
+    if not reported:
+        yield CheckProblem(
+            f"{owner} has no status: the operator has not seen it yet",
+            "see the check operator",
+            CheckState.WARNING,
+            page,
+        )
+    for condition in reported:
+        type_, value = condition.get("type"), condition.get("status")
+        good = type_ in (names.ACCEPTED, names.AVAILABLE)
+        if (good and value != "True") or (type_ == names.DEGRADED and value == "True"):
+            problem = condition_problem(condition, CheckState.FAILED, owner)
+            hint = f"kubectl describe {kind.lower()} {name}; correct what the message names"
+            yield CheckProblem(problem.cause, hint, CheckState.FAILED, page)
+        elif type_ == names.WARNINGS and value == "True":
+            yield condition_problem(condition, CheckState.WARNING, owner)
+
+
+def images(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
+    """Whether a Pod of the operator waits for its image."""
+    pods = facts.operator_pods.get()
+    for pod in pods:
+        status = mapping(pod.get("status"))
+        for container in (
+            *(status.get("initContainerStatuses") or ()),
+            *(status.get("containerStatuses") or ()),
+        ):
+            waiting = mapping(mapping(container.get("state")).get("waiting"))
+            if waiting.get("reason") in _PULL:
+                node = mapping(pod.get("spec")).get("nodeName") or "(none)"
+                yield CheckProblem(
+                    f"Pod {pod['metadata']['name']} on node {node} cannot have the image "
+                    f"{container.get('image')}: {waiting.get('message') or waiting['reason']}",
+                    "push the image, or correct its name in the manifests; for a registry that "
+                    "needs credentials set --image-pull-secrets",
+                )
+    yield f"no Pod of {len(pods)} waits for an image"

@@ -1,0 +1,1 @@
+"""The operator: kopf handlers, snapshots, reconcile, executor, process."""

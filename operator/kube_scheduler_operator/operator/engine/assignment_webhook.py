@@ -1,0 +1,178 @@
+"""The webhook that applies `spec.assign` where the API server has no MutatingAdmissionPolicy.
+
+Every replica serves it, leader or not, from the statuses that the leader writes. It listens while
+MutatingWebhookConfiguration `assignment.kube-scheduler-operator.dev` exists. The API server waits
+for at most one second and admits a Pod unchanged after any error, so nothing here can reject or
+lose a Pod.
+
+A separate process listens (`operator/admission/`), because any Pod of the cluster may connect to it. This
+module has all rights: it reads the configuration, makes and renews certificates, and reports the
+certificate and the SecondarySchedulers to that process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final
+
+from ...base import names, x509
+from ...base.defects import contained
+from ...base.klog import kv
+from ...base.objects import Object
+from ...base.platform import AUTHENTICATION_NAMESPACE, Platform
+from ...kube.client import ApiClient
+from ...kube.errors import KubeError
+from ...kube.resource import MUTATING_WEBHOOKS, SECRETS
+from ...serving.certificate import CertificateError
+from ..admission.supervisor import WebhookProcess
+from ..secondary.admission_review import essentials
+from ..telemetry.issued_certificate import issue
+from .assignment_way import STARTING
+from .webhook_certificates import (
+    CERTIFICATE,
+    DAYS,
+    KEY,
+    CertificateStep,
+    bundle_of,
+    data_of,
+    encoded,
+    next_step,
+    with_bundle,
+)
+
+log = logging.getLogger(__name__)
+
+WEBHOOK_PORT: Final = 10250
+"""The kubelet's port, which firewalls of providers open for the API server."""
+
+INTERVAL: Final = 5.0
+"""Seconds between two checks of the certificates."""
+
+FIRST_INTERVAL: Final = 0.5
+"""Seconds between two checks of a starting process, until it listens."""
+
+DRAIN_SECONDS: Final = 3.0
+"""How long an ending process still listens: until no API server sends it requests any more."""
+
+
+class AssignmentWebhook:
+    """The process that listens, and its certificates.
+
+    `schedulers` returns None while the SecondarySchedulers are not known, and `configuration`
+    returns None if the MutatingWebhookConfiguration does not exist. See `WebhookProcess` for
+    `address`, `kubeconfig` and `observer`.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        address: tuple[str, int],
+        kubeconfig: str | None,
+        schedulers: Callable[[], Sequence[Object] | None],
+        configuration: Callable[[], Object | None],
+        observer: Callable[[str, int], None] = lambda _result, _number: None,
+    ) -> None:
+        self._schedulers = schedulers
+        self._configuration = configuration
+        self._secret = SECRETS.named(names.WEBHOOK, platform.operator_namespace)
+        self._host = f"{names.WEBHOOK}.{platform.operator_namespace}.svc"
+        excluded = {
+            AUTHENTICATION_NAMESPACE, platform.operator_namespace, platform.target_namespace,
+            platform.operand_namespace,
+        }  # fmt: skip
+        self._process = WebhookProcess(address, kubeconfig, sorted(excluded), observer)
+        self._trusted: tuple[str, float] = ("", 0.0)
+        self._problem = ""
+
+    @property
+    def port(self) -> int:
+        """0 while it does not listen."""
+        return self._process.port
+
+    @property
+    def expires(self) -> datetime | None:
+        """The expiry of the certificate in use; None without one."""
+        served = self._process.certificate
+        return x509.expires(served.encode()) if served else None
+
+    async def run(
+        self,
+        api: ApiClient,
+        leading: ApiClient,
+        leads: Callable[[], bool],
+        now: Callable[[], datetime],
+    ) -> None:
+        """Serve while the configuration exists; `leading` writes certificates while it leads."""
+        began = time.monotonic()
+        try:
+            while True:
+                try:
+                    await self._keep(api, leading if leads() else None, now)
+                    self._problem = ""
+                except (KubeError, CertificateError, OSError) as error:
+                    self._report(str(error))
+                except Exception as error:  # the next check may succeed
+                    contained("webhook", names.ASSIGNMENT, error)
+                starts = not self.port and time.monotonic() - began < STARTING
+                await asyncio.sleep(FIRST_INTERVAL if starts else INTERVAL)
+        finally:
+            await self._process.stop()
+
+    def changed(self) -> None:
+        """Pass changed SecondarySchedulers on."""
+        self._process.use(essentials(self._schedulers() or ()))
+
+    async def drain(self) -> None:
+        """Listen for a little longer, if it listens: API servers learn later that the Pod ends."""
+        if self.port:
+            await asyncio.sleep(DRAIN_SECONDS)
+
+    async def _keep(
+        self, api: ApiClient, leading: ApiClient | None, now: Callable[[], datetime]
+    ) -> None:
+        configuration = self._configuration()
+        if configuration is None:
+            await self._process.stop()
+            return
+        secret = await api.get(self._secret)
+        if leading is not None:
+            await self._renew(leading, secret, configuration, now())
+        data = data_of(secret)
+        if data.get(CERTIFICATE) and data.get(KEY):
+            self.changed()
+            self._process.serve(data[CERTIFICATE], data[KEY])
+
+    def _report(self, problem: str) -> None:
+        if problem != self._problem:
+            log.warning("Cannot serve the webhook, will retry: %s", problem)
+        self._problem = problem
+
+    # --- certificates -----------------------------------------------------------------------------
+
+    async def _renew(
+        self, api: ApiClient, secret: Object, configuration: Object, now: datetime
+    ) -> None:
+        bundle = bundle_of(configuration)
+        if bundle != self._trusted[0]:
+            self._trusted = (bundle, time.monotonic())
+        trusted_for = time.monotonic() - self._trusted[1]
+        step = await asyncio.to_thread(
+            next_step, data_of(secret), bundle, now, trusted_for, lambda: issue(self._host, DAYS)
+        )
+        if step is not None:
+            await self._write(api, secret, configuration, step)
+
+    async def _write(
+        self, api: ApiClient, secret: Object, configuration: Object, step: CertificateStep
+    ) -> None:
+        """Write one step; both objects are replaced only at the version that was read."""
+        if step.data is not None:
+            await api.replace(SECRETS, {**secret, "data": encoded(step.data)})
+            log.info("Renewed the webhook's certificate", extra=kv(reason=step.reason))
+        if step.bundle:
+            await api.replace(MUTATING_WEBHOOKS, with_bundle(configuration, step.bundle))
+            log.info("Updated the webhook's caBundle", extra=kv(reason=step.reason))

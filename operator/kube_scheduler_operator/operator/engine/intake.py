@@ -1,0 +1,193 @@
+"""From watch events to the store: which objects it keeps, and which changes wake the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from ...base import names
+from ...base.objects import NamespacedName, Object, label
+from ...base.platform import Platform
+from ...kube import resource as kinds
+from ...kube.resource import ObjectRef, Resource
+from ...kube.store import Store
+from .node_clocks import NodeClocks
+from .snapshot_inputs import Sightings
+from .watches import is_control_plane
+
+_USER_KINDS: Final = (
+    kinds.KUBE_SCHEDULERS,
+    kinds.LOAD_POLICIES,
+    kinds.SCHEDULER_EXTENDERS,
+    kinds.OPERATOR_SETTINGS,
+    kinds.SCHEDULER_PROFILES,
+    kinds.SCHEDULERS,
+    kinds.SECONDARY_SCHEDULERS,
+)
+
+
+class Wake(Protocol):
+    def __call__(self, *, urgent: bool) -> None:
+        """Reconcile soon if `urgent`; otherwise in the next batch of changes."""
+
+
+class Intake:
+    """Puts watch events into the store and wakes the queue for changes that need a reconcile.
+
+    `secondary` has the namespaces that may run secondary schedulers; None: the target namespace.
+    `calm` returns whether nothing delays the reports of kubelets.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        platform: Platform,
+        wake: Wake,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        secondary: Sequence[str] | None = None,
+        calm: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.leases_seen: dict[NamespacedName, datetime] = {}  # when renewals were last observed
+        self.node_left: datetime | None = None  # when a control-plane node was last deleted
+        self.clocks = NodeClocks(now, calm)
+        # Leases that may turn out to belong to a SecondaryScheduler that is listed later.
+        self._unclaimed_leases: dict[NamespacedName, Mapping[str, Any]] = {}
+        self._store = store
+        self._platform = platform
+        self._wake = wake
+        self._now = now
+        self._namespaces = platform.secondary_namespaces(secondary)
+        self._operand_lease = (platform.operand_lease_namespace, platform.operand_lease_name)
+
+    @property
+    def lease_seen(self) -> datetime | None:
+        return self.leases_seen.get(self._operand_lease)
+
+    def forget(self) -> None:
+        """Forget objects outside of the store: etcd was restored from a backup."""
+        self._unclaimed_leases.clear()
+        self.leases_seen.clear()
+
+    @property
+    def sightings(self) -> Sightings:
+        return Sightings(
+            lease_seen=self.lease_seen,
+            leases_seen=self.leases_seen,
+            node_left=self.node_left,
+            clocks=self.clocks.differences,
+        )
+
+    def event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
+        """Take one watch event; `kind` is ADDED, MODIFIED, DELETED or None for a listed object."""
+        deleted = kind == "DELETED"
+        if resource == kinds.LEASES:
+            self._lease(obj, deleted=deleted)
+            return
+        if not self._is_relevant(resource, obj):
+            if resource != kinds.SECRETS or self._store.get(resource.ref(obj)) is None:
+                return
+            deleted = True  # it has lost its label
+        if resource == kinds.SECRETS and self._is_token(obj):
+            obj = {key: value for key, value in obj.items() if key not in ("data", "stringData")}
+        before = self._store.get(resource.ref(obj))
+        selectors = self._platform.node_selectors
+        if resource == kinds.NODES and before is None and not is_control_plane(obj, selectors):
+            return  # it has lost the label
+        self._note_nodes(resource, before, obj, deleted=deleted)
+        if deleted:
+            changed = self._store.remove(resource, obj)
+        else:
+            changed = self._store.put(resource, obj, may_return=resource == kinds.NODES)
+        if resource == kinds.SECONDARY_SCHEDULERS and not deleted:
+            self._claim_leases(obj["metadata"]["name"])
+        if changed:
+            self._wake(urgent=deleted or _is_urgent(resource, before, obj))
+
+    def _note_nodes(
+        self, resource: Resource, before: Object | None, obj: Mapping[str, Any], *, deleted: bool
+    ) -> None:
+        if not deleted:
+            self.clocks.observe(resource, before, obj)
+        elif resource == kinds.NODES:
+            self.node_left = self._now()
+            self.clocks.forget(obj["metadata"]["name"])
+
+    def _claim_leases(self, scheduler: str) -> None:
+        """Take the Leases of a secondary scheduler that were listed before it."""
+        for namespace in self._namespaces:
+            lease = self._unclaimed_leases.pop((namespace, scheduler), None)
+            if lease is not None:
+                self._lease(lease, deleted=False)
+
+    def _is_relevant(self, resource: Resource, obj: Mapping[str, Any]) -> bool:
+        """Return whether the operator uses the object; a watch cannot select several names."""
+        credentials = self._platform.credentials
+        if resource == kinds.SECRETS and self._is_token(obj):
+            return True
+        if credentials is None or resource not in (kinds.CONFIG_MAPS, kinds.SECRETS):
+            return True
+        name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+        if resource == kinds.SECRETS:
+            return name in (credentials.client_certificate, credentials.serving_certificate)
+        # Secondary schedulers may run in the namespace of the credentials.
+        secondary = label(obj, names.SECONDARY_LABEL) != ""
+        return namespace != credentials.namespace or name in credentials.ca_bundles or secondary
+
+    def _is_token(self, obj: Mapping[str, Any]) -> bool:
+        """Return whether this is a Secret for LoadPolicies; only its label is needed."""
+        own = self._platform.credentials
+        credentials = (own.client_certificate, own.serving_certificate) if own is not None else ()
+        is_other = obj["metadata"]["name"] not in credentials
+        return is_other and label(obj, names.TOKEN_FOR_LABEL) != ""
+
+    def _lease(self, obj: Mapping[str, Any], *, deleted: bool) -> None:
+        """Note a renewal; only a new holder or a late renewal wakes the queue.
+
+        A scheduler renews its Lease every two seconds.
+        """
+        key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
+        if not self._is_scheduler_lease(key):
+            self._unclaimed_leases.pop(key, None)
+            if not deleted and key[0] in self._namespaces:
+                self._unclaimed_leases[key] = obj
+            return
+        before = self._store.get(kinds.LEASES.ref(obj))
+        changed = (self._store.remove if deleted else self._store.put)(kinds.LEASES, obj)
+        if not changed:
+            return
+        now = self._now()
+        seen = self.leases_seen.get(key)
+        gap = (now - seen).total_seconds() if seen else None
+        self.leases_seen[key] = now
+        # Not `renewTime`, which is by the holder's clock: a Lease whose holder is long gone counts
+        # as expired one lease duration after the start of this process.
+        spec = obj.get("spec") or {}
+        duration = float(spec.get("leaseDurationSeconds") or 15)
+        if deleted or gap is None or gap > duration or _holder(before) != _holder(obj):
+            self._wake(urgent=False)
+
+    def _is_scheduler_lease(self, key: NamespacedName) -> bool:
+        if key == self._operand_lease:
+            return True
+        namespace, name = key
+        known = self._store.get(ObjectRef(kinds.SECONDARY_SCHEDULERS, None, name)) is not None
+        return known and namespace in self._namespaces
+
+
+def _is_urgent(resource: Resource, before: Object | None, obj: Object) -> bool:
+    """Return whether a storm of other events must not delay this: an edited spec, or a Pod.
+
+    `metadata.generation` grows with the spec only; labels, annotations and status can wait.
+    """
+    if resource in _USER_KINDS:
+        return _generation(before) != _generation(obj)
+    return resource == kinds.PODS
+
+
+def _generation(obj: Object | None) -> int:
+    return int(((obj or {}).get("metadata") or {}).get("generation") or 0)
+
+
+def _holder(lease: Mapping[str, Any] | None) -> str:
+    return str(((lease or {}).get("spec") or {}).get("holderIdentity") or "")

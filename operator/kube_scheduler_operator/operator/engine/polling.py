@@ -1,0 +1,170 @@
+"""Polls what is not watched: pods that no scheduler attempts, and processes that bind pods.
+
+Each poll lists a limited number of objects and reads a few fields of each while they arrive. Their
+authors decide about the other content: megabytes, for a Pod. The next poll continues where the list
+was cut, so that no author decides which objects are seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+from ...base.defects import contained
+from ...kube.api import ListResult
+from ...kube.client import ApiClient
+from ...kube.errors import Forbidden, Gone, Invalid, KubeError
+from ...kube.events import EventRecorder, Involved
+from ...kube.list_sources import Kept
+from ...kube.resource import EVENTS_V1, PODS
+from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers
+from ..model.snapshot import BindingScheduler, PendingPod
+from .portions import Portions
+
+log = logging.getLogger(__name__)
+
+IDLE: Final = 20.0
+"""The shortest time between two polls, as a multiple of the duration of the first one.
+
+The API server has no index for events: where few of 100,000 events are of bindings, it reads all of
+them for one page.
+"""
+
+REMEMBERED: Final = 1024
+"""The number of pods that are remembered because they got their event."""
+
+
+class Poller:
+    """The results of the last poll.
+
+    `interval` has the seconds between polls; 0 turns polling off. `changed` is called when a result
+    differs from the one before.
+    """
+
+    def __init__(
+        self,
+        interval: float,
+        changed: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        # Pods that no scheduler has attempted, and processes that bind pods; empty if pods, or
+        # events, may not be listed.
+        self.pods: Portions[object, PendingPod] = Portions()
+        self.bindings: Portions[tuple[str, str], BindingScheduler] = Portions()
+        self.served: frozenset[str] = frozenset()  # pods with these schedulerNames are not listed
+        self._interval = interval
+        self._changed = changed
+        self._clock = clock
+        self._reported: OrderedDict[str, None] = OrderedDict()
+        self._forbidden: set[str] = set()
+
+    async def run(self, api: ApiClient) -> None:
+        polls = {"pending Pods": self.poll_pods, "events of bindings": self.poll_bindings}
+        due = dict.fromkeys(polls, float("-inf"))
+        while self._interval > 0:
+            for what, poll in polls.items():
+                began = self._clock()
+                if began < due[what]:
+                    continue
+                await self._try(what, poll, api)
+                due[what] = began + IDLE * (self._clock() - began)
+            await asyncio.sleep(self._interval)
+
+    async def poll_pods(self, api: ApiClient) -> None:
+        """List the pods without a node and with a schedulerName that is not served.
+
+        Raises:
+            KubeError: the list failed; the previous result stays.
+        """
+        selector = unknown_scheduler_names.field_selector(self.served)
+        before = self.pods.values, self.pods.unread
+
+        async def read(token: str) -> ListResult:
+            return await api.select(
+                PODS,
+                unknown_scheduler_names.FIELDS,
+                field_selector=selector,
+                at_most=unknown_scheduler_names.AT_MOST,
+                kept=Kept(
+                    unknown_scheduler_names.is_not_attempted, unknown_scheduler_names.MOST_READ
+                ),
+                token=token,
+            )
+
+        listed = await _portion(self.pods, selector, read)
+        pods = unknown_scheduler_names.not_attempted(listed.items)
+        self.pods.take({pod.uid or (pod.namespace, pod.name): pod for pod in pods}, listed.more)
+        # A pod that waits exceeds the grace period later, so each one is a reason to reconcile.
+        if self.pods.values or (self.pods.values, self.pods.unread) != before:
+            self._changed()
+
+    async def poll_bindings(self, api: ApiClient) -> None:
+        """List the events of recent bindings.
+
+        Raises:
+            KubeError: the list failed; the previous result stays.
+        """
+        selector = unmanaged_schedulers.FIELD_SELECTOR
+        before = self.bindings.keys, self.bindings.unread
+
+        async def read(token: str) -> ListResult:
+            return await api.select(
+                EVENTS_V1,
+                unmanaged_schedulers.FIELDS,
+                field_selector=selector,
+                at_most=unmanaged_schedulers.AT_MOST,
+                # All events of one scheduler count as one.
+                kept=Kept(unmanaged_schedulers.Changes(), unmanaged_schedulers.MOST_READ),
+                token=token,
+            )
+
+        listed = await _portion(self.bindings, selector, read)
+        processes = unmanaged_schedulers.binding_schedulers(listed.items)
+        self.bindings.take({(p.scheduler, p.host): p for p in processes}, listed.more)
+        if (self.bindings.keys, self.bindings.unread) != before:
+            self._changed()
+
+    def report(self, recorder: EventRecorder, pods: Iterable[PendingPod]) -> None:
+        """Send one event for each pod, once."""
+        for pod in pods:
+            if pod.uid in self._reported:
+                continue
+            self._reported[pod.uid] = None
+            while len(self._reported) > REMEMBERED:
+                self._reported.popitem(last=False)
+            about = Involved("v1", "Pod", pod.name, pod.namespace, pod.uid)
+            message = unknown_scheduler_names.event_message(pod)
+            recorder.event("Warning", "NoSuchScheduler", message, about)
+
+    async def _try(
+        self, what: str, poll: Callable[[ApiClient], Awaitable[None]], api: ApiClient
+    ) -> None:
+        try:
+            await poll(api)
+        except Forbidden as error:
+            if what not in self._forbidden:
+                log.warning("Listing %s is forbidden: %s", what, error)
+            self._forbidden.add(what)
+        except KubeError as error:
+            log.warning("Listing %s failed: %s", what, error)
+        except Exception as error:  # the content of one object must not end polling
+            contained("polling", what, error)
+        else:
+            self._forbidden.discard(what)
+
+
+async def _portion(
+    portions: Portions[Any, Any], selector: str, read: Callable[[str], Awaitable[ListResult]]
+) -> ListResult:
+    """Read the next portion; the first one if the API server no longer knows the token."""
+    portions.select(selector)
+    if portions.token:
+        try:
+            return await read(portions.token)
+        except (Gone, Invalid):
+            portions.lost()
+    return await read("")

@@ -1,0 +1,721 @@
+"""The operator as a process: its tasks, the order in which they start, and how they end.
+
+The server, the watches and leader election start together: a standby answers probes and keeps its
+store up to date. Reconciles begin once this process leads and every watch is listed. SIGTERM undoes
+this in reverse: the running reconcile ends, the Lease is released, and a successor leads at once. A
+lost Lease ends the process with an error, because another process leads with a newer view.
+
+The server has its own thread, event loop and API client: whatever its clients send, the Lease is
+renewed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import uvloop
+
+from ...base import klog, names
+from ...base.defects import contained, observe_defects
+from ...base.objects import Object
+from ...base.platform import Platform
+from ...base.recognition import Decision
+from ...base.settings import Settings
+from ...config.language.version_skew import MINORS_BEHIND
+from ...config.language.versions import Version
+from ...kube.client import ApiClient, Writes
+from ...kube.credentials import Credentials, find
+from ...kube.errors import HistoryRewoundError, KubeError
+from ...kube.events import EventRecorder, Involved
+from ...kube.kopf.watcher import Watcher
+from ...kube.lease import ElectionLease, LeaderElector
+from ...kube.queue import ShutDown, WorkQueue
+from ...kube.resource import DEPLOYMENTS, SECONDARY_SCHEDULERS, ObjectRef, Resource, Stream
+from ...kube.server_clock import ServerClock
+from ...kube.store import Store
+from ...kube.throttle import Throttle
+from ...serving.certificate import ServingCertificate
+from ..model.plan import Plan, soonest
+from ..model.snapshot import Snapshot
+from ..secondary.assignment import assigned_pods, in_effect
+from ..telemetry.authorize import cached, delegated
+from ..telemetry.metrics import OperatorMetrics
+from ..telemetry.server import TelemetryServer
+from ..telemetry.server_thread import ServerThread
+from .assignment_way import STARTING, WayPoller
+from .assignment_webhook import WEBHOOK_PORT, AssignmentWebhook
+from .detect_platform import decide_platform, read_record
+from .executor import Executor
+from .followed_version import FollowedVersion
+from .former_operator import replace_former_operator
+from .handlers import registry
+from .intake import Intake
+from .placement_run import PlacementRunner, in_cluster
+from .polling import Poller
+from .pulse import Pulse
+from .reconcile import reconcile
+from .serving import Serving, ServingSources
+from .snapshot_inputs import OperatorSetup, PolledState, PreviousReconcile, ServerContact
+from .snapshot_metrics import SnapshotMetrics
+from .snapshots import take_snapshot
+from .watches import watches
+
+log = logging.getLogger(__name__)
+
+_KEY = "cluster"  # the queue's only key: one reconcile covers the whole cluster
+_CALM = timedelta(seconds=60)  # kubelets have reported what an outage delayed
+_STALE_SECONDS = 600.0  # without a reconcile for this long, /healthz fails
+DECIDE_SECONDS: Final = 60.0
+"""Between two attempts to detect a platform, until nodes show which one it is."""
+FAILING_SECONDS: Final = 120.0
+"""Without a successful reconcile for this long, /readyz fails; a rollout of an API server takes
+less."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorOptions:
+    """Options of the command line."""
+
+    kubeconfig: str | None  # path; None: the first of $KUBECONFIG, in-cluster and ~/.kube/config
+    platform: Platform
+    settings: Settings
+    decision: Decision | None = None  # None if `--platform` names a platform with static pods
+    chosen: Platform | None = None  # the platform that `--platform` names; None if it was detected
+    host: str = "0.0.0.0"  # of the HTTPS server
+    port: int = 8443  # of the HTTPS server; 0 lets the system choose
+    tls_cert_file: Path | None = None  # serving certificate; None: a self-signed one
+    tls_key_file: Path | None = None
+    webhook: tuple[str, int] = ("0.0.0.0", WEBHOOK_PORT)  # for `spec.assign`
+
+
+class Operator:
+    """One operator process."""
+
+    def __init__(self, options: OperatorOptions) -> None:
+        self._options = options
+        self._platform = options.platform
+        self._decision = options.decision
+        self._metrics = OperatorMetrics(options.settings.operator_version)
+        self._snapshot_metrics = SnapshotMetrics(self._metrics)
+        self._credentials: Credentials = find(options.kubeconfig)
+        self._store = Store()
+        self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
+        self._throttle = Throttle()
+        namespaces = options.settings.secondary_namespaces
+        self._clock = ServerClock()
+        self._intake = Intake(
+            self._store,
+            options.platform,
+            self._wake,
+            self._clock.now,
+            secondary=namespaces,
+            calm=self._calm,
+        )
+        observe_defects(self._metrics.defect_contained)
+        self._metrics.lease_seen = self._lease_seen
+        self._poller = Poller(options.settings.pending_interval, lambda: self._wake(urgent=False))
+        self._ways = WayPoller(self._assigning, lambda: self._wake(urgent=False))
+        self._webhook = AssignmentWebhook(
+            options.platform,
+            options.webhook,
+            options.kubeconfig,
+            lambda: self._schedulers() if self._synced else None,
+            lambda: self._ways.configuration,
+            self._metrics.reviewed,
+        )
+        # A container that restarts in its Pod keeps its identity and need not wait for the Lease.
+        self._identity = f"{socket.gethostname()}_{os.environ.get('POD_UID') or uuid.uuid4()}"
+        self._began = time.monotonic()
+        self._last_error = ""
+        self._restored_at: datetime | None = None
+        self._executor: Executor | None = None
+        self._placements: PlacementRunner | None = None
+        self._recorder: EventRecorder | None = None
+        self._log_level = ""
+        self._version = FollowedVersion()
+        self._failing = ""
+        self._reconciled_at: float | None = None
+        self._succeeded_at: float | None = None
+        self._watcher: Watcher | None = None
+        self._elector: LeaderElector | None = None
+        self._sources = ServingSources()
+        self._pulse = Pulse(self._alive, self._ready, self._look)
+
+    async def run(self) -> int:
+        """Run until SIGTERM or SIGINT, and return the exit code."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        api = self._make_client(lambda: True)
+        # A process that was paused, and wakes after its Lease is lost, must write nothing: neither
+        # the rest of a plan nor a repeated request.
+        leading = self._make_client(lambda: self._elector is not None and self._elector.is_leader)
+        async with api, leading:
+            elector = LeaderElector(
+                api,
+                ElectionLease(
+                    self._platform.operator_namespace,
+                    self._platform.operator.lease,
+                    names.OWN_LABELS,
+                ),
+                self._identity,
+                now=self._clock.now,
+                rewound=self._rewound,
+                recovered=lambda: self._start_over("the API server was away"),
+            )
+            self._elector = elector
+            unwatch = asyncio.Event()
+            # These are independent of each other, and each waits for the API server.
+            watching = asyncio.create_task(self._watch(unwatch), name="watches")
+            acquiring = asyncio.create_task(elector.acquire(), name="lease")
+            discovering = asyncio.create_task(self._discover(api, stop), name="discovery")
+            deciding = asyncio.create_task(self._decide_later(api, stop), name="platform")
+            # Both replicas serve the webhook.
+            looking = asyncio.create_task(self._ways.run(api), name="assignment")
+            applying = asyncio.create_task(
+                self._webhook.run(api, leading, lambda: elector.is_leader, self._clock.now),
+                name="webhook",
+            )
+            server = ServerThread(self._serve)
+            beating = asyncio.create_task(self._pulse.run(), name="pulse")
+            try:
+                await server.start()
+                return await self._lead(leading, stop, acquiring, discovering, watching)
+            finally:
+                unwatch.set()
+                acquiring.cancel()
+                discovering.cancel()
+                deciding.cancel()
+                looking.cancel()
+                await elector.release()
+                await self._webhook.drain()
+                applying.cancel()
+                tasks = (acquiring, discovering, deciding, watching, looking, applying)
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await server.stop()
+                beating.cancel()
+
+    def _make_client(self, may_write: Callable[[], bool]) -> ApiClient:
+        return ApiClient(
+            self._credentials,
+            field_manager=names.FIELD_MANAGER,
+            observer=self._metrics.requested,
+            clock=self._clock,
+            writes=Writes(may_write),
+        )
+
+    def _look(self) -> None:
+        """Pass objects to the server's thread, which must not read the store."""
+        self._sources = ServingSources.of(self._store, self._platform)
+
+    @contextlib.asynccontextmanager
+    async def _serve(self) -> AsyncIterator[TelemetryServer]:
+        """Run the HTTPS server in its own thread, which must not use objects of the loop of `run`.
+
+        Any thread may use credentials, metrics and the pulse.
+        """
+        options = self._options
+        certificate = ServingCertificate(options.tls_cert_file, options.tls_key_file)
+        self._metrics.certificate_expires = lambda: certificate.expires
+        self._metrics.webhook_expires = lambda: self._webhook.expires
+        serving = Serving(certificate, lambda: self._sources, self._platform)
+        client = ApiClient(
+            self._credentials,
+            field_manager=names.FIELD_MANAGER,
+            observer=self._metrics.requested,
+        )
+        async with client as api:
+            server = TelemetryServer(
+                render=self._metrics.render,
+                authorize=cached(delegated(api)),
+                alive=self._pulse.alive,
+                ready=self._pulse.ready,
+                certificate=certificate,
+                refresh=serving.refresh,
+                address=(options.host, options.port),
+            )
+            await server.start()
+            try:
+                yield server
+            finally:
+                await server.stop()
+
+    async def _watch(self, unwatch: asyncio.Event) -> None:
+        """Keep the store up to date, also on a standby, so that it takes over without delay."""
+        await self._clock.known()
+        watcher = Watcher(
+            watches(self._platform, self._options.settings.secondary_namespaces),
+            registry,
+            on_event=self._event,
+            on_listed=self._listed,
+            on_rewound=self._rewound,
+        )
+        self._watcher = watcher
+        self._metrics.watch_ages = lambda: {
+            (stream.resource.plural, stream.namespace or ""): age
+            for stream, age in watcher.ages().items()
+        }
+        await watcher.run(self._credentials, unwatch)
+
+    async def _lead(
+        self,
+        api: ApiClient,
+        stop: asyncio.Event,
+        acquiring: asyncio.Task[None],
+        discovering: asyncio.Task[str],
+        watching: asyncio.Task[None],
+    ) -> int:
+        elector = self._elector
+        assert elector is not None  # noqa: S101 - set by run()
+        self._metrics.leading(self._platform.operator.lease, leads=False)
+        if not await _or_stop(stop, acquiring) or not await _or_stop(stop, discovering):
+            return 0
+        self._metrics.leading(self._platform.operator.lease, leads=True)
+        involved = Involved(
+            "apps/v1",
+            "Deployment",
+            self._platform.operator.deployment,
+            self._platform.operator_namespace,
+            discovering.result(),
+        )
+        instance = os.environ.get("POD_NAME") or socket.gethostname()
+        recorder = EventRecorder(
+            api,
+            component=names.PROGRAM,
+            instance=instance,
+            involved=involved,
+            observer=self._metrics.event_sent,
+            now=self._clock.now,
+        )
+        async with recorder:
+            holding = asyncio.create_task(elector.hold(), name="lease")
+            work = asyncio.create_task(self._work(api, recorder, stop, watching), name="work")
+            await asyncio.wait({holding, work}, return_when=asyncio.FIRST_COMPLETED)
+            lost = holding.done()
+            if lost:
+                # From here on no write is allowed, not even by a running reconcile.
+                work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+        holding.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await holding
+        self._metrics.leading(self._platform.operator.lease, leads=False)
+        return 1 if lost else 0
+
+    async def _work(
+        self,
+        api: ApiClient,
+        recorder: EventRecorder,
+        stop: asyncio.Event,
+        watching: asyncio.Task[None],
+    ) -> None:
+        replaced = replace_former_operator(api, self._platform, recorder)
+        if not await _or_stop(stop, replaced):
+            return
+        if not await _or_stop(stop, self._recall_version(api, stop)):
+            return
+        executor = Executor(api, self._store, recorder)
+        self._executor, self._recorder = executor, recorder
+        placements = PlacementRunner(
+            in_cluster(api, self._platform, self._options.settings),
+            lambda: self._wake(urgent=False),
+        )
+        self._placements = placements
+        self._queue.add(_KEY)  # for objects listed before this process led
+        reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
+        polling = asyncio.create_task(self._poller.run(api), name="polling")
+        following = asyncio.create_task(self._follow_version(api, stop), name="version")
+        stopped = asyncio.create_task(stop.wait(), name="stop")
+        try:
+            await asyncio.wait(
+                {watching, reconciling, stopped}, return_when=asyncio.FIRST_COMPLETED
+            )
+        except asyncio.CancelledError:
+            reconciling.cancel()
+            raise
+        finally:
+            self._queue.close()
+            self._throttle.release()
+            stopped.cancel()
+            polling.cancel()
+            following.cancel()
+            await placements.close()
+        await reconciling
+        if watching.done():
+            watching.result()  # raises the error that ended it, if any
+
+    async def _discover(self, api: ApiClient, stop: asyncio.Event) -> str:
+        """Read the server's version, and return the uid of the operator's Deployment."""
+        uid = asyncio.create_task(_deployment_uid(api, self._platform))
+        try:
+            self._version.observe(await self._read_version(api, stop), time.monotonic())
+            return await uid
+        finally:
+            uid.cancel()
+
+    async def _decide_later(self, api: ApiClient, stop: asyncio.Event) -> None:
+        """Decide the platform again until nodes show what it is.
+
+        Nodes, and the right to list them, may appear after the operator. The steps of a reconcile
+        do not change while a process runs, so another platform ends it.
+        """
+        while self._decision is not None and self._decision.open and not stop.is_set():
+            await _or_stop(stop, asyncio.sleep(DECIDE_SECONDS))
+            try:
+                decided = (await decide_platform(api, self._options.chosen)).decision
+            except KubeError as error:
+                log.warning("Cannot detect the platform, will retry: %s", error)
+                continue
+            if decided.platform != self._platform:
+                log.warning(
+                    "The nodes show another platform; the process ends and starts again for it",
+                    extra=klog.kv(platform=decided.platform.name, reason=decided.used.reason),
+                )
+                stop.set()
+            elif decided != self._decision:
+                self._decision = decided
+                log.info(
+                    "Detected the provider",
+                    extra=klog.kv(provider=decided.used.provider, reason=decided.used.reason),
+                )
+                self._wake(urgent=False)
+
+    async def _read_version(self, api: ApiClient, stop: asyncio.Event) -> str:
+        while not stop.is_set():
+            try:
+                return str((await api.get_path("/version")).get("gitVersion", ""))
+            except KubeError as error:
+                log.warning("Cannot read the API server's version, will retry: %s", error)
+                await _or_stop(stop, asyncio.sleep(2.0))
+        return ""
+
+    async def _recall_version(self, api: ApiClient, stop: asyncio.Event) -> None:
+        """Continue from the version that the last leader followed.
+
+        A standby read the version at its start, which may predate an upgrade.
+        """
+        while not self._platform.owns_static_pods and not stop.is_set():
+            try:
+                remembered = await read_record(api, [self._platform])
+            except KubeError as error:
+                log.warning("Cannot read the record of the platform, will retry: %s", error)
+                await _or_stop(stop, asyncio.sleep(2.0))
+                continue
+            answer = await self._read_version(api, stop)
+            delay = self._options.settings.upgrade_delay
+            version = FollowedVersion(_supported(remembered.version, answer), delay)
+            version.observe(answer, time.monotonic())
+            self._version = version
+            return
+
+    async def _follow_version(self, api: ApiClient, stop: asyncio.Event) -> None:
+        """Follow the provider's upgrades of the control plane, where images follow its version."""
+        while not stop.is_set() and not self._platform.owns_static_pods:
+            await _or_stop(stop, asyncio.sleep(self._version.interval))
+            if self._version.observe(await self._read_version(api, stop), time.monotonic()):
+                log.info(
+                    "The API server's version changed",
+                    extra=klog.kv(followed=self._version.text, newer=self._version.newer),
+                )
+                self._wake(urgent=False)
+
+    def _event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
+        self._intake.event(resource, kind, obj)
+        if resource == SECONDARY_SCHEDULERS:
+            self._webhook.changed()
+
+    def _listed(self, stream: Stream) -> None:
+        """Note a listed stream; once all are listed, objects that are absent do not exist."""
+        self._store.mark_listed(stream)
+        if self._synced:
+            self._queue.add(_KEY)
+            self._webhook.changed()
+
+    @property
+    def _synced(self) -> bool:
+        return self._watcher is not None and self._store.synced(self._watcher.streams)
+
+    def _schedulers(self) -> Sequence[Object]:
+        return self._store.view().list(SECONDARY_SCHEDULERS)
+
+    def _assigning(self) -> bool:
+        """Return whether a SecondaryScheduler has `spec.assign` or still has an assignment."""
+        return any(assigned_pods(obj) is not None or in_effect(obj) for obj in self._schedulers())
+
+    def _calm(self) -> bool:
+        """Return whether no outage of the API server delays the reports of kubelets."""
+        since = self._elector.answered_since if self._elector is not None else None
+        return since is not None and self._clock.now() - since > _CALM
+
+    def _lease_seen(self) -> datetime | None:
+        """Return the last observed renewal of the schedulers' Lease by this machine's clock."""
+        seen = self._intake.lease_seen
+        return None if seen is None else seen + (datetime.now(UTC) - self._clock.now())
+
+    def _rewound(self, evidence: str) -> None:
+        """Report a restore of etcd, and start over with its state as a new process would."""
+        if self._watcher is None or not self._store.listed:
+            return  # everything is being listed already
+        self._restored_at = self._clock.now()
+        self._metrics.rewound()
+        log.warning("%s; listing everything again", HistoryRewoundError(evidence))
+        if self._recorder is not None:
+            message = f"{HistoryRewoundError(evidence)}; everything is listed again"
+            self._recorder.event("Warning", "EtcdRestored", message)
+        self._start_over("etcd was restored from a backup")
+
+    def _start_over(self, reason: str) -> None:
+        """List everything again before the next reconcile.
+
+        This is needed after every outage too, because it may have been a restore of etcd: then
+        versions are used again for other content, and a write at such a version would not conflict.
+        """
+        if self._watcher is None or not self._store.listed:
+            return
+        self._store.clear()
+        self._webhook.changed()
+        self._intake.forget()
+        if self._executor is not None:
+            self._executor.forget()
+        self._watcher.start_over(reason)
+
+    @property
+    def _answered(self) -> bool:
+        """Whether the API server answers; if not, everything is listed again when it does."""
+        return self._elector is None or self._elector.answered_since is not None
+
+    def _wake(self, *, urgent: bool) -> None:
+        self._throttle.event(urgent=urgent)
+        self._queue.add(_KEY)
+
+    async def _run_queue(self, executor: Executor, recorder: EventRecorder) -> None:
+        while True:
+            try:
+                key = await self._queue.get()
+            except ShutDown:
+                return
+            try:
+                if self._synced and self._answered:
+                    await self._throttle.wait()
+                    await self._reconcile(executor, recorder)
+            finally:
+                self._queue.done(key)
+
+    async def _reconcile(self, executor: Executor, recorder: EventRecorder) -> None:
+        began = time.monotonic()
+        snapshot = self._snapshot(executor)
+        before = executor.write_errors, executor.futile
+        self._follow_log_level(snapshot.spec, recorder)
+        try:
+            self._snapshot_metrics.observe(snapshot)
+        except Exception as error:  # metrics must not stop a reconcile
+            contained("metrics", "", error)
+        try:
+            plan = self._decide(snapshot, recorder)
+            again = await executor.execute(plan)
+        except HistoryRewoundError as error:
+            self._rewound(error.evidence)
+            self._metrics.passed(time.monotonic() - began, success=False)
+            return
+        except KubeError as error:
+            self._failed(str(error), began)
+            log.warning("Reconcile failed, will retry: %s", error)
+            return
+        except Exception as error:
+            # A defect must not stop the operator: schedulers keep running, a condition reports it,
+            # and the next change may avoid it.
+            self._failed(f"{type(error).__name__}: {error}", began)
+            log.exception("Reconcile failed because of a defect in the operator")
+            return
+        recovered, self._last_error = self._last_error != "", ""
+        self._failing = "; ".join(plan.failures)
+        changed = (executor.write_errors, executor.futile) != before
+        for owner, text in executor.write_errors.items() if changed else ():
+            log.warning("Writes for %s failed: %s", owner, text)
+        self._queue_next(executor, plan, at_once=again or recovered or changed)
+        self._throttle.reconciled(idle=not again)
+        self._note_success(plan, began)
+
+    def _snapshot(self, executor: Executor) -> Snapshot:
+        elector = self._elector
+        return take_snapshot(
+            self._store,
+            OperatorSetup(self._platform, self._options.settings, self._decision),
+            ServerContact(
+                version=self._version.text,
+                answered_since=elector.answered_since if elector else None,
+                newer_version=self._version.newer,
+                recovered_at=elector.recovered_at if elector else None,
+                restored_at=self._restored_at,
+                missing_kinds=self._watcher.missing if self._watcher else (),
+            ),
+            self._clock.now(),
+            sightings=self._intake.sightings,
+            previous=PreviousReconcile(self._last_error, executor.write_errors, executor.futile),
+            polled=PolledState(
+                pending_pods=self._poller.pods.values,
+                pending_unread=self._poller.pods.unread,
+                bindings=self._poller.bindings.values,
+                bindings_unread=self._poller.bindings.unread,
+                assignment_way=self._ways.way,
+                placement_answer=self._placements.answer if self._placements else None,
+            ),
+        )
+
+    def _decide(self, snapshot: Snapshot, recorder: EventRecorder) -> Plan:
+        """Make the plan of this reconcile, and pass its polls and simulations on."""
+        plan = reconcile(snapshot)
+        self._poller.report(recorder, plan.pods_without_scheduler)
+        if plan.served is not None:
+            self._poller.served = plan.served
+        if self._placements is not None and plan.simulations is not None:
+            self._placements.follow(next(iter(plan.simulations), None))
+        return plan
+
+    def _queue_next(self, executor: Executor, plan: Plan, *, at_once: bool) -> None:
+        if executor.write_errors or plan.failures:
+            # Other write sets succeeded: the next reconcile reports this error, retries back off.
+            self._queue.add_rate_limited(_KEY)
+        else:
+            self._queue.forget(_KEY)
+        if at_once:
+            self._queue.add(_KEY)
+        after = soonest(plan.requeue_after, executor.wait(), self._options.settings.resync)
+        self._queue.add_after(_KEY, after if after is not None else 0.0)
+
+    def _note_success(self, plan: Plan, began: float) -> None:
+        """Note an executed plan, for probes and metrics."""
+        first, self._reconciled_at = self._reconciled_at is None, time.monotonic()
+        if first:
+            self._metrics.first_pass()
+            log.info("First reconcile complete")
+            # The objects that exist now stay. The garbage collector would need some 70 ms to scan
+            # them again, nearly always during a reconcile.
+            gc.collect()
+            gc.freeze()
+        if not plan.failures:
+            self._succeeded_at = self._reconciled_at
+        self._metrics.passed(self._reconciled_at - began, success=not plan.failures)
+
+    def _failed(self, error: str, began: float) -> None:
+        self._last_error = self._failing = error
+        self._metrics.passed(time.monotonic() - began, success=False)
+        self._queue.add_rate_limited(_KEY)
+
+    def _follow_log_level(self, spec: Mapping[str, object], recorder: EventRecorder) -> None:
+        level = str(spec.get("operatorLogLevel") or "Normal")
+        if level == self._log_level:
+            return
+        before, self._log_level = self._log_level, level
+        if not klog.set_level(level):
+            message = f'operatorLogLevel "{level}" is unknown; Normal is used'
+            recorder.event("Warning", "OperatorLogLevelInvalid", message)
+        elif before:
+            message = f'Operator log level changed from "{before}" to "{level}"'
+            recorder.event("Normal", "OperatorLogLevelChange", message)
+
+    def _alive(self) -> dict[str, str | None]:
+        leads = self._elector is not None and self._elector.is_leader
+        age = time.monotonic() - self._reconciled_at if leads and self._reconciled_at else 0.0
+        stuck = age > _STALE_SECONDS
+        problem = f"this process leads but has not reconciled for {age:.0f} s"
+        return {"reconcile": problem if stuck else None}
+
+    def _ready(self) -> dict[str, str | None]:
+        if self._elector is None:
+            return {"start": "the operator is starting"}
+        if not self._elector.is_leader:
+            # A standby is ready to take over; it serves the webhook as the leader does.
+            return {"leader-election": None, "webhook": self._webhook_problem()}
+        if self._watcher is None:
+            return {"watches": "waiting for the API server"}
+        missing = ", ".join(map(str, self._store.unsynced(self._watcher.streams)))
+        return {
+            "watches": f"waiting for the first list of {missing}" if missing else None,
+            "reconcile": self._reconcile_problem(),
+            "webhook": self._webhook_problem(),
+        }
+
+    def _webhook_problem(self) -> str | None:
+        """Explain why this starting process would not assign Pods; None if it would.
+
+        A Service with a replica that does not listen loses assignments, so a Deployment must not
+        replace the next replica before. Longer failures are reported elsewhere.
+        """
+        if time.monotonic() - self._began > STARTING:
+            return None
+        if not self._synced:
+            return "waiting for the first lists, which show whether Pods are assigned"
+        if not self._assigning() or self._webhook.port:
+            return None
+        if self._ways.configuration is not None:
+            return "it does not listen yet"
+        return "looking for what applies spec.assign" if self._ways.way is None else None
+
+    def _reconcile_problem(self) -> str | None:
+        """Explain why this process does not work; None if it does, or has failed only briefly."""
+        if self._reconciled_at is None:
+            return "no reconcile has succeeded yet"
+        age = time.monotonic() - (self._succeeded_at or self._reconciled_at)
+        if not self._failing or age < FAILING_SECONDS:
+            return None
+        return f"no reconcile has succeeded for {age:.0f} s: {self._failing}"
+
+
+async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
+    """Await `work`; return False if `stop` is set first."""
+    task = asyncio.ensure_future(work)
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        if not task.done():
+            task.cancel()
+    if task.done():
+        task.result()
+        return True
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    return False
+
+
+def _supported(recorded: str, answer: str) -> str:
+    """Return the recorded version; empty if it is too old for the API server.
+
+    Providers upgrade one minor version at a time, so such a record is outdated or forged.
+    """
+    with contextlib.suppress(ValueError):
+        older, newer = Version.parse(recorded), Version.parse(answer)
+        return "" if newer.minor - older.minor > MINORS_BEHIND else recorded
+    return ""
+
+
+async def _deployment_uid(api: ApiClient, platform: Platform) -> str:
+    """Read the uid with which `kubectl describe deployment` finds events; empty out of cluster."""
+    ref = ObjectRef(DEPLOYMENTS, platform.operator_namespace, platform.operator.deployment)
+    try:
+        return str((await api.get(ref))["metadata"]["uid"])
+    except (KubeError, KeyError):
+        return ""
+
+
+def run(options: OperatorOptions) -> int:
+    # asyncio's TLS connections are reference cycles with 256 KiB each, and any client may connect.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(Operator(options).run())

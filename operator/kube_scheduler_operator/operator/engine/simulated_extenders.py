@@ -1,0 +1,144 @@
+"""The extenders of a simulation: agents of SchedulerExtenders, with their LoadPolicies.
+
+Other extenders would be called for real, so they are left out and named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...base.objects import mapping
+from ...config.effective.extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
+from ...config.effective.extenders.entry import agent_of, agent_url, agent_verbs, check_entry
+from ...config.language.feature_gates import Gates
+from ...config.language.plugins.in_tree_plugins import NEWEST
+from ...config.language.plugins.target_scheduler import Target
+from ...config.language.versions import Version
+from ...scheduling.load.policy import LoadPolicyError
+from ...scheduling.load.policy_files import read_spec
+from ...scheduling.policies.policy import (
+    ArgumentsError,
+    UnknownPolicyError,
+    policy_class,
+    read_arguments,
+)
+from ...simulate.extenders import SimulatedExtender
+
+_PORT = 5401
+
+
+def version_of(text: str) -> Version:
+    """Parse the version of a cluster; the newest known one if it is unknown."""
+    try:
+        return Version.parse(text)
+    except ValueError:
+        return NEWEST
+
+
+def simulated_extenders(
+    entries: Sequence[Mapping[str, Any]],
+    objects: Iterable[Mapping[str, Any]],
+    load_policies: Iterable[Mapping[str, Any]],
+    version: Version,
+    *,
+    attach: bool = False,
+) -> tuple[list[SimulatedExtender], list[str]]:
+    """Return (the extenders that take part, a note for each one that does not).
+
+    Args:
+        entries: `extenders` of the kube-scheduler's configuration.
+        objects: SchedulerExtenders.
+        load_policies: LoadPolicies.
+        version: of kube-scheduler.
+        attach: SchedulerExtenders of the control plane's scheduler take part even without an entry,
+            because the configuration is not the operator's.
+    """
+    extenders = {_name(obj): mapping(obj.get("spec")) for obj in objects}
+    policies = {_name(obj): obj for obj in load_policies}
+    simulated: list[SimulatedExtender] = []
+    notes: list[str] = []
+
+    def take(name: str, entry: Mapping[str, Any]) -> None:
+        try:
+            simulated.append(_simulated(name, entry, extenders[name], policies))
+        except (ArgumentsError, LoadPolicyError, UnknownPolicyError, ValueError) as error:
+            notes.append(f"SchedulerExtender {name} is left out: {error}")
+
+    for entry in entries:
+        url = str(entry.get("urlPrefix") or "").rstrip("/")
+        name = url.rpartition("/")[2]
+        spec = extenders.get(name)
+        if spec is None or agent_of(spec) is None or not _is_agent(url, name):
+            notes.append(
+                f"the extender {url} is left out: only agents of SchedulerExtenders can be "
+                "simulated, and calling another one would be real"
+            )
+        else:
+            take(name, entry)
+    taken = {extender.name for extender in simulated}
+    for name, spec in extenders.items() if attach else ():
+        if name in taken or agent_of(spec) is None or spec.get("scheduler"):
+            continue
+        check = check_entry(name, spec, Target(Gates(version)))
+        if check.problems:
+            notes.append(f"SchedulerExtender {name} is left out: {check.problems[0].sentence}")
+        else:
+            take(name, check.entry)
+    for extender in simulated:
+        left_out = [
+            verb for verb in agent_verbs(mapping(agent_of(extenders[extender.name])))
+            if verb not in extender.verbs
+        ]  # fmt: skip
+        if left_out:
+            notes.append(
+                f"SchedulerExtender {extender.name} is not called for {' and '.join(left_out)}, "
+                "which would be real"
+            )
+    return simulated, notes
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    return str(mapping(obj.get("metadata")).get("name") or "")
+
+
+def _is_agent(url: str, name: str) -> bool:
+    port = url.removesuffix(f"/{name}").rpartition(":")[2]
+    return port.isdecimal() and url == agent_url(name, int(port))
+
+
+def _simulated(
+    name: str,
+    entry: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    load_policies: Mapping[str, Mapping[str, Any]],
+) -> SimulatedExtender:
+    """Make the extender, with the file of its agent.
+
+    Raises:
+        ArgumentsError, LoadPolicyError, UnknownPolicyError, ValueError: it cannot be simulated.
+    """
+    agent = ManagedAgent(name, mapping(agent_of(spec)), _PORT)
+    if agent.spec.get("image"):
+        raise ValueError("its agent has an image of its own, whose policies are not known here")
+    environ = {str(key): str(value) for key, value in mapping(agent.spec.get("env")).items()}
+    document = json.loads(agent_file(agent))
+    for policy in document["agents"][0]["policies"]:
+        read_arguments(policy["policy"], policy.get("arguments") or {}, environ)
+        if _reads_config_maps(policy["policy"]):
+            raise ValueError(f"policy {policy['policy']} reads ConfigMaps, which are not copied")
+    files = {}
+    if agent.load_policy:
+        policy_object = load_policies.get(agent.load_policy)
+        if policy_object is None:
+            raise ValueError(f"LoadPolicy {agent.load_policy} is not known")
+        path = f"{LOAD_DIRECTORY}/{LOAD_KEY}"
+        files[path] = read_spec(policy_object.get("spec")).policy.text()
+    return SimulatedExtender(name, entry, document, environ, files)
+
+
+def _reads_config_maps(policy: str) -> bool:
+    from ...scheduling.policies.policy import Policy
+
+    return policy_class(policy).config_maps is not Policy.config_maps

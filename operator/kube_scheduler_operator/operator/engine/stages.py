@@ -1,0 +1,114 @@
+"""The results of the steps of a reconcile, one immutable value for each stage.
+
+A step takes the stages that it depends on, so a wrong order of steps is a type error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...base.findings import Finding
+from ...config.effective.control_plane.scheduler import EffectiveControlPlane
+from ...config.effective.settings.validate import SettingsResult
+from ...kube.resource import ObjectRef
+from ..controlplane.adoption.adopted import Adopted
+from ..controlplane.managed_scheduler import ManagedScheduler
+from ..controlplane.placement_gate import PlacementCheck
+from ..controlplane.revision.content import RevisionContent
+from ..controlplane.revision.credentials import GatheredCredentials
+from ..controlplane.revision.revise import RevisionResult
+from ..controlplane.rollout.observe import Observation
+from ..extenders.agents import ControlPlaneAgents
+from ..loadpolicy.reconcile import LoadPolicies
+from ..model.plan import Action, Plan
+from ..model.snapshot import PendingPod
+from ..secondary.reconcile import SecondarySchedulers
+from ..status.conditions import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnoses:
+    pods: tuple[PendingPod, ...] = ()  # pods whose schedulerName no scheduler serves
+    # the schedulerNames that a scheduler serves; None if they are not known
+    served: frozenset[str] | None = None
+    conditions: tuple[Condition, ...] = ()  # of KubeScheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """The results that do not depend on the state of KubeScheduler."""
+
+    # the write of the decision about the platform; empty if it is up to date
+    record: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
+    image: str = ""  # the operand's image; empty if it is unknown
+    secondary: SecondarySchedulers = field(default_factory=SecondarySchedulers)
+    loads: LoadPolicies = field(default_factory=LoadPolicies)
+    diagnoses: Diagnoses = field(default_factory=Diagnoses)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedControlPlane:
+    adopted: Adopted  # settings of the schedulers that predate the operator
+    control_plane: EffectiveControlPlane
+    credentials: GatheredCredentials
+    findings: tuple[Finding, ...]  # all errors and warnings
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRevision:
+    adopted: Adopted  # settings of the schedulers that predate the operator
+    decided: DecidedControlPlane | None  # None after an unexpected error
+    agents: ControlPlaneAgents = field(default_factory=ControlPlaneAgents)
+    # the write of `spec.observedConfig`; empty if it is up to date
+    observing: tuple[Action, ...] = ()
+    failures: tuple[Finding, ...] = ()  # the unexpected errors of earlier steps
+
+    @property
+    def settings(self) -> SettingsResult | None:
+        return self.decided.control_plane.settings if self.decided is not None else None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        decided = self.decided.findings if self.decided is not None else ()
+        return (*self.failures, *decided, *self.agents.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The revision that would be cut, and what runs."""
+
+    content: RevisionContent | None  # None if a finding blocks it
+    observation: Observation  # the schedulers, installer pods and nodes
+    findings: tuple[Finding, ...] = ()  # about its size
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """The revisions after this reconcile."""
+
+    filled: Filled
+    check: PlacementCheck | None  # None after an unexpected error
+    targets: tuple[Action, ...]  # writes that bring the target ConfigMaps up to date
+    revisions: RevisionResult
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """The SecondaryScheduler in place of the control plane's scheduler."""
+
+    control_plane: EffectiveControlPlane | None = None  # None after an unexpected error
+    managed: ManagedScheduler = field(default_factory=ManagedScheduler)
+    findings: tuple[Finding, ...] = ()  # also about attached objects
+
+    @property
+    def settings(self) -> SettingsResult | None:
+        return self.control_plane.settings if self.control_plane is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """The result of all steps."""
+
+    everywhere: Everywhere
+    plan: Plan | None  # None if a step that it needs raised an unexpected error

@@ -1,0 +1,506 @@
+"""The steps of a reconcile; operator/engine/reconcile.py has their order.
+
+A step passes values from one kind's package to another: the packages of the kinds do not know each
+other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from ...base import names
+from ...base.findings import Finding
+from ...base.json_text import exceeds_depth
+from ...base.limits import DEPTH
+from ...base.names import OVERRIDES
+from ...config.effective.attachment import PROFILE, Refusal, rejection_findings
+from ...config.effective.control_plane.scheduler import (
+    EffectiveControlPlane,
+    effective_control_plane,
+)
+from ...config.effective.extenders.attribution import attribute_extenders
+from ...config.effective.facts import Facts
+from ...config.effective.profiles.attribution import attribute
+from ...config.effective.settings.placement_settings import placement_settings
+from ...config.effective.settings.validate import SettingsResult
+from ...config.language.validation.newer_versions import newer_version_findings
+from ...kube.resource import (
+    CONFIG_MAPS,
+    KUBE_SCHEDULERS,
+    NETWORK_POLICIES,
+    OPERATOR_SETTINGS,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SERVICE_ACCOUNTS,
+    ObjectRef,
+)
+from ..controlplane import desired
+from ..controlplane.accepted_revision import accepted_settings
+from ..controlplane.adoption.adopted import Adopted, adopted, adoption_conditions
+from ..controlplane.adoption.config_files import unneeded_readers
+from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
+from ..controlplane.conditions import (
+    constant_conditions,
+    failure_conditions,
+    from_findings,
+    removal_conditions,
+    revision_conditions,
+    rollout_conditions,
+)
+from ..controlplane.managed_status import platform_condition
+from ..controlplane.next_version import next_version_condition
+from ..controlplane.observed_facts import facts_of, facts_of_secondaries, objects_of
+from ..controlplane.operand_image import operand_image
+from ..controlplane.placement_gate import PlacementCheck
+from ..controlplane.placement_gate import check_placements as decide_placements
+from ..controlplane.platform_record import keep_record
+from ..controlplane.policy_config_map import mirror_policy
+from ..controlplane.revision.content import RevisionContent
+from ..controlplane.revision.credentials import gather_credentials
+from ..controlplane.revision.history import configurations_in_use, refusal_of
+from ..controlplane.revision.revise import revise as decide_revision
+from ..controlplane.rollout import roll_out as rollout
+from ..controlplane.rollout.guards import plan_guards
+from ..controlplane.rollout.observe import observe as observe_pods
+from ..controlplane.rollout.prune import prune
+from ..controlplane.rollout.removal import remove as remove_from_nodes
+from ..controlplane.rollout.result import RolloutResult
+from ..controlplane.status import removal_status, status_of, write_error, write_status
+from ..controlplane.target_config_maps import (
+    config_map,
+    installer_service_account,
+    network_policies,
+)
+from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
+from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
+from ..extenders.status import report_extenders
+from ..loadpolicy.reconcile import LoadPolicies, load_policies
+from ..model.apply import apply
+from ..model.placements import PlacementQuestion
+from ..model.plan import Action, Event, Plan, Replace, soonest
+from ..model.snapshot import Snapshot
+from ..profiles.status import report_profiles
+from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
+from ..settings.status import report_settings
+from ..status.accepted import forget
+from ..status.conditions import Condition, merge_conditions
+from ..status.scheduler_lease import control_plane_lease
+from .stages import (
+    DecidedControlPlane,
+    Diagnoses,
+    Everywhere,
+    Filled,
+    PreparedRevision,
+    Revised,
+)
+
+STATUS_REFUSED: Final = "StatusRefused"
+
+
+def record_platform(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]]:
+    """Record the decision about the platform, in a write set of its own."""
+    if snapshot.spec.get("managementState") == "Removed":
+        return {}  # it is deleted with everything else
+    writes = keep_record(snapshot)
+    ref = CONFIG_MAPS.named(names.PLATFORM_RECORD, snapshot.platform.target_namespace)
+    return {ref: writes} if writes else {}
+
+
+def find_image(snapshot: Snapshot) -> str:
+    return operand_image(snapshot)
+
+
+def reconcile_secondary_schedulers(snapshot: Snapshot, image: str) -> SecondarySchedulers:
+    """Compose, roll out and report every SecondaryScheduler, each in a write set of its own."""
+    return secondary_schedulers(
+        snapshot, objects_of(snapshot), facts_of_secondaries(snapshot, image)
+    )
+
+
+def reconcile_load_policies(snapshot: Snapshot) -> LoadPolicies:
+    """Run the programs that measure and write the load of nodes, and report it."""
+    return load_policies(snapshot)
+
+
+def diagnose(snapshot: Snapshot, secondary: SecondarySchedulers) -> Diagnoses:
+    """Find pods with an unknown schedulerName, and schedulers that the operator does not manage."""
+    served = secondary.served
+    pods = unknown_scheduler_names.without_scheduler(snapshot.pending_pods, served, snapshot.now)
+    conditions = (
+        unknown_scheduler_names.condition(pods, unread=snapshot.pending_unread),
+        unmanaged_schedulers.condition(
+            unmanaged_schedulers.unmanaged(snapshot, served), unread=snapshot.bindings_unread
+        ),
+        *platform_condition(snapshot),
+        *api_conditions(snapshot),
+    )
+    # Pods that wait for an absent scheduler are listed as well: its status names them.
+    return Diagnoses(pods, frozenset(served) - secondary.waiting, conditions)
+
+
+def report_unmanaged(snapshot: Snapshot) -> Plan:
+    """Report an Unmanaged KubeScheduler; nothing else is read or written."""
+    return report_cluster_operator(snapshot, snapshot.status.get("conditions") or ())
+
+
+def report_missing(snapshot: Snapshot) -> Plan:
+    """Report that KubeScheduler does not exist; its schedulers keep running."""
+    return report_without_kubescheduler(snapshot)
+
+
+def adopt(snapshot: Snapshot) -> Adopted:
+    """Inventory the schedulers that predate the operator, or read the record of that."""
+    return adopted(snapshot)
+
+
+def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> DecidedControlPlane:
+    """Compose the effective configuration from the objects of the control plane.
+
+    While settings have an error, those of the last accepted revision replace them. So an error in
+    one field delays no edits of other fields or objects.
+    """
+    facts = facts_of(snapshot, everywhere.image, kept)
+    control_plane = effective_control_plane(
+        objects_of(snapshot),
+        facts,
+        lambda: accepted_settings(snapshot, observe_pods(snapshot).disks),
+    )
+    credentials = gather_credentials(snapshot)
+    secondary = everywhere.secondary
+    findings = (
+        *kept.findings,
+        *settings_findings(control_plane),
+        *control_plane.findings,
+        *(f for r in (*secondary.results, *secondary.extenders) for f in rejection_findings(r)),
+        *desired.image_findings(everywhere.image),
+        *version_findings(facts),
+        *credentials.findings,
+        *_refused_statuses(snapshot),
+    )
+    return DecidedControlPlane(kept, control_plane, credentials, findings)
+
+
+def settings_findings(control_plane: EffectiveControlPlane) -> tuple[Finding, ...]:
+    """Report the errors of OperatorSettings, and what is in use instead."""
+    settings = control_plane.settings
+    return rejection_findings(settings) if settings is not None else ()
+
+
+def version_findings(facts: Facts) -> tuple[Finding, ...]:
+    """Warn about a kube-scheduler that is newer than the recorded rules."""
+    if not facts.is_stock:  # its tag need not be a version of Kubernetes
+        return ()
+    return newer_version_findings(facts.version, names.CONFIGURATION_WARNINGS)
+
+
+def run_agents(snapshot: Snapshot, decided: DecidedControlPlane) -> ControlPlaneAgents:
+    composition = decided.control_plane.composition
+    return control_plane_agents(
+        snapshot,
+        (*composition.extenders, *composition.leaving),
+        partial(configurations_in_use, snapshot),
+    )
+
+
+def write_observed_config(
+    snapshot: Snapshot,
+    everywhere: Everywhere,
+    decided: DecidedControlPlane,
+    agents: ControlPlaneAgents,
+) -> Plan | tuple[Action, ...]:
+    """Write `spec.observedConfig` first if it changed: the next reconcile continues from there.
+
+    While writes fail, the other steps continue: a rejected or futile write must not stop them.
+
+    Returns:
+        The whole plan, or the write that follows the others; empty if nothing changed.
+    """
+    composition = decided.control_plane.composition
+    observed = composition.observed_config
+    if (snapshot.spec.get("observedConfig") or {}) == observed:
+        return ()
+    if exceeds_depth(snapshot.spec.get(OVERRIDES), DEPTH):
+        return ()  # the snapshot does not have all of the spec, so it cannot be written
+    kubescheduler = snapshot.kubescheduler or {}
+    spec = {**(kubescheduler.get("spec") or {}), "observedConfig": observed}
+    text = json.dumps(observed, sort_keys=True)
+    event = Event("ObservedConfigChanged", f"Writing updated observed config: {text}")
+    write = Replace(KUBE_SCHEDULERS, {**kubescheduler, "spec": spec}, events=(event,))
+    if snapshot.last_error or KUBE_SCHEDULERS in {w.ref.resource for w in snapshot.futile_writes}:
+        return (write,)
+    reports = (
+        *_attached_reports(snapshot, everywhere.secondary, decided, agents, None),
+        *report_settings(snapshot.operator_settings, decided.control_plane.settings, snapshot.now),
+    )
+    return Plan((write,), reports, write_sets=agents.write_sets)
+
+
+def fill_revision(snapshot: Snapshot, prepared: PreparedRevision) -> Filled:
+    """Make the content that a revision would have, unless a finding blocks it."""
+    content, decided = None, prepared.decided
+    if decided is not None and not any(finding.blocking for finding in prepared.findings):
+        content = desired.content_of(
+            decided.control_plane, decided.credentials.parts, decided.adopted
+        )
+    too_large = desired.size_findings(content) if content is not None else ()
+    return Filled(None if too_large else content, observe_pods(snapshot), too_large)
+
+
+def check_placements(
+    snapshot: Snapshot, settings: SettingsResult | None, filled: Filled
+) -> PlacementCheck:
+    """Keep the rules in use while an edit of them is simulated or held."""
+    observation = filled.observation
+    chosen = placement_settings(settings.spec if settings is not None else None)
+    existing = partial(decide_revision, snapshot, None, observation.swapping, observation.disks)
+    return decide_placements(snapshot, filled.content, chosen, existing)
+
+
+def revise(snapshot: Snapshot, filled: Filled, check: PlacementCheck | None) -> Revised:
+    """Cut a revision if the content changed."""
+    content, observation = check.content if check is not None else None, filled.observation
+    revisions = decide_revision(snapshot, content, observation.swapping, observation.disks)
+    return Revised(
+        filled, check, _targets(snapshot, content) if content is not None else (), revisions
+    )
+
+
+def roll_out(snapshot: Snapshot, revised: Revised) -> RolloutResult:
+    """Decide what each node does next."""
+    return rollout.roll_out(snapshot, revised.revisions, revised.filled.observation)
+
+
+def report(
+    snapshot: Snapshot,
+    everywhere: Everywhere,
+    prepared: PreparedRevision,
+    revised: Revised,
+    rolled: RolloutResult,
+) -> Plan:
+    """Report conditions and statuses, and order all writes."""
+    revisions, observation, check = revised.revisions, revised.filled.observation, revised.check
+    conditions = _conditions(snapshot, everywhere, prepared, revised, rolled)
+    status = status_of(snapshot, revisions, observation, rolled, conditions)
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"])
+    decided = prepared.decided
+    work = (
+        *_static_resources(snapshot),
+        *prepared.adopted.actions,
+        *(decided.credentials.actions if decided is not None else ()),
+        *mirror_policy(snapshot),
+        *revised.targets,
+        *revisions.actions,
+        *rolled.actions,
+    )
+    afterwards = (*rolled.afterwards, *prepared.observing)
+    actions = _in_order(snapshot, work, conditions, status, rolled, afterwards)
+    if not actions:
+        # Guards and old revisions can wait until everything else is done.
+        actions = plan_guards(snapshot, observation, rolled, revisions.known) or prune(
+            snapshot, revisions.history, observation, rolled
+        )
+    reports: tuple[Action, ...] = ()
+    if decided is not None:
+        refusal = refusal_of(revisions.rejected)
+        secondary, agents = everywhere.secondary, prepared.agents
+        reports = (
+            *_attached_reports(snapshot, secondary, decided, agents, refusal),
+            *report_settings(
+                snapshot.operator_settings,
+                prepared.settings,
+                snapshot.now,
+                check.record if check is not None else None,
+                check.events if check is not None else (),
+            ),
+        )
+    return Plan(
+        actions,
+        (*cluster_operator.reports, *reports),
+        soonest(
+            rolled.requeue_after,
+            revisions.requeue_after,
+            cluster_operator.requeue_after,
+            control_plane_lease(snapshot)[1],
+            prepared.agents.requeue_after,
+            prepared.adopted.requeue_after,
+            check.requeue_after if check is not None else None,
+        ),
+        write_sets=prepared.agents.write_sets,
+        simulations=_simulations(check),
+    )
+
+
+def _conditions(
+    snapshot: Snapshot,
+    everywhere: Everywhere,
+    prepared: PreparedRevision,
+    revised: Revised,
+    rolled: RolloutResult,
+) -> tuple[Condition, ...]:
+    failures, revisions, check = prepared.failures, revised.revisions, revised.check
+    control_plane = prepared.decided.control_plane if prepared.decided is not None else None
+    findings = (*prepared.findings, *revised.filled.findings)
+    return (
+        *from_findings(findings),
+        *adoption_conditions(snapshot.platform, prepared.adopted, findings),
+        *(
+            failure_conditions(failures, (names.REVISION_DEGRADED,))
+            or revision_conditions(revisions.problem, revisions.note)
+        ),
+        Condition(names.STATIC_RESOURCES_DEGRADED, "False", "AsExpected"),
+        *constant_conditions(snapshot),
+        *rollout_conditions(
+            snapshot,
+            revised.filled.observation,
+            rolled,
+            desired=revisions.desired,
+            rejected=revisions.rejected,
+        ),
+        *((check.condition,) if check is not None and check.condition is not None else ()),
+        *everywhere.secondary.conditions,
+        *everywhere.diagnoses.conditions,
+        *everywhere.loads.conditions,
+        *(
+            (next_version_condition(control_plane.inputs, control_plane.composition),)
+            if control_plane is not None
+            else ()
+        ),
+        *failure_conditions(failures, (names.SECONDARY_DEGRADED, names.LOAD_POLICIES_DEGRADED)),
+    )
+
+
+def _simulations(check: PlacementCheck | None) -> tuple[PlacementQuestion, ...] | None:
+    """Request the simulation that the check of placements waits for; None without a check."""
+    if check is None:
+        return None
+    return (check.question,) if check.question is not None else ()
+
+
+def _attached_reports(
+    snapshot: Snapshot,
+    secondary: SecondarySchedulers,
+    decided: DecidedControlPlane,
+    agents: ControlPlaneAgents,
+    refusal: Refusal | None,
+) -> tuple[Action, ...]:
+    composition = decided.control_plane.composition
+    profiles = attribute(composition.results, refusal, composition.config or {})
+    extenders = attribute_extenders(composition.extenders, refusal)
+    return (
+        *report_profiles(
+            snapshot.scheduler_profiles or {}, (*profiles, *secondary.results), snapshot.now
+        ),
+        *report_extenders(
+            snapshot.scheduler_extenders or {},
+            (*extenders, *secondary.extenders),
+            {**secondary.agents, **agents.health},
+            snapshot.now,
+        ),
+    )
+
+
+def report_failures(snapshot: Snapshot, failures: Sequence[Finding]) -> Plan:
+    """Report the failed steps when the report of a whole reconcile is not possible."""
+    if snapshot.kubescheduler is None:
+        return Plan()
+    before = snapshot.status
+    conditions = failure_conditions(failures, ())
+    old = before.get("conditions") or ()
+    status = {**before, "conditions": merge_conditions(old, conditions, snapshot.now)}
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"])
+    return Plan(write_status(snapshot, status), cluster_operator.reports)
+
+
+def remove(snapshot: Snapshot) -> Plan:
+    """Restore the earlier scheduler of every node, then delete the operator's objects."""
+    removal = remove_from_nodes(snapshot)
+    rolled = removal.result
+    conditions = (*removal_conditions(snapshot, removal), *api_conditions(snapshot))
+    status = removal_status(snapshot, rolled, conditions)
+    cluster_operator = report_cluster_operator(snapshot, status["conditions"], removal.progress)
+    needed = () if removal.done else _static_resources(snapshot)
+    work = (*needed, *unneeded_readers(snapshot, set()), *rolled.actions)
+    actions = _in_order(snapshot, work, conditions, status, rolled, rolled.afterwards)
+    plan = Plan(
+        actions,
+        cluster_operator.reports,
+        soonest(rolled.requeue_after, cluster_operator.requeue_after),
+    )
+    if removal.done:
+        reports = (*plan.reports, *forget_accepted(snapshot))
+        plan = replace(plan, reports=reports, write_sets=removed_agents(snapshot))
+    return plan
+
+
+def forget_accepted(snapshot: Snapshot) -> tuple[Action, ...]:
+    """Forget the last accepted versions of all objects, after the removal of all schedulers."""
+    return (
+        *forget(SCHEDULER_PROFILES, snapshot.scheduler_profiles or {}),
+        *forget(SCHEDULER_EXTENDERS, snapshot.scheduler_extenders or {}),
+        *forget(OPERATOR_SETTINGS, snapshot.operator_settings or {}),
+    )
+
+
+def _refused_statuses(snapshot: Snapshot) -> Iterator[Finding]:
+    """Report objects whose status the API server rejects, because their status cannot."""
+    for ref, error in snapshot.write_errors.items():
+        if ref.resource == SCHEDULER_PROFILES:
+            yield PROFILE.finding(ref.name, STATUS_REFUSED, "status", error)
+
+
+def api_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
+    """Report futile writes, and a restore of etcd."""
+    return (
+        writes.futile_writes(snapshot.futile_writes),
+        writes.restored(snapshot.restored_at, snapshot.now),
+    )
+
+
+def _in_order(
+    snapshot: Snapshot,
+    work: tuple[Action, ...],
+    conditions: Sequence[Condition],
+    status: Mapping[str, Any],
+    rolled: RolloutResult,
+    afterwards: tuple[Action, ...],
+) -> tuple[Action, ...]:
+    """Order the work, then the status, which names only what exists, then what depends on it.
+
+    After a rejected write, the status with the error precedes the next attempt.
+    """
+    error = write_error(snapshot, conditions)
+    if error:
+        return (*error, *work)
+    return (*work, *write_status(snapshot, status, *rolled.events), *afterwards)
+
+
+def _targets(snapshot: Snapshot, content: RevisionContent) -> tuple[Action, ...]:
+    """Write the desired content into the target ConfigMaps."""
+    return tuple(
+        action
+        for name, data in content.parts.items()
+        for action in apply(
+            CONFIG_MAPS,
+            snapshot.config_maps,
+            config_map(snapshot.platform, name, data),
+            ("data",),
+        )
+    )
+
+
+def _static_resources(snapshot: Snapshot) -> tuple[Action, ...]:
+    account = installer_service_account(snapshot.platform, snapshot.settings.image_pull_secrets)
+    # Fields that the settings do not mention keep the values of others.
+    fields = [f for f in ("automountServiceAccountToken", "imagePullSecrets") if f in account]
+    return (
+        *apply(SERVICE_ACCOUNTS, snapshot.service_accounts, account, fields),
+        *(
+            action
+            for policy in network_policies(snapshot.platform)
+            for action in apply(NETWORK_POLICIES, snapshot.network_policies, policy, ("spec",))
+        ),
+    )

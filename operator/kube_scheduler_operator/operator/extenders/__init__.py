@@ -1,0 +1,1 @@
+"""SchedulerExtender: its agents and their objects, and its status; pure."""

@@ -1,0 +1,1 @@
+"""LoadPolicy: the exporter and the annotator that it runs, cleanup and status; pure."""

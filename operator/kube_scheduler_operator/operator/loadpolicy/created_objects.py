@@ -1,0 +1,188 @@
+"""Objects of a LoadPolicy: policy file, exporter and annotator; and the cleanup Job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from ...base import names
+from ...base.objects import Object
+from ...base.platform import PLATFORMS
+from ...base.templates import canonical_json, render_file
+from ...config.language.command_line import LOG_LEVELS
+from ...kube.resource import DAEMON_SETS, DEPLOYMENTS, JOBS, LOAD_POLICIES, Resource
+from ...scheduling.load.policy import DIRECTORY, FILE
+from ...scheduling.load.policy_source import CREDENTIALS
+from ..model.snapshot import Snapshot
+from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
+from .request import ANNOTATOR_RESOURCES, LoadPolicyRequest, read
+
+PORT: Final = 8080
+"""Port of the annotator's probes and metrics."""
+
+STATE_DIRECTORY: Final = "/var/lib/kube-scheduler-operator"
+"""Directory on nodes in which node-metrics saves its history across restarts."""
+
+_UNPRIVILEGED: Final[Mapping[str, Any]] = {
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "runAsGroup": 65532,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+_IDENTITY: Final[Sequence[Mapping[str, Any]]] = tuple(
+    {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.{field}"}}}
+    for name, field in (("POD_NAME", "name"), ("POD_NAMESPACE", "namespace"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSettings:
+    """Settings of the workloads that come from the operator instead of the LoadPolicy."""
+
+    platform: str
+    image: str  # the operator's image, which all workloads use
+    pull_secrets: tuple[str, ...]
+
+
+def workload_settings(snapshot: Snapshot) -> WorkloadSettings:
+    settings = snapshot.settings
+    return WorkloadSettings(
+        snapshot.platform.name, settings.operator_image, settings.image_pull_secrets
+    )
+
+
+def policy_config_map(name: str) -> str:
+    return f"load-policy-{name}"
+
+
+def workloads(
+    obj: Object, spec: Mapping[str, Any], settings: WorkloadSettings
+) -> Sequence[tuple[Resource, Mapping[str, Any], str]]:
+    """Return (kind, object, hash of its spec) of exporter and annotator; do not modify them."""
+    metadata = obj["metadata"]
+    return _workloads(metadata["name"], str(metadata.get("uid")), canonical_json(spec), settings)
+
+
+@lru_cache(maxsize=8)
+def _workloads(
+    name: str, uid: str, text: str, settings: WorkloadSettings
+) -> tuple[tuple[Resource, Mapping[str, Any], str], ...]:
+    request = read(json.loads(text)).request
+    assert request is not None  # noqa: S101 - the caller has validated the spec
+    documents = render_file(
+        "load-policy.yaml.j2",
+        policy=name,
+        request=request,
+        owner=LOAD_POLICIES.owner(name, uid),
+        names=names,
+        platform=PLATFORMS[settings.platform],
+        image=settings.image,
+        pull_secrets=_pull_secrets(settings),
+        exporter_arguments=_exporter_arguments(request),
+        annotator_arguments=_annotator_arguments(request),
+        state_directory=STATE_DIRECTORY,
+        policy_directory=DIRECTORY,
+        policy_config_map=policy_config_map(name),
+        credentials=_credentials(request),
+        credentials_directory=CREDENTIALS,
+        port=PORT,
+        unprivileged=dict(_UNPRIVILEGED),
+        identity=list(_IDENTITY),
+    )
+    kinds = {kind.kind: kind for kind in (DAEMON_SETS, DEPLOYMENTS)}
+    return tuple(
+        (kinds[document["kind"]], document, digest(canonical_json(document["spec"])))
+        for document in documents
+    )
+
+
+def config_map(
+    snapshot: Snapshot, obj: Object, request: LoadPolicyRequest, remove: Sequence[str]
+) -> dict[str, Any]:
+    """Return the ConfigMap with policy.json, which programs reload when it changes.
+
+    `remove` has the annotation families to remove from nodes.
+    """
+    metadata = obj["metadata"]
+    policy = replace(request.policy, remove=tuple(remove))
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": policy_config_map(metadata["name"]),
+            "namespace": snapshot.platform.target_namespace,
+            "labels": {names.LOAD_LABEL: metadata["name"], **names.OWN_LABELS},
+            "ownerReferences": [LOAD_POLICIES.owner(metadata["name"], str(metadata.get("uid")))],
+        },
+        "data": {FILE: policy.text()},
+    }
+
+
+def state_config_map(snapshot: Snapshot, written: Sequence[str]) -> dict[str, Any]:
+    """Record which annotations nodes have; without an owner, to outlive the LoadPolicy."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": names.LOAD_STATE,
+            "namespace": snapshot.platform.target_namespace,
+            "labels": {names.LOAD_LABEL: "", **names.OWN_LABELS},
+        },
+        "data": {names.LOAD_WRITTEN_KEY: ",".join(written)},
+    }
+
+
+def cleanup_job(snapshot: Snapshot, families: Sequence[str]) -> dict[str, Any]:
+    settings = workload_settings(snapshot)
+    (job,) = render_file(
+        "load-cleanup.yaml.j2",
+        names=names,
+        platform=snapshot.platform,
+        image=settings.image,
+        pull_secrets=_pull_secrets(settings),
+        families=list(families),
+        resources=dict(ANNOTATOR_RESOURCES),
+        tolerations=list(CONTROL_PLANE_TOLERATIONS),
+        unprivileged=dict(_UNPRIVILEGED),
+        identity=list(_IDENTITY),
+    )
+    assert job["kind"] == JOBS.kind  # noqa: S101 - by its template
+    return job
+
+
+def _pull_secrets(settings: WorkloadSettings) -> list[dict[str, str]]:
+    return [{"name": name} for name in settings.pull_secrets]
+
+
+def _exporter_arguments(request: LoadPolicyRequest) -> list[str]:
+    root = ("--root=/host",) if request.exporter.mount_host else ()
+    return [
+        f"--listen-address=0.0.0.0:{request.policy.source.port}",
+        f"--state-file={STATE_DIRECTORY}/$(NODE_NAME)-{names.NODE_METRICS}.json",
+        *root,
+        *request.exporter.arguments,
+    ]
+
+
+def _annotator_arguments(request: LoadPolicyRequest) -> list[str]:
+    level = LOG_LEVELS.get(request.annotator.log_level, LOG_LEVELS["Normal"])
+    return [
+        f"--config={DIRECTORY}/{FILE}",
+        f"--listen-address=0.0.0.0:{PORT}",
+        f"-v={level}",
+    ]
+
+
+def _credentials(request: LoadPolicyRequest) -> list[dict[str, Any]]:
+    sources = (
+        ("secret", request.token, "token"),
+        ("configMap", request.ca, "ca.crt"),
+    )
+    return [
+        {kind: {"name": reference.name, "items": [{"key": reference.key, "path": path}]}}
+        for kind, reference, path in sources
+        if reference is not None
+    ]

@@ -1,0 +1,102 @@
+"""Writes that keep one of the operator's objects in its desired state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...base.objects import Object
+from ...kube.resource import Resource
+from .plan import Action, Create, Delete, Event, Replace
+
+
+def keep(
+    resource: Resource,
+    existing: Mapping[str, Object],
+    desired: Mapping[str, Any],
+    fields: Sequence[str],
+) -> tuple[Action, ...]:
+    """Create `desired`, or correct its `fields`, labels, annotations and owner.
+
+    For objects that the API server completes: other keys stay. An object with another owner is
+    never changed.
+    """
+    current = existing.get(desired["metadata"]["name"])
+    if current is None:
+        return (Create(resource, desired, (_created(desired),), exclusive=True),)
+    metadata = with_metadata(current, desired)
+    changed = [field for field in fields if not contains(current.get(field), desired[field])]
+    if metadata == current["metadata"] and not changed:
+        return ()
+    corrected = {**current, "metadata": metadata, **{field: desired[field] for field in changed}}
+    event = _updated(desired, ", ".join(changed) or "metadata")
+    return (Replace(resource, corrected, events=(event,)),)
+
+
+def with_metadata(current: Object, desired: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of `current` with the labels, annotations and owners of `desired`."""
+    metadata = dict(current["metadata"])
+    for key in ("labels", "annotations"):
+        if desired["metadata"].get(key):
+            metadata[key] = {**(metadata.get(key) or {}), **desired["metadata"][key]}
+    owners = desired["metadata"].get("ownerReferences")
+    if owners and not contains(metadata.get("ownerReferences"), owners):
+        metadata["ownerReferences"] = owners
+    return metadata
+
+
+def contains(actual: Any, desired: Any) -> bool:
+    """Whether `actual` has everything that `desired` has; it may have more keys.
+
+    Empty values may be absent, because the API omits them.
+    """
+    if actual == desired:  # the usual case, and much faster
+        return True
+    if isinstance(desired, Mapping):
+        if not isinstance(actual, Mapping):
+            return actual is None and not desired
+        return all(contains(actual.get(key), value) for key, value in desired.items())
+    if isinstance(desired, list | tuple):
+        if not isinstance(actual, list | tuple):
+            return actual is None and not desired
+        return len(actual) == len(desired) and all(map(contains, actual, desired))
+    return False
+
+
+def apply(
+    resource: Resource,
+    existing: Mapping[str, Object],
+    desired: Mapping[str, Any],
+    fields: Sequence[str],
+) -> tuple[Action, ...]:
+    """Create `desired`, or correct its `fields` and labels; other keys stay."""
+    current = existing.get(desired["metadata"]["name"])
+    if current is None:
+        return (Create(resource, desired, (_created(desired),)),)
+    labels = {**(current["metadata"].get("labels") or {}), **desired["metadata"]["labels"]}
+    same_labels = labels == (current["metadata"].get("labels") or {})
+    changed = [field for field in fields if current.get(field) != desired.get(field)]
+    if current.get("type") != desired.get("type"):
+        changed.append("type")
+    if same_labels and not changed:
+        return ()
+    corrected = {**current, "metadata": {**current["metadata"], "labels": labels}}
+    corrected.update({field: desired[field] for field in fields})
+    event = _updated(desired, ", ".join(changed) or "labels")
+    if current.get("immutable") or "type" in changed:
+        # An immutable object, or a Secret of another type, can only be created again.
+        return Delete(resource, current), Create(resource, desired, (event,))
+    return (Replace(resource, corrected, events=(event,)),)
+
+
+def _created(obj: Mapping[str, Any]) -> Event:
+    return Event(f"{obj['kind']}Created", f"Created {_place(obj)} because it was missing")
+
+
+def _updated(obj: Mapping[str, Any], what: str) -> Event:
+    return Event(f"{obj['kind']}Updated", f"Updated {_place(obj)} because {what} changed")
+
+
+def _place(obj: Mapping[str, Any]) -> str:
+    namespace = obj["metadata"].get("namespace")
+    return f"{obj['kind']}/{obj['metadata']['name']}" + (f" -n {namespace}" if namespace else "")

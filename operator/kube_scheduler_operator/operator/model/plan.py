@@ -1,0 +1,75 @@
+"""The result of a reconcile: writes, each conditional on what was read, and when to requeue.
+
+Actions are data. The executor performs them in order and stops at the first conflict or error; the
+next reconcile starts from a new snapshot. Reports are performed even if an action failed, because
+they report errors. The events of an action are sent after it succeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...base.objects import Object
+from ...kube.api import EventType
+from ...kube.resource import ObjectRef, Resource
+from .placements import PlacementQuestion
+from .snapshot import PendingPod
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    reason: str
+    message: str
+    type: EventType = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    resource: Resource
+    obj: Object
+    events: tuple[Event, ...] = ()
+    exclusive: bool = False  # fail if the object exists with another owner, instead of replacing it
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Replace an object if it still has the resourceVersion of `obj`."""
+
+    resource: Resource
+    obj: Object
+    subresource: str | None = None
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the object that was read, identified by its uid."""
+
+    resource: Resource
+    obj: Object
+    events: tuple[Event, ...] = ()
+
+
+Action = Create | Replace | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    actions: tuple[Action, ...] = ()  # writes, in order; empty in a steady state
+    reports: tuple[Action, ...] = ()  # status writes; independent of the actions
+    requeue_after: float | None = None  # seconds until the next reconcile if nothing changes
+    events: tuple[Event, ...] = ()  # events that belong to no write
+    # object -> the writes for it alone. An error in one write set stops neither the others nor
+    # actions and reports; the next snapshot has it in `write_errors`.
+    write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
+    pods_without_scheduler: tuple[PendingPod, ...] = ()  # each gets one event
+    served: frozenset[str] | None = None  # schedulerNames that a scheduler serves; None: unknown
+    # the simulation of an edit to run, and no other one; empty: none is needed; None: not known
+    simulations: tuple[PlacementQuestion, ...] | None = None
+    failures: tuple[str, ...] = ()  # messages of the steps that raised an unexpected error
+
+
+def soonest(*waits: float | None) -> float | None:
+    """The shortest of these times until the next reconcile; None if none is needed."""
+    return min((wait for wait in waits if wait is not None), default=None)

@@ -1,0 +1,1 @@
+"""SchedulerProfile: its status, and its configuration on AKS; pure."""

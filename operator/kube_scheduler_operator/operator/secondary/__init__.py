@@ -1,0 +1,1 @@
+"""SecondaryScheduler: composition, rollout as a Deployment, and status; pure."""

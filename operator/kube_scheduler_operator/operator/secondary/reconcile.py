@@ -1,0 +1,231 @@
+"""The plans for all SecondarySchedulers. They share nothing but schedulerNames.
+
+An error in one, even a defect of the operator, stops neither the others nor the control plane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from ...base import names
+from ...base.json_text import parse_json
+from ...base.objects import Object, is_being_deleted
+from ...config.effective.attachment import Refusal
+from ...config.effective.extenders.attribution import attribute_extenders
+from ...config.effective.extenders.validate import ExtenderResult
+from ...config.effective.facts import Facts
+from ...config.effective.objects import Objects
+from ...config.effective.profiles.attribution import attribute
+from ...config.effective.profiles.validate import ProfileResult
+from ...config.effective.secondary.compose import scheduler_names
+from ...config.effective.secondary.scheduler import (
+    DefectiveSecondary,
+    EffectiveSecondary,
+    effective_secondaries,
+    running_names,
+)
+from ...config.language.command_line import parse
+from ...config.language.feature_gates import FLAG as FEATURE_GATES
+from ...config.language.feature_gates import Gates, parse_gates
+from ...config.language.schema import DEFAULT_SCHEDULER
+from ...config.language.validation.configuration import Target
+from ...config.language.versions import Version
+from ...config.language.warnings.configuration import filters_of_all_profiles
+from ...kube.resource import DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS, ObjectRef
+from ..extenders.agent_health import of_sidecars
+from ..extenders.status import AgentHealth
+from ..model import operand_pods
+from ..model.plan import Action, soonest
+from ..model.snapshot import Snapshot
+from ..status.conditions import Condition, condition_in
+from ..status.object_status import ObjectPlan, defect, objects_condition
+from .assignment import claim_of, overlap_findings
+from .content import SecondaryContent
+from .desired import DesiredScheduler, OperandDefaults, desired_scheduler
+from .history import HistoryEntry
+from .plan import plan
+
+
+@dataclass(frozen=True, slots=True)
+class SecondarySchedulers:
+    """The result for all SecondarySchedulers."""
+
+    write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
+    # of KubeScheduler: whether any SecondaryScheduler is Degraded
+    conditions: tuple[Condition, ...] = ()
+    results: tuple[ProfileResult, ...] = ()  # for their SchedulerProfiles
+    extenders: tuple[ExtenderResult, ...] = ()
+    agents: Mapping[str, AgentHealth] = field(default_factory=dict)  # by SchedulerExtender
+    # schedulerName -> the scheduler that serves it, including the control plane's
+    served: Mapping[str, str] = field(default_factory=dict)
+    # the schedulerNames of those with `spec.assign` that do not schedule
+    waiting: frozenset[str] = frozenset()
+    # seconds until the next reconcile if nothing changes; None if none is needed
+    requeue_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """The part of SecondarySchedulers that comes from one of them."""
+
+    name: str
+    plan: ObjectPlan
+    results: tuple[ProfileResult, ...] = ()
+    extenders: tuple[ExtenderResult, ...] = ()
+    agents: Mapping[str, AgentHealth] = field(default_factory=dict)
+    waiting: frozenset[str] = frozenset()
+
+
+def secondary_schedulers(snapshot: Snapshot, objects: Objects, facts: Facts) -> SecondarySchedulers:
+    """Plan all SecondarySchedulers: compose them, then roll out and report each by itself."""
+    if objects.secondaries:
+        running = replace(facts.control_plane, filters=main_filters(snapshot, facts.version))
+        facts = replace(facts, control_plane=running)
+    effective = effective_secondaries(objects, facts, control_plane_names(snapshot))
+    operand = OperandDefaults(
+        facts.image or "", snapshot.settings.image_pull_secrets, snapshot.settings.operator_image
+    )
+    planned = [
+        _contained(snapshot, operand, made)
+        for made in effective.schedulers
+        if not is_being_deleted(made.obj)
+    ]
+    return SecondarySchedulers(
+        {SECONDARY_SCHEDULERS.named(s.name): s.plan.actions for s in planned if s.plan.actions},
+        (
+            objects_condition(
+                names.SECONDARY_DEGRADED,
+                "SecondarySchedulerDegraded",
+                {f"{scheduler.name}: ": scheduler.plan.degraded for scheduler in planned},
+            ),
+        ),
+        tuple(result for scheduler in planned for result in scheduler.results),
+        tuple(result for scheduler in planned for result in scheduler.extenders),
+        {name: health for scheduler in planned for name, health in scheduler.agents.items()},
+        effective.served,
+        frozenset(name for scheduler in planned for name in scheduler.waiting),
+        soonest(*(scheduler.plan.requeue_after for scheduler in planned)),
+    )
+
+
+def _contained(
+    snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecondary | DefectiveSecondary
+) -> _Planned:
+    """Plan one scheduler; an unexpected error becomes its condition."""
+    if isinstance(made, DefectiveSecondary):
+        return _defect(snapshot, made.name, made.error)
+    try:
+        return _planned(snapshot, operand, made)
+    except Exception as error:
+        return _defect(snapshot, made.name, error)
+
+
+def _defect(snapshot: Snapshot, name: str, error: Exception) -> _Planned:
+    obj = snapshot.secondaries.schedulers[name]
+    return _Planned(name, defect(snapshot, SECONDARY_SCHEDULERS, obj, error))
+
+
+def _planned(snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecondary) -> _Planned:
+    obj = snapshot.secondaries.schedulers[made.name]
+    desired = desired_scheduler(made, snapshot.platform, operand)
+    serving = (*desired.composition.scheduler_names, *running_names(obj))
+    claim = claim_of(
+        made.obj,
+        snapshot.secondaries.schedulers.values(),
+        serving,
+        snapshot.pending_pods,
+        snapshot.assignment_way,
+    )
+    overlaps = overlap_findings(claim) if claim is not None else ()
+    planned, entry = plan(snapshot, obj, desired, made.version, (*made.findings, *overlaps), claim)
+    refusal = _refusal(made.name, desired.content, entry)
+    return _Planned(
+        made.name,
+        planned,
+        attribute(made.profiles.results, refusal, refusal.config if refusal else {}),
+        attribute_extenders(made.extenders.chosen.results, refusal),
+        _agent_health(snapshot, desired),
+        frozenset(serving) if claim is not None and not _is_available(obj) else frozenset(),
+    )
+
+
+def _is_available(obj: Object) -> bool:
+    return bool(condition_in(obj.get("status") or {}, names.AVAILABLE).get("status") == "True")
+
+
+def _agent_health(snapshot: Snapshot, desired: DesiredScheduler) -> dict[str, AgentHealth]:
+    request = desired.request
+    pods = tuple(snapshot.secondaries.objects.get(request.name, {}).get(PODS, {}).values())
+    workload = f"{DEPLOYMENTS.kind}/{request.name}"
+    return {
+        agent.name: of_sidecars(agent, request.namespace, workload, pods)
+        for agent in request.sidecar_agents
+    }
+
+
+def _refusal(
+    name: str, content: SecondaryContent | None, entry: HistoryEntry | None
+) -> Refusal | None:
+    """Read kube-scheduler's refusal of the desired content; None if it did not refuse it."""
+    if content is None or entry is None or not entry.bad:
+        return None
+    verb = "refused" if entry.outcome == names.OUTCOME_REFUSED else "did not stay healthy with"
+    state = (
+        f'kube-scheduler {verb} configuration {entry.hash} of SecondaryScheduler "{name}"; correct '
+        "or revert this setting"
+    )
+    return Refusal(content.config, entry.message, state)
+
+
+# --- the control plane's scheduler ------------------------------------------------------------
+
+
+def control_plane_names(snapshot: Snapshot) -> tuple[str, ...]:
+    """Read the schedulerNames in the operator's configuration of the control plane's scheduler."""
+    return _names_in(_part(snapshot, names.CONFIG, names.CONFIG_KEY) or "{}")
+
+
+@lru_cache(maxsize=16)
+def _names_in(text: str) -> tuple[str, ...]:
+    try:
+        return scheduler_names(parse_json(text))
+    except (ValueError, AttributeError, TypeError):
+        return scheduler_names({})  # another writer has changed the ConfigMap
+
+
+def main_filters(snapshot: Snapshot, version: Version) -> frozenset[str] | None:
+    """Return the filter plugins of default-scheduler; None if its configuration is unknown.
+
+    All schedulers place pods on the same nodes, without knowing each other's latest decisions. With
+    the same filters, a node that is full for one is full for the other a moment later. With
+    different filters, one fills nodes by rules that the other does not apply. So secondary
+    schedulers are compared with the control plane's: of two that differ, one differs from that.
+    """
+    config = _part(snapshot, names.CONFIG, names.CONFIG_KEY)
+    pod = _part(snapshot, names.POD, names.POD_KEY)
+    return _main_filters(config, pod, version) if config and pod else None
+
+
+@lru_cache(maxsize=4)
+def _main_filters(config: str, pod: str, version: Version) -> frozenset[str] | None:
+    try:
+        flags = parse(operand_pods.read(parse_json(pod)).arguments)
+        target = Target(Gates(version, parse_gates(flags.get(FEATURE_GATES, ()))))
+        return filters_of_all_profiles({"profiles": [_main_profile(parse_json(config))]}, target)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return None  # another writer has changed the ConfigMap
+
+
+def _main_profile(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Choose the profile default-scheduler, which serves most pods, else the first profile."""
+    profiles: list[Mapping[str, Any]] = config.get("profiles") or [{}]
+    names_ = [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
+    index = names_.index(DEFAULT_SCHEDULER) if DEFAULT_SCHEDULER in names_ else 0
+    return profiles[index]
+
+
+def _part(snapshot: Snapshot, name: str, key: str) -> str:
+    return str(((snapshot.config_maps.get(name) or {}).get("data") or {}).get(key) or "")

@@ -1,0 +1,361 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from ...base import names
+from ...base.findings import Finding
+from ...base.limits import LISTED_EXTENDERS, PLUGINS_BYTES
+from ...base.objects import Object, mapping
+from ...base.spec_limits import json_bytes
+from ...base.times import timestamp
+from ...config.effective.secondary.compose import scheduler_names
+from ...config.language.command_line import parse
+from ...config.language.feature_gates import FLAG as FEATURE_GATES
+from ...config.language.feature_gates import Gates, parse_gates
+from ...config.language.plugins.effective_plugins import effective_plugins
+from ...config.language.versions import Version
+from ...kube.resource import SECONDARY_SCHEDULERS
+from ..model.plan import Event, soonest
+from ..model.snapshot import Snapshot
+from ..status.conditions import (
+    AS_EXPECTED,
+    Condition,
+    condition_in,
+    merge_conditions,
+    problem_condition,
+)
+from ..status.object_status import Report
+from ..status.scheduler_lease import lease_health
+from ..status.warnings import warnings_condition
+from .assignment import Claim, assign, in_effect
+from .content import SecondaryContent
+from .created_objects import running_hash
+from .desired import DesiredScheduler
+from .history import History, find, write
+from .outcome import ContentOutcome
+from .pods import SchedulerPod
+
+REFUSED: Final = "ConfigurationRefused"
+FAILED: Final = "ConfigurationFailed"
+SYNC_ERROR: Final = "SyncError"
+PODS_FAILING: Final = "PodsFailing"
+LEASE_SHARED: Final = "LeaseShared"
+
+LEASE_NOT_RENEWED: Final = "LeaseNotRenewed"
+
+HANDOVER: Final = 5.0
+"""Seconds for which a Lease may have no holder: in every rollout a leader releases it at its end,
+and another replica takes it within its retry period, 2 s."""
+
+TAKEOVER_SECONDS: Final = 15.0
+"""The time in which a Ready replica takes over the Lease; kube-scheduler needs 2 s, or 15 s for a
+Lease that was not released."""
+
+STEADY_SECONDS: Final = 10.0
+"""How long a restarted scheduler must be Available before it gets Pods again; the kubelet restarts
+a container that crashes for the second time after 10 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerState:
+    """Everything that the status depends on."""
+
+    obj: Object  # the SecondaryScheduler
+    desired: DesiredScheduler
+    findings: Sequence[Finding] = ()
+    deployment: Object | None = None
+    pods: tuple[SchedulerPod, ...] = ()
+    history: History = ()  # including this reconcile
+    # the outcome of the running content
+    result: ContentOutcome = field(default_factory=ContentOutcome)
+    content: SecondaryContent | None = None  # the desired content; None if it is invalid
+    target: SecondaryContent | None = None  # the content to run
+    version: Version = field(default_factory=lambda: Version(1, 35))  # of its kube-scheduler
+    readable: bool = True  # whether the operator can read its namespace
+    served: frozenset[str] = frozenset()  # the schedulerNames that each of its Ready pods serves
+    claim: Claim | None = None  # the pods that it claims; None without `spec.assign`
+
+    @property
+    def name(self) -> str:
+        return str(self.obj["metadata"]["name"])
+
+
+def report(snapshot: Snapshot, state: SchedulerState) -> Report:
+    before: Mapping[str, Any] = state.obj.get("status") or {}
+    lease, lease_wait = _lease(snapshot, state)
+    degraded = _degraded(snapshot, state)
+    available = _available(state, lease)
+    schedules, takeover_wait = _schedules(snapshot, state, available)
+    assigned = assign(
+        state.claim,
+        () if state.target is None else scheduler_names(state.target.config),
+        state.served,
+        str(in_effect(state.obj).get("schedulerName") or ""),
+        available=schedules,
+    )
+    conditions = [
+        *((assigned.condition,) if assigned.condition else ()),
+        available,
+        _progressing(state),
+        degraded,
+        warnings_condition(names.WARNINGS, (f for f in state.findings if not f.blocking)),
+    ]
+    ready = sum(pod.ready for pod in state.pods)
+    old = [
+        raw
+        for raw in before.get("conditions") or ()
+        if raw["type"] != names.ASSIGNED or assigned.condition
+    ]
+    status: dict[str, Any] = {
+        "observedGeneration": state.obj["metadata"].get("generation", 0),
+        "conditions": merge_conditions(old, conditions, snapshot.now),
+        "replicas": sum(not pod.leaving for pod in state.pods),
+        "readyReplicas": ready,
+        "selector": ",".join(f"{k}={v}" for k, v in state.desired.request.selector.items()),
+    }
+    if state.target is not None:
+        status["configHash"] = state.target.hash
+        status["image"] = state.target.image
+        status["profiles"] = _profiles(state.target.items, state.version)
+    if assigned.assignment is not None:
+        status["assignment"] = assigned.assignment
+    if called := _called(state, before):
+        status["extenders"] = called
+    if state.history:
+        status["history"] = write(state.history)
+    holder = _holder(snapshot, state)
+    if holder:
+        status["leaseHolder"] = holder
+    message = degraded.message if degraded.status == "True" else ""
+    return Report(
+        status,
+        _events(state.name, before, status),
+        message,
+        soonest(state.result.requeue_after, lease_wait, takeover_wait),
+    )
+
+
+def _called(state: SchedulerState, before: Mapping[str, Any]) -> list[str]:
+    if state.content is None:
+        return list(before.get("extenders") or ())
+    called = state.desired.request.called[:LISTED_EXTENDERS]
+    return [str(entry.get("urlPrefix", "")) for entry in called]
+
+
+# --- conditions -------------------------------------------------------------------------------
+
+
+def _available(state: SchedulerState, lease: str) -> Condition:
+    if not state.readable:
+        message = "the operator has no access to the namespace"
+        return Condition(names.AVAILABLE, "Unknown", "NamespaceNotAllowed", message)
+    if not any(pod.ready for pod in state.pods):
+        return Condition(names.AVAILABLE, "False", "NoReadyScheduler", "no scheduler pod is Ready")
+    if lease:
+        return Condition(names.AVAILABLE, "False", LEASE_NOT_RENEWED, lease)
+    return Condition(names.AVAILABLE, "True", AS_EXPECTED)
+
+
+def _schedules(
+    snapshot: Snapshot, state: SchedulerState, available: Condition
+) -> tuple[bool, float | None]:
+    """Return (whether Pods may be assigned, seconds until that may change by itself).
+
+    In a rollout one replica takes over from another, and for a moment none holds the Lease. A
+    scheduler that crashes again and again is Ready for moments; Pods that it gets then wait for it.
+    """
+    if available.status == "True":
+        left = _unsteady(snapshot, state)
+        return left is None, left
+    if available.reason != LEASE_NOT_RENEWED or not in_effect(state.obj):
+        return False, None
+    left = _left_of(TAKEOVER_SECONDS, snapshot, state, available=False)
+    return left is not None, left
+
+
+def _unsteady(snapshot: Snapshot, state: SchedulerState) -> float | None:
+    """Return the seconds until a restarted scheduler gets Pods again; None: it may have them."""
+    if in_effect(state.obj) or any(pod.ready and not pod.restarts for pod in state.pods):
+        return None
+    return _left_of(STEADY_SECONDS, snapshot, state, available=True)
+
+
+def _left_of(
+    seconds: float, snapshot: Snapshot, state: SchedulerState, *, available: bool
+) -> float | None:
+    """Return what is left of `seconds` since Available had this value; None: nothing."""
+    before = condition_in(mapping(state.obj.get("status")), names.AVAILABLE)
+    same = (before.get("status") == "True") == available
+    since = timestamp(before.get("lastTransitionTime")) if same else None
+    left = seconds - (snapshot.now - (since or snapshot.now)).total_seconds()
+    return left if left > 0 else None
+
+
+def _progressing(state: SchedulerState) -> Condition:
+    target = state.target
+    if target is None:
+        return Condition(names.PROGRESSING, "False", AS_EXPECTED)
+    entry = find(state.history, target.hash)
+    moving = entry is not None and entry.outcome == names.OUTCOME_PROGRESSING
+    if not moving and _settled(state, target):
+        return Condition(names.PROGRESSING, "False", AS_EXPECTED)
+    waiting = f": {state.result.trouble}" if state.result.trouble else ""
+    message = f"rolling out configuration {target.hash}{waiting}"
+    return Condition(names.PROGRESSING, "True", "RollingOut", message)
+
+
+def _settled(state: SchedulerState, target: SecondaryContent) -> bool:
+    """Return whether all pods exist and run the target content."""
+    own = [pod for pod in state.pods if not pod.leaving]
+    return (
+        running_hash(state.deployment) == target.hash
+        and len(own) == state.desired.request.replicas
+        and all(pod.hash == target.hash for pod in own)
+    )
+
+
+def _degraded(snapshot: Snapshot, state: SchedulerState) -> Condition:
+    problems = [(finding.reason, finding.text) for finding in state.findings if finding.blocking]
+    entry = find(state.history, state.content.hash) if state.content is not None else None
+    if entry is not None and entry.bad:
+        problems.append(_rejected(state, entry.outcome, entry.message))
+    if trouble := snapshot.write_errors.get(SECONDARY_SCHEDULERS.named(state.name)):
+        problems.append((SYNC_ERROR, trouble))
+    if shared := _shared(snapshot, state):
+        problems.append((LEASE_SHARED, shared))
+    late = any(_is_late(snapshot, pod) for pod in state.pods)
+    if state.result.trouble and (late or not _is_progressing(state)):
+        problems.append((PODS_FAILING, state.result.trouble))
+    return problem_condition(names.DEGRADED, problems)
+
+
+def _rejected(state: SchedulerState, outcome: str, message: str) -> tuple[str, str]:
+    assert state.content is not None  # noqa: S101 - the caller looked it up
+    refused = outcome == names.OUTCOME_REFUSED
+    why = "kube-scheduler refused it" if refused else "it did not stay healthy"
+    instead = "there is no earlier configuration to run"
+    if state.target is not None and state.target.hash != state.content.hash:
+        instead = f"{state.target.hash} stays in use"
+    text = f"configuration {state.content.hash} is not used, because {why}; {instead}: {message}"
+    return (REFUSED if refused else FAILED), text
+
+
+def _is_progressing(state: SchedulerState) -> bool:
+    entry = find(state.history, running_hash(state.deployment))
+    return entry is not None and entry.outcome == names.OUTCOME_PROGRESSING
+
+
+def _is_late(snapshot: Snapshot, pod: SchedulerPod) -> bool:
+    """Return whether a pod has waited longer than the tolerance."""
+    if pod.ready or pod.leaving or pod.created is None:
+        return False
+    age = (snapshot.now - pod.created).total_seconds()
+    return age > snapshot.settings.rollout.pending_tolerance
+
+
+# --- the Lease --------------------------------------------------------------------------------
+
+
+def _holder(snapshot: Snapshot, state: SchedulerState) -> str:
+    lease = snapshot.secondaries.leases.get((state.desired.request.namespace, state.name)) or {}
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")
+
+
+def _lease(snapshot: Snapshot, state: SchedulerState) -> tuple[str, float | None]:
+    """Return (why the Lease shows that no replica leads, seconds until it would show that)."""
+    place = (state.desired.request.namespace, state.name)
+    lease = snapshot.secondaries.leases.get(place)
+    seen = snapshot.secondaries.leases_seen.get(place)
+    if (
+        lease is not None
+        and seen is not None
+        and not (lease.get("spec") or {}).get("holderIdentity")
+    ):
+        left = HANDOVER - (snapshot.now - seen).total_seconds()
+        if left > 0:
+            return "", left
+    return lease_health(lease, seen, snapshot.now, "/".join(place))
+
+
+def _shared(snapshot: Snapshot, state: SchedulerState) -> str:
+    """Name another process that uses this Lease; empty if no other process does.
+
+    A holder identifies itself by its pod's name. The status already has the name of a replica whose
+    pod has just been deleted.
+    """
+    holder = _holder(snapshot, state)
+    problem, _ = _lease(snapshot, state)
+    before: Mapping[str, Any] = state.obj.get("status") or {}
+    if not holder or problem or holder.rpartition("_")[0] in {pod.name for pod in state.pods}:
+        return ""
+    reasons = {c.get("reason") for c in before.get("conditions") or ()}
+    if before.get("leaseHolder") == holder and LEASE_SHARED not in reasons:
+        return ""
+    where = f"{state.desired.request.namespace}/{state.name}"
+    return (
+        f"{holder} holds the Lease {where} and is not a Pod of this scheduler: another scheduler "
+        "shares the Lease, and only one of those that share it schedules; give that scheduler a "
+        "Lease of its own"
+    )
+
+
+# --- plugins ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def _profiles(items: tuple[tuple[str, str], ...], version: Version) -> list[dict[str, Any]]:
+    """List the plugins of each profile by extension point, in order; score plugins with weights.
+
+    Beyond PLUGINS_BYTES, list only the names of profiles.
+    """
+    content = SecondaryContent(dict(items))
+    profiles = content.config.get("profiles") or []
+    gates = Gates(version, parse_gates(parse(content.arguments).get(FEATURE_GATES, ())))
+    listed: list[dict[str, Any]] = []
+    size = 0
+    for profile in profiles:
+        name = str(profile.get("schedulerName") or "default-scheduler")
+        plugins = {
+            point: [
+                {"name": entry.name, "weight": entry.weight or 1}
+                if point == "score"
+                else {"name": entry.name}
+                for entry in entries
+            ]
+            for point, entries in effective_plugins(profile, gates).points.items()
+            if entries
+        }
+        size += json_bytes(plugins)
+        fits = size <= PLUGINS_BYTES
+        listed.append({"schedulerName": name, **({"plugins": plugins} if fits else {})})
+    return listed
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+def _events(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
+    """Send an event for each condition that became bad or recovered."""
+    old = {c["type"]: c for c in before.get("conditions") or ()}
+    events = []
+    for condition in after["conditions"]:
+        kind, status = condition["type"], condition["status"]
+        if kind not in (names.ASSIGNED, names.AVAILABLE, names.DEGRADED):
+            continue
+        was = old.get(kind, {})
+        bad = (status == "True") == (kind == names.DEGRADED)
+        # A condition that was never good causes no event: the rollout has not started.
+        same = was.get("status", "False") == status and (
+            not bad or kind != names.DEGRADED or was.get("message") == condition.get("message")
+        )
+        if same:
+            continue
+        text = condition.get("message") or condition.get("reason", "")
+        message = f'SecondaryScheduler "{name}": {kind} is {status}: {text}'
+        events.append(
+            Event("SecondarySchedulerStatusChanged", message, "Warning" if bad else "Normal")
+        )
+    return tuple(events)

@@ -1,0 +1,1 @@
+"""OperatorSettings: its status; pure."""

@@ -1,0 +1,1 @@
+"""Conditions, and what the statuses of all kinds share; pure."""

@@ -1,0 +1,90 @@
+"""The condition Accepted, and its events: whether the current spec of an object is in use.
+
+SchedulerProfiles and SchedulerExtenders share all of it, LoadPolicies a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...base import names
+from ...base.objects import Object
+from ...config.effective.attachment import ValidationResult
+from ...kube.resource import Resource
+from ..model.plan import Action, Event, Replace
+from .conditions import Condition, condition_in
+
+ACCEPTED: Final = "Accepted"
+LAST_ACCEPTED: Final = "LastAcceptedInUse"
+NOT_IN_USE: Final = "NotInUse"
+REFUSED: Final = "Refused"
+
+
+def state_of(result: ValidationResult) -> str:
+    """The reason of the condition: Accepted, Refused, LastAcceptedInUse or NotInUse."""
+    if result.accepted:
+        return REFUSED if result.findings else ACCEPTED
+    return LAST_ACCEPTED if result.uses_last_accepted else NOT_IN_USE
+
+
+def remembered(
+    before: Mapping[str, Any], generation: int, accepted: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The status fields with the validated generation and the last accepted version.
+
+    `accepted` is the object's spec; None if it is not accepted.
+    """
+    status: dict[str, Any] = {"observedGeneration": generation}
+    if accepted is not None:
+        status["acceptedGeneration"] = generation
+        status["accepted"] = accepted
+    else:
+        # Even if it cannot run any more: another version of kube-scheduler may accept it.
+        last = ("acceptedGeneration", "accepted")
+        status |= {key: before[key] for key in last if key in before}
+    return status
+
+
+def accepted_condition(
+    result: ValidationResult, before: Mapping[str, Any], owner: str
+) -> Condition:
+    """The condition, with `owner`, the prefix of every finding's path, left out."""
+    state = state_of(result)
+    if state == ACCEPTED:
+        return Condition(names.ACCEPTED, "True", ACCEPTED)
+    errors = "\n".join(finding.text.removeprefix(owner) for finding in result.findings)
+    if state == REFUSED:
+        return Condition(names.ACCEPTED, "False", REFUSED, errors)
+    if result.uses_last_accepted:
+        message = f"{accepted_version(before)} stays in use\n{errors}"
+        return Condition(names.ACCEPTED, "False", LAST_ACCEPTED, message)
+    return Condition(names.ACCEPTED, "False", NOT_IN_USE, f"no version of it can be used\n{errors}")
+
+
+def accepted_version(before: Mapping[str, Any]) -> str:
+    generation = before.get("acceptedGeneration")
+    return f"generation {generation}" if generation else "the last accepted version"
+
+
+def accepted_events(kind: str, obj: Object, status: Mapping[str, Any]) -> tuple[Event, ...]:
+    """The event when an object stops being accepted, the cause changes, or it recovers."""
+    before = condition_in(obj.get("status") or {}, names.ACCEPTED)
+    now = condition_in(status, names.ACCEPTED)
+    keys = ("status", "reason", "message")
+    name = f"{kind} {obj['metadata']['name']}"
+    if now.get("status") == "True":
+        if before.get("status") != "False":
+            return ()
+        return (Event(f"{kind}Accepted", f"{name} is accepted"),)
+    if [before.get(key) for key in keys] == [now.get(key) for key in keys]:
+        return ()
+    return (Event(f"{kind}NotAccepted", f"{name}: {now.get('message', '')}", "Warning"),)
+
+
+def forget(resource: Resource, objects: Mapping[str, Object]) -> tuple[Action, ...]:
+    return tuple(
+        Replace(resource, {**obj, "status": {}}, "status")
+        for _, obj in sorted(objects.items())
+        if obj.get("status")
+    )

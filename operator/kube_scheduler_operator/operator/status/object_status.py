@@ -1,0 +1,73 @@
+"""What the statuses of SecondarySchedulers and LoadPolicies share: their writes and summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...base import names
+from ...base.defects import DEFECT, contained
+from ...base.objects import Object, mapping
+from ...kube.resource import Resource
+from ..model.plan import Action, Event, Replace
+from ..model.snapshot import Snapshot
+from .conditions import Condition, merge_conditions, problem_condition
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    status: dict[str, Any]  # the desired status
+    events: tuple[Event, ...]  # sent when it is written
+    degraded: str  # the error that KubeScheduler's status reports as well
+    requeue_after: float | None  # seconds until the status may change by itself
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPlan:
+    actions: tuple[Action, ...] = ()  # in order, including the write of the status
+    degraded: str = ""  # the error that KubeScheduler's status reports as well
+    requeue_after: float | None = None
+
+
+def defect(snapshot: Snapshot, resource: Resource, obj: Object, error: Exception) -> ObjectPlan:
+    """The plan for an object that an unexpected error stopped: its condition Degraded."""
+    name = obj["metadata"]["name"]
+    text = contained(resource.kind, name, error)
+    message = (
+        f"the operator cannot process this object: {text}; correct it, or report this with the "
+        "operator's log (running Pods are not affected)"
+    )
+    before = mapping(obj.get("status"))
+    conditions = [Condition(names.DEGRADED, "True", DEFECT, message)]
+    merged = merge_conditions(before.get("conditions") or (), conditions, snapshot.now)
+    report = Report({**before, "conditions": merged}, (), message, None)
+    return with_status(snapshot, resource, obj, report, ())
+
+
+def with_status(
+    snapshot: Snapshot, resource: Resource, obj: Object, report: Report, work: Sequence[Action]
+) -> ObjectPlan:
+    """The work, then the status if it changes; the status first if the API refused a write."""
+    refused = resource.named(obj["metadata"]["name"]) in snapshot.write_errors
+    writes: tuple[Action, ...] = ()
+    if report.status != (obj.get("status") or {}):
+        writes = (Replace(resource, {**obj, "status": report.status}, "status", report.events),)
+    actions = (*writes, *work) if refused else (*work, *writes)
+    return ObjectPlan(actions, report.degraded, report.requeue_after)
+
+
+def objects_condition(type_: str, reason: str, degraded: Mapping[str, str]) -> Condition:
+    """The condition of KubeScheduler that summarises the errors of all objects of one kind.
+
+    `degraded` maps the prefix of a line to the error; an empty error is omitted.
+    """
+    return problem_condition(
+        type_,
+        (
+            (reason, f"{whose}{line}")
+            for whose, text in degraded.items()
+            if text
+            for line in text.split("\n")
+        ),
+    )

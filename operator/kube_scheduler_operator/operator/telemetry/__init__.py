@@ -1,0 +1,1 @@
+"""Metrics of the operator process, and the HTTPS server for them."""

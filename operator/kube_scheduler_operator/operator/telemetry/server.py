@@ -1,0 +1,151 @@
+"""The operator's HTTPS server: /metrics for authorized clients, /healthz and /readyz for all.
+
+Standby replicas serve, too. Kubelets probe without a token; metrics describe the cluster and
+therefore require one (`authorize`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
+
+from aiohttp import web
+
+from ...base.klog import kv
+from ...serving.certificate import ServingCertificate
+from ...serving.health import Checks, HealthServer
+from .authorize import Authorize, Client, User
+
+log = logging.getLogger(__name__)
+
+MAX_IN_FLIGHT: Final = 64
+REQUEST_SECONDS: Final = 10.0  # Prometheus gives up after 10 s by default
+KEEP_ALIVE_SECONDS: Final = 90.0  # longer than the usual scrape interval: one handshake is enough
+REFRESH_SECONDS: Final = 2.0
+
+Refresh: TypeAlias = Callable[[], Awaitable[bool]]
+"""Updates the certificate and its context; whether open connections have outdated settings."""
+
+Render: TypeAlias = Callable[[str], tuple[bytes, str]]
+"""Accept header -> body and Content-Type; see `metrics.OperatorMetrics.render`."""
+
+_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class TelemetryServer:
+    """Serves from `start` to `stop`."""
+
+    def __init__(
+        self,
+        *,
+        render: Render,
+        authorize: Authorize,
+        alive: Checks,
+        ready: Checks,
+        certificate: ServingCertificate | None,
+        refresh: Refresh | None = None,
+        address: tuple[str, int] = ("0.0.0.0", 8443),
+    ) -> None:
+        """Prepare; `start` opens the port of `address`. Port 0 lets the system choose.
+
+        `authorize` applies to /metrics; `alive` has the checks of /healthz and /livez, `ready`
+        those of /readyz. Without a certificate it serves plain HTTP, for tests and for a proxy in
+        the same Pod. `refresh` is called every REFRESH_SECONDS.
+        """
+        self._host, self.port = address
+        self._render = render
+        self._authorize = authorize
+        self._certificate = certificate
+        self._refresh = refresh
+        self._in_flight = 0
+        self._server = HealthServer(
+            self._metrics,
+            alive=alive,
+            ready=ready,
+            middlewares=[self._limit],
+            keep_alive=KEEP_ALIVE_SECONDS,
+        )
+        self._refresher: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Open the port. Raises OSError if it is in use."""
+        context: ssl.SSLContext | None = None
+        if self._certificate is not None:
+            context = self._certificate.context
+        if self._refresh is not None:
+            await self._refresh()
+            self._refresher = asyncio.create_task(self._keep_fresh(self._refresh))
+        _, self.port = await self._server.start(self._host, self.port, context)
+        log.info("Serving metrics and health", extra=kv(host=self._host, port=self.port))
+
+    async def stop(self) -> None:
+        """Close the port; requests in progress have two seconds to end."""
+        if self._refresher is not None:
+            self._refresher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._refresher
+        await self._server.stop()
+
+    async def _keep_fresh(self, refresh: Refresh) -> None:
+        while True:
+            await asyncio.sleep(REFRESH_SECONDS)
+            if await refresh():
+                self._server.close_connections()
+
+    @web.middleware
+    async def _limit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Limit the number and duration of requests, except probes."""
+        if request.path != "/metrics":
+            return await handler(request)
+        if self._in_flight >= MAX_IN_FLIGHT:
+            return _text(429, "too many concurrent requests: retry", {"Retry-After": "1"})
+        self._in_flight += 1
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return await handler(request)
+        except TimeoutError:
+            return _text(504, f"no response within {REQUEST_SECONDS:g} s: retry")
+        finally:
+            self._in_flight -= 1
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        client = _client(request)
+        if not client:
+            return _unauthorized("a bearer token is required, for example of a ServiceAccount")
+        try:
+            authorization = await self._authorize(client, request.path)
+        except Exception as error:  # refuse the request and keep serving
+            log.warning(
+                "Cannot authorize a request for metrics", extra=kv(err=type(error).__name__)
+            )
+            return _text(503, "cannot verify the token, the API server is not available: retry")
+        if not authorization.authenticated:
+            return _unauthorized(authorization.reason)
+        if not authorization.allowed:
+            return _text(403, authorization.reason)
+        body, content_type = self._render(request.headers.get("Accept", ""))
+        response = web.Response(body=body, headers={"Content-Type": content_type})
+        response.enable_compression()
+        return response
+
+
+def _client(request: web.Request) -> Client:
+    """Return the client of a request: by its certificate, else by its token; empty: neither."""
+    connection = request.get_extra_info("ssl_object")
+    user = User.of_certificate(connection.getpeercert()) if connection is not None else None
+    if user is not None:
+        return user
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _unauthorized(reason: str) -> web.Response:
+    return _text(401, reason, {"WWW-Authenticate": "Bearer"})
+
+
+def _text(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(status=status, text=text + "\n", headers=headers)

@@ -1,4 +1,0 @@
-"""SchedulerProfile: validation, attribution of errors, and status; pure.
-
-May import: status and below. May be imported by: effective and above.
-"""

@@ -1,1 +1,0 @@
-"""Programs that run on a control-plane node; standard library only."""

@@ -1,0 +1,283 @@
+"""The annotator program: one replica leads and writes, the others wait for its Lease.
+
+All work is one task group under the Lease: when the Lease is lost, the work is cancelled and its
+state discarded, because another replica leads; then this one competes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from ...base.klog import kv
+from ...base.names import OWN_LABELS
+from ...kube.api import Object
+from ...kube.client import ApiClient
+from ...kube.credentials import find
+from ...kube.lease import ElectionLease, LeaderElector, Timings
+from ...kube.reflector import Decoding, Reflector, ReflectorTuning, Selection
+from ...kube.resource import NODES, PODS
+from ...kube.server_clock import ServerClock
+from ...serving.health import HealthServer
+from ..load.policy import LoadPolicy
+from ..load.policy_follower import PolicyFollower
+from ..policies.pod_fields import POD
+from .annotation import CRANE, SAFE
+from .bindings import PodBindings
+from .counters import Counters
+from .cycle import Annotator
+from .reported_state import Publisher, ReportedState, take_state
+from .sources import LoadSource, make_source
+
+log = logging.getLogger(__name__)
+
+LEASE: Final = "load-annotator"
+LEASE_TIMINGS: Final = Timings(lease_duration=45.0, renew_deadline=30.0, retry_period=5.0)
+"""Long: two simultaneous writers are harmless because writes are conditional, but a new leader has
+to list all nodes. A short overload does not lose the Lease, and a killed leader is replaced late:
+annotations are valid for minutes."""
+
+POLICY_INTERVAL: Final = 2.0
+"""Seconds between reads of the policy file; a mounted ConfigMap changes at most once a minute."""
+
+NODES_PAGE: Final = 100
+"""Number of complete Node objects in memory; each has tens of kilobytes."""
+
+_NODES_PACE: Final = ReflectorTuning(batch=0.1, page=NODES_PAGE)
+_PODS_PACE: Final = ReflectorTuning(batch=0.1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorOptions:
+    """The flags of `kube-scheduler-operator annotator`, under their names."""
+
+    config: Path
+    namespace: str
+    kubeconfig: str | None = None
+    address: str = "0.0.0.0"
+    port: int = 8080
+    identity: str = ""
+
+
+class AnnotatorProgram:
+    def __init__(self, options: AnnotatorOptions) -> None:
+        self._options = options
+        self._file = PolicyFollower(options.config, time.monotonic, interval=0.0, required=True)
+        self._counters = Counters()
+        # Extenders on other machines judge the age of annotations, so their clock is not this one.
+        self._clock = ServerClock()
+        self._annotator: Annotator | None = None
+        self._identity = options.identity or (
+            f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4()}"
+        )
+
+    async def run(self) -> int:
+        """Run until SIGTERM; return the exit code."""
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        credentials = find(self._options.kubeconfig)
+        client = ApiClient(credentials, field_manager="load-annotator", clock=self._clock)
+        async with client as api, self._serving():
+            leading = asyncio.create_task(self._compete(api))
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait((leading, stopping), return_when=asyncio.FIRST_COMPLETED)
+            leading.cancel()
+            stopping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await leading
+        log.info("Terminated")
+        return 0
+
+    async def _compete(self, api: ApiClient) -> None:
+        elector = LeaderElector(
+            api,
+            ElectionLease(self._options.namespace, LEASE, OWN_LABELS),
+            self._identity,
+            timings=LEASE_TIMINGS,
+            now=self._clock.now,
+        )
+        try:
+            while True:
+                await elector.acquire()
+                await self._lead(api, elector)
+        finally:
+            await elector.release()
+
+    async def _lead(self, api: ApiClient, elector: LeaderElector) -> None:
+        """Work until the Lease is lost."""
+        holding = asyncio.create_task(elector.hold())
+        working = asyncio.create_task(self._work(api))
+        try:
+            await asyncio.wait((holding, working), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (working, holding):
+                task.cancel()
+            await asyncio.gather(working, holding, return_exceptions=True)
+            self._annotator = None
+        if not working.cancelled() and (error := working.exception()):
+            raise error
+
+    async def _work(self, api: ApiClient) -> None:
+        while True:
+            policy = self._file.policy
+            pods = bool({CRANE, SAFE} & set(policy.write))
+            bindings = PodBindings(policy.rules, self._clock.seconds) if pods else None
+            annotator = Annotator(
+                api,
+                policy,
+                self._source(policy, api),
+                bindings=bindings,
+                counters=self._counters,
+                now=self._clock.seconds,
+            )
+            try:
+                await self._annotate(api, annotator, bindings)
+            finally:
+                await annotator.stop()
+
+    async def _annotate(
+        self, api: ApiClient, annotator: Annotator, bindings: PodBindings | None
+    ) -> None:
+        """Work until the policy changes so that other watches are needed."""
+        async with asyncio.TaskGroup() as group:
+            nodes = Reflector(
+                api, NODES, _Nodes(annotator), decoding=Decoding(orjson.loads), tuning=_NODES_PACE
+            )
+            tasks = [group.create_task(nodes.run())]
+            if bindings is not None:
+                bindings.changed = annotator.pods_changed
+                pods = Reflector(
+                    api,
+                    PODS,
+                    bindings,
+                    Selection(field_selector="spec.nodeName!="),
+                    decoding=Decoding(orjson.loads, POD),
+                    tuning=_PODS_PACE,
+                )
+                tasks.append(group.create_task(pods.run()))
+                await pods.synced()
+            self._annotator = annotator
+            await nodes.synced()
+            annotator.listed()
+            gc.collect()
+            gc.freeze()  # the nodes stay; collecting them repeatedly finds nothing
+            tasks.append(group.create_task(self._report(api, annotator)))
+            while await self._same_watches(api, annotator, bindings):
+                pass
+            for task in tasks:
+                task.cancel()
+
+    async def _same_watches(
+        self, api: ApiClient, annotator: Annotator, bindings: PodBindings | None
+    ) -> bool:
+        """Apply a changed policy; return whether the same watches are sufficient."""
+        await asyncio.sleep(POLICY_INTERVAL)
+        if not self._file.changed():
+            return True
+        policy = self._file.policy
+        self._counters.reloads += 1
+        log.info("Applying the changed policy", extra=kv(policy=self._file.digest))
+        if bool({CRANE, SAFE} & set(policy.write)) != (bindings is not None):
+            return False
+        if bindings is not None:
+            bindings.rules = policy.rules
+        old = annotator.policy
+        if policy.source == old.source and policy.cycle == old.cycle:
+            annotator.use(policy)
+            return True
+        before = annotator.source
+        annotator.use(policy, self._source(policy, api))
+        await before.close()
+        return True
+
+    def _source(self, policy: LoadPolicy, api: ApiClient) -> LoadSource:
+        return make_source(policy, api, self._options.namespace, self._clock.seconds)
+
+    async def _report(self, api: ApiClient, annotator: Annotator) -> None:
+        """Write a report once a cycle, and log changes of the nodes' state."""
+        publisher = Publisher(api, self._options.namespace, time.monotonic)
+        logged = ""
+        while True:
+            await asyncio.sleep(min(annotator.policy.cycle, 60.0))
+            self._counters.end_cycle()
+            now = self._clock.seconds()
+            state = take_state(annotator, self._file.digest, self._policy_error(), now)
+            logged = _log_change(state, logged)
+            await publisher.publish(state)
+
+    def _policy_error(self) -> str:
+        error = self._file.error
+        return f"{self._options.config}: {error}; the previous policy stays in use" if error else ""
+
+    # --- probes and metrics ---------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
+        from aiohttp import web
+
+        async def metrics(_request: web.Request) -> web.Response:
+            headers = {"Content-Type": "text/plain; version=0.0.4"}
+            return web.Response(text=self._metrics(), headers=headers)
+
+        server = HealthServer(metrics)
+        try:
+            host, port = await server.start(self._options.address, self._options.port)
+            log.info("Serving", extra=kv(address=f"{host}:{port}"))
+            yield
+        finally:
+            await server.stop()
+
+    def _metrics(self) -> str:
+        annotator, nodes = self._annotator, dict[str, int]()
+        if annotator is not None:
+            state = take_state(annotator, self._file.digest, "", self._clock.seconds())
+            nodes = {
+                "known": state.known, "stale": state.staleCount, "missing": state.missingCount,
+            }  # fmt: skip
+        return self._counters.exposition(annotator is not None, nodes)
+
+
+class _Nodes:
+    def __init__(self, annotator: Annotator) -> None:
+        self._nodes = annotator.nodes
+
+    def set(self, obj: Object) -> None:
+        self._nodes.update(obj)
+
+    def remove(self, obj: Object) -> None:
+        self._nodes.remove(obj["metadata"]["name"])
+
+
+def _log_change(state: ReportedState, logged: str) -> str:
+    """Log the nodes' state if it differs from `logged`; return the current state."""
+    bad = state.staleCount + state.missingCount
+    kind = "all" if not bad else "none" if not state.known else "some"
+    current = f"{kind}: {state.error.partition(';')[0] if kind == 'none' else ''}"
+    if current != logged:
+        values = kv(
+            known=state.known, stale=state.staleCount, missing=state.missingCount, err=state.error
+        )
+        if bad:
+            log.warning("Load unknown for some nodes", extra=values)
+        else:
+            log.info("Load known for all nodes", extra=values)
+    return current
+
+
+def run(options: AnnotatorOptions) -> int:
+    gc.set_threshold(20_000, 20, 50)
+    return asyncio.run(AnnotatorProgram(options).run())

@@ -1,0 +1,1 @@
+"""Node load: load policies, averages, maxima and forecasts."""

@@ -1,0 +1,1 @@
+"""The policies of extenders: base classes, inputs and formulas."""

@@ -1,0 +1,281 @@
+"""load-aware: schedules by measured load, with the rules of a load policy.
+
+crane-scheduler's plugin Dynamic (formulas/crane.py): nodes above a limit are rejected, the load
+determines the score, and recently bound Pods reduce it. In addition, and each can be disabled:
+
+* The expected load of Pods that measurements do not include yet is added to the means
+  (in_flight.py), as is that of the Pod itself. A maximum is at least the expected mean.
+* The standard deviation of a node's load is added to it, as in LoadVariationRiskBalancing.
+* A node without load data is accepted and gets the median score of the others.
+
+The load of a Pod is estimated as in koordinator's LoadAwareScheduling.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar, Final, cast
+
+from ....base.quantities import CPU, MEMORY
+from ...load.policy import CRANE_ZONE, Predicate, Rules, time_zone
+from ...load.policy_follower import PolicyFollower
+from ..arrays import Bools, Floats, Ints, np
+from ..cluster import Cluster
+from ..formulas import crane
+from ..hot_values import HotValues
+from ..in_flight import InFlight
+from ..node_loads import CRANE, CRANE_PLUS, OWN, VALID, LoadColumns
+from ..node_policy import NodePolicy, rows_of, shown, ten, ten_one
+from ..pod_estimates import PodEstimator
+from ..pods import Pod
+from .load_aware_arguments import LoadAwareArguments
+
+MEANS: Final = ("cpu_usage_avg_5m", "mem_usage_avg_5m")
+DEVIATIONS: Final = ("free_cpu_std", "free_memory_std")
+PREFIXES: Final = ("cpu_", "mem_")
+WINDOW: Final = 300.0
+"""Window of the means in seconds."""
+HOT: Final = "hot"
+DAEMON_SET: Final = "DaemonSet"
+Kind = tuple[float, float]
+
+
+class LoadAware(NodePolicy):
+    name = "load-aware"
+    Arguments: ClassVar[type] = LoadAwareArguments
+    filters = True
+    scores = True
+    resources = (CPU, MEMORY)
+    singly = True
+    arguments: LoadAwareArguments
+    loads: LoadColumns
+
+    def __init__(self, arguments: LoadAwareArguments, cluster: Cluster) -> None:
+        super().__init__(arguments, cluster)
+        self.listen(on_pod=self._pod)
+
+    def start(self) -> None:
+        arguments = self.arguments
+        self.preemption_helps = arguments.compatibility
+        self._estimates = PodEstimator(arguments.scaling_factors)
+        self._file = (
+            PolicyFollower(arguments.policy_file, self.cluster.now)
+            if arguments.policy_file
+            else None
+        )
+        self._follow()
+
+    def refresh(self) -> None:
+        if self._file is not None and self._file.changed():
+            self._follow()
+            for index, node in enumerate(self.cluster.nodes):
+                if node is not None:
+                    self.loads.read(index, node)
+            for index in range(len(self.cluster)):
+                for pod in self.cluster.pods_on(index):
+                    self._pod(index, pod, True)
+            self._changes.mark_all()
+        self.loads.expire()
+        self._hot.expire()
+
+    def kind(self, pod: Pod) -> Kind | None:
+        arguments = self.arguments
+        if arguments.own_demand and not arguments.compatibility:
+            return self._estimates.of(pod)
+        return None
+
+    def filter_kind(self, pod: Pod) -> Hashable:
+        """Accept Pods of DaemonSets: each fits only one node."""
+        return None if pod.owner_kind == DAEMON_SET else "any"
+
+    def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
+        return ten(self._score(kind, indices))
+
+    def score_one(self, kind: Hashable, index: int) -> float:
+        hot = self.loads.columns[HOT][index] if self._from_annotation else self._hot.column[index]
+        percent = crane.score_one(
+            self._scored.expected_one(index, cast("Kind | None", kind), self._variance),
+            self._weights,
+            hot if hot == hot else 0.0,
+            original=self.arguments.compatibility,
+        )
+        return ten_one(percent)
+
+    def rejects(self, kind: Hashable, indices: Ints) -> Bools:
+        above = self._filtered.expected(indices) > np.array(self._limits).reshape(-1, 1)
+        rejected: Bools = np.logical_or.reduce(above, 0)
+        return rejected
+
+    def rejects_one(self, kind: Hashable, index: int) -> bool:
+        return any(map(operator.gt, self._filtered.expected_one(index), self._limits))
+
+    def reasons(self, kind: Hashable, indices: Ints) -> list[tuple[str, str]]:
+        rules = self.rules.predicates
+        expected = self._filtered.expected(indices).T.tolist()
+        measured = self._filtered.measured(indices).T.tolist()
+        return [
+            _reason([row for row in zip(rules, *levels, strict=True) if row[1] > row[0].limit])
+            for levels in zip(expected, measured, strict=True)
+        ]
+
+    def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
+        size = len(self.cluster)
+        measured = self._scored.measured(indices)
+        expected = self._scored.expected(indices, kind, self._variance)
+        columns: dict[str, Any] = {}
+        for at, rule in enumerate(self.rules.priorities):
+            columns[rule.name] = shown(measured[at])
+            columns[f"{rule.name}Expected"] = shown(expected[at])
+        for resource, column in zip(self.resources, self._in_flight.columns, strict=True):
+            columns[f"{resource}InFlight"] = shown(column.take(indices, size))
+        columns["hotValue"] = shown(self._hot_values(indices))
+        columns["percent"] = shown(self._score(kind, indices))
+        return rows_of(columns)
+
+    def on_load(self, index: int) -> None:
+        self._in_flight.renew(index)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Apply the rules of the file, or those of the arguments."""
+        arguments = self.arguments
+        policy = self._file.policy if self._file else None
+        self.rules: Rules = policy.rules if policy else arguments.rules()
+        annotations = arguments.annotations or (policy.read if policy else OWN)
+        zone = arguments.time_zone or (policy.crane_zone if policy else CRANE_ZONE)
+        predicates = [rule.name for rule in self.rules.predicates]
+        priorities = [rule.name for rule in self.rules.priorities]
+        valid = {name: self.rules.valid_for(name) or 0.0 for name in (*predicates, *priorities)}
+        shortest = min(valid.values(), default=VALID)
+        names = [*MEANS, *DEVIATIONS, *predicates, *priorities]
+        for name in names:
+            valid.setdefault(name, shortest)
+        self._from_annotation = arguments.compatibility and annotations in (CRANE, CRANE_PLUS)
+        if self._from_annotation:
+            names.append(HOT)
+        self.loads = LoadColumns(
+            self.cluster,
+            names,
+            self.changed,
+            annotations=annotations,
+            valid=valid,
+            zone=time_zone(zone),
+        )
+        self._in_flight = InFlight(
+            2, self._estimates.of, self.cluster.now, self.loads.measured, WINDOW, fades=True
+        )
+        self._hot = HotValues(self.cluster, self.rules.hot_values, self.changed)
+        self._variance = 0.0 if arguments.compatibility else arguments.variance
+        self._limits = [rule.limit for rule in self.rules.predicates]
+        self._weights = [rule.weight for rule in self.rules.priorities]
+        self._filtered = Expectation(self, predicates)
+        self._scored = Expectation(self, priorities)
+
+    def _score(self, kind: Hashable, indices: Ints) -> Floats:
+        """Return 0..100, as crane does; see Expectation.expected."""
+        return crane.score(
+            self._scored.expected(indices, kind, self._variance),
+            np.array(self._weights),
+            self._hot_values(indices),
+            original=self.arguments.compatibility,
+        )
+
+    def _hot_values(self, indices: Ints) -> Floats:
+        size = len(self.cluster)
+        if self._from_annotation:
+            return np.nan_to_num(self.loads.columns[HOT].take(indices, size))
+        return self._hot.column.take(indices, size)
+
+    def _named(self, index: int, name: str) -> None:
+        self._hot.forget(index)
+        super()._named(index, name)
+
+    def _pod(self, index: int, pod: Pod, added: bool) -> None:
+        hotter = self._hot.pod(index, pod, added)
+        more = self._in_flight.pod(index, pod, added)
+        if hotter or more:
+            self.changed(index)
+
+
+class Expectation:
+    """Computes the expected values of several metrics at once, from a policy's measurements."""
+
+    def __init__(self, policy: LoadAware, names: Sequence[str]) -> None:
+        self._policy = policy
+        known = list(policy.loads.columns)
+        self._rows = [known.index(name) for name in names]
+        of = [next((at for at, p in enumerate(PREFIXES) if n.startswith(p)), -1) for n in names]
+        self._resources = of  # -1, the last row of `added`: nothing is added
+        # The base of an addition: a maximum rises to the expected mean.
+        self._from = [
+            resource if resource >= 0 and "_max_" in name else row
+            for name, row, resource in zip(names, self._rows, of, strict=True)
+        ]
+
+    def measured(self, indices: Ints) -> Floats:
+        """Return float64[metrics, n]."""
+        return self._figures(indices).take(self._rows, 0)
+
+    def expected(self, indices: Ints, kind: Hashable = None, variance: float = 0.0) -> Floats:
+        """Return expected values (float64[metrics, n]), including Pods that are not measured yet.
+
+        Args:
+            indices: the nodes.
+            kind: the Pod's own expected load by resource; None: not included.
+            variance: number of standard deviations to add.
+        """
+        policy, size = self._policy, len(self._policy.cluster)
+        figures = self._figures(indices)
+        measured = figures.take(self._rows, 0)
+        if policy.arguments.compatibility or not self._rows:
+            return measured
+        added = np.zeros((len(policy.resources) + 1, len(indices)))
+        amounts = added[:-1]
+        if policy.arguments.in_flight:
+            amounts += policy._in_flight.matrix.take(indices, size)
+        if kind is not None:
+            amounts += np.array(kind).reshape(-1, 1)
+        if variance:
+            amounts += np.where(np.isnan(figures[2:4]), 0.0, variance * figures[2:4])
+        amounts /= policy.capacities.take(indices, size)
+        raised = np.fmax(measured, figures.take(self._from, 0) + added.take(self._resources, 0))
+        return np.where(np.isnan(measured), measured, raised)
+
+    def expected_one(
+        self, index: int, kind: Kind | None = None, variance: float = 0.0
+    ) -> list[float]:
+        """Return exactly the same for one node."""
+        policy = self._policy
+        figures = policy.loads.matrix.of(index)
+        if policy.arguments.compatibility:
+            return [figures[row] for row in self._rows]
+        added = policy._in_flight.matrix.of(index) if policy.arguments.in_flight else [0.0, 0.0]
+        for at, capacity in enumerate(policy.capacities.of(index)):
+            amount = added[at]
+            if kind is not None:
+                amount += kind[at]
+            if variance and figures[2 + at] == figures[2 + at]:
+                amount += variance * figures[2 + at]
+            added[at] = amount / capacity
+        added.append(0.0)
+        expected = []
+        for row, start, resource in zip(self._rows, self._from, self._resources, strict=True):
+            measured, raised = figures[row], figures[start] + added[resource]
+            expected.append(raised if raised > measured else measured)
+        return expected
+
+    def _figures(self, indices: Ints) -> Floats:
+        return self._policy.loads.matrix.take(indices, len(self._policy.cluster))
+
+
+def _reason(beyond: Sequence[tuple[Predicate, float, float]]) -> tuple[str, str]:
+    """Return (reason, figures) of a node: the exceeded limits, with expected and measured load."""
+    limits = (f"{rule.name} above {100 * rule.limit:g} percent" for rule, _, _ in beyond)
+    figures = (
+        f"{rule.name}: {100 * expected:.1f} percent"
+        + (f" ({100 * measured:.1f} measured)" if expected > measured else "")
+        for rule, expected, measured in beyond
+    )
+    return f"the load is too high: {', '.join(limits)}", ", ".join(figures)

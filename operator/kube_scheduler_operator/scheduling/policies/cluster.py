@@ -1,0 +1,247 @@
+"""The node view of policies: nodes by index, their Pods, and callbacks for changes.
+
+Watches call `set_node`, `set_pod` and so on. Policies receive the changes and keep derived values,
+which are then ready for requests from kube-scheduler. Everything runs in one thread, without locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from ...base.quantities import PODS, amounts
+from .arrays import Column
+from .pods import FINISHED, Amounts, Pod, read_pod
+
+F = TypeVar("F")
+
+
+class Node:
+    """An immutable node; amounts of CPU are in millicores, all others in base units."""
+
+    __slots__ = (
+        "allocatable", "annotations", "capacity", "labels", "name", "taints", "uid",
+        "unschedulable",
+    )  # fmt: skip
+
+    def __init__(self, obj: Mapping[str, Any]) -> None:
+        metadata, spec = obj.get("metadata") or {}, obj.get("spec") or {}
+        status = obj.get("status") or {}
+        self.name = str(metadata.get("name") or "")
+        self.uid = str(metadata.get("uid") or "")
+        self.labels: Mapping[str, str] = metadata.get("labels") or {}
+        self.annotations: Mapping[str, str] = metadata.get("annotations") or {}
+        self.capacity: Amounts = amounts(status.get("capacity"))
+        # Without allocatable, all of the capacity is available to Pods.
+        self.allocatable: Amounts = amounts(status.get("allocatable")) or self.capacity
+        self.taints: list[Mapping[str, Any]] = spec.get("taints") or []
+        self.unschedulable = bool(spec.get("unschedulable"))
+
+    def same(self, other: Node) -> bool:
+        """Report whether the nodes are equal for policies; a heartbeat makes no difference."""
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+
+NodeCallback = Callable[[int, Node | None], None]
+PodCallback = Callable[[int, Pod, bool], None]
+NameCallback = Callable[[int, str], None]
+
+
+class Cluster:
+    """Nodes, the Pods that are bound to them, and the sums of their requests.
+
+    A node gets an index with its first event or the first of its Pods, and keeps it until the node
+    and all its Pods are gone. The index is then reused.
+
+    Attributes:
+        index: node name to index.
+        names: index to node name; empty for an unused index.
+        nodes: index to node; None if only its Pods are known.
+        version: incremented with every change that is visible to policies.
+        names_version: incremented when an index is assigned or released.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.index: dict[str, int] = {}
+        self.names: list[str] = []
+        self.nodes: list[Node | None] = []
+        self.version = 0
+        self.names_version = 0
+        self.now = clock
+        """Seconds since 1970, by the clock of those who wrote times into Pods and annotations."""
+        self._pods: dict[str, tuple[int, Pod]] = {}
+        self._on: list[dict[str, Pod]] = []
+        self._free: list[int] = []
+        self._requested: dict[str, Column] = {}
+        self._node_callbacks: list[NodeCallback] = []
+        self._pod_callbacks: list[PodCallback] = []
+        self._name_callbacks: list[NameCallback] = []
+
+    def __len__(self) -> int:
+        """Return the number of indices, and of rows of columns and tables."""
+        return len(self.names)
+
+    # --- callbacks ------------------------------------------------------------------------------
+
+    def on_node(self, callback: NodeCallback) -> Callable[[], None]:
+        """Call back with (index, node; None if removed) for all present nodes and every change.
+
+        Returns:
+            A function that removes the callback.
+        """
+        for index, node in enumerate(self.nodes):
+            if node is not None:
+                callback(index, node)
+        return _register(self._node_callbacks, callback)
+
+    def on_pod(self, callback: PodCallback) -> Callable[[], None]:
+        """Call back with (index, pod, whether it was added) for all present Pods and every change.
+
+        A Pod whose requests change is removed and added. Returns a function that removes the
+        callback.
+        """
+        for index, pod in self._pods.values():
+            callback(index, pod, True)
+        return _register(self._pod_callbacks, callback)
+
+    def on_name(self, callback: NameCallback) -> Callable[[], None]:
+        """Call back with (index, name) for all present names and every new one.
+
+        Returns:
+            A function that removes the callback.
+        """
+        for name, index in self.index.items():
+            callback(index, name)
+        return _register(self._name_callbacks, callback)
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def set_node(self, obj: Mapping[str, Any]) -> None:
+        """Add or update a node from the API's JSON."""
+        node = Node(obj)
+        if not node.name:
+            return
+        index = self._slot(node.name)
+        before = self.nodes[index]
+        if before is not None and before.same(node):
+            return
+        self.nodes[index] = node
+        self.version += 1
+        for callback in self._node_callbacks:
+            callback(index, node)
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node; its Pods are removed by their own events."""
+        index = self.index.get(name)
+        if index is None or self.nodes[index] is None:
+            return
+        self.nodes[index] = None
+        self.version += 1
+        for callback in self._node_callbacks:
+            callback(index, None)
+        self._release(index)
+
+    def set_pod(self, obj: Mapping[str, Any]) -> None:
+        """Add or update a Pod from the API's JSON.
+
+        Pods without a node, and those that have finished, use no resources and are removed.
+        """
+        pod = read_pod(obj)
+        if not pod.node_name or pod.phase in FINISHED:
+            self._forget(pod.key)
+            return
+        before = self._pods.get(pod.key)
+        if before is not None:
+            if before[1].node_name == pod.node_name and before[1].demand.same(pod.demand):
+                return
+            self._forget(pod.key)
+        index = self._slot(pod.node_name)
+        self._pods[pod.key] = (index, pod)
+        self._on[index][pod.key] = pod
+        self._add(index, pod.requests, 1.0)
+        self.version += 1
+        for callback in self._pod_callbacks:
+            callback(index, pod, True)
+
+    def remove_pod(self, namespace: str, name: str, uid: str) -> None:
+        self._forget(uid or f"{namespace}/{name}")
+
+    # --- queries --------------------------------------------------------------------------------
+
+    def pods_on(self, index: int) -> Iterator[Pod]:
+        return iter(self._on[index].values())
+
+    def pod_keys(self) -> set[str]:
+        return set(self._pods)
+
+    def pod(self, key: str) -> Pod | None:
+        """Return the bound Pod with this key (`Pod.key`)."""
+        bound = self._pods.get(key)
+        return bound[1] if bound else None
+
+    def requested(self, resource: str) -> Column:
+        """Return the sum of requests of each node's Pods for a resource; for "pods", their number.
+
+        The column is updated. CPU is in millicores, all others in base units; 0 without Pods.
+        """
+        column = self._requested.get(resource)
+        if column is None:
+            column = self._requested[resource] = Column(0.0)
+            for index, pod in self._pods.values():
+                column[index] += pod.requests.get(resource, 0.0) if resource != PODS else 1.0
+        return column
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _forget(self, key: str) -> None:
+        bound = self._pods.pop(key, None)
+        if bound is None:
+            return
+        index, pod = bound
+        del self._on[index][key]
+        self._add(index, pod.requests, -1.0)
+        self.version += 1
+        for callback in self._pod_callbacks:
+            callback(index, pod, False)
+        self._release(index)
+
+    def _add(self, index: int, requests: Amounts, sign: float) -> None:
+        # Requests are integers, so the sums remain exact.
+        for resource, column in self._requested.items():
+            amount = 1.0 if resource == PODS else requests.get(resource, 0.0)
+            if amount:
+                column[index] += sign * amount
+
+    def _slot(self, name: str) -> int:
+        index = self.index.get(name)
+        if index is not None:
+            return index
+        if self._free:
+            index = self._free.pop()
+            self.names[index] = name
+        else:
+            index = len(self.names)
+            self.names.append(name)
+            self.nodes.append(None)
+            self._on.append({})
+        self.index[name] = index
+        self.names_version += 1
+        for callback in self._name_callbacks:
+            callback(index, name)
+        return index
+
+    def _release(self, index: int) -> None:
+        if self.nodes[index] is None and not self._on[index]:
+            del self.index[self.names[index]]
+            self.names_version += 1
+            self.names[index] = ""
+            self._free.append(index)
+
+
+def _register(callbacks: list[F], callback: F) -> Callable[[], None]:
+    callbacks.append(callback)
+
+    def leave() -> None:
+        callbacks.remove(callback)
+
+    return leave

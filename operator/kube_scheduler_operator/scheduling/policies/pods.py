@@ -1,0 +1,294 @@
+"""Pods as policies use them: owner, resources, node and time of binding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from ...base.bounded_cache import BoundedCache
+from ...base.quantities import amounts
+
+Amounts = Mapping[str, float]
+"""Resource name to amount: CPU in millicores, all others in base units."""
+
+_CACHE_ENTRIES, _CACHE_CHARACTERS = 4096, 2 * 1024 * 1024
+"""Size of the caches of requests and of labels; a full cache is emptied."""
+
+_LARGEST_CACHED: Final = 4096
+"""Characters of requests or labels that Pods share; one Pod may have a megabyte of each."""
+
+_PER_LABEL: Final = 16
+"""Characters that a label counts besides its own: its objects need memory, too."""
+
+FINISHED: Final = ("Succeeded", "Failed")
+
+
+class Demand:
+    """The immutable resources of a Pod, shared by Pods with the same resources.
+
+    Attributes:
+        requests: the amounts that the scheduler reserves: the sum over containers or, if greater,
+            the largest requirement of the init containers, plus the overhead. Pod-level resources
+            override those of containers.
+        limits: likewise for limits; absent for a resource that some container does not limit.
+        containers: (requests, limits) of each container that runs concurrently.
+        overhead: resources of the container runtime.
+    """
+
+    __slots__ = ("containers", "limits", "overhead", "requests")
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        containers = [_part(container) for container in _objects(spec.get("containers"))]
+        inits = _InitContainers(_objects(spec.get("initContainers")))
+        running = containers + inits.sidecars
+        self.containers = tuple(running)
+        self.overhead: Amounts = amounts(spec.get("overhead"))
+        pod = _mapping(spec.get("resources"))
+        requests, limits = _total(running), _total_limits(running)
+        _raise_to(requests, inits.requests)
+        _raise_to(limits, inits.limits)
+        requests |= amounts(pod.get("requests"))
+        limits |= amounts(pod.get("limits"))
+        for name, amount in self.overhead.items():
+            requests[name] = requests.get(name, 0.0) + amount
+            if name in limits:
+                limits[name] += amount
+        self.requests: Amounts = requests
+        self.limits: Amounts = limits
+
+    def same(self, other: Demand) -> bool:
+        # Those read from JSON and from protobuf are different objects.
+        return self is other or (
+            self.containers == other.containers
+            and self.overhead == other.overhead
+            and self.requests == other.requests
+            and self.limits == other.limits
+        )
+
+
+Part = tuple[Amounts, Amounts]
+
+
+class _InitContainers:
+    """What init containers need, each with the sidecars that started before it.
+
+    The time is linear in the resources of all: a Pod may have thousands of sidecars and, after
+    them, as many init containers.
+
+    Attributes:
+        sidecars: the resources of the sidecars.
+        requests: the largest requests while an init container runs.
+        limits: likewise for limits, of the resources that all limit which run then.
+    """
+
+    __slots__ = ("_added", "_before", "_limited", "limits", "requests", "sidecars")
+
+    def __init__(self, containers: Iterable[Mapping[str, Any]]) -> None:
+        self.sidecars: list[Part] = []
+        self.requests: dict[str, float] = {}
+        self.limits: dict[str, float] = {}
+        self._before: dict[str, float] = {}  # the requests of the sidecars so far
+        self._added: set[str] = set()  # of these, what no init container ran beside alone
+        self._limited: dict[str, float] = {}  # the limits of the sidecars so far
+        for container in containers:
+            if container.get("restartPolicy") == "Always":
+                self._start(_part(container))
+            else:
+                self._run(_part(container))
+
+    def _start(self, sidecar: Part) -> None:
+        requests, limits = sidecar
+        for name, amount in requests.items():
+            self._before[name] = self._before.get(name, 0.0) + amount
+        self._added.update(requests)
+        self._limited = (
+            {
+                name: amount + limits[name]
+                for name, amount in self._limited.items()
+                if name in limits
+            }
+            if self.sidecars
+            else dict(limits)
+        )
+        self.sidecars.append(sidecar)
+
+    def _run(self, init: Part) -> None:
+        requests, limits = init
+        before = self._before
+        _raise_to(self.requests, {name: before[name] for name in self._added - requests.keys()})
+        _raise_to(
+            self.requests, {name: before.get(name, 0.0) + requests[name] for name in requests}
+        )
+        self._added.intersection_update(requests)
+        if self.sidecars:
+            known = self._limited
+            limits = {name: known[name] + limits[name] for name in limits if name in known}
+        _raise_to(self.limits, limits)
+
+
+def _part(container: Mapping[str, Any]) -> Part:
+    resources = _mapping(container.get("resources"))
+    limits = amounts(resources.get("limits"))
+    # The API server defaults a missing request to the limit; other sources of Pods may not.
+    return {**limits, **amounts(resources.get("requests"))}, limits
+
+
+def _total(parts: list[Part]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for requests, _ in parts:
+        for name, amount in requests.items():
+            total[name] = total.get(name, 0.0) + amount
+    return total
+
+
+def _total_limits(parts: list[Part]) -> dict[str, float]:
+    """Return the sums for resources that all containers limit."""
+    if not parts:
+        return {}
+    shared = set.intersection(*(set(limits) for _, limits in parts))
+    return {name: sum(limits[name] for _, limits in parts) for name in sorted(shared)}
+
+
+def _raise_to(total: dict[str, float], least: Mapping[str, float]) -> None:
+    for name, amount in least.items():
+        total[name] = max(total.get(name, 0.0), amount)
+
+
+class Pod:
+    __slots__ = (
+        "bound", "created", "demand", "labels", "name", "namespace", "node_name", "owner_kind",
+        "phase", "scheduler_name", "uid",
+    )  # fmt: skip
+
+    namespace: str
+    name: str
+    uid: str
+    scheduler_name: str
+    node_name: str  # empty if it is not bound
+    labels: Mapping[str, str]  # shared with other Pods
+    owner_kind: str  # kind of its controller, or of its first owner; empty without owners
+    demand: Demand
+    created: float  # seconds since 1970
+    bound: float  # seconds since 1970; 0 if it is not bound or the time is unknown
+    phase: str
+
+    @property
+    def requests(self) -> Amounts:
+        """The amounts that the scheduler reserves."""
+        return self.demand.requests
+
+    @property
+    def limits(self) -> Amounts:
+        """A resource without a limit is absent."""
+        return self.demand.limits
+
+    @property
+    def key(self) -> str:
+        """A unique key: the UID or, without one, namespace and name."""
+        return self.uid or f"{self.namespace}/{self.name}"
+
+
+_demands: BoundedCache[str, Demand] = BoundedCache(
+    _CACHE_ENTRIES, _CACHE_CHARACTERS, _LARGEST_CACHED
+)
+_labels: BoundedCache[tuple[Any, ...], Mapping[str, str]] = BoundedCache(
+    _CACHE_ENTRIES, _CACHE_CHARACTERS, _LARGEST_CACHED
+)
+
+
+def read_pod(obj: Mapping[str, Any]) -> Pod:
+    """Return a Pod from the API's JSON or protobuf (pod_fields.py).
+
+    Absent fields and fields of the wrong type are empty.
+    """
+    metadata = _mapping(obj.get("metadata"))
+    spec = _mapping(obj.get("spec"))
+    status = _mapping(obj.get("status"))
+    pod = Pod()
+    pod.namespace = str(metadata.get("namespace") or "")
+    pod.name = str(metadata.get("name") or metadata.get("generateName") or "")
+    pod.uid = str(metadata.get("uid") or "")
+    pod.scheduler_name = str(spec.get("schedulerName") or "default-scheduler")
+    pod.node_name = str(spec.get("nodeName") or "")
+    pod.labels = _shared_labels(_mapping(metadata.get("labels")))
+    pod.owner_kind = _owner_kind(metadata.get("ownerReferences"))
+    pod.demand = _shared_demand(spec)
+    pod.created = seconds(metadata.get("creationTimestamp"))
+    pod.bound = _bound(status) or pod.created if pod.node_name else 0.0
+    pod.phase = str(status.get("phase") or "Pending")
+    return pod
+
+
+def _shared_demand(spec: Mapping[str, Any]) -> Demand:
+    # The string form is the cheapest key for resources.
+    key = str(
+        [container.get("resources") for container in _objects(spec.get("containers"))]
+        + [spec.get("overhead"), spec.get("resources")]
+        + [
+            (container.get("resources"), container.get("restartPolicy"))
+            for container in _objects(spec.get("initContainers"))
+        ]
+    )
+    demand = _demands.get(key)
+    if demand is None:
+        demand = Demand(spec)
+        _demands.keep(key, demand, len(key))
+    return demand
+
+
+def _shared_labels(labels: Mapping[str, Any]) -> Mapping[str, str]:
+    if not labels:
+        return _NONE
+    key = tuple(labels.items())
+    try:
+        shared = _labels.get(key)
+    except TypeError:  # values that are not strings
+        return {str(name): str(value) for name, value in labels.items()}
+    if shared is None:
+        shared = {str(name): str(value) for name, value in labels.items()}
+        size = sum(len(name) + len(value) + _PER_LABEL for name, value in shared.items())
+        _labels.keep(key, shared, size)
+    return shared
+
+
+_NONE: Final[Mapping[str, str]] = {}
+
+
+def _owner_kind(owners: Any) -> str:
+    references = _objects(owners)
+    for owner in references:
+        if owner.get("controller"):
+            return str(owner.get("kind") or "")
+    return str(references[0].get("kind") or "") if references else ""
+
+
+def _bound(status: Mapping[str, Any]) -> float:
+    for condition in _objects(status.get("conditions")):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+            return seconds(condition.get("lastTransitionTime"))
+    return seconds(status.get("startTime"))
+
+
+def seconds(value: Any) -> float:
+    """Return a timestamp of the API in seconds since 1970; 0 if invalid.
+
+    JSON has RFC 3339 strings, protobuf has seconds.
+    """
+    try:
+        if isinstance(value, int):
+            return float(value)
+        if not isinstance(value, str) or not value:
+            return 0.0
+        time = datetime.fromisoformat(value)
+    except (ValueError, OverflowError):
+        return 0.0
+    return time.timestamp() if time.tzinfo else 0.0
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

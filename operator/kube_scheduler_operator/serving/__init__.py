@@ -1,0 +1,1 @@
+"""What programs serve with: TLS certificates, limits of connections, and health checks."""

@@ -1,0 +1,238 @@
+"""What a simulation runs comes from objects that no tenant writes; a label proves nothing.
+
+A tenant has the ClusterRole `edit` in one namespace, also in that of a SecondaryScheduler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.cluster.in_cluster import Operand
+from kube_scheduler_operator.cli.cluster.running_scheduler import (
+    RunningConfiguration,
+    running_scheduler,
+)
+from kube_scheduler_operator.cli.cluster.scheduler_contents import read_contents
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.credentials import find
+from kube_scheduler_operator.kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
+from kube_scheduler_operator.operator.secondary.content import (
+    SecondaryContent,
+    config_map,
+    content_of,
+)
+from kube_scheduler_operator.operator.secondary.desired import OperandDefaults
+
+from ....builders import secondary
+from ....desired import desired_secondary
+from ..conftest import IMAGE, Cluster, content
+
+SPACE = "schedulers"
+REAL = "registry.invalid/real:v1.35.4"
+FORGED = "registry.invalid/forged:v1"
+OWN = Operand(IMAGE, ("kube-scheduler",))
+
+Asked = Callable[[str | None], Awaitable[RunningConfiguration]]
+
+
+class Schedulers:
+    """The SecondaryScheduler `mine`, and what tenants add."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        cluster.api.served |= {SECONDARY_SCHEDULERS, CONFIG_MAPS}
+        cluster.kubescheduler({"a": 1})
+        cluster.revision(1, content())
+        self.obj: dict[str, Any] = {**secondary(namespace=SPACE, image=REAL)}
+        version = Version.parse("v1.35.4")
+        wanted = desired_secondary(self.obj, KUBEADM, OperandDefaults(IMAGE), version)
+        assert wanted.content is not None
+        self.request, self.content = wanted.request, wanted.content
+        self.config_map = config_map(wanted.request, wanted.content)
+        self.status = {
+            "configHash": wanted.content.hash,
+            "image": REAL,
+            "profiles": [{"schedulerName": "mine"}],
+            "history": [{"hash": wanted.content.hash, "outcome": names.OUTCOME_INSTALLED}],
+        }
+        cluster.put(CONFIG_MAPS, self.config_map)
+        self.put()
+
+    def put(self, **status: Any) -> None:
+        self.cluster.put(SECONDARY_SCHEDULERS, {**self.obj, "status": {**self.status, **status}})
+
+    def forged(self, namespace: str, **metadata: Any) -> dict[str, Any]:
+        """A ConfigMap of a tenant: the tenant's image and command, the right labels and owner."""
+        spec = json.loads(self.content.data[names.POD_KEY])
+        spec["containers"][0] |= {"image": FORGED, "command": ["sh", "-c", "forge"]}
+        data = {**self.content.data, names.POD_KEY: json.dumps(spec), "image": FORGED}
+        made = config_map(self.request, SecondaryContent(data))
+        made["metadata"] |= {
+            "namespace": namespace,
+            "creationTimestamp": "2030-01-01T00:00:00Z",
+            **metadata,
+        }
+        return made
+
+
+@pytest.fixture
+def schedulers(cluster: Cluster) -> Schedulers:
+    return Schedulers(cluster)
+
+
+@pytest.fixture
+async def client(schedulers: Schedulers) -> Any:
+    path = str(schedulers.cluster.kubeconfig)
+    async with ApiClient(find(path), field_manager="test") as made:
+        yield made
+
+
+@pytest.fixture
+def asked(client: ApiClient) -> Asked:
+    return lambda name: running_scheduler(client, KUBEADM, name)
+
+
+async def test_what_runs_is_what_its_status_names(schedulers: Schedulers, asked: Asked) -> None:
+    found = await asked("mine")
+    assert found.config == schedulers.content.config
+    assert (found.operand, found.doubts) == (Operand(REAL, ("kube-scheduler",)), ())
+    own = await asked("default-scheduler")
+    assert (own.operand, own.doubts) == (OWN, ())
+    assert await asked(None) == own
+
+
+@pytest.mark.parametrize("namespace", ["tenant", SPACE, KUBEADM.target_namespace])
+async def test_a_config_map_with_labels_and_owner_counts_nowhere(
+    schedulers: Schedulers, asked: Asked, namespace: str
+) -> None:
+    before = await asked("mine"), await asked("default-scheduler"), await asked("unknown")
+    schedulers.cluster.put(CONFIG_MAPS, schedulers.forged(namespace))
+    hashed = schedulers.content.hash
+    labels = schedulers.config_map["metadata"]["labels"]
+    shadow = schedulers.forged(namespace, labels=labels, name=f"shadow-config-{hashed}")
+    schedulers.cluster.put(CONFIG_MAPS, shadow)
+    after = await asked("mine"), await asked("default-scheduler"), await asked("unknown")
+    assert after == before
+
+
+async def test_a_tenants_scheduler_name_is_served_by_no_scheduler(
+    schedulers: Schedulers, asked: Asked
+) -> None:
+    config = json.loads(schedulers.content.data[names.CONFIG_KEY])
+    config["profiles"] = [{"schedulerName": "tenants"}]
+    made = schedulers.forged("tenant")
+    made["data"][names.CONFIG_KEY] = json.dumps(config)
+    schedulers.cluster.put(CONFIG_MAPS, made)
+    assert await asked("tenants") == await asked("default-scheduler")
+
+
+@pytest.mark.parametrize("case", ["data", "owner", "no-owner", "gone"])
+async def test_a_replaced_config_map_is_a_note_and_its_image_is_not_started(
+    schedulers: Schedulers, asked: Asked, case: str
+) -> None:
+    name = schedulers.config_map["metadata"]["name"]
+    schedulers.cluster.api.remove(CONFIG_MAPS, name, SPACE)
+    if case == "data":
+        schedulers.cluster.put(CONFIG_MAPS, schedulers.forged(SPACE, name=name))
+    elif case != "gone":
+        real = schedulers.config_map
+        owner = {**real["metadata"]["ownerReferences"][0], "uid": "another"}
+        owners = [owner] if case == "owner" else []
+        metadata = {**real["metadata"], "ownerReferences": owners}
+        schedulers.cluster.put(CONFIG_MAPS, {**real, "metadata": metadata})
+    found = await asked("mine")
+    assert found.operand == OWN
+    assert found.doubts == (
+        f"the configuration of SecondaryScheduler mine is not known: there is no ConfigMap "
+        f"{SPACE}/{name} with the owner and the content that its status names",
+    )
+
+
+async def test_a_content_with_another_image_than_the_status_is_not_started(
+    schedulers: Schedulers, asked: Asked
+) -> None:
+    schedulers.put(image="registry.invalid/other:v1.35.4")
+    found = await asked("mine")
+    assert found.config == schedulers.content.config
+    assert found.operand == OWN
+    assert found.doubts == (
+        f'the image of SecondaryScheduler mine is not started: its content has the image "{REAL}", '
+        'but status.image is "registry.invalid/other:v1.35.4"',
+    )
+
+
+async def test_a_content_with_another_command_than_the_spec_is_not_started(
+    schedulers: Schedulers, asked: Asked
+) -> None:
+    """The short hash of a content can be searched for, so the command has to agree as well."""
+    made = schedulers.forged(SPACE)
+    spec = json.loads(made["data"][names.POD_KEY])
+    spec["containers"][0]["image"] = REAL
+    data = {**made["data"], names.POD_KEY: json.dumps(spec), "image": REAL}
+    made = config_map(schedulers.request, SecondaryContent(data))
+    schedulers.cluster.put(CONFIG_MAPS, made)
+    schedulers.put(configHash=content_of(made).hash)  # as if it had the hash of the real content
+    found = await asked("mine")
+    assert found.operand == OWN
+    assert found.doubts == (
+        "the image of SecondaryScheduler mine is not started: its content has the command "
+        '"sh -c forge", but spec.command is "kube-scheduler"',
+    )
+
+
+async def test_without_a_scheduler_that_can_be_verified_the_operators_version_is_started(
+    schedulers: Schedulers, asked: Asked
+) -> None:
+    schedulers.cluster.kubescheduler({})
+    schedulers.put(image=FORGED)
+    found = await asked("mine")
+    assert (found.operand, len(found.doubts)) == (None, 1)
+
+
+async def test_schedulers_that_cannot_be_read_are_a_note(
+    schedulers: Schedulers, asked: Asked
+) -> None:
+    schedulers.cluster.api.fail(403, path="/secondaryschedulers", reason="Forbidden")
+    found = await asked("mine")
+    assert found.operand == OWN
+    (doubt,) = found.doubts
+    assert doubt.startswith("SecondarySchedulers are left out: ")
+
+
+async def test_contents_are_found_although_a_tenant_shadows_them(
+    schedulers: Schedulers, client: ApiClient
+) -> None:
+    labels = schedulers.config_map["metadata"]["labels"]
+    real = schedulers.config_map
+    settings = {names.ACCEPTED_SETTINGS_ANNOTATION: '{"scheduler": {}, "kubescheduler": {}}'}
+    for name in ("a-first", "z-last"):
+        metadata = {**real["metadata"], "name": name, "labels": labels, "annotations": settings}
+        schedulers.cluster.put(CONFIG_MAPS, {**real, "metadata": metadata})
+        forged = schedulers.forged(SPACE, name=f"{name}-too", labels=labels)
+        schedulers.cluster.put(CONFIG_MAPS, forged)
+    (found,) = await read_contents(client, {**schedulers.obj, "status": schedulers.status})
+    assert found.parsed is not None
+    assert found.parsed.image == REAL
+    assert found.inputs is None, "settings of a copy would be written by rollout undo"
+
+
+async def test_the_commands_that_read_contents_use_the_real_one(
+    schedulers: Schedulers,
+) -> None:
+    hashed = schedulers.content.hash
+    labels = schedulers.config_map["metadata"]["labels"]
+    for name in ("a-first", "z-last"):
+        made = schedulers.forged(SPACE, name=name, labels=labels)
+        schedulers.cluster.put(CONFIG_MAPS, made)
+    run = schedulers.cluster.run
+    history = json.loads((await run("history", "--scheduler", "mine", "-o", "json")).out)
+    assert [(one["configuration"], one["exists"]) for one in history] == [(hashed, True)]
+    assert (await run("diff", hashed[:6], "--scheduler", "mine")).code == 0
+    assert (await run("plugins", "--scheduler", "mine")).code == 0

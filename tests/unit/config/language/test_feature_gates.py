@@ -1,0 +1,33 @@
+"""State of feature gates with AllAlpha and AllBeta."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
+
+# In 1.34: alpha and off; beta and on; generally available and locked.
+OFF, ON, LOCKED = "StorageCapacityScoring", "DRASchedulerFilterTimeout", "PodSchedulingReadiness"
+
+
+@pytest.mark.parametrize(
+    ("explicit", "gate", "expected"),
+    [
+        ({}, OFF, False),
+        ({}, ON, True),
+        ({}, "NoSuchGate", None),
+        ({"AllAlpha": True}, OFF, None),
+        ({"AllAlpha": True}, ON, True),
+        ({"AllAlpha": True}, LOCKED, True),
+        ({"AllAlpha": False}, OFF, False),
+        ({"AllBeta": False}, ON, None),
+        ({"AllBeta": False}, LOCKED, True),
+        ({"AllBeta": True}, ON, True),
+        ({"AllBeta": True, ON: False}, ON, False),
+    ],
+)
+def test_all_alpha_and_all_beta_make_only_affected_gates_unknown(
+    explicit: dict[str, bool], gate: str, expected: bool | None
+) -> None:
+    assert Gates(Version(1, 34), explicit).enabled(gate) is expected

@@ -1,0 +1,49 @@
+"""What a provider takes of objects, as `compose --for` writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.config.effective.control_plane.compose import compose
+from kube_scheduler_operator.config.effective.control_plane.inputs import Inputs
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.lint.providers.output import provider_output
+from kube_scheduler_operator.config.lint.providers.provider_format import ProviderOutput
+from kube_scheduler_operator.config.lint.providers.table import find_provider
+
+from .....expect import findings
+
+
+def write(
+    word: str,
+    *,
+    scheduler: Mapping[str, Any] | None = None,
+    kubescheduler: Mapping[str, Any] | None = None,
+    profiles: tuple[Mapping[str, Any], ...] = (),
+    extenders: tuple[Mapping[str, Any], ...] = (),
+    version: str = "1.35.4",
+) -> ProviderOutput:
+    """The output for `NAME[:VERSION]`, the control plane's objects and a Kubernetes version."""
+    inputs = Inputs(
+        platform=KUBEADM,
+        operand_version=Version.parse(version),
+        scheduler={"spec": dict(scheduler or {})},
+        kubescheduler={"spec": dict(kubescheduler or {})},
+        scheduler_profiles=profiles,
+        scheduler_extenders=extenders,
+        planned=True,
+    )
+    provider, release = find_provider(word)
+    return provider_output(provider, release, inputs, compose(inputs))
+
+
+def reported(output: ProviderOutput) -> list[tuple[str, str, str]]:
+    """(severity, reason, path) of all findings."""
+    return findings(output, "severity", "reason", "path")
+
+
+def overrides(**config: Any) -> dict[str, Any]:
+    """The spec of a KubeScheduler with these overrides."""
+    return {"unsupportedConfigOverrides": config}

@@ -1,0 +1,62 @@
+"""LoadPolicies, and crane's policies, in files that `validate` reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from kube_scheduler_operator.config.language.feature_gates import Gates
+from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.lint.checks import CheckOptions
+from kube_scheduler_operator.config.lint.validate import validate
+
+from ....builders import load_policy
+
+SETTING = CheckOptions(Gates(Version(1, 35, 0)))
+
+
+def crane(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduler.policy.crane.io/v1alpha1",
+        "kind": "DynamicSchedulerPolicy",
+        "spec": {"syncPolicy": [{"name": "cpu_usage_avg_5m", "period": "3m"}], **spec},
+    }
+
+
+def reported(*documents: dict[str, Any]) -> list[str]:
+    text = yaml.safe_dump_all(documents)
+    result = validate([("f.yaml", text)], SETTING)
+    return [f"{one.severity} {one.path}: {one.message}" for one in result.findings]
+
+
+def test_good_ones() -> None:
+    assert reported(load_policy(), crane()) == []
+
+
+def test_error_is_reported_once_with_the_operators_message() -> None:
+    limit: dict[str, Any] = {"predicates": [{"name": "cpu_usage_avg_5m", "maxLimit": 65}]}
+    (line,) = reported(load_policy(**limit))
+    assert line.startswith("error spec.predicates[0].maxLimit: 65 is not a fraction")
+
+
+def test_what_only_the_definition_knows() -> None:
+    (line,) = reported(load_policy(annotator={"replicas": 0}))
+    assert line.startswith("error spec.annotator.replicas: 0 is too small")
+
+
+def test_second_load_policy_is_rejected() -> None:
+    (line,) = reported(load_policy("a"), load_policy("b"))
+    assert line.startswith(
+        'error metadata.name: LoadPolicy "a" is also defined, and only the older'
+    )
+
+
+def test_what_crane_passes_over_is_a_warning_and_what_ends_it_an_error() -> None:
+    predicate = [{"name": "cpu_usage_avg_5m", "maxLimitPercent": 0.65}]
+    assert [line.partition(" ")[0] for line in reported(crane(predicate=predicate))] == [
+        "warning",
+        "warning",
+    ]
+    (line,) = reported(crane(hotValue=[{"timeRange": "5m", "count": 0}]))
+    assert line.startswith("error spec.hotValue[0].count: 0 is less than 1")

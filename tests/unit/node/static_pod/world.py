@@ -1,0 +1,94 @@
+"""A node with a disk and a kubelet in virtual time; installers can be killed at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kube_scheduler_operator.node.static_pod import manifest
+from kube_scheduler_operator.node.static_pod.layout import Layout
+from kube_scheduler_operator.node.static_pod.swap import Swap, SwapRequest
+
+from .fake_node import STOCK, FakeDisk, FakeNode, Killed, revision_manifest, revision_of
+
+CONTENT = {"configmaps/config/config.yaml": b"{}\n"}
+
+
+class World:
+    """A node with its disk, on which installers run."""
+
+    def __init__(self, directory: Any, behaviour: Any = None, stock: Any = STOCK) -> None:
+        self.manifests = directory / "manifests"
+        self.manifests.mkdir()
+        self.path = self.manifests / "kube-scheduler.yaml"
+        self.resources = directory / "static-pod-resources"
+        self.resources.mkdir()
+        self.foreign = [STOCK]
+        self.steps = 0
+        self.checked = 0
+        self.kill_at: int | None = None
+        self.kill_if: Callable[[], bool] = lambda: False
+        self.node = FakeNode(self.path, behaviour, self.step)
+        self.disk = FakeDisk(self.step)
+        self.layout = Layout(self.resources, self.path, "kube-scheduler", self.disk)
+        if stock is not None:
+            self.path.write_bytes(stock)
+        self.node.settle(10)
+
+    def step(self) -> None:
+        self.steps += 1
+        self.check_manifest_is_whole()
+        self.node.look()  # inotify: the kubelet sees every change
+        if self.steps == self.kill_at or self.kill_if():
+            raise Killed
+
+    def check_manifest_is_whole(self) -> None:
+        status = self.manifests.stat()
+        if status.st_mtime_ns == self.checked:
+            return  # no name has changed, and no file is written in place
+        self.checked = status.st_mtime_ns
+        # The kubelet ignores names that begin with a dot.
+        files = [path.name for path in self.manifests.iterdir() if path.name[0] != "."]
+        assert files in ([], ["kube-scheduler.yaml"])
+        if files:
+            data = self.path.read_bytes()
+            revision = revision_of(data)
+            ours = [] if revision is None else [revision_manifest(revision)]
+            whole = [*self.foreign, *ours]
+            assert data in whole
+
+    def swap(self, revision: Any, **changes: Any) -> Swap:
+        data = manifest.parse(revision_manifest(revision), "kube-scheduler")
+        values = {"retry": 0, "node": "cp-1", "content": CONTENT, "health_timeout": 30.0}
+        request = SwapRequest(revision=revision, target=data, **{**values, **changes})
+        return Swap(request, self.layout, self.node)
+
+    def install(self, revision: Any, **changes: Any) -> Any:
+        return self.swap(revision, **changes).run()
+
+    def install_killed_at(self, step: Any, revision: Any, **changes: Any) -> bool:
+        """Whether the installer was killed before its end."""
+        self.steps, self.kill_at = 0, step
+        try:
+            self.install(revision, **changes)
+        except Killed:
+            return True
+        finally:
+            self.kill_at = None
+        return False
+
+    @property
+    def current(self) -> Any:
+        found = self.layout.current()
+        return "nothing" if found is None else found.revision
+
+    def check_is_tidy(self) -> None:
+        self.check_manifest_is_whole()
+        assert self.layout.journal() is None
+        assert not (self.resources / ".kube-scheduler-staging").exists()
+        assert (self.resources / "kube-scheduler-stock/kube-scheduler.yaml").read_bytes() == STOCK
+
+
+def make_world(tmp_path: Path, **behaviour: Any) -> World:
+    return World(tmp_path, {int(name[1:]): kind for name, kind in behaviour.items()})

@@ -1,0 +1,144 @@
+"""What of a revision decides placements, and a revision with the rules of another one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.operator.controlplane.placement_rules import (
+    image_of,
+    rules_hash,
+    rules_of,
+    with_rules_of,
+)
+from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
+
+from ...cli.conftest import IMAGE, content
+
+NEWER = IMAGE.replace("1.35.4", "1.36.1")
+URL = "https://extender.example/filter"
+
+
+def rules(made: RevisionContent) -> str:
+    found = rules_of(made)
+    assert found is not None
+    return rules_hash(found)
+
+
+def tuned(**fields: Any) -> RevisionContent:
+    return content(unsupportedConfigOverrides=fields)
+
+
+def entry(server: str = "") -> dict[str, Any]:
+    """An extender; `server` stands for what its `tlsConfig` has."""
+    tls = {"tlsConfig": {"serverName": server}} if server else {}
+    return {"urlPrefix": URL, "filterVerb": "filter", **tls}
+
+
+def extender(server: str = "") -> RevisionContent:
+    return tuned(extenders=[entry(server)])
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        content("HighNodeUtilization"),
+        tuned(percentageOfNodesToScore=7),
+        tuned(parallelism=3),
+        content(
+            unsupportedConfigOverrides={
+                "arguments": {"feature-gates": ["SchedulerAsyncPreemption=false"]}
+            }
+        ),
+        extender(),
+    ],
+    ids=["profile", "percentage", "parallelism", "feature gates", "extender"],
+)
+def test_an_edit_of_what_decides_placements_has_other_rules(edited: RevisionContent) -> None:
+    assert rules(edited) != rules(content())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (content(), content(logLevel="Debug")),
+        (content(), content(image=NEWER)),
+        (content(), content(forceRedeploymentReason="again")),
+        (content(), tuned(podMaxBackoffSeconds=20)),
+        (extender("aaaa"), extender("bbbb")),
+    ],
+    ids=["log level", "version", "redeployment", "back-off", "certificate of an extender"],
+)
+def test_what_decides_no_placements_has_the_same_rules(
+    before: RevisionContent, after: RevisionContent
+) -> None:
+    assert rules(before) == rules(after)
+    assert before.hash != after.hash
+
+
+def test_with_the_rules_of_another_revision_only_the_rest_is_new() -> None:
+    running = content()
+    edited = content("HighNodeUtilization", logLevel="Debug", image=NEWER)
+    held = with_rules_of(edited, running)
+    assert held.hash == content(logLevel="Debug", image=NEWER).hash
+    assert (rules(held), image_of(held), held.inputs) == (rules(running), NEWER, running.inputs)
+
+
+def test_certificates_and_other_parts_are_those_of_the_edited_content() -> None:
+    edited = content("HighNodeUtilization")
+    renewed = replace(edited, parts={**edited.parts, "serving-cert": {"tls.crt": "new"}})
+    held = with_rules_of(renewed, content())
+    assert held.parts == {**content().parts, "serving-cert": {"tls.crt": "new"}}
+
+
+def test_with_its_own_rules_a_content_is_the_same_byte_for_byte() -> None:
+    for made in (content(), extender("aaaa"), gates("A=true"), content("NoScoring")):
+        assert with_rules_of(made, made).parts == made.parts
+
+
+def gates(*values: str, image: str = IMAGE, **spec: Any) -> RevisionContent:
+    """A content with these feature gates, in the place in which the operator puts them."""
+    made = content(image=image, **spec)
+    pod = json.loads(made.parts[names.POD][names.POD_KEY])
+    arguments = pod["spec"]["containers"][0]["args"]
+    arguments[1:1] = [f"--feature-gates={value}" for value in values]
+    text = json.dumps(pod, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+    return RevisionContent(
+        {**made.parts, names.POD: {**made.parts[names.POD], names.POD_KEY: text}}, made.inputs
+    )
+
+
+@pytest.mark.parametrize(
+    ("edited", "running"),
+    [(["A=true"], ["B=true"]), (["A=true"], []), ([], ["B=true"]), (["A=true"], ["B=1", "C=1"])],
+    ids=str,
+)
+def test_feature_gates_wait_with_the_rest_of_an_edit(edited: list[str], running: list[str]) -> None:
+    assert with_rules_of(gates(*edited), gates(*running)).parts == gates(*running).parts
+
+
+def test_feature_gates_of_another_version_do_not_wait() -> None:
+    held = with_rules_of(gates("New=true", image=NEWER), gates("Old=true"))
+    assert held.parts == gates("New=true", image=NEWER).parts
+
+
+def test_a_renewed_certificate_of_an_extender_does_not_wait() -> None:
+    edited = content(
+        "HighNodeUtilization",
+        unsupportedConfigOverrides={"extenders": [entry("bbbb")]},
+    )
+    held = with_rules_of(edited, extender("aaaa"))
+    assert held.parts == extender("bbbb").parts
+
+
+def test_what_cannot_be_read_has_no_rules() -> None:
+    made = content()
+    for part, key in ((names.CONFIG, names.CONFIG_KEY), (names.POD, names.POD_KEY)):
+        for text in ("{", "[]"):
+            parts = {**made.parts, part: {**made.parts[part], key: text}}
+            assert rules_of(RevisionContent(parts)) is None
+        assert rules_of(RevisionContent({k: v for k, v in made.parts.items() if k != part})) is None

@@ -1,0 +1,426 @@
+"""Every check by itself: what it reports, its result without facts, where its links lead."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, Platform
+from kube_scheduler_operator.base.recognition import Recognition
+from kube_scheduler_operator.cli.adoption.input import from_files, read_node_files
+from kube_scheduler_operator.operator.controlplane.adoption.preview import preview
+from kube_scheduler_operator.operator.diagnostics.checks import condition_hints
+from kube_scheduler_operator.operator.diagnostics.checks.condition_hints import (
+    BY_REASON,
+    BY_TYPE,
+    advice,
+)
+from kube_scheduler_operator.operator.diagnostics.checks.facts import (
+    ClusterFacts,
+    DryRun,
+    KnownCertificate,
+)
+from kube_scheduler_operator.operator.diagnostics.checks.observed import Observed
+from kube_scheduler_operator.operator.diagnostics.checks.operation import _OBJECTS
+from kube_scheduler_operator.operator.diagnostics.checks.result import (
+    CheckResult,
+    CheckState,
+    exit_code,
+    run_check,
+)
+from kube_scheduler_operator.operator.diagnostics.checks.table import AFTER, BEFORE
+
+DOCS = Path(__file__).resolve().parents[5] / "docs"
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+FACTS = ClusterFacts(NOW, KUBEADM, server_version="v1.35.4")
+CHECKS = {check.name: check for check in (*BEFORE, *AFTER)}
+
+
+def results(name: str, table: Any = None, **facts: Any) -> tuple[CheckResult, ...]:
+    check = next(one for one in (table or (*BEFORE, *AFTER)) if one.name == name)
+    wrapped: dict[str, Any] = {
+        key: value if key in ("ahead", "platform", "server_version", "own_crds", "kinds", "images")
+        else Observed(value)
+        for key, value in facts.items()
+    }  # fmt: skip
+    return run_check(check, replace(FACTS, **wrapped))
+
+
+def one(name: str, table: Any = None, **facts: Any) -> CheckResult:
+    (found,) = results(name, table, **facts)
+    return found
+
+
+def obj(name: str, namespace: str = "x", **rest: Any) -> dict[str, Any]:
+    labels = rest.pop("labels", {})
+    return {"metadata": {"name": name, "namespace": namespace, "labels": labels}, **rest}
+
+
+# --- links and completeness -------------------------------------------------------------------
+
+
+def anchors(page: str) -> set[str]:
+    """As GitHub makes them of the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+LINKS = {
+    *(check.link for check in CHECKS.values()),
+    *(found.link for found in (*BY_TYPE.values(), *BY_REASON.values())),
+    condition_hints.MEANING,
+    *(page for _, page in _OBJECTS),
+    "troubleshooting.md#self-test",
+    "where-it-runs.md#versions",
+    "secondary-schedulers.md",
+    "rights.md",
+}
+
+
+@pytest.mark.parametrize("link", sorted(LINKS))
+def test_every_link_leads_to_a_section_of_the_documentation(link: str) -> None:
+    page, _, anchor = link.partition("#")
+    assert (DOCS / page).is_file()
+    assert not anchor or anchor in anchors(page)
+
+
+def test_every_condition_of_the_operator_has_its_own_hint() -> None:
+    page = (DOCS / "operations.md").read_text()
+    table = page[page.index("## What the conditions mean") :].partition("\n## ")[0]
+    documented = set(
+        re.findall(r"`([A-Z]\w+)`", "\n".join(re.findall(r"^\| (.+?) \|", table, re.M)))
+    )
+    openshift = {name for name in documented if "always False" in _row(table, name)}
+    normal = {
+        names.NODE_INSTALLER_PROGRESSING,
+        names.SCHEDULERS_PROGRESSING,
+        names.ADOPTED_SETTINGS,
+    }
+    assert documented - openshift - normal - set(BY_TYPE) == set()
+    assert len(documented) > 30
+
+
+def _row(table: str, name: str) -> str:
+    return next(line for line in table.splitlines() if f"`{name}`" in line)
+
+
+def test_a_reason_counts_before_the_type_and_an_unknown_type_has_a_general_hint() -> None:
+    special = advice(names.ADOPTION_DEGRADED, "SchedulerHasConfigFile")
+    assert special != advice(names.ADOPTION_DEGRADED, "Other")
+    assert "status" in advice("NewDegraded", "X").hint
+
+
+@pytest.mark.parametrize("name", sorted(CHECKS))
+def test_no_check_fails_because_a_fact_is_missing(name: str) -> None:
+    for found in run_check(CHECKS[name], replace(FACTS, kinds=_NoKinds())):
+        assert found.state is not CheckState.FAILED
+        assert found.cause
+
+
+class _NoKinds(dict[str, Any]):
+    def __missing__(self, kind: str) -> Observed[Any]:
+        return Observed(error="no permission")
+
+
+@pytest.mark.parametrize(
+    ("state", "strict", "code"),
+    [
+        (CheckState.OK, True, 0),
+        (CheckState.NOT_CHECKED, True, 0),
+        (CheckState.WARNING, False, 0),
+        (CheckState.WARNING, True, 1),
+        (CheckState.FAILED, False, 1),
+    ],
+)
+def test_only_failures_fail_unless_warnings_are_to_count(
+    state: CheckState, strict: bool, code: int
+) -> None:
+    assert exit_code([CheckResult("x", state, "")], strict=strict) == code
+
+
+def test_the_worst_result_of_a_check_comes_first() -> None:
+    runs = [DryRun("a", unanswered="later"), DryRun("b", error="refused")]
+    assert [found.state for found in results("admission", admission=runs)] == [
+        CheckState.FAILED,
+        CheckState.NOT_CHECKED,
+    ]
+
+
+# --- the cluster ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "state", "part"),
+    [
+        ("v1.35.4", CheckState.OK, "v1.35.4"),
+        ("v1.35.4-eks-113cf36", CheckState.OK, "v1.35.4"),
+        ("v1.30.1", CheckState.WARNING, "not tried"),
+        ("v1.22.0", CheckState.FAILED, "older than 1.29"),
+        ("v1.99.0", CheckState.WARNING, "newer"),
+        ("nginx", CheckState.WARNING, '"nginx"'),
+    ],
+)
+def test_the_version_of_the_api_server(version: str, state: CheckState, part: str) -> None:
+    found = one("api-server", server_version=version)
+    assert (found.state, part in found.cause) == (state, True)
+    assert (found.hint == "") == (state is CheckState.OK)
+
+
+def test_another_platform_than_the_chosen_one_is_a_warning() -> None:
+    found = one("platform", recognition=Recognition(MANAGED, "EKS", "v1-eks-1"))
+    assert found.state is CheckState.WARNING
+    assert "deploy/managed" in found.hint
+
+
+def lease(ahead: float) -> Mapping[str, Any]:
+    renewed = (NOW + timedelta(seconds=ahead)).isoformat()
+    entry = {"time": NOW.isoformat(), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}
+    return {"metadata": {"managedFields": [entry]}, "spec": {"renewTime": renewed}}
+
+
+@pytest.mark.parametrize(("ahead", "word"), [(61, "ahead of"), (-61, "behind")])
+def test_the_clock_of_a_node_is_compared_with_the_time_of_the_write(ahead: int, word: str) -> None:
+    found = one("clocks", node_leases={"n1": lease(ahead), "n2": lease(1)})
+    assert found.cause == f'the clock of node "n1" is 61 s {word} the API server\'s'
+    assert found.state is CheckState.WARNING
+
+
+def test_the_clock_of_this_machine_is_compared_as_well() -> None:
+    found = one("clocks", ahead=-3600, node_leases={})
+    assert "this machine's clock is 3600 s behind" in found.cause
+
+
+@pytest.mark.parametrize(
+    ("days", "state", "part"),
+    [
+        (-1, CheckState.FAILED, "expired at 2026-11-25 12:00 UTC"),
+        (0.5, CheckState.WARNING, "expires in 12 hours"),
+        (13, CheckState.WARNING, "expires in 13 days"),
+        (90, CheckState.OK, "of your kubeconfig, expires in 90 days"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "fact"),
+    [("connection-certificates", "server"), ("certificates", "certificates")],
+)
+def test_a_certificate_is_reported_before_it_expires(
+    name: str, fact: str, days: float, state: CheckState, part: str
+) -> None:
+    known = [KnownCertificate("your kubeconfig", NOW + timedelta(days=days), "renew it")]
+    found = one(name, **{fact: known})
+    assert (found.state, part in found.cause) == (state, True)
+    assert found.hint == ("" if state is CheckState.OK else "renew it")
+
+
+def test_a_cluster_without_a_visible_control_plane_is_not_kubeadms() -> None:
+    assert "managed" in one("nodes", nodes=[obj("worker")]).hint
+
+
+# --- what an installation meets ---------------------------------------------------------------
+
+
+def crd(*, labels: Mapping[str, str] = {names.PART_OF_LABEL: names.PROGRAM}, **fields: Any) -> Any:
+    schema = {"properties": {"spec": {"properties": fields}}}
+    version = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": schema}}
+    name = f"things.{names.PREFIX}"
+    return {
+        "metadata": {"name": name, "labels": dict(labels), "managedFields": [{"manager": "helm"}]},
+        "spec": {"versions": [version]},
+    }
+
+
+FULL = crd(a={}, b={"items": {"properties": {"c": {}}}})
+
+
+@pytest.mark.parametrize(
+    ("other", "part"),
+    [
+        (crd(a={}), "lacks the field spec.b"),
+        (crd(a={}, b={"items": {"properties": {}}}), "lacks the field spec.b[].c"),
+        (crd(labels={}, a={}, b=FULL["spec"]["versions"][0]["schema"]["openAPIV3Schema"]), "helm"),
+    ],
+)
+def test_an_older_or_foreign_kind_is_named_with_what_it_lacks(other: Any, part: str) -> None:
+    found = results("crds", BEFORE, crds={other["metadata"]["name"]: other}, own_crds=[FULL])
+    assert part in found[0].cause
+
+
+def test_a_kind_that_serves_another_version_fails() -> None:
+    other = crd(a={})
+    other["spec"]["versions"][0]["name"] = "v2"
+    found = one("crds", BEFORE, crds={other["metadata"]["name"]: other}, own_crds=[FULL])
+    assert (found.state, "does not serve v1" in found.cause) == (CheckState.FAILED, True)
+
+
+def test_a_newer_kind_with_more_fields_is_all_right() -> None:
+    newer = crd(a={}, b={"items": {"properties": {"c": {}, "d": {}}}}, e={})
+    found = one("crds", AFTER, crds={newer["metadata"]["name"]: newer}, own_crds=[FULL])
+    assert found.state is CheckState.OK
+
+
+def test_a_namespace_that_is_being_deleted_is_reported_with_what_keeps_it() -> None:
+    conditions = [{"status": "True", "message": "Some content has finalizers: x.io"}]
+    status = {"phase": "Terminating", "conditions": conditions}
+    found = one("namespace", namespace=obj("ns", status=status))
+    assert found.state is CheckState.FAILED
+    assert "finalizers: x.io" in found.cause
+
+
+def test_a_scheduler_with_a_configuration_file_is_reported_with_its_path(tmp_path: Path) -> None:
+    container = {
+        "name": "kube-scheduler",
+        "image": "registry.k8s.io/kube-scheduler:v1.35.4",
+        "command": [
+            "kube-scheduler",
+            "--kubeconfig=/etc/kubernetes/scheduler.conf",
+            "--config=/etc/kubernetes/sched.yaml",
+        ],
+    }
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
+        "spec": {"hostNetwork": True, "containers": [container]},
+    }
+    file = tmp_path / "n1.yaml"
+    file.write_text(json.dumps(manifest))
+    found = from_files(read_node_files([f"n1={file}"]), KUBEADM)
+    result = results("static-pods", adoption=preview(found.snapshot, found.reports))[-1]
+    assert result.state is CheckState.WARNING
+    assert "SchedulerHasConfigFile" in result.cause
+    assert "/etc/kubernetes/sched.yaml" in result.cause
+    assert "adopt --dry-run -f n1=FILE" in result.hint
+
+
+def deployment(image: str, *command: str) -> dict[str, Any]:
+    container = {"name": "c", "image": image, **({"command": list(command)} if command else {})}
+    return obj("d", "other", spec={"template": {"spec": {"containers": [container]}}})
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (deployment("r.example/kube-scheduler-operator:v1"), CheckState.FAILED),
+        (deployment("x/kube-scheduler-operator", names.PROGRAM, "operator"), CheckState.FAILED),
+        (deployment("x/kube-scheduler-operator", names.PROGRAM, "rl-monitor"), CheckState.OK),
+        (deployment("registry.k8s.io/kube-scheduler:v1.35.4"), CheckState.WARNING),
+        (deployment("x/custom", "/bin/kube-scheduler"), CheckState.WARNING),
+        (deployment("nginx"), CheckState.OK),
+    ],
+)
+def test_other_operators_and_schedulers_are_recognized(found: Any, state: CheckState) -> None:
+    assert one("other-programs", deployments=[found]).state is state
+
+
+@pytest.mark.parametrize("platform", [MANAGED, OPENSHIFT], ids=lambda each: each.name)
+def test_nothing_is_adopted_where_no_static_pod_has_settings_of_users(platform: Platform) -> None:
+    found = one("static-pods", platform=platform, adoption=None)
+    assert (found.state, "nothing is adopted" in found.cause) == (CheckState.OK, True)
+
+
+def test_missing_rights_and_refused_roles_are_two_problems() -> None:
+    found = results(
+        "your-rights",
+        missing_rights=["create namespaces"],
+        rbac=[DryRun("ClusterRole a", error="attempting to grant RBAC permissions")],
+    )
+    assert "create namespaces" in found[0].cause
+    assert "escalate" in found[1].hint
+
+
+# --- an installed operator --------------------------------------------------------------------
+
+
+def operator_lease(age: float) -> Mapping[str, Any]:
+    renewed = (NOW - timedelta(seconds=age)).isoformat()
+    return {
+        "metadata": {},
+        "spec": {"holderIdentity": "p", "renewTime": renewed, "leaseDurationSeconds": 15},
+    }
+
+
+@pytest.mark.parametrize(
+    ("deployment", "age", "part"),
+    [
+        (None, 1, "the operator is not installed"),
+        ({"spec": {"replicas": 0}, "status": {}}, 1, "scaled to 0"),
+        ({"spec": {"replicas": 2}, "status": {}}, 1, "no Pod is Ready"),
+        ({"spec": {"replicas": 2}, "status": {"readyReplicas": 1}}, 1, "1 of 2"),
+        ({"spec": {"replicas": 2}, "status": {"readyReplicas": 2}}, 60, "for 60 s"),
+        ({"spec": {"replicas": 2}, "status": {"readyReplicas": 2}}, 1, "2 of 2 Pods are Ready"),
+    ],
+)
+def test_the_state_of_the_operator(deployment: Any, age: float, part: str) -> None:
+    found = results("operator", deployment=deployment, operator_lease=operator_lease(age))
+    assert any(part in each.cause for each in found)
+
+
+def test_an_operator_of_another_version_is_reported_with_the_program_to_use() -> None:
+    deployment = {"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}
+    facts = {"deployment": deployment, "operator_lease": operator_lease(1)}
+    other = obj("cluster", status={"version": "9.8.7"})
+    found = one("operator", kubescheduler=other, **facts)
+    assert found.state is CheckState.WARNING
+    assert "the operator is version 9.8.7" in found.cause
+    assert "exec deploy/kube-scheduler-operator -- kubectl-scheduler check" in found.hint
+    release = one("operator", kubescheduler=other, platform=OPENSHIFT, **facts)
+    assert release.state is CheckState.OK
+
+
+def test_a_failed_revision_of_a_node_is_reported_with_its_errors() -> None:
+    entry = {
+        "nodeName": "n1",
+        "currentRevision": 3,
+        "lastFailedRevision": 4,
+        "lastFailedRevisionErrors": ["port in use"],
+    }
+    status = {"latestAvailableRevision": 4, "nodeStatuses": [entry]}
+    found = one("revisions", kubescheduler=obj("cluster", status=status))
+    assert found.cause == "revision 4 failed on node n1: port in use"
+    assert "rollout undo" in found.hint
+
+
+def test_a_node_without_a_scheduler_and_a_lease_that_is_not_renewed() -> None:
+    label = {KUBEADM.node_selectors[0]: ""}
+    found = results(
+        "schedulers",
+        nodes=[obj("n1", labels=label)],
+        operand_pods={},
+        operand_lease=operator_lease(90),
+    )
+    assert [each.state for each in found] == [CheckState.FAILED] * 2
+    assert "node n1 has no scheduler Pod" in found[0].cause
+    assert "has not renewed it for 90 s" in found[1].cause
+
+
+@pytest.mark.parametrize(
+    ("type_", "status", "state"),
+    [
+        ("PreflightDegraded", "True", CheckState.FAILED),
+        ("StaticPodsAvailable", "False", CheckState.FAILED),
+        ("NextVersionUpgradeable", "False", CheckState.WARNING),
+        ("VersionSkew", "True", CheckState.WARNING),
+        ("StaticPodsAvailable", "True", CheckState.OK),
+        ("NodeInstallerProgressing", "True", CheckState.OK),
+    ],
+)
+def test_conditions_are_failures_or_warnings_by_their_type(
+    type_: str, status: str, state: CheckState
+) -> None:
+    condition = {"type": type_, "status": status, "reason": "R", "message": "what\nhappened"}
+    found = one(
+        "conditions",
+        kubescheduler=obj("cluster", status={"conditions": [condition]}),
+        cluster_operator=obj("kube-scheduler", status={"conditions": []}, x=1)
+        | {"status": {"conditions": [{}]}},
+    )
+    assert found.state is state
+    assert state is CheckState.OK or f"{type_} (R): what happened" in found.cause

@@ -1,0 +1,151 @@
+"""A step that raises an unexpected error becomes a condition, and the others do their work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.base import defects
+from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SECONDARY_SCHEDULERS
+from kube_scheduler_operator.operator.controlplane import observed_facts
+from kube_scheduler_operator.operator.engine import reconcile as module
+from kube_scheduler_operator.operator.engine import steps
+from kube_scheduler_operator.operator.engine.containment import FAILURES, Containment
+
+from ...fake_cluster import FakeCluster
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.profile("team", percentageOfNodesToScore=10)
+    cluster.secondary("mine")
+    cluster.settle()
+    return cluster
+
+
+STEPS = (
+    "record_platform",
+    "find_image",
+    "reconcile_secondary_schedulers",
+    "reconcile_load_policies",
+    "diagnose",
+    "adopt",
+    "decide",
+    "run_agents",
+    "write_observed_config",
+    "fill_revision",
+    "check_placements",
+    "revise",
+    "roll_out",
+    "report",
+)
+"""The steps of a Managed KubeScheduler with static Pods."""
+
+
+def break_step(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("x")
+
+    broken.__name__ = name
+    monkeypatch.setattr(steps, name, broken)
+
+
+def test_these_are_the_steps(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+
+    class Listed(Containment):
+        def __call__(self, step: Any, *args: Any, **kwargs: Any) -> Any:
+            taken.append(step.__name__)
+            return super().__call__(step, *args, **kwargs)
+
+    monkeypatch.setattr(module, "Containment", Listed)
+    cluster.reconcile()
+    assert tuple(taken[: len(STEPS)]) == STEPS
+
+
+def condition(cluster: FakeCluster, type_: str) -> Any:
+    conditions = cluster.get(KUBE_SCHEDULERS, "cluster")["status"]["conditions"]
+    return next(one for one in conditions if one["type"] == type_)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_failed_step_is_reported_in_its_condition(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    break_step(monkeypatch, name)
+    type_, _ = FAILURES[name]
+    plan = cluster.reconcile()
+    assert len(plan.failures) == 1
+    cluster.settle()
+    found = condition(cluster, type_)
+    assert (found["status"], found["reason"]) == ("True", "OperatorError")
+    assert f'step "{name.replace("_", " ")}" failed: ZeroDivisionError: x' in found["message"]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_that_works_again_withdraws_its_condition(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with monkeypatch.context() as patch:
+        break_step(patch, name)
+        cluster.settle()
+    cluster.settle()
+    assert condition(cluster, FAILURES[name][0])["status"] == "False"
+    assert cluster.reconcile().failures == ()
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_no_failed_step_changes_what_runs(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    break_step(monkeypatch, name)
+    written = [one for one in cluster.settle() if "status" not in one]
+    assert written == []
+
+
+def test_secondary_schedulers_are_reconciled_while_a_step_of_the_control_plane_fails(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_step(monkeypatch, "decide")
+    cluster.secondary("mine", logLevel="Debug")
+    assert "replace Deployment mine" in cluster.settle()
+
+
+def test_the_control_plane_is_reconciled_while_secondary_schedulers_fail(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_step(monkeypatch, "reconcile_secondary_schedulers")
+    cluster.profile("team", percentageOfNodesToScore=20)
+    assert "replace ConfigMap config" in cluster.settle()
+    generation = cluster.get(SECONDARY_SCHEDULERS, "mine")["metadata"]["generation"]
+    assert generation == 1
+
+
+def test_an_error_is_logged_once_and_counted_each_time(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    counted: list[str] = []
+    monkeypatch.setattr(defects, "_observers", [counted.append])
+    monkeypatch.setattr(defects, "_logged", type(defects._logged)())
+    break_step(monkeypatch, "diagnose")
+    for _ in range(3):
+        cluster.reconcile()
+    assert set(counted) == {"diagnose"}
+    assert len(counted) >= 3
+    (record,) = [one for one in caplog.records if "Defect" in one.message]
+    assert record.exc_info is not None
+
+
+def test_a_defect_in_facts_of_the_control_plane_stops_no_secondary_scheduler(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("x")
+
+    monkeypatch.setattr(observed_facts, "has_serving_certificate", broken)
+    cluster.secondary("second")
+    cluster.settle()
+    assert condition(cluster, "TargetConfigControllerDegraded")["status"] == "True"
+    assert cluster.get(SECONDARY_SCHEDULERS, "second")["status"]["observedGeneration"] == 1

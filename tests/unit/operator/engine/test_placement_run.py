@@ -1,0 +1,342 @@
+"""The operator's own simulation: a task beside the reconciles, and the Pod that answers it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.base.settings import Settings
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.resource import JOBS, NODES, PODS
+from kube_scheduler_operator.operator.engine import placement_run
+from kube_scheduler_operator.operator.engine.placement_run import (
+    PlacementRunner,
+    Simulated,
+    in_cluster,
+)
+from kube_scheduler_operator.operator.model.placements import (
+    CheckIdentity,
+    PlacementAnswer,
+    PlacementQuestion,
+    PlacementRules,
+)
+from kube_scheduler_operator.simulate import questions
+from kube_scheduler_operator.simulate.edit_effect import EditEffect
+from kube_scheduler_operator.simulate.identity import make_identity
+from kube_scheduler_operator.simulate.job import LABELS, choose_node
+from kube_scheduler_operator.simulate.process import SimulationError
+from kube_scheduler_operator.simulate.questions import to_json
+from kube_scheduler_operator.simulate.service import Service, ServiceOptions
+
+from ...kube.conftest import FakeApi
+from ...kube.conftest import api as api
+
+LOST = EditEffect(lost={"node(s) had untolerated taint(s)": ["shop/a", "shop/b"]}, tried=2)
+NAMESPACE = KUBEADM.target_namespace
+
+
+def question(configuration: str = "edited", seconds: int = 60) -> PlacementQuestion:
+    return PlacementQuestion(
+        CheckIdentity(configuration, "running", "2026-01-01T00:00:00Z"),
+        PlacementRules({"percentageOfNodesToScore": 5}),
+        PlacementRules({"percentageOfNodesToScore": 6}, ("--feature-gates=A=true",)),
+        "registry.example/kube-scheduler:v1.35.4",
+        ("kube-scheduler",),
+        seconds,
+    )
+
+
+# --- the task -------------------------------------------------------------------------------------
+
+
+class Runs:
+    """Plays the simulation.
+
+    Attributes:
+        started: configurations, in order.
+        ended: those that were cancelled.
+    """
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.ended: list[str] = []
+        self.go = asyncio.Event()
+        self.outcome: Exception | EditEffect | None = LOST
+
+    async def __call__(self, asked: PlacementQuestion) -> Simulated:
+        self.started.append(asked.identity.configuration)
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.ended.append(asked.identity.configuration)
+            raise
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return Simulated("now", self.outcome, ["extender https://x is left out"])
+
+
+async def answered(runner: PlacementRunner) -> PlacementAnswer:
+    for _ in range(1000):
+        if runner.answer is not None:
+            return runner.answer
+        await asyncio.sleep(0.005)
+    raise AssertionError("there is no answer")
+
+
+async def test_the_answer_has_the_effect_in_words_and_wakes_the_operator() -> None:
+    runs, woken = Runs(), asyncio.Event()
+    runner = PlacementRunner(runs, woken.set)
+    runner.follow(question())
+    await asyncio.sleep(0)
+    assert (runner.answer, woken.is_set()) == (None, False)
+    runs.go.set()
+    answer = await answered(runner)
+    assert woken.is_set()
+    assert (answer.identity, answer.worse, answer.error) == (question().identity, True, "")
+    assert "2 running pods could no longer be placed: node(s) had untolerated" in answer.effect
+    assert "note: extender https://x is left out" in answer.effect
+    assert (answer.situation, answer.unchanged) == ("now", False)
+
+
+async def test_an_unchanged_situation_is_an_answer() -> None:
+    runs = Runs()
+    runs.outcome = None
+    runs.go.set()
+    runner = PlacementRunner(runs, lambda: None)
+    runner.follow(question())
+    expected = PlacementAnswer(question().identity, situation="now", unchanged=True)
+    assert await answered(runner) == expected
+
+
+async def test_a_simulation_that_runs_or_has_its_answer_is_not_started_again() -> None:
+    runs = Runs()
+    runner = PlacementRunner(runs, lambda: None)
+    for _ in range(3):
+        runner.follow(question())
+        await asyncio.sleep(0)
+    runs.go.set()
+    await answered(runner)
+    runner.follow(question())
+    await asyncio.sleep(0)
+    assert runs.started == ["edited"]
+
+
+async def test_another_edit_ends_the_simulation_of_the_one_before() -> None:
+    runs = Runs()
+    runner = PlacementRunner(runs, lambda: None)
+    runner.follow(question())
+    await asyncio.sleep(0)
+    runner.follow(question("another"))
+    await asyncio.sleep(0.01)
+    assert (runs.started, runs.ended) == (["edited", "another"], ["edited"])
+    runner.follow(None)
+    await asyncio.sleep(0.01)
+    assert runs.ended == ["edited", "another"]
+    runner.follow(question())
+    await asyncio.sleep(0)
+    await runner.close()
+    assert runs.ended == ["edited", "another", "edited"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        (SimulationError("no node is Ready"), "no node is Ready"),
+        (OSError("connection\nlost"), "connection lost"),
+        (ZeroDivisionError("x"), "ZeroDivisionError: x"),
+    ],
+    ids=str,
+)
+async def test_a_failure_is_an_answer(outcome: Exception, error: str) -> None:
+    runs = Runs()
+    runs.outcome = outcome
+    runs.go.set()
+    runner = PlacementRunner(runs, lambda: None)
+    runner.follow(question())
+    assert (await answered(runner)).error == error
+
+
+async def test_a_simulation_ends_at_its_limit() -> None:
+    runs = Runs()
+    runner = PlacementRunner(runs, lambda: None)
+    runner.follow(replace(question(), seconds=0))
+    answer = await answered(runner)
+    assert (answer.worse, runs.ended) == (False, ["edited"])
+    assert "it did not end within 0 s (spec.placementCheck.timeoutSeconds)" in answer.error
+
+
+# --- the Job --------------------------------------------------------------------------------------
+
+
+class Kubelet:
+    """Creates the Pod of the Job and runs its program, with a certificate.
+
+    Attributes:
+        reported: hash of the certificate, as it is reported; empty: that of the certificate.
+        job: as it was created.
+    """
+
+    def __init__(self, api: FakeApi, folder: Path, port: int) -> None:
+        self.reported = ""
+        self.job: dict[str, Any] = {}
+        self._api, self._folder, self._port = api, folder, port
+
+    async def run(self) -> None:
+        jobs = self._api.objects.setdefault(JOBS, {})
+        for _ in range(1000):
+            if jobs:
+                break
+            await asyncio.sleep(0.01)
+        ((_, name),) = jobs
+        (self.job,) = jobs.values()
+        template = self.job["spec"]["template"]
+        digest = await asyncio.to_thread(make_identity, self._folder)
+        ended = {"exitCode": 0, "message": self.reported or digest}
+        running: dict[str, Any] = {"state": {"running": {}}}
+        labels = {**template["metadata"]["labels"], "batch.kubernetes.io/job-name": name}
+        status = {
+            "phase": "Running",
+            "podIP": "127.0.0.1",
+            "initContainerStatuses": [
+                {"name": "certificate", "state": {"terminated": ended}},
+                {"name": "operand", **running},
+            ],
+            "containerStatuses": [{"name": "simulation", **running}],
+        }
+        metadata: dict[str, Any] = {
+            "name": f"{name}-x",
+            "namespace": NAMESPACE,
+            "labels": labels,
+            "ownerReferences": [JOBS.owner(name, self.job["metadata"]["uid"])],
+        }
+        self._api.put(
+            PODS,
+            metadata["name"],
+            NAMESPACE,
+            metadata=metadata,
+            spec=template["spec"],
+            status=status,
+        )
+        key_hash = template["spec"]["containers"][0]["args"][0].removeprefix("--key-sha256=")
+        options = ServiceOptions(
+            "127.0.0.1", key_hash, 30, self._port, Path(sys.executable), self._folder
+        )
+        await Service(options).run()
+
+
+async def version(_: web.Request) -> web.Response:
+    return web.json_response({"gitVersion": "v1.35.4"})
+
+
+@pytest.fixture
+async def kubelet(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Kubelet]:
+    asked: list[questions.Asked] = []
+
+    async def answer(self: questions.Asked, binary: Path) -> bytes:
+        assert binary == Path(sys.executable)
+        asked.append(self)
+        return to_json(LOST)
+
+    monkeypatch.setattr(questions.Asked, "answer", answer)
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = int(listening.getsockname()[1])
+    monkeypatch.setattr(placement_run, "PORT", port)
+    monkeypatch.setattr(placement_run, "_POLL", 0.02)
+    monkeypatch.setattr(placement_run, "_CONNECTING", 2.0)
+    api.served |= {JOBS, NODES, PODS}
+    api.routes["/version"] = version
+    status = {
+        "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    api.put(NODES, "cp", spec={}, status=status)
+    made = Kubelet(api, tmp_path, port)
+    task = asyncio.create_task(made.run())
+    yield made
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def simulated(api: FakeApi, situation: str = "") -> Simulated:
+    settings = Settings(operator_image="operator:1", image_pull_secrets=("registry",))
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        asked = replace(question(), situation=situation)
+        return await in_cluster(client, KUBEADM, settings)(asked)
+
+
+def writes(api: FakeApi) -> list[str]:
+    return [f"{seen.method} {seen.path}" for seen in api.seen if seen.method != "GET"]
+
+
+async def test_the_answer_comes_from_the_pod_of_a_job_that_is_deleted(
+    api: FakeApi, kubelet: Kubelet
+) -> None:
+    assert (await simulated(api)).effect == LOST
+    spec = kubelet.job["spec"]["template"]["spec"]
+    certificate, _, operand = spec["initContainers"]
+    assert (certificate["image"], operand["image"]) == ("operator:1", question().image)
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    name = kubelet.job["metadata"]["name"]
+    jobs = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+    assert writes(api) == [f"POST {jobs}", f"DELETE {jobs}/{name}"]
+    assert kubelet.job["metadata"]["labels"] == LABELS
+
+
+async def test_a_pod_with_another_certificate_gets_no_world(api: FakeApi, kubelet: Kubelet) -> None:
+    kubelet.reported = "00" * 32
+    with pytest.raises(SimulationError, match="does not answer"):
+        await simulated(api)
+    assert writes(api)[-1].startswith("DELETE ")
+
+
+async def test_without_a_node_that_has_room_no_job_is_created(
+    api: FakeApi, kubelet: Kubelet
+) -> None:
+    api.put(NODES, "cp", spec={}, status={"allocatable": {"cpu": "50m"}})
+    with pytest.raises(SimulationError, match="no node is Ready and has 110m of CPU"):
+        await simulated(api)
+    assert writes(api) == []
+
+
+async def test_the_node_is_chosen_beside_the_reconciles(
+    api: FakeApi, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time depends on Pods of others."""
+    threads: list[threading.Thread] = []
+
+    def chosen(*arguments: Any) -> str | None:
+        threads.append(threading.current_thread())
+        return choose_node(*arguments)
+
+    monkeypatch.setattr(placement_run, "choose_node", chosen)
+    assert (await simulated(api)).effect == LOST
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+async def test_a_repetition_without_a_change_has_no_job(api: FakeApi, kubelet: Kubelet) -> None:
+    found = await simulated(api)
+    api.objects[PODS].clear()  # as the garbage collector does after the deletion of the Job
+    api.seen.clear()
+    again = await simulated(api, found.situation)
+    assert (again, writes(api)) == (Simulated(found.situation, None), [])
+
+
+async def test_a_repetition_after_a_change_is_simulated(api: FakeApi, kubelet: Kubelet) -> None:
+    api.put(PODS, "new", "shop", spec={"containers": [{"name": "a"}]}, status={})
+    assert (await simulated(api, "0" * 64)).effect == LOST

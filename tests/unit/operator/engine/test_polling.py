@@ -1,0 +1,138 @@
+"""Polls of a cluster in which a tenant fills the lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_scheduler_operator.kube.client import ApiClient
+from kube_scheduler_operator.kube.errors import ApiRequest, from_response
+from kube_scheduler_operator.kube.resource import EVENTS_V1, PODS
+from kube_scheduler_operator.operator.diagnostics import (
+    unknown_scheduler_names,
+    unmanaged_schedulers,
+)
+from kube_scheduler_operator.operator.engine.polling import Poller
+
+from ...kube.conftest import FakeApi
+from ...kube.conftest import api as api
+
+CREATED = "2026-11-27T12:00:00Z"
+
+
+def put_pod(api: FakeApi, name: str, namespace: str, scheduler: str, **fields: Any) -> None:
+    spec = {"schedulerName": scheduler, **fields.pop("spec", {})}
+    api.put(PODS, name, namespace, spec=spec, status=fields.pop("status", {"phase": "Pending"}))
+    (obj,) = [
+        each
+        for each in api.objects[PODS].values()
+        if (each["metadata"]["namespace"], each["metadata"]["name"]) == (namespace, name)
+    ]
+    obj["metadata"].update({"creationTimestamp": CREATED, **fields.pop("metadata", {})})
+
+
+ATTEMPTED = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}
+OTHERS: dict[str, dict[str, Any]] = {
+    "gated": {"spec": {"schedulingGates": [{"name": "a.b/c"}]}},
+    "deleted": {"metadata": {"deletionTimestamp": CREATED, "finalizers": ["a.b/c"]}},
+    "attempted": {"status": ATTEMPTED},
+}
+
+
+@pytest.mark.parametrize("fields", OTHERS.values(), ids=OTHERS)
+async def test_pods_that_do_not_count_hide_no_others(api: FakeApi, fields: dict[str, Any]) -> None:
+    api.served |= {PODS}
+    for number in range(600):
+        put_pod(api, f"g{number:03}", "atk", "x", **fields)
+    put_pod(api, "victim", "shop", "misspelt")
+    poller = Poller(60, lambda: None)
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        await poller.poll_pods(client)
+    assert [pod.name for pod in poller.pods.values] == ["victim"]
+    assert not poller.pods.unread
+
+
+async def test_the_next_poll_continues_where_a_list_was_cut(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unknown_scheduler_names, "MOST_READ", 100)
+    api.served |= {PODS}
+    for number in range(150):
+        put_pod(api, f"g{number:03}", "atk", "x", spec={"schedulingGates": [{"name": "a.b/c"}]})
+    put_pod(api, "victim", "shop", "misspelt")
+    wakes: list[int] = []
+    poller = Poller(60, lambda: wakes.append(1))
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        await poller.poll_pods(client)
+        assert (poller.pods.values, poller.pods.unread, len(wakes)) == ((), True, 1)
+        await poller.poll_pods(client)
+        assert [pod.name for pod in poller.pods.values] == ["victim"]
+        assert not poller.pods.unread
+        await poller.poll_pods(client)
+        assert [pod.name for pod in poller.pods.values] == ["victim"], "it stays in the next round"
+
+
+async def test_forged_events_hide_no_scheduler_forever(api: FakeApi) -> None:
+    api.served |= {EVENTS_V1}
+
+    def put(name: str, namespace: str, instance: str) -> None:
+        api.put(
+            EVENTS_V1, name, namespace, reason="Scheduled", reportingController="packed",
+            reportingInstance=f"packed-{instance}",
+        )  # fmt: skip
+
+    for number in range(1300):
+        put(f"e{number:04}", "atk", f"forged-{number}")
+    put("real", "shop", "real")
+    for obj in api.objects[EVENTS_V1].values():
+        obj["metadata"]["creationTimestamp"] = CREATED
+    poller = Poller(60, lambda: None)
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        await poller.poll_bindings(client)
+        assert poller.bindings.unread
+        await poller.poll_bindings(client)
+    assert "real" in {each.host for each in poller.bindings.values}
+    assert not poller.bindings.unread
+
+
+async def test_events_of_one_scheduler_do_not_hide_another(api: FakeApi) -> None:
+    api.served |= {EVENTS_V1}
+    for number in range(700):
+        api.put(
+            EVENTS_V1, f"e{number:03}", "atk", reason="Scheduled", reportingController="packed",
+            reportingInstance="packed-forged" if number < 699 else "packed-real",
+        )  # fmt: skip
+    for obj in api.objects[EVENTS_V1].values():
+        obj["metadata"]["creationTimestamp"] = CREATED
+    poller = Poller(60, lambda: None)
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        await poller.poll_bindings(client)
+    assert {each.host for each in poller.bindings.values} == {"forged", "real"}
+    assert unmanaged_schedulers.MOST_READ > 700
+
+
+async def test_a_token_that_is_too_old_begins_again(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unknown_scheduler_names, "MOST_READ", 100)
+    api.served |= {PODS}
+    for number in range(250):
+        put_pod(api, f"g{number:03}", "atk", "x", spec={"schedulingGates": [{"name": "a.b/c"}]})
+    poller = Poller(60, lambda: None)
+    async with ApiClient(api.credentials(), field_manager="test") as client:
+        await poller.poll_pods(client)
+        select, tokens = client.select, []
+
+        async def refusing(*arguments: Any, **options: Any) -> Any:
+            tokens.append(options["token"])
+            if tokens[0] and len(tokens) == 1:
+                raise from_response(ApiRequest("list", "/api/v1/pods"), 410, {"kind": "Status"})
+            return await select(*arguments, **options)
+
+        monkeypatch.setattr(client, "select", refusing)
+        await poller.poll_pods(client)
+        assert (tokens[0] != "", tokens[1], poller.pods.unread) == (True, "", True)
+        await poller.poll_pods(client)
+        await poller.poll_pods(client)
+    assert not poller.pods.unread
