@@ -74,7 +74,7 @@ def _freeze(source: Source, work: Path) -> Path:
         "--name", PROGRAM, "--distpath", work / "dist", "--workpath", work / "build",
         "--specpath", work, "--paths", paths.REPOSITORY / "operator",
         # Policies are loaded by name.
-        "--collect-submodules", f"{_PACKAGE}.policies",
+        "--collect-submodules", f"{_PACKAGE}.scheduling.policies",
         *(word for name in imports for word in ("--hidden-import", name)),
         *(word for name in sorted(_unwanted()) for word in ("--exclude-module", name)),
         *(

@@ -24,7 +24,7 @@ ROOT: Final = "reads a file on a node that root writes"
 COMMAND: Final = "reads a file of the command's user, in a process of its own"
 
 ALLOWED: Final = {
-    "operator/admission/pipe.py": {"read_order": "reads what the operator writes to its child process"},
+    "operator/admission/pipe.py": {"read_order": "reads what the operator writes to its child"},
     "base/json_text.py": {"parse_json": READER, "read_json": READER},
     "cli/simulation/cache_dump.py": {
         "_entries": "reads one line of a scheduler's log, in a command",
@@ -50,7 +50,7 @@ ALLOWED: Final = {
     "operator/loadpolicy/request.py": {"_read": OWN},
     "base/templates.py": {"_documents": PART, "render_object": PART},
     "config/lint/reports/baseline.py": {"read_baseline": COMMAND},
-    "operator/profiles/aks.py": {"_document": "reads a text that is hardly longer than the operator's own"},
+    "operator/profiles/aks.py": {"_document": "reads a text hardly longer than the operator's own"},
     "scheduling/annotator/program.py": {"AnnotatorProgram._annotate": BOUNDED},
     "scheduling/annotator/sources/http.py": {"get_json": BOUNDED},
     "scheduling/exporter/saved_windows.py": {"StateFile.load": "reads its own file to a limit"},

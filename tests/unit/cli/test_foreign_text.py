@@ -55,7 +55,7 @@ from ...customised import customised
 from ...hostile import FORGED, HOSTILE, STORED, TEXTS, expect_harmless, poisoned
 from .conftest import Cluster, content, objects, scheduler_pod
 
-MIRROR_POD = Path(__file__).parents[1] / "controlplane/adoption/kubeadm-mirror-pod.json"
+MIRROR_POD = Path(__file__).parents[1] / "operator/controlplane/adoption/kubeadm-mirror-pod.json"
 KUBE_SCHEDULER = "--kube-scheduler"
 IDENTITY = (
     "apiVersion", "kind", "name", "namespace", "uid", "creationTimestamp", "nodeName", "labels",

@@ -5,8 +5,8 @@ MutatingWebhookConfiguration `assignment.kube-scheduler-operator.dev` exists. Th
 for at most one second and admits a Pod unchanged after any error, so nothing here can reject or
 lose a Pod.
 
-A separate process listens (`operator/admission/`), because any Pod of the cluster may connect to it. This
-module has all rights: it reads the configuration, makes and renews certificates, and reports the
+A separate process listens (`operator/admission/`), because any Pod of the cluster may connect to
+it. This module has all rights: it reads the configuration, makes and renews certificates, and reports the
 certificate and the SecondarySchedulers to that process.
 """
 

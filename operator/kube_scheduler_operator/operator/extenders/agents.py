@@ -1,6 +1,7 @@
 """The agents of the control plane's scheduler: when they are created and removed.
 
-An agent runs before the scheduler's configuration names it (config/effective/extenders/validate.py waits for that).
+An agent runs before the scheduler's configuration names it, which waits for the agent
+(config/effective/extenders/validate.py).
 It is removed when no revision that a node runs, is about to run or would return to calls it.
 """
 

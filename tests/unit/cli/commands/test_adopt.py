@@ -23,7 +23,9 @@ from ....customised import CONFIG_FILE, CONFIGURATION, customised, with_config_f
 from ..conftest import NAMESPACE, Cluster, Done, content
 
 STOCK: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "controlplane/adoption/kubeadm-mirror-pod.json").read_text()
+    (
+        Path(__file__).parents[2] / "operator/controlplane/adoption/kubeadm-mirror-pod.json"
+    ).read_text()
 )
 
 Adopt = Callable[..., Done]

@@ -13,7 +13,10 @@ import kube_scheduler_operator
 
 ROOT = Path(kube_scheduler_operator.__file__).parent
 PACKAGE = kube_scheduler_operator.__name__
-START = (f"{PACKAGE}.offline.validate", f"{PACKAGE}.offline.report_settings")
+START = (
+    f"{PACKAGE}.config.lint.validate",
+    f"{PACKAGE}.config.lint.reports.report_settings",
+)
 OF_FINDINGS = ("Diagnosis", "Problem", "Finding", "TextProblem")
 """The classes whose attribute `reason` a report shows."""
 OTHER_CLASSES = ("Event", "Recognition", "Remembered", "SchedulerRequest")

@@ -1,7 +1,7 @@
 """AKS: a SchedulerConfiguration (preview) with a KubeSchedulerConfiguration inside.
 
-Source: Microsoft's articles, which operator/profiles/aks.py names, with the fields, plugins and names; they
-also name Kubernetes 1.33 as the oldest version.
+Source: Microsoft's articles, which operator/profiles/aks.py names, with the fields, plugins and
+names; they also name Kubernetes 1.33 as the oldest version.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ OLDEST_TRIED: Final = Version(1, 34)
 """The oldest version of Kubernetes with which the operator is tested (docs/where-it-runs.md)."""
 
 CLOCK_TOLERANCE: Final = 5.0
-"""Seconds; a smaller difference is a delay, or does not matter (as operator/engine/node_clocks.py)."""
+"""Seconds; a smaller difference is a delay, or does not matter (see engine/node_clocks.py)."""
 
 RENEW_DAYS: Final = 14
 """Days before its expiry from which a certificate is reported."""

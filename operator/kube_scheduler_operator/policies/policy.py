@@ -1,0 +1,5 @@
+"""The base class of all policies, its arguments and its results."""
+
+from ..scheduling.policies.policy import BEST, GROUP, Arguments, Policy, Rejections, argument
+
+__all__ = ["BEST", "GROUP", "Arguments", "Policy", "Rejections", "argument"]
