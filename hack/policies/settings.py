@@ -1,8 +1,8 @@
 """Rules for top-level fields of a KubeSchedulerConfiguration: numbers, leader election, extenders.
 
 They restate config/language/validation/configuration.py and
-config/effective/control_plane/overrides.py where a single object is sufficient; values that another layer (the profile, a SchedulerProfile) may set are
-accepted.
+config/effective/control_plane/overrides.py where a single object is sufficient; values that another
+layer (the profile, a SchedulerProfile) may set are accepted.
 """
 
 from __future__ import annotations

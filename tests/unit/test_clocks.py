@@ -15,7 +15,7 @@ USES = {
     "cli/adoption/input.py": "a snapshot has one; the preview does not read it",
     "cli/console/output.py": "the time of day in front of a line",
     "operator/engine/intake.py": "a default; the operator passes the API server's time",
-    "operator/engine/process.py": "translates a time for metrics; Prometheus compares it with its own",
+    "operator/engine/process.py": "translates a time for metrics, for Prometheus to compare",
     "kube/credentials.py": "the expiry of credentials that this machine received",
     "kube/events.py": "a default; programs with an API server's clock pass that one",
     "kube/kopf/settings.py": "the lifetime of a login within this process",

@@ -110,7 +110,7 @@ def display_name(name: str) -> str:
 
 
 def read_bytes(name: str) -> bytes:
-    """Read a file, or standard input, for schedulerconfig.source.read.
+    """Read a file, or standard input, for base.source.reader.read.
 
     Raises:
         UsageError: it cannot be read.

@@ -6,8 +6,8 @@ for at most one second and admits a Pod unchanged after any error, so nothing he
 lose a Pod.
 
 A separate process listens (`operator/admission/`), because any Pod of the cluster may connect to
-it. This module has all rights: it reads the configuration, makes and renews certificates, and reports the
-certificate and the SecondarySchedulers to that process.
+it. This module has all rights: it reads the configuration, makes and renews certificates, and
+reports the certificate and the SecondarySchedulers to that process.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.base.installation import InstallationError
-from kube_scheduler_operator.config import language as schedulerconfig
+from kube_scheduler_operator.config.language import merging
 from kube_scheduler_operator.config.language.merging import merge, merge_plain
 from kube_scheduler_operator.config.language.merging.merge import merge_process, require_jsonmerge
 
@@ -23,7 +23,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """As in a process that has not merged yet: everything about jsonmerge is imported again."""
     assert merge_process([{"a": 1}]) == {"a": 1}
     with monkeypatch.context() as patch:
-        patch.delattr(schedulerconfig, "merge_with_jsonmerge")
+        patch.delattr(merging, "merge_with_jsonmerge")
         for name in list(sys.modules):
             if name.partition(".")[0] == "jsonmerge" or name.endswith(".merge_with_jsonmerge"):
                 patch.delitem(sys.modules, name)

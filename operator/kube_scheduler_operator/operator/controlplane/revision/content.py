@@ -12,7 +12,7 @@ from ....node.protocol.revision_content import content_hash
 class RevisionContent:
     parts: Mapping[str, Mapping[str, str]]  # ConfigMap -> key -> text
     # not part of its identity: the settings of users for it (recorded_inputs.py), if known, and
-    # what its rules change for the cluster's Pods (placement_check.py), in words
+    # what its rules change for the cluster's Pods (placement_gate.py), in words
     inputs: str = field(default="", compare=False)
     placements: str = field(default="", compare=False)
 
