@@ -56,7 +56,7 @@ def test_a_current_revision_of_zero_is_kept_because_the_api_does_not_let_it_be_u
 
 
 def test_attempts_count_failures_of_the_target_only() -> None:
-    assert read_node_status(RAW).attempts(RAW["targetRevision"]) == 3
+    assert read_node_status(RAW).attempts(4) == 3
     assert read_node_status(RAW).attempts(5) == 0
 
 
