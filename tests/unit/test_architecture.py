@@ -60,7 +60,7 @@ def test_a_decision_is_a_page_with_its_context_and_consequences(path: Path) -> N
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_docstring_of_each_package_says_what_it_is_for(package: str) -> None:
+def test_the_docstring_of_each_package_states_its_purpose(package: str) -> None:
     text = ast.get_docstring(ast.parse((PACKAGE / package / "__init__.py").read_text())) or ""
     assert text.split("\n")[0].endswith("."), f"{package}: docs/packages.md shows this sentence"
 

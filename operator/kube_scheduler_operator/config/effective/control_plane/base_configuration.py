@@ -243,7 +243,7 @@ def _unknown_flags(arguments: Flags, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _origin(problem: Problem, features: SchedulerFeatureGates, inputs: Inputs) -> tuple[str, str]:
-    """Return (condition, path) of the setting that a flag comes from, if it is no override."""
+    """Return (condition, path) of the setting that a flag comes from, unless it is an override."""
     name, *rest = map(str, problem.path)
     if name == FEATURE_GATES and rest and rest[0] in features.own:
         return names.TARGET_CONFIG_DEGRADED, own_path(rest[0])

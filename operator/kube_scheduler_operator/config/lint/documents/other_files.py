@@ -91,7 +91,7 @@ def of_volcano() -> Problem:
 
 
 def no_configuration(item: Item, owner: str) -> Problem:
-    """Report that a text of `owner` is no configuration, which it must be."""
+    """Report that a text of `owner` is not a configuration, which it must be."""
     message = f"{owner} must have a scheduler configuration here, and this is {what_is(item)}"
     fix = f"write a configuration that begins with apiVersion: {API_VERSION} and kind: {KIND}"
     return Problem(NOTHING_TO_CHECK, (), message, fix)

@@ -68,7 +68,7 @@ def version_of(value: Any) -> Version | None:
 
 
 def version_of_image(image: str) -> Version | None:
-    """Return the version in an image's tag; None if there is none."""
+    """Return the version in an image's tag; None without one."""
     try:
         return Version.of_image(image)
     except ValueError:

@@ -44,7 +44,7 @@ class Mount:
         return file == self.path or file.startswith(f"{self.path.rstrip('/')}/")
 
     def key_of(self, file: str) -> str:
-        """Return the key of the ConfigMap or Secret that becomes a file; empty if there is none."""
+        """Return the key of the ConfigMap or Secret that becomes a file; empty without one."""
         if self.key:
             return self.key
         name = file[len(self.path.rstrip("/")) + 1 :]

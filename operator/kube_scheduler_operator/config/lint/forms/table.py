@@ -9,13 +9,16 @@ from .aks import AKS
 from .config_map import CONFIG_MAPS
 from .embedded import EMBEDDED
 from .form import Contents, Form
+from .gardener import GARDENER
 from .helm_values import KOORDINATOR, SCHEDULER_PLUGINS, VOLCANO
+from .k0s import K0S
 from .kind import K3D, KIND
+from .kops import KOPS
 from .kubeadm import CLUSTER_API, KUBEADM, KUBEADM_PATCHES
 from .kubespray import KUBESPRAY
 from .kustomize import KUSTOMIZATIONS
+from .kwok import KWOK
 from .openshift import SECONDARY_SCHEDULERS
-from .products import GARDENER, K0S, KOPS, KWOK
 from .rancher import RANCHER_CLUSTER, RANCHER_CONFIG, RKE1
 from .talos import TALOS
 from .workload import WORKLOADS
