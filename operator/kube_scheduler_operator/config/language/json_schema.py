@@ -69,7 +69,7 @@ _ARGUMENT_RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "VolumeBinding.bindTimeoutSeconds": {"minimum": 0},
 }  # fmt: skip
-"""Path -> what validate_plugin_args.py requires of the plugins that run."""
+"""Path -> what validation/plugin_args.py requires of the plugins that run."""
 
 _SUGGESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "leaderElection.resourceLock": ("leases",),

@@ -3,7 +3,7 @@
 Their manifest was changed, for example by `kubeadm init phase control-plane scheduler`: the
 installer restores the revision, and keeps the manifest that it finds for the removal of the
 operator. Or a file of the revision was edited, or their kubeconfig changed, which a scheduler reads
-only when it starts. Upgrades by kubeadm are not drift (upgrades.py).
+only when it starts. Upgrades by kubeadm are not drift (kubeadm_upgrades.py).
 
 The content on its disk shows what a node runs (disk_reports.py). The label of a mirror pod is only
 a reason to look: an installer of the same revision does, and restarts nothing if nothing changed.
