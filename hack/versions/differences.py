@@ -95,7 +95,7 @@ def plugin_differences(
 ) -> Iterator[str]:
     """Plugins and extension points that differ from the table of 1.`minor`."""
     table = in_tree_plugins.listable_plugins(Version(1, minor))
-    where = f"{_TABLES}/in_tree_plugins.py"
+    where = f"{_TABLES}/plugins/in_tree_plugins.py"
     for name in sorted(plugin_names(kubernetes) | table.keys()):
         theirs = points_of(reader, name, tuple(sorted(points)))
         ours = set(table[name].points_at(minor)) if name in table else None
@@ -119,7 +119,7 @@ def default_differences(reader: ConfigurationReader, minor: int) -> Iterator[str
     config = yaml.safe_load(_EMPTY)
     target = Target(Gates(Version(1, minor)))
     ours = json.loads(json.dumps(defaulted_config(config, target)))
-    where = f"{_TABLES}/defaulting.py, default_args.py or in_tree_plugins.py"
+    where = f"{_TABLES}/defaulting.py, plugins/default_args.py or plugins/in_tree_plugins.py"
     for path, theirs, own in different(yaml.safe_load(text), ours):
         yield f"default of {path}: {theirs!r}, on record {own!r}: {where}"
 
@@ -142,7 +142,7 @@ def gate_differences(minor: int, kubernetes: Path) -> Iterator[str]:
     plugins = in_tree_plugins.plugins(Version(1, minor))
     ours = {in_tree_plugins.plugin_gate(name, minor) for name in plugins}
     for gate in sorted(set(_GATE.findall(text)) - ours):
-        yield f"gate {gate} decides on default plugins: {_TABLES}/in_tree_plugins.py"
+        yield f"gate {gate} decides on default plugins: {_TABLES}/plugins/in_tree_plugins.py"
 
 
 def flag_differences(version: str, minor: int) -> Iterator[str]:
@@ -159,7 +159,7 @@ def flag_differences(version: str, minor: int) -> Iterator[str]:
 
 def state_differences(minor: int, known: int) -> Iterator[str]:
     """Feature gates that decide on what is valid and whose default or lock changed."""
-    text = "".join(path.read_text() for path in sorted((paths.REPOSITORY / _TABLES).glob("*.py")))
+    text = "".join(path.read_text() for path in sorted((paths.REPOSITORY / _TABLES).rglob("*.py")))
     now, before = (known_gates(each) or {} for each in (minor, known))
     for name in sorted(set(_QUOTED.findall(text)) & (now.keys() | before.keys())):
         states = [

@@ -22,7 +22,7 @@ def lists(version: str) -> Iterator[str]:
     """What to add a release to."""
     minor = releases.minor(version)
     if in_tree_plugins.NEWEST.minor < minor:
-        yield f"NEWEST is 1.{in_tree_plugins.NEWEST.minor}: {_TABLES}/in_tree_plugins.py"
+        yield f"NEWEST is 1.{in_tree_plugins.NEWEST.minor}: {_TABLES}/plugins/in_tree_plugins.py"
     if minor not in flags.ON_RECORD:
         yield f"ON_RECORD has no 1.{minor}: {_TABLES}/flags.py"
     if releases.PINNED.get(minor) != version:

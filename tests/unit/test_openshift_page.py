@@ -35,7 +35,7 @@ from .deploy.overlays import DEPLOY, build
 from .operator.engine.test_reconcile_openshift import cluster, reported
 
 ROOT = Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests" / "unit" / "controlplane" / "golden"
+GOLDEN = ROOT / "tests" / "unit" / "operator" / "controlplane" / "golden"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = "cp-1"
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...simulate.scenario import Prepared
     from ...simulate.workloads import SimulatedWorkload
     from ...simulate.world import World
-    from ..simulation.answer import ConfigurationResult, PlacementQuestion, SimulationAnswer
+    from ..simulation.answer import ConfigurationResult, SimulationAnswer, SimulationQuestion
 
 FITS, DOES_NOT_FIT, FAILED = 0, 1, 2
 _NODES: Final = 12
@@ -164,9 +164,9 @@ def run(args: argparse.Namespace) -> int:
     )
 
 
-def _question(args: argparse.Namespace) -> PlacementQuestion:
+def _question(args: argparse.Namespace) -> SimulationQuestion:
     from ...simulate.scenario import Scenario
-    from ..simulation.answer import PlacementQuestion
+    from ..simulation.answer import SimulationQuestion
 
     if args.repeat < 1:
         raise UsageError(f"--repeat {args.repeat}: at least one run is needed")
@@ -176,7 +176,7 @@ def _question(args: argparse.Namespace) -> PlacementQuestion:
     both = sorted({*args.drain} & {*args.without_node})
     if both:
         raise UsageError(f"{both[0]} cannot be drained by --drain and lost by --without-node")
-    question = PlacementQuestion(
+    question = SimulationQuestion(
         Scenario(tuple(args.without_node), tuple(args.drain), added, args.replay)
     )
     _read_workloads(question, args.files)
@@ -194,7 +194,7 @@ def _added_nodes(text: str) -> tuple[int, str]:
     return int(match[1]), match[2]
 
 
-def _read_workloads(question: PlacementQuestion, files: Sequence[str]) -> None:
+def _read_workloads(question: SimulationQuestion, files: Sequence[str]) -> None:
     from ...simulate.workloads import WorkloadError, read_workloads
 
     for name in files:
@@ -209,7 +209,7 @@ def _read_workloads(question: PlacementQuestion, files: Sequence[str]) -> None:
         raise UsageError(f"{names}: no object has a Pod template, so there is nothing to place")
 
 
-def _check_workload_flags(question: PlacementQuestion, args: argparse.Namespace) -> None:
+def _check_workload_flags(question: SimulationQuestion, args: argparse.Namespace) -> None:
     from ...simulate.workloads import DAEMON_SET
 
     for flag, given in (("--replicas", args.replicas is not None), ("--max", args.max)):
@@ -222,7 +222,7 @@ def _check_workload_flags(question: PlacementQuestion, args: argparse.Namespace)
 
 
 async def _from_cluster(
-    api: ApiClient, platform: Platform, question: PlacementQuestion, args: argparse.Namespace
+    api: ApiClient, platform: Platform, question: SimulationQuestion, args: argparse.Namespace
 ) -> Simulation:
     names = [workload.template["spec"].get("schedulerName") for workload in question.workloads]
     simulation = await from_cluster(api, platform, args, next(filter(None, names), None))
@@ -232,7 +232,7 @@ async def _from_cluster(
 
 
 async def _admitted(
-    api: ApiClient, world: World, workload: SimulatedWorkload, question: PlacementQuestion
+    api: ApiClient, world: World, workload: SimulatedWorkload, question: SimulationQuestion
 ) -> SimulatedWorkload:
     """Return the workload with a pod as the API server would complete it: nothing is created."""
     from ...kube.client import DRY_RUN
@@ -273,7 +273,7 @@ async def _admitted(
 
 
 async def _simulate(
-    simulation: Simulation, question: PlacementQuestion, args: argparse.Namespace
+    simulation: Simulation, question: SimulationQuestion, args: argparse.Namespace
 ) -> int:
     from ...simulate.scenario import ScenarioError
     from ...simulate.utilization import utilization_of
@@ -311,7 +311,7 @@ async def _simulate(
 async def _add_workloads(
     simulation: Simulation,
     prepared: Prepared,
-    question: PlacementQuestion,
+    question: SimulationQuestion,
     args: argparse.Namespace,
 ) -> None:
     """Add the pods of the question's workloads; with --max, as many as fit are added later."""
@@ -358,7 +358,7 @@ async def _columns(
     return columns
 
 
-def _prepared(simulation: Simulation, question: PlacementQuestion) -> Prepared:
+def _prepared(simulation: Simulation, question: SimulationQuestion) -> Prepared:
     from ...simulate.configuration import profiles_of
     from ...simulate.scenario import ask_waiting, prepare
 
@@ -372,7 +372,7 @@ def _prepared(simulation: Simulation, question: PlacementQuestion) -> Prepared:
 
 
 def _refuse_nothing(
-    prepared: Prepared, question: PlacementQuestion, args: argparse.Namespace
+    prepared: Prepared, question: SimulationQuestion, args: argparse.Namespace
 ) -> None:
     """Report an error if no pod has to be placed, and nothing else is asked."""
     scenario = question.scenario

@@ -377,14 +377,18 @@ class SecondarySchedulerRemoval:
         Only the objects with the greatest effect are checked: cluster-wide rights and Deployments.
         """
         left = [
-            *await self._left(CLUSTER_ROLE_BINDINGS),
+            *await self._left_rights(),
             *await self._left(ROLE_BINDINGS, AUTHENTICATION_NAMESPACE),
         ]
         for namespace in sorted(self._namespaces):
             left += await self._left(DEPLOYMENTS, namespace)
         return f"waiting for the garbage collector to delete {', '.join(left)}" if left else ""
 
-    async def _left(self, resource: Resource, namespace: str | None = None) -> list[str]:
+    async def _left_rights(self) -> list[str]:
+        listed = await self._api.list(CLUSTER_ROLE_BINDINGS, label_selector=_OF_SECONDARIES)
+        return [str(CLUSTER_ROLE_BINDINGS.ref(obj)) for obj in listed.items]
+
+    async def _left(self, resource: Resource, namespace: str) -> list[str]:
         listed = await self._api.list(resource, namespace, label_selector=_OF_SECONDARIES)
         return [str(resource.ref(obj)) for obj in listed.items]
 

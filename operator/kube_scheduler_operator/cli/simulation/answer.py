@@ -29,7 +29,7 @@ _OF: Final = ("that ", "of ")
 
 
 @dataclass(slots=True)
-class PlacementQuestion:
+class SimulationQuestion:
     """What the command line asks."""
 
     scenario: Scenario
@@ -62,7 +62,7 @@ _FIGURES: Final = {
 
 @dataclass(slots=True)
 class SimulationAnswer:
-    question: PlacementQuestion
+    question: SimulationQuestion
     prepared: Prepared  # the changed world
     columns: list[ConfigurationResult]
     now: Utilization  # of the unchanged cluster

@@ -74,7 +74,7 @@ class Attachable:
         )
         return self.finding(name, DEFECT, root, message)
 
-    def warning(self, name: str, root: str, problem: Problem) -> Finding:
+    def as_warning(self, name: str, root: str, problem: Problem) -> Finding:
         """A warning about the version at `root` (SPEC or ACCEPTED) of the object `name`."""
         where = f"{self.kind}/{name} {path_from(root, problem)}"
         return Finding(names.WARNINGS, problem.reason, where, problem.sentence, blocking=False)

@@ -244,7 +244,7 @@ def test_a_list_of_mirror_pods_is_read_by_node(adopt: Adopt) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": items}
     done = adopt({"pods.yaml": listed}, "--dry-run", "-f", "pods.yaml")
     assert done.code == 1
-    assert done.out.startswith("2 schedulers before the operator: b, c (")
+    assert done.out.startswith("2 schedulers predate the operator: b, c (")
     assert 'node "c" and node "b" differ in flags.feature-gates' in done.out
 
 
@@ -254,7 +254,7 @@ async def test_a_cluster_without_the_operator(cluster: Cluster, tmp_path: Path) 
         cluster.put(PODS, mirror(node, pod))
     done = await cluster.run("adopt", "--dry-run", "--platform", "kubeadm")
     assert done.code == 1
-    assert "2 schedulers before the operator: a, b" in done.out
+    assert "2 schedulers predate the operator: a, b" in done.out
     assert "the API does not show files of nodes" in done.out
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(CONFIG))

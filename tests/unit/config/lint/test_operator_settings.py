@@ -40,7 +40,7 @@ def test_a_good_one() -> None:
 
 def test_an_error_has_position_and_fix() -> None:
     (line,) = reported(document(env=[], hostFiles=[{"path": "/etc/kubernetes/admin.conf"}]))
-    assert line.startswith("9 error spec.pods.hostFiles[0].path: /etc/kubernetes/admin.conf is not")
+    assert line.startswith("9 error spec.pods.hostFiles[0].path: /etc/kubernetes/admin.conf cannot")
     assert line.endswith(
         "copy the file to /etc/kube-scheduler-operator/public on every control-plane node"
     )

@@ -113,7 +113,7 @@ def test_it_ends_with_its_standard_input() -> None:
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from unit.admission.webhook_client import webhook
+from unit.operator.admission.webhook_client import webhook
 
 async def main():
     async with webhook(Path(sys.argv[1])) as hook:

@@ -192,7 +192,7 @@ def _choose(obj: Mapping[str, Any], caller: _Scheduler) -> ExtenderResult:
             problems = (*problems, *(p for p in refused if p.severity == ERROR))
             if not problems:
                 before = tuple(findings.values())
-                warnings = tuple(EXTENDER.warning(name, root, warning) for warning in refused)
+                warnings = tuple(EXTENDER.as_warning(name, root, warning) for warning in refused)
                 settled = ExtenderResult(name, root == SPEC, before, spec, warnings)
                 return _in_use(settled, obj, caller)
         except Exception as error:  # of this version only
@@ -224,7 +224,7 @@ def _in_use(settled: ExtenderResult, obj: Mapping[str, Any], caller: _Scheduler)
         settled,
         warnings=(
             *settled.warnings,
-            *(EXTENDER.warning(name, settled.root, warning) for warning in warnings),
+            *(EXTENDER.as_warning(name, settled.root, warning) for warning in warnings),
         ),
         port=port,
         entry=entry if is_called else None,

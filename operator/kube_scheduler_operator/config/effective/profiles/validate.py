@@ -223,7 +223,7 @@ class _Selection:
                 results.append(ProfileResult(name, False, findings))
                 continue
             root, judgement = choice.root, choice.judgement
-            warnings = tuple(PROFILE.warning(name, root, w) for w in judgement.warnings)
+            warnings = tuple(PROFILE.as_warning(name, root, w) for w in judgement.warnings)
             results.append(
                 ProfileResult(name, root == SPEC, findings, choice.spec, warnings, judgement.points)
             )

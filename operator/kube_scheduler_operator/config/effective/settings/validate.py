@@ -98,7 +98,7 @@ def validate_settings(
                 root == SPEC,
                 tuple(findings),
                 version,
-                tuple(SETTINGS.warning(names.CLUSTER, root, warning) for warning in warnings),
+                tuple(SETTINGS.as_warning(names.CLUSTER, root, warning) for warning in warnings),
                 _effective(requested_pod(version), platform),
             )
         findings += (

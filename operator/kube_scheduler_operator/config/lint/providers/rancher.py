@@ -1,69 +1,35 @@
-"""k3s and RKE2: kube-scheduler-arg in a drop-in file, and the configuration file that it names.
+"""What k3s and RKE2 share: kube-scheduler-arg in a drop-in file, and the configuration file.
 
 Both read /etc/rancher/NAME/config.yaml, then config.yaml.d/*.yaml by name; a key with `+` adds to
 the list of the files before, and every later file needs the `+` as well. Sources: k3s-io/docs at
 147c369, docs/installation/configuration.md; rancher/rke2-docs at 9477b7b (2026-08-20),
 docs/install/configuration.md. kube-scheduler's kubeconfig: server/cred/scheduler.kubeconfig below
 the data directory (KubeConfigScheduler in k3s' pkg/daemons/control/deps).
-
-In k3s, kube-scheduler is part of k3s' process, in which components must agree on the verbosity: k3s
-sets logsapi.ReapplyHandlingIgnoreUnchanged (pkg/daemons/agent), so that a component with another
-`v` ends with an error (k8s.io/component-base 0.36.3, logs/api/v1/options.go). k3s passes
---leader-elect=false where one server is enough, which wins over the file (pkg/daemons/control).
-
-In RKE2, kube-scheduler is a static Pod. RKE2 mounts every existing file that a flag names by its
-absolute path (ReadFiles in rancher/rke2 at 6ce1a80, v1.36, pkg/podtemplate/podtemplate.go), so the
-configuration file needs no kube-scheduler-extra-mount, only files that it names do; each must exist
-before RKE2 starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Final
+from collections.abc import Collection
 
-from ...language.versions import Version
-from .desired import Desired, named_files, without_agents
-from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
-from .unsupported import unsupported_agents
-
-VERBOSITY: Final = "v"
+from .desired import Desired
+from .provider_format import ProviderFile
 
 
-def write_k3s(desired: Desired, _: Version | None) -> ProviderOutput:
-    """Write the configuration file and the drop-in file."""
-    files = _files(without_agents(desired), "k3s", "k3s", left_out=VERBOSITY)
-    return ProviderOutput(files, (*unsupported_agents(desired), *_verbosity(desired)))
-
-
-def _verbosity(desired: Desired) -> Iterator[ProviderFinding]:
-    if VERBOSITY in desired.flags:
-        (value, *_) = desired.flags[VERBOSITY]
-        yield ProviderFinding(
-            "FlagNotSupported",
-            desired.flag(VERBOSITY),
-            "kube-scheduler is a part of k3s' process, which has one verbosity",
-            f"remove it, and set `v: {value}` in k3s' config.yaml for all components",
-        )
-
-
-def write_rke2(desired: Desired, _: Version | None) -> ProviderOutput:
-    """Write the configuration file and the drop-in file."""
-    called = without_agents(desired)
-    by_flags = {value for values in desired.flags.values() for value in values}
-    mounts = [path for path in named_files(called) if path not in by_flags]
-    files = _files(called, "rke2", "rke2-server", mounts=mounts)
-    return ProviderOutput(files, tuple(unsupported_agents(desired)))
-
-
-def _files(
-    desired: Desired, name: str, service: str, left_out: str = "", mounts: Collection[str] = ()
+def rancher_files(
+    desired: Desired,
+    name: str,
+    service: str,
+    left_out: Collection[str] = (),
+    mounts: Collection[str] = (),
 ) -> tuple[ProviderFile, ProviderFile]:
-    """Return the files for all server nodes, in order; RKE2 must mount the node's `mounts`."""
+    """The configuration file and the drop-in file, for all server nodes, in this order.
+
+    `mounts` has the files of the node that RKE2 must mount.
+    """
     config = f"/etc/rancher/{name}/kube-scheduler.yaml"
     arguments = [f"config={config}"]
     for flag, values in desired.flags.items():
-        if flag != left_out:
+        if flag not in left_out:
             arguments += [f"{flag}={value}" for value in values]
     drop_in = {"kube-scheduler-arg+": arguments}
     if mounts:
@@ -77,16 +43,3 @@ def _files(
             drop_in,
         ),
     )
-
-
-K3S: Final = ProviderFormat(
-    "k3s",
-    "k3s-io/docs at 0243496, docs/cli/server.md, and at 147c369, "
-    "docs/installation/configuration.md",
-    write_k3s,
-)
-RKE2: Final = ProviderFormat(
-    "rke2",
-    "rancher/rke2-docs at 9477b7b, docs/reference/server_config.md, docs/install/configuration.md",
-    write_rke2,
-)

@@ -10,10 +10,11 @@ from .aks import AKS
 from .cluster_autoscaler import CLUSTER_AUTOSCALER
 from .eks import EKS
 from .gardener import GARDENER
+from .k3s import K3S
 from .karpenter import KARPENTER
 from .kubeadm import KUBEADM, KUBEADM_PATCHES
 from .provider_format import ProviderFormat
-from .rancher import K3S, RKE2
+from .rke2 import RKE2
 from .talos import TALOS
 
 PROVIDERS: Final[dict[str, ProviderFormat]] = {
