@@ -18,7 +18,7 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.cluster.in_cluster import JobSimulator
+from kube_scheduler_operator.cli.simulation.in_cluster import JobSimulator
 from kube_scheduler_operator.cli.simulation.run import (
     Simulation,
     add_simulation_flags,

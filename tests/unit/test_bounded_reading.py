@@ -26,7 +26,7 @@ COMMAND: Final = "reads a file of the command's user, in a process of its own"
 ALLOWED: Final = {
     "operator/admission/pipe.py": {"read_order": "reads what the operator writes to its child"},
     "base/json_text.py": {"parse_json": READER, "read_json": READER},
-    "cli/simulation/cache_dump.py": {
+    "cli/cluster/cache_dump.py": {
         "_entries": "reads one line of a scheduler's log, in a command",
         "_values": "reads one line of a scheduler's log, in a command",
     },
@@ -39,7 +39,7 @@ ALLOWED: Final = {
     "operator/controlplane/rollout/guards.py": {"_desired_pod": OWN},
     "operator/controlplane/target_config_maps.py": {"_static": PART},
     "config/effective/secondary/scheduler.py": {"composed": OWN},
-    "operator/engine/simulated_extenders.py": {"_simulated": OWN},
+    "simulate/simulated_extenders.py": {"_simulated": OWN},
     "operator/extenders/agent_objects.py": {"_rendered": OWN},
     "kube/client.py": {"ApiClient.pages": BOUNDED},
     "kube/oversized.py": {"_outline": "decodes one string"},
@@ -68,7 +68,7 @@ ALLOWED: Final = {
     "node/static_pod/layout.py": {"Journal.parse": ROOT},
     "node/static_pod/manifest.py": {"_json_pod": ROOT},
     "node/static_pod/revision_directory.py": {"Hashes.parse": ROOT},
-    "config/language/crd_schema.py": {"openapi_schema": PART},
+    "base/crd_schema.py": {"openapi_schema": PART},
     "config/language/plugins/known_schedulers.py": {"recorded": PART},
     "config/language/merging/presets.py": {"_load": PART},
     "simulate/api_server.py": {"WorldServer._handle": BOUNDED},

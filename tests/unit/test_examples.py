@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.crd_schema import validate_object
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.effective.control_plane.compose import (
     Composition,
     Inputs,
     compose,
 )
-from kube_scheduler_operator.config.language.crd_schema import validate_object
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.scheduling.load.policy import LoadPolicy
 from kube_scheduler_operator.scheduling.load.policy_files import read_spec

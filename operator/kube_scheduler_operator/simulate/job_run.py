@@ -1,6 +1,6 @@
 """Creates the Job of a simulation, waits for its Pod, explains failures and deletes it.
 
-What is sent to the Pod, and how, is up to its client: a command (`cli/cluster/in_cluster.py`) or
+What is sent to the Pod, and how, is up to its client: a command (`cli/simulation/in_cluster.py`) or
 the operator (`operator/engine/placement_run.py`).
 """
 

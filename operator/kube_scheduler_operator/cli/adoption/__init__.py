@@ -1,1 +1,1 @@
-"""What `adopt` and `check` know of a cluster before the operator is installed."""
+"""What `adopt` and `check` read of a cluster."""

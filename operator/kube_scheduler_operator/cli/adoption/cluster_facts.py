@@ -38,10 +38,10 @@ from ...kube.resource import (
     ObjectRef,
 )
 from ...operator.controlplane.adoption.preview import AdoptionPreview, preview
-from ...operator.diagnostics.checks.facts import ClusterFacts, DryRun, KnownCertificate
-from ...operator.diagnostics.checks.installation import is_operator, is_scheduler
-from ...operator.diagnostics.checks.observed import Observed
 from ...operator.model import operand_pods
+from ..checks.facts import ClusterFacts, DryRun, KnownCertificate
+from ..checks.installation import is_operator, is_scheduler
+from ..checks.observed import Observed
 from ..cluster.operands import list_operand_pods
 from ..cluster.operator_objects import find_object, find_singleton
 from ..console.errors import CommandError, error_message

@@ -19,7 +19,7 @@ from ...kube.resource import (
     Resource,
 )
 from ...operator.controlplane.node_pods import render_restore_pod
-from ...operator.diagnostics.checks.facts import DryRun
+from ..checks.facts import DryRun
 from ..console.input_files import read_documents
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...base import names
+from ...base.crd_schema import validate_object
 from ...base.findings import format_path
 from ...base.objects import annotation, mapping
 from ...base.platform import Platform
@@ -37,7 +38,6 @@ from ...config.effective.secondary.request import DEFAULT_RESOURCES
 from ...config.effective.secondary.scheduler import EffectiveSecondary, effective_secondaries
 from ...config.effective.settings.requested_pod import OWN_RESOURCES
 from ...config.effective.settings.validate import PodDefaults
-from ...config.language.crd_schema import validate_object
 from ...config.language.schema import KIND
 from ...config.language.validation.configuration import Target, validate_config
 from ...config.language.versions import Version

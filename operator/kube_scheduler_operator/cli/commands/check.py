@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...base.platform import Platform
     from ...kube.client import ApiClient
     from ...kube.server_clock import ServerClock
-    from ...operator.diagnostics.checks.result import CheckResult
+    from ..checks.result import CheckResult
 
 _SECONDS: Final = 30.0
 """Three times the longest back-off of kube-scheduler (10 s)."""
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _unreachable(error: KubeError) -> CheckResult:
     from ...kube.errors import CredentialsError, Unauthorized
-    from ...operator.diagnostics.checks.result import CheckResult, CheckState
+    from ..checks.result import CheckResult, CheckState
 
     if isinstance(error, CredentialsError):
         hint = "choose a kubeconfig with --kubeconfig or $KUBECONFIG, and a context with --context"
@@ -117,8 +117,8 @@ async def _results(
 ) -> tuple[CheckResult, ...]:
     from ...kube.client import DRY_RUN
     from ...kube.client import ApiClient as Client
-    from ...operator.diagnostics.checks.table import AFTER, BEFORE, run_checks
     from ..adoption.cluster_facts import common_facts, facts_after, facts_before
+    from ..checks.table import AFTER, BEFORE, run_checks
 
     platform, recognition = await _platform(api, args)
     now = clock.now()
@@ -134,7 +134,7 @@ async def _results(
 async def _self_test(
     api: ApiClient, platform: Platform, args: argparse.Namespace
 ) -> Sequence[CheckResult]:
-    from ...operator.diagnostics.checks.result import CheckResult, CheckState
+    from ..checks.result import CheckResult, CheckState
     from ..simulation.self_test import CHECK, LINK, self_test
 
     namespace = args.namespace or platform.operator_namespace
@@ -148,8 +148,8 @@ async def _self_test(
 
 async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform, Any]:
     from ...base.platform import KUBEADM, PLATFORMS
-    from ...operator.diagnostics.checks.observed import Observed
     from ...operator.engine.detect_platform import decide_platform, detect
+    from ..checks.observed import Observed
 
     chosen = PLATFORMS.get(args.platform)
     try:
@@ -162,7 +162,7 @@ async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform,
 
 
 def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
-    from ...operator.diagnostics.checks.result import exit_code
+    from ..checks.result import exit_code
 
     code = exit_code(results, strict=args.strict)
     document = {
@@ -184,7 +184,7 @@ def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
 
 def lines(results: Sequence[CheckResult]) -> Iterator[str]:
     """Yield a line for each result, and below each problem what to do."""
-    from ...operator.diagnostics.checks.result import CheckState
+    from ..checks.result import CheckState
 
     width = max(len(result.check) for result in results)
     for result in results:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from ...base import names
+from ...base.crd_schema import validate_object
 from ...base.findings import ERROR, Finding, format_path, listing
 from ...base.objects import mapping
 from ...base.platform import KUBEADM, PLATFORMS, Platform
@@ -18,11 +19,10 @@ from ...config.effective.attachment import ValidationResult
 from ...config.effective.extenders.validate import ExtenderResult
 from ...config.effective.facts import UNKNOWN_PERMISSIONS, Facts
 from ...config.effective.objects import Objects
-from ...config.effective.permitted_policies import refused_settings
+from ...config.effective.permitted_load_policies import refused_settings
 from ...config.effective.pipeline import effective
 from ...config.effective.profiles.validate import ProfileResult
 from ...config.effective.secondary.scheduler import EffectiveSecondary
-from ...config.language.crd_schema import validate_object
 from ...config.language.validation.newer_versions import newer_version_note
 from ...config.language.versions import Version
 from ...config.lint.operator_objects import DEFINITION

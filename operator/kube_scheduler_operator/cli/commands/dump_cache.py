@@ -20,6 +20,7 @@ from ...kube.api import Object
 from ...kube.errors import NotFound
 from ...kube.resource import NODES, PODS
 from ...operator.model import operand_pods
+from ..cluster.cache_dump import CacheDump, compared_fields, differences, document, parse, render
 from ..cluster.compare import parse_revision
 from ..cluster.connection import run_connected
 from ..cluster.operands import find_leader, list_operand_pods, operand_on
@@ -27,7 +28,6 @@ from ..cluster.revisions import list_revisions
 from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_output_flag
 from ..console.output import print_document
-from ..simulation.cache_dump import CacheDump, compared_fields, differences, document, parse, render
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient

@@ -124,7 +124,7 @@ def add_for_flag(parser: argparse.ArgumentParser, what: str) -> None:
 
 def add_place_flag(parser: argparse.ArgumentParser) -> None:
     """Add `--for` of `validate`; `check_options` reads it."""
-    from ...config.lint.documents.places import PLACES
+    from ...config.lint.places import PLACES
 
     parser.add_argument(
         "--for",
@@ -216,7 +216,7 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
     place = getattr(args, "place", None)
     if place is None:
         return options
-    from ...config.lint.documents.places import options_for
+    from ...config.lint.places import options_for
 
     try:
         return options_for(place, options)

@@ -20,7 +20,7 @@ from ..console.input_files import InputFiles, UnreadableDocumentError
 from ..console.output import print_remark
 
 if TYPE_CHECKING:
-    from ...config.lint.documents.documents import Source
+    from ...config.lint.documents.find_documents import Source
     from ...config.lint.forms.form import CommandLine, Text
 
 _FIRST: Final = Version(1, 25)
@@ -41,7 +41,7 @@ def configuration_in(
         UnreadableDocumentError: kube-scheduler would not read it.
     """
     # Loaded here because the forms are slow to import, and most files need none of them.
-    from ...config.lint.documents.documents import read_sources
+    from ...config.lint.documents.find_documents import read_sources
 
     inside = [
         source
@@ -149,7 +149,7 @@ class ConfigMapReaders:
 
     def __init__(self, files: InputFiles, version: Version) -> None:
         # Loaded here because the forms are slow to import, and most files need none of them.
-        from ...config.lint.documents.documents import read_sources, readers_of
+        from ...config.lint.documents.find_documents import read_sources, readers_of
 
         sources = read_sources(files.contents, version.minor, lambda _: False)
         self._linked = readers_of(sources)

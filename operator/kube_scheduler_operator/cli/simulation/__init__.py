@@ -1,1 +1,1 @@
-"""Simulations that commands start, and the answers of extenders beside them."""
+"""Simulations that commands start, where they run, and the answers of extenders beside them."""

@@ -19,7 +19,6 @@ from ...base.limits import Size
 from ...base.platform import Platform
 from ...kube.errors import KubeError
 from ..cluster.port_forward import ResponseLimit, Tunnel, load_client
-from ..console.daemon_threads import in_daemon_threads
 from ..console.errors import CommandError
 from ..console.output import format_table
 from .agent_answer import (
@@ -34,6 +33,7 @@ from .agent_answer import (
     read_agent_answer,
 )
 from .agent_endpoints import AgentEndpoint, find_agents
+from .daemon_threads import in_daemon_threads
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient

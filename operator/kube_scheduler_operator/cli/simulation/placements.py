@@ -12,10 +12,10 @@ from ...simulate.edit_effect import edit_effect
 from ...simulate.placements import distribution, placements
 from ...simulate.scenario import Scenario, prepare
 from ..cluster.compare import ParsedRevision
-from ..cluster.running_scheduler import gate_flags
 from ..console.errors import CommandError
 from .answer import shown_spread
 from .run import Simulation, from_cluster
+from .running_scheduler import gate_flags
 
 if TYPE_CHECKING:
     from ...base.platform import Platform

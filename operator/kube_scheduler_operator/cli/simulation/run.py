@@ -15,10 +15,10 @@ from ...config.language.schema import KIND
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
 from ..cluster.connection import run_connected
-from ..cluster.running_scheduler import RunningConfiguration, running_scheduler
 from ..console.errors import CommandError, UsageError, print_error
 from ..console.input_files import display_name, read_bytes
 from ..console.output import counted
+from .running_scheduler import RunningConfiguration, running_scheduler
 from .where_to_run import Place, add_where_flags, place_of_cluster, place_of_files
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Simulation:
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
         """Return the options for a configuration with its extenders; note those left out."""
-        from ...operator.engine.simulated_extenders import simulated_extenders, version_of
+        from ...simulate.simulated_extenders import simulated_extenders, version_of
 
         final = dict(config)
         entries = final.pop("extenders", None) or ()

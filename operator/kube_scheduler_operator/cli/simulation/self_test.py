@@ -22,8 +22,8 @@ from ...base.templates import fit_name
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS, ObjectRef
-from ...operator.diagnostics.checks.result import CheckResult, CheckState
 from ...operator.status.conditions import condition_in
+from ..checks.result import CheckResult, CheckState
 from ..cluster.operator_objects import find_object, list_by_name
 from ..console.errors import CommandError, error_message
 from ..console.input_files import embedded_document

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...kube.client import ApiClient
     from ...simulate.questions import Simulator
     from ...simulate.world import World
-    from ..cluster.in_cluster import Operand
+    from .in_cluster import Operand
 
 
 class Place(NamedTuple):
@@ -91,7 +91,7 @@ async def place_of_cluster(
     if not args.in_cluster and (binary := _fitting(world.version, config)) is not None:
         return Place(_local_simulator(), binary)
     from ...simulate.questions import NO_BINARY
-    from ..cluster.in_cluster import JobChoice, JobSimulator
+    from .in_cluster import JobChoice, JobSimulator
 
     job = JobSimulator(api, platform, operand, JobChoice(args.job_namespace, args.job_node))
     try:

@@ -48,7 +48,7 @@ _RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     "clientConnection.burst": {"minimum": 0},
     "profiles[].percentageOfNodesToScore": {"minimum": 0, "maximum": 100},
 }  # fmt: skip
-"""Path -> what validation.py requires regardless of other fields."""
+"""Path -> what validation/configuration.py requires regardless of other fields."""
 
 _ARGUMENT_RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     "DefaultPreemption.minCandidateNodesPercentage": {"minimum": 0, "maximum": 100},

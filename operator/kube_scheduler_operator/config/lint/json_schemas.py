@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ...base.crd_schema import openapi_schema
 from ...kube.resource import CONFIGURED
-from ..language.crd_schema import openapi_schema
 from ..language.json_schema import DRAFT, configuration_schema
 from ..language.plugins.in_tree_plugins import NEWEST, OLDEST
 from ..language.schema import KIND

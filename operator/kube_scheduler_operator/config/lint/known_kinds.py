@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...base import names
+from ...base.crd_schema import validate_object
 from ...base.decoding import INVALID_TYPE
 from ...base.findings import Problem, did_you_mean, listing
 from ...base.source.culprit import first_culprit
 from ...kube.resource import CONFIGURED, LOAD_POLICIES, OPERATOR_SETTINGS
 from ...scheduling.load.policy_files import CRANE_GROUP, CRANE_KIND
-from ..language.crd_schema import validate_object
 from ..language.schema import API_VERSION, ARGS, KIND
 from .checks import Checked, CheckOptions, Item, Kind
 from .configurations import check_configurations

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
+from ...base.crd_schema import validate_object
 from ...base.findings import Problem
 from ...base.objects import mapping
 from ...base.spec_limits import limit_problems
 from ...kube.resource import LOAD_POLICIES
 from ...scheduling.load.policy import LoadPolicyError
 from ...scheduling.load.policy_files import CRANE_KIND, OWN_KIND, from_document
-from ..effective.permitted_policies import refused_settings
-from ..language.crd_schema import validate_object
+from ..effective.permitted_load_policies import refused_settings
 from .checks import Checked, CheckOptions, Item, by_name
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
+from ...base.crd_schema import validate_object
 from ...base.findings import WARNING, Finding, Path, Problem
 from ...base.objects import mapping
 from ...kube.resource import SCHEDULER_EXTENDERS, SCHEDULER_PROFILES, SECONDARY_SCHEDULERS, Resource
-from ..language.crd_schema import validate_object
 from ..language.feature_gates import Gates, parse_gates
 from ..language.validation.configuration import Target
 from ..language.warnings.configuration import ConfiguredScheduler

@@ -17,7 +17,7 @@ from ..language.warnings.configuration import ConfiguredScheduler, warnings_betw
 from .checks import OTHER_SCHEDULER, Checked, Checker, CheckOptions, Item, Kind
 from .command_lines import check_command
 from .configurations import is_run_by_provider
-from .documents.documents import (
+from .documents.find_documents import (
     SYNTAX,
     Source,
     TextProblem,

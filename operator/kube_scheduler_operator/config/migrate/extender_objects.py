@@ -13,10 +13,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...base import names
+from ...base.crd_schema import validate_object
 from ...base.findings import Path, format_path, listing
 from ...base.go_values import nanoseconds
 from ...kube.resource import SCHEDULER_EXTENDERS
-from ..language.crd_schema import validate_object
 from .changes import ConversionLog
 from .extenders import duration
 from .operator_objects import free_name, operator_object

@@ -1,1 +1,1 @@
-"""Programs that install, guard and restore the static Pod of a scheduler; standard library only."""
+"""Programs that own the static Pod of a scheduler and its files; standard library only."""

@@ -1,1 +1,1 @@
-"""KubeScheduler and Scheduler: the schedulers in the static Pods of control-plane nodes; pure."""
+"""KubeScheduler and Scheduler: static Pods, or the SecondaryScheduler in their place; pure."""

@@ -26,7 +26,7 @@ from .rollout.installer_pods import Installer, Stage
 from .rollout.node_statuses import NodeStatus
 from .rollout.observe import Observation
 from .rollout.removal import Removal
-from .rollout.result import RolloutResult, describe
+from .rollout.rollout_result import RolloutResult, describe
 from .version_skew import skew_condition, versions
 
 CONSTANT: Final[Mapping[str, str]] = {

@@ -15,7 +15,7 @@ from ..status.generations import observed_generations
 from .revision.revise import RevisionResult
 from .rollout.node_statuses import write_node_status
 from .rollout.observe import Observation
-from .rollout.result import RolloutResult
+from .rollout.rollout_result import RolloutResult
 
 
 def status_of(

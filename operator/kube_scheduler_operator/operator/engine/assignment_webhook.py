@@ -30,8 +30,8 @@ from ...kube.resource import MUTATING_WEBHOOKS, SECRETS
 from ...serving.certificate import CertificateError
 from ..admission.supervisor import WebhookProcess
 from ..secondary.admission_review import essentials
-from ..telemetry.issued_certificate import issue
 from .assignment_way import STARTING
+from .issued_certificate import issue
 from .webhook_certificates import (
     CERTIFICATE,
     DAYS,

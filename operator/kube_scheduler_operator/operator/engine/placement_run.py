@@ -41,10 +41,10 @@ from ...simulate.process import SimulationError
 from ...simulate.questions import NO_BINARY, read_answer, request
 from ...simulate.read_cluster import read_cluster
 from ...simulate.run import RunOptions
+from ...simulate.simulated_extenders import simulated_extenders, version_of
 from ...simulate.situation import situation
 from ...simulate.world import World
 from ..model.placements import PlacementAnswer, PlacementQuestion, PlacementRules
-from .simulated_extenders import simulated_extenders, version_of
 
 log = logging.getLogger(__name__)
 

@@ -68,7 +68,7 @@ from ..controlplane.rollout.guards import plan_guards
 from ..controlplane.rollout.observe import observe as observe_pods
 from ..controlplane.rollout.prune import prune
 from ..controlplane.rollout.removal import remove as remove_from_nodes
-from ..controlplane.rollout.result import RolloutResult
+from ..controlplane.rollout.rollout_result import RolloutResult
 from ..controlplane.status import removal_status, status_of, write_error, write_status
 from ..controlplane.target_config_maps import (
     config_map,

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ...base import x509
 from ...base.objects import Object, mapping
-from ..telemetry.issued_certificate import Issued
+from .issued_certificate import Issued
 
 DAYS: Final = 365
 """The lifetime of a certificate and of its authority."""

@@ -12,7 +12,7 @@ from ...base.findings import Problem
 from ...base.objects import Object, mapping
 from ...base.spec_limits import limit_problems
 from ...base.templates import canonical_json
-from ...config.effective.permitted_policies import refused_settings
+from ...config.effective.permitted_load_policies import refused_settings
 from ...scheduling.load.policy import LoadPolicy, LoadPolicyError
 from ...scheduling.load.policy_files import read_spec
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS

@@ -1,1 +1,1 @@
-"""SecondaryScheduler: composition, rollout as a Deployment, and status; pure."""
+"""SecondaryScheduler: the assignment of Pods, rollout as a Deployment, and status; pure."""

@@ -329,9 +329,8 @@ def _parse(text: str) -> source_tree.SourceNode | None:
         if text.lstrip().startswith("{"):
             root, flaws = source_json.parse(text)
         else:
-            from ...base.source import (
-                reader as source,  # a third of a second; the operator writes JSON
-            )
+            # Imported lazily, for a third of a second: the operator writes JSON.
+            from ...base.source import reader as source
 
             documents, error = source.read(text)
             if error is not None:

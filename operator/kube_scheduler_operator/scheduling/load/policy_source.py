@@ -209,7 +209,7 @@ def _settings(kind: str, shape: SourceShape) -> dict[str, RecordField]:
         return {}
     fields = {"port": _PORT, "path": RecordField("path", UnlessEmpty(_url_path))}
     if shape.sections:
-        # Of the workload (loadpolicy/request.py): no attribute of a source has their values.
+        # For operator/loadpolicy/request.py; no attribute of a source has their values.
         fields |= {name: RecordField("measuring", _nothing) for name in MEASURING}
     return fields
 

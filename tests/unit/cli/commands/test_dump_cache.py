@@ -14,9 +14,7 @@ from aiohttp import web
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.commands import dump_cache
-from kube_scheduler_operator.cli.console.errors import CommandError
-from kube_scheduler_operator.cli.simulation.cache_dump import (
+from kube_scheduler_operator.cli.cluster.cache_dump import (
     CachedNode,
     CachedPod,
     CacheDump,
@@ -25,6 +23,8 @@ from kube_scheduler_operator.cli.simulation.cache_dump import (
     parse,
     render,
 )
+from kube_scheduler_operator.cli.commands import dump_cache
+from kube_scheduler_operator.cli.console.errors import CommandError
 from kube_scheduler_operator.kube.resource import LEASES, NODES, PODS
 
 from .... import builders

@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.crd_schema import validate_object
 from kube_scheduler_operator.base.images import EVERY_IMAGE
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.config.language.crd_schema import validate_object
 from kube_scheduler_operator.kube import resource as kinds
 from kube_scheduler_operator.operator.controlplane.desired import desired_content
 

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
+from kube_scheduler_operator.base.crd_schema import validate_object
 from kube_scheduler_operator.base.objects import mapping
-from kube_scheduler_operator.config.language.crd_schema import validate_object
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.field_descriptions import DESCRIPTIONS
 from kube_scheduler_operator.config.language.schema import API_VERSION, KIND

@@ -18,7 +18,7 @@ from kube_scheduler_operator.base.source.encoding import LINE_BREAK, characters
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
-from kube_scheduler_operator.config.lint.documents.places import PLACES, options_for
+from kube_scheduler_operator.config.lint.places import PLACES, options_for
 from kube_scheduler_operator.config.lint.validate import validate
 
 from ....forms.damaged import damaged, undamaged

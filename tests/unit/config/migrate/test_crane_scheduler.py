@@ -336,7 +336,7 @@ def test_another_kind_is_rejected() -> None:
     ids=["control plane", "secondary"],
 )
 def test_every_object_is_valid(second: SecondScheduler | None) -> None:
-    from kube_scheduler_operator.config.language.crd_schema import validate_object
+    from kube_scheduler_operator.base.crd_schema import validate_object
     from kube_scheduler_operator.config.lint.checks import CheckOptions
     from kube_scheduler_operator.config.lint.validate import validate
 

@@ -17,8 +17,8 @@ import pytest
 
 from benchmarks.review_flood import flooded
 from kube_scheduler_operator.operator.admission import program, supervisor
+from kube_scheduler_operator.operator.engine.issued_certificate import issue
 from kube_scheduler_operator.operator.secondary.admission_review import essentials
-from kube_scheduler_operator.operator.telemetry.issued_certificate import issue
 
 from .webhook_client import HOST, SCHEDULER, STRANGER, Webhook, assigned_to, post, review, webhook
 

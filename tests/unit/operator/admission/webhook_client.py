@@ -16,8 +16,8 @@ from typing import Any
 from aiohttp import web
 
 from kube_scheduler_operator.operator.admission.supervisor import WebhookProcess
+from kube_scheduler_operator.operator.engine.issued_certificate import Issued, issue
 from kube_scheduler_operator.operator.secondary.admission_review import essentials
-from kube_scheduler_operator.operator.telemetry.issued_certificate import Issued, issue
 
 HOST = "webhook.test.svc"
 API_SERVER, STRANGER = "127.0.0.1", "127.0.0.2"

@@ -24,7 +24,7 @@ from kube_scheduler_operator.operator.controlplane.revision.history import Revis
 from kube_scheduler_operator.operator.controlplane.rollout import installer_pods as installers
 from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import NodeStatus
 from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation
-from kube_scheduler_operator.operator.controlplane.rollout.result import RolloutResult
+from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import RolloutResult
 from kube_scheduler_operator.operator.model import operand_pods as operands
 from kube_scheduler_operator.operator.model.node_disks import NodeDisk
 from kube_scheduler_operator.operator.model.snapshot import Snapshot

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from kube_scheduler_operator.base import x509
+from kube_scheduler_operator.operator.engine import issued_certificate
 from kube_scheduler_operator.operator.engine import webhook_certificates as module
+from kube_scheduler_operator.operator.engine.issued_certificate import Issued, issue
 from kube_scheduler_operator.operator.engine.webhook_certificates import (
     DAYS,
     RENEW_BEFORE,
@@ -22,8 +24,6 @@ from kube_scheduler_operator.operator.engine.webhook_certificates import (
     next_step,
     with_bundle,
 )
-from kube_scheduler_operator.operator.telemetry import issued_certificate
-from kube_scheduler_operator.operator.telemetry.issued_certificate import Issued, issue
 from kube_scheduler_operator.serving.certificate import CertificateError
 
 HOST = "kube-scheduler-operator-webhook.kube-scheduler-operator.svc"

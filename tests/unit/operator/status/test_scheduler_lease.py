@@ -11,7 +11,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.operator.controlplane.conditions import rollout_conditions
 from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation
-from kube_scheduler_operator.operator.controlplane.rollout.result import RolloutResult
+from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import RolloutResult
 from kube_scheduler_operator.operator.status.conditions import Condition
 
 from ....builders import by_name, snapshot

@@ -13,11 +13,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ....base import names
+from ....base.crd_schema import validate_object
 from ....base.findings import WARNING, Path, Problem
 from ....base.go_values import seconds
 from ....base.objects import mapping
 from ....kube.resource import SCHEDULER_EXTENDERS
-from ...language.crd_schema import validate_object
 from ...language.decode import INVALID, decode_problems
 from ...language.plugins.target_scheduler import Target
 from ...language.schema import CONFIGURATION

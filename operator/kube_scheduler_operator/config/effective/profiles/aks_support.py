@@ -1,4 +1,7 @@
-"""The parts of its scheduler that AKS documents as configurable; aks.py names the sources."""
+"""What AKS documents as configurable in its scheduler.
+
+operator/profiles/aks.py names the sources.
+"""
 
 from __future__ import annotations
 

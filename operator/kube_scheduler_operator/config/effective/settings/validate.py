@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ....base import names
+from ....base.crd_schema import validate_object
 from ....base.decoding import INVALID_TYPE, INVALID_VALUE
 from ....base.defects import DEFECT
 from ....base.environment import holds_credentials
@@ -24,7 +25,6 @@ from ....base.quantities import MEMORY
 from ....base.spec_limits import limit_problems
 from ....base.templates import canonical_json
 from ....kube.resource import OPERATOR_SETTINGS
-from ...language.crd_schema import validate_object
 from ..attachment import ACCEPTED as LAST
 from ..attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
 from .host_files import host_file_problems

@@ -1,1 +1,1 @@
-"""The documents of files: which of them configure a scheduler, and where."""
+"""The documents of files: which of them configure a scheduler."""

@@ -10,7 +10,7 @@ from ...language.schema import KIND
 from ..checks import NEVER_READ, Item
 from ..forms.kubeadm import GROUP as KUBEADM_GROUP
 from ..known_kinds import is_for_kube_scheduler
-from .documents import FIRST_ONLY, Source, is_read
+from .find_documents import FIRST_ONLY, Source, is_read
 
 
 def _never_read(item: Item) -> Problem:

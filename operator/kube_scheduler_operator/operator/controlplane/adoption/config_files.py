@@ -1,6 +1,6 @@
 """Reads the configuration files of schedulers that predate the operator, with one Pod on each node.
 
-Such a file is on the node only, and may name credentials; the Pod (programs/config_reader) reports
+Such a file is on the node only, and may name credentials; the Pod (node/config_reader) reports
 its settings. It reads the file once for each Pod of a scheduler, and every minute after an error.
 """
 

@@ -1,6 +1,6 @@
 """Flags of an adopted scheduler that the operator sets in another way, or cannot keep.
 
-All other flags are kept as they are (observe.py).
+All other flags are kept as they are (config/effective/control_plane/observe.py).
 """
 
 from __future__ import annotations

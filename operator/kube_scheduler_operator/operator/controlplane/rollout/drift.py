@@ -20,7 +20,7 @@ from ...model.snapshot import Snapshot
 from .deviations import hand_edits, has_drifted, keeps_hand_edits
 from .guards import changed_kubeconfig
 from .observe import Observation
-from .result import RolloutResult
+from .rollout_result import RolloutResult
 
 
 def find_drift(

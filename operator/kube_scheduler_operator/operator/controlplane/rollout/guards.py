@@ -28,7 +28,7 @@ from ..target_config_maps import guard_disruption_budget
 from .deviations import keeps_hand_edits
 from .disk_reports import guard_report
 from .observe import Observation
-from .result import RolloutResult
+from .rollout_result import RolloutResult
 
 
 def plan_guards(

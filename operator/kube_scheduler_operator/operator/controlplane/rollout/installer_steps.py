@@ -23,7 +23,7 @@ from .node_statuses import NodeStatus
 from .observe import Situation
 from .outcome import attempt_failed, refused
 from .prune import protected
-from .result import RolloutResult
+from .rollout_result import RolloutResult
 
 USUAL_START: Final = 15.0
 """Seconds within which a Pod starts whose image and files are on the node."""

@@ -24,7 +24,7 @@ from ..revision.write import record_outcome
 from .installer_pods import Installer
 from .node_statuses import NodeStatus
 from .observe import Situation
-from .result import RolloutResult
+from .rollout_result import RolloutResult
 
 READY_UNCERTAINTY: Final = 3.0
 """Seconds by which a scheduler may have been Ready for less long than the API shows it.

@@ -17,7 +17,7 @@ from ...model.snapshot import Snapshot
 from ..revision.history import Revision, last_good
 from .node_statuses import NodeStatus
 from .observe import Observation
-from .result import RolloutResult
+from .rollout_result import RolloutResult
 
 DEFAULT_LIMIT: Final = 5
 """The meaning of 0 and unset in spec.failedRevisionLimit and spec.succeededRevisionLimit."""

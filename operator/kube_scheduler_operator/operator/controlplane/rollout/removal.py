@@ -29,7 +29,7 @@ from ..node_pods import InstallerSettings, render_restore_pod, restore_pod_name
 from .installer_pods import Installer
 from .node_statuses import NodeStatus, read_node_status, rollout_order
 from .observe import Observation, observe
-from .result import RolloutResult
+from .rollout_result import RolloutResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from .node_statuses import (
 )
 from .observe import Observation, Situation
 from .outcome import acknowledge, conclude, fail_crashing, finished
-from .result import RolloutResult
+from .rollout_result import RolloutResult
 
 
 def roll_out(

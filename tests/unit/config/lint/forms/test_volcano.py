@@ -15,7 +15,6 @@ from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.config.language.feature_gates import Gates
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
-from kube_scheduler_operator.config.lint.documents.places import options_for
 from kube_scheduler_operator.config.lint.forms.volcano import (
     NOT_CHECKED,
     OWN_CHECK,
@@ -23,6 +22,7 @@ from kube_scheduler_operator.config.lint.forms.volcano import (
     is_volcano,
     is_volcano_image,
 )
+from kube_scheduler_operator.config.lint.places import options_for
 from kube_scheduler_operator.config.lint.validate import validate
 
 OPTIONS = CheckOptions(Gates(Version(1, 35)), KUBEADM)

@@ -21,7 +21,7 @@ from kube_scheduler_operator.operator.controlplane.rollout.prune import (
     prune,
     within_limits,
 )
-from kube_scheduler_operator.operator.controlplane.rollout.result import RolloutResult
+from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import RolloutResult
 from kube_scheduler_operator.operator.model.operand_pods import OperandPod, read
 from kube_scheduler_operator.operator.model.plan import Delete
 from kube_scheduler_operator.operator.model.snapshot import Snapshot

@@ -23,8 +23,11 @@ from kube_scheduler_operator.operator.controlplane.revision.history import Revis
 from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
 from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import write_node_status
 from kube_scheduler_operator.operator.controlplane.rollout.observe import observe
-from kube_scheduler_operator.operator.controlplane.rollout.result import RolloutResult, describe
 from kube_scheduler_operator.operator.controlplane.rollout.roll_out import roll_out
+from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import (
+    RolloutResult,
+    describe,
+)
 from kube_scheduler_operator.operator.model.node_disks import Disks, NodeDisk
 from kube_scheduler_operator.operator.model.plan import Create, Delete, Replace
 from kube_scheduler_operator.operator.model.snapshot import Snapshot

@@ -16,29 +16,16 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, Platform
 from kube_scheduler_operator.base.recognition import Recognition
 from kube_scheduler_operator.cli.adoption.input import from_files, read_node_files
+from kube_scheduler_operator.cli.checks import condition_hints
+from kube_scheduler_operator.cli.checks.condition_hints import BY_REASON, BY_TYPE, advice
+from kube_scheduler_operator.cli.checks.facts import ClusterFacts, DryRun, KnownCertificate
+from kube_scheduler_operator.cli.checks.observed import Observed
+from kube_scheduler_operator.cli.checks.operation import _OBJECTS
+from kube_scheduler_operator.cli.checks.result import CheckResult, CheckState, exit_code, run_check
+from kube_scheduler_operator.cli.checks.table import AFTER, BEFORE
 from kube_scheduler_operator.operator.controlplane.adoption.preview import preview
-from kube_scheduler_operator.operator.diagnostics.checks import condition_hints
-from kube_scheduler_operator.operator.diagnostics.checks.condition_hints import (
-    BY_REASON,
-    BY_TYPE,
-    advice,
-)
-from kube_scheduler_operator.operator.diagnostics.checks.facts import (
-    ClusterFacts,
-    DryRun,
-    KnownCertificate,
-)
-from kube_scheduler_operator.operator.diagnostics.checks.observed import Observed
-from kube_scheduler_operator.operator.diagnostics.checks.operation import _OBJECTS
-from kube_scheduler_operator.operator.diagnostics.checks.result import (
-    CheckResult,
-    CheckState,
-    exit_code,
-    run_check,
-)
-from kube_scheduler_operator.operator.diagnostics.checks.table import AFTER, BEFORE
 
-DOCS = Path(__file__).resolve().parents[5] / "docs"
+DOCS = Path(__file__).resolve().parents[4] / "docs"
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 FACTS = ClusterFacts(NOW, KUBEADM, server_version="v1.35.4")
 CHECKS = {check.name: check for check in (*BEFORE, *AFTER)}

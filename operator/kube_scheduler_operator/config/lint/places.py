@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from ....base.findings import did_you_mean, listing
-from ....base.platform import PLATFORMS
-from ...language.plugins.known_schedulers import known_scheduler
-from ...language.versions import Version
-from ..checks import CheckOptions
-from ..forms.volcano import NAME as VOLCANO
-from ..forms.volcano import OWN_CHECK
+from ...base.findings import did_you_mean, listing
+from ...base.platform import PLATFORMS
+from ..language.plugins.known_schedulers import known_scheduler
+from ..language.versions import Version
+from .checks import CheckOptions
+from .forms.volcano import NAME as VOLCANO
+from .forms.volcano import OWN_CHECK
 
 UPSTREAM: Final = "upstream"
 OPENSHIFT: Final = "openshift"

@@ -19,11 +19,11 @@ from ...kube.api import Api, Object
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS, ObjectRef
 from ...operator.secondary.content import config_map_name, content_of
+from ..cluster.compare import ParsedRevision, parse_revision, profiles_of
+from ..cluster.operator_objects import get_kubescheduler
+from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
+from ..cluster.scheduler_contents import parse_content, read_config_maps, running_hash
 from ..console.errors import CommandError, error_message
-from .compare import ParsedRevision, parse_revision, profiles_of
-from .operator_objects import get_kubescheduler
-from .revisions import find_running_revision, list_revisions, nodes_by_revision
-from .scheduler_contents import parse_content, read_config_maps, running_hash
 
 if TYPE_CHECKING:
     from .in_cluster import Operand

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from ....base.objects import Object
-from ....base.platform import Platform
+from ...base.objects import Object
+from ...base.platform import Platform
 from .observed import Observed
 
 if TYPE_CHECKING:
-    from ....base.recognition import Recognition
-    from ...controlplane.adoption.preview import AdoptionPreview
+    from ...base.recognition import Recognition
+    from ...operator.controlplane.adoption.preview import AdoptionPreview
 
 UNREAD: Final[Observed[Any]] = Observed(error="it was not read")
 """A fact that no check of this run needs."""

@@ -13,7 +13,7 @@ from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.config.lint.checks import CheckOptions
 from kube_scheduler_operator.config.lint.validate import validate
 
-from ....expect import findings
+from .....expect import findings
 
 OPTIONS = CheckOptions(Gates(Version(1, 35)))
 CONFIG = (

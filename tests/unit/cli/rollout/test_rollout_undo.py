@@ -15,8 +15,8 @@ from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SCHEDULERS
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision, read
 
-from ...builders import snapshot
-from .conftest import IMAGE, Cluster, content, objects
+from ....builders import snapshot
+from ..conftest import IMAGE, Cluster, content, objects
 
 FAILED, REFUSED = names.OUTCOME_FAILED, names.OUTCOME_REFUSED
 REMOVED_FLAG = {"arguments": {"bind-address": None, "vmodule": "a=5"}, "parallelism": 8}

@@ -25,9 +25,9 @@ from ...simulate.job_run import POLL, PodNotRunningError, SimulationJob
 from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
 from ...simulate.questions import Question, read_answer, request
+from ..cluster.port_forward import Tunnel, load_client
 from ..console.errors import CommandError, error_message
 from ..console.output import print_remark
-from .port_forward import Tunnel, load_client
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kube_scheduler_operator.base import crd_schema
 from kube_scheduler_operator.base.findings import format_path
-from kube_scheduler_operator.config.language import crd_schema
 
 SCHEMA = yaml.safe_load("""
 type: object

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from ....base.objects import Object
-from ....base.times import timestamp
-from ....config.language.plugins.in_tree_plugins import NEWEST, OLDEST
-from ....config.language.validation.newer_versions import newer_version_note
-from ....config.language.versions import Version
+from ...base.objects import Object
+from ...base.times import timestamp
+from ...config.language.plugins.in_tree_plugins import NEWEST, OLDEST
+from ...config.language.validation.newer_versions import newer_version_note
+from ...config.language.versions import Version
 from .facts import ClusterFacts, KnownCertificate
 from .result import CheckProblem, CheckState
 
@@ -18,7 +18,7 @@ OLDEST_TRIED: Final = Version(1, 34)
 """The oldest version of Kubernetes with which the operator is tested (docs/where-it-runs.md)."""
 
 CLOCK_TOLERANCE: Final = 5.0
-"""Seconds; a smaller difference is a delay, or does not matter (see engine/node_clocks.py)."""
+"""Seconds; a smaller difference is a delay, or does not matter (operator/engine/node_clocks.py)."""
 
 RENEW_DAYS: Final = 14
 """Days before its expiry from which a certificate is reported."""

@@ -16,9 +16,9 @@ from kube_scheduler_operator.config.language.plugins.known_schedulers import (
     scheduler_of_image,
 )
 from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.config.lint import places
 from kube_scheduler_operator.config.lint.checks import CheckOptions
-from kube_scheduler_operator.config.lint.documents import places
-from kube_scheduler_operator.config.lint.documents.places import PLACES, SCHEDULERS, options_for
+from kube_scheduler_operator.config.lint.places import PLACES, SCHEDULERS, options_for
 from kube_scheduler_operator.config.lint.providers.table import PROVIDERS
 from kube_scheduler_operator.config.lint.validate import validate
 

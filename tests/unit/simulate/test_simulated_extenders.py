@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.config.language.versions import Version
-from kube_scheduler_operator.operator.engine.simulated_extenders import simulated_extenders
+from kube_scheduler_operator.simulate.simulated_extenders import simulated_extenders
 
-from .... import builders
+from ... import builders
 
 VERSION = Version(1, 35)
 

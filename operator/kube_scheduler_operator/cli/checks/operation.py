@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from .... import __version__
-from ....base import names
-from ....base.objects import Object, mapping
-from ....kube.resource import (
+from ... import __version__
+from ...base import names
+from ...base.objects import Object, mapping
+from ...kube.resource import (
     LOAD_POLICIES,
     OPERATOR_SETTINGS,
     SCHEDULER_EXTENDERS,
     SCHEDULER_PROFILES,
     SECONDARY_SCHEDULERS,
 )
-from ...model import operand_pods
-from ...status.conditions import condition_in
-from ...status.scheduler_lease import lease_allowance
+from ...operator.model import operand_pods
+from ...operator.status.conditions import condition_in
+from ...operator.status.scheduler_lease import lease_allowance
 from .condition_hints import advice
 from .facts import ClusterFacts
 from .result import CheckProblem, CheckState

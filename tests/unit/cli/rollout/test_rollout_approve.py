@@ -11,7 +11,7 @@ from kube_scheduler_operator.kube.resource import OPERATOR_SETTINGS, SCHEDULERS
 from kube_scheduler_operator.operator.controlplane.placement_rules import rules_hash, rules_of
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 
-from .conftest import Cluster, content
+from ..conftest import Cluster, content
 
 APPROVE = ("rollout", "approve", "--platform", "kubeadm")
 LOST = "12 running pods could no longer be placed: node(s) had untolerated taint(s) (shop/a)"

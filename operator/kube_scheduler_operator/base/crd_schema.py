@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import yaml
 
-from ...base import assets
-from ...base.decoding import INVALID_TYPE, INVALID_VALUE, MISSING_FIELD, UNKNOWN_FIELD
-from ...base.findings import Path, Problem, did_you_mean, listing
+from . import assets
+from .decoding import INVALID_TYPE, INVALID_VALUE, MISSING_FIELD, UNKNOWN_FIELD
+from .findings import Path, Problem, did_you_mean, listing
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),

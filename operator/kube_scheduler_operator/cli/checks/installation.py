@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ....base import names
-from ....base.images import repository
-from ....base.objects import Object, label, mapping
-from ....config.language.schema import DEFAULT_SCHEDULER
+from ...base import names
+from ...base.images import repository
+from ...base.objects import Object, label, mapping
+from ...config.language.schema import DEFAULT_SCHEDULER
 from .facts import ClusterFacts, DryRun
 from .result import CheckProblem, CheckState
 from .surroundings import listed

@@ -13,12 +13,12 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.cluster.in_cluster import Operand
-from kube_scheduler_operator.cli.cluster.running_scheduler import (
+from kube_scheduler_operator.cli.cluster.scheduler_contents import read_contents
+from kube_scheduler_operator.cli.simulation.in_cluster import Operand
+from kube_scheduler_operator.cli.simulation.running_scheduler import (
     RunningConfiguration,
     running_scheduler,
 )
-from kube_scheduler_operator.cli.cluster.scheduler_contents import read_contents
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find

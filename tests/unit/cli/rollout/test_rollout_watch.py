@@ -20,7 +20,7 @@ from kube_scheduler_operator.kube.errors import ApiRequest, Unavailable
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS
 from kube_scheduler_operator.operator.status.generations import merge_generations
 
-from .conftest import Cluster
+from ..conftest import Cluster
 
 AT_LATEST = "AllNodesAtLatestRevision"
 

@@ -9,22 +9,22 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...base.objects import mapping
-from ...config.effective.extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
-from ...config.effective.extenders.entry import agent_of, agent_url, agent_verbs, check_entry
-from ...config.language.feature_gates import Gates
-from ...config.language.plugins.in_tree_plugins import NEWEST
-from ...config.language.plugins.target_scheduler import Target
-from ...config.language.versions import Version
-from ...scheduling.load.policy import LoadPolicyError
-from ...scheduling.load.policy_files import read_spec
-from ...scheduling.policies.policy import (
+from ..base.objects import mapping
+from ..config.effective.extenders.agent import LOAD_DIRECTORY, LOAD_KEY, ManagedAgent, agent_file
+from ..config.effective.extenders.entry import agent_of, agent_url, agent_verbs, check_entry
+from ..config.language.feature_gates import Gates
+from ..config.language.plugins.in_tree_plugins import NEWEST
+from ..config.language.plugins.target_scheduler import Target
+from ..config.language.versions import Version
+from ..scheduling.load.policy import LoadPolicyError
+from ..scheduling.load.policy_files import read_spec
+from ..scheduling.policies.policy import (
     ArgumentsError,
     UnknownPolicyError,
     policy_class,
     read_arguments,
 )
-from ...simulate.extenders import SimulatedExtender
+from .extenders import SimulatedExtender
 
 _PORT = 5401
 
@@ -139,6 +139,6 @@ def _simulated(
 
 
 def _reads_config_maps(policy: str) -> bool:
-    from ...scheduling.policies.policy import Policy
+    from ..scheduling.policies.policy import Policy
 
     return policy_class(policy).config_maps is not Policy.config_maps

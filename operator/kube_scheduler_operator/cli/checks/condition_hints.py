@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ....base import names
+from ...base import names
 
 
 class Advice(NamedTuple):
