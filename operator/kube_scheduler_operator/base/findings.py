@@ -74,7 +74,7 @@ class Problem:
         return (wrong, fix) if semicolon else (self.message, "")
 
 
-def warning(reason: str, path: Path, message: str, fix: str) -> Problem:
+def warning_problem(reason: str, path: Path, message: str, fix: str) -> Problem:
     return Problem(reason, path, message, fix, WARNING)
 
 

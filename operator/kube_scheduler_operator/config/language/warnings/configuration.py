@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from ....base.findings import Path, Problem, warning
+from ....base.findings import Path, Problem, warning_problem
 from ....base.platform import PLATFORMS
 from ....base.source.culprit import first_culprit
 from ..plugins.effective_plugins import effective_plugins
@@ -68,14 +68,14 @@ def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
     """Only warn about the default scheduler: others usually run in Pods with a ServiceAccount."""
     connection = config.get("clientConnection") or {}
     if str(connection.get("kubeconfig") or "").startswith("~"):
-        yield warning(
+        yield warning_problem(
             NO_KUBECONFIG,
             ("clientConnection", "kubeconfig"),
             "kube-scheduler does not start: ~ is a directory of that name to it, not a home",
             "write the whole path, for example /etc/kubernetes/scheduler.conf",
         )
     if not connection.get("kubeconfig") and DEFAULT_SCHEDULER in scheduler_names(config):
-        yield warning(
+        yield warning_problem(
             NO_KUBECONFIG,
             ("clientConnection", "kubeconfig"),
             "without clientConnection.kubeconfig kube-scheduler starts only in a Pod with a "
@@ -136,7 +136,7 @@ def _scheduler_name(profile: Mapping[str, Any]) -> Iterator[Problem]:
     if culprit := first_culprit(name):
         what, _, fix = culprit.partition("; ")
         message = f'"{name}" contains {what}: Pods without it in spec.schedulerName stay Pending'
-        yield warning(ODD_SCHEDULER_NAME, ("schedulerName",), message, fix)
+        yield warning_problem(ODD_SCHEDULER_NAME, ("schedulerName",), message, fix)
 
 
 def control_plane_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
@@ -148,7 +148,7 @@ def control_plane_warnings(config: Mapping[str, Any], target: Target) -> list[Pr
             "their own stay Pending, without an event"
         )
         fix = f"name a profile {DEFAULT_SCHEDULER}, or add one with that name"
-        problems.append(warning(NO_DEFAULT_SCHEDULER, ("profiles",), message, fix))
+        problems.append(warning_problem(NO_DEFAULT_SCHEDULER, ("profiles",), message, fix))
     return problems
 
 
@@ -159,7 +159,7 @@ def _leader_election(config: Mapping[str, Any], election: Mapping[str, Any]) -> 
     if lease is not None:
         yield from _lease_names(lease)
     if lease in CONTROL_PLANE_LEASES and DEFAULT_SCHEDULER not in names:
-        yield warning(
+        yield warning_problem(
             SHARED_LEASE,
             path,
             f"no profile is named {DEFAULT_SCHEDULER}, but the Lease {'/'.join(lease)} is that of "
@@ -169,7 +169,7 @@ def _leader_election(config: Mapping[str, Any], election: Mapping[str, Any]) -> 
         )
     elif lease not in CONTROL_PLANE_LEASES and DEFAULT_SCHEDULER in names:
         how = f"with the Lease {'/'.join(lease)}" if lease else "without leader election"
-        yield warning(
+        yield warning_problem(
             SECOND_DEFAULT_SCHEDULER,
             path,
             f"this scheduler serves {DEFAULT_SCHEDULER} {how}, so it and the control plane's "
@@ -188,7 +188,7 @@ def _lease_names(lease: tuple[str, str]) -> Iterator[Problem]:
             what, example = "Lease", object_name(value)
             if key == "resourceNamespace":
                 what, example = "namespace", example.replace(".", "-")[:63].rstrip("-")
-            yield warning(
+            yield warning_problem(
                 INVALID_LEASE,
                 ("leaderElection", key),
                 f'the API server rejects "{value}" as the name of a {what}: the scheduler never '
@@ -224,7 +224,7 @@ def _percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     if not 0 < percentage < LEAST_PERCENTAGE:
         return
     scored = max(_LEAST_NODES, _MANY * percentage // 100)
-    yield warning(
+    yield warning_problem(
         SAMPLED_TOO_FEW,
         (*path, "percentageOfNodesToScore"),
         f"with {percentage} % kube-scheduler scores only the first {scored} nodes of {_MANY} that "
@@ -263,7 +263,7 @@ def _between(earlier: ConfiguredScheduler, later: ConfiguredScheduler) -> Iterat
     elections = [scheduler.config.get("leaderElection") or {} for scheduler in (earlier, later)]
     lease, other = map(lease_of, elections)
     if lease is not None and lease == other:
-        yield warning(
+        yield warning_problem(
             SHARED_LEASE,
             ("leaderElection",),
             f"{earlier.name} uses the same Lease {'/'.join(lease)}: only one of the two is ever "
@@ -274,7 +274,7 @@ def _between(earlier: ConfiguredScheduler, later: ConfiguredScheduler) -> Iterat
     names = scheduler_names(earlier.config)
     both = [name for name in scheduler_names(later.config) if name in names]
     if both:
-        yield warning(
+        yield warning_problem(
             SAME_SCHEDULER_NAME,
             ("profiles", scheduler_names(later.config).index(both[0]), "schedulerName"),
             f"{earlier.name} also serves schedulerName {', '.join(both)}: both place the same "
@@ -296,7 +296,7 @@ def shared_nodes_warning(other: str, difference: str) -> Problem:
     `difference` is the result of `filter_difference`.
     """
     why = f", and {difference}" if difference else ""
-    return warning(
+    return warning_problem(
         SAME_NODES,
         ("profiles",),
         f"{other} places pods on the same nodes without knowing this scheduler's decisions"

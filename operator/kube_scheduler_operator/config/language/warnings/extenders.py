@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ....base.findings import Path, Problem, warning
+from ....base.findings import Path, Problem, warning_problem
 from ....base.go_values import seconds
 
 WHOLE_NODES: Final = "WholeNodesOnTheWire"
@@ -27,7 +27,7 @@ def extender_warnings(
     """Yield warnings about an extender with valid types, beside this number of profiles."""
     verbs = [verb for verb in _VERBS if extender.get(verb)]
     if not verbs:
-        yield warning(
+        yield warning_problem(
             NEVER_CALLED,
             path,
             "no verb is set, so kube-scheduler never calls this extender",
@@ -37,7 +37,7 @@ def extender_warnings(
     url = str(extender.get("urlPrefix") or "")
     if not url.lower().startswith(("http://", "https://")):
         # Go's http client: unsupported protocol scheme.
-        yield warning(
+        yield warning_problem(
             NEVER_CALLED,
             (*path, "urlPrefix"),
             f'every call fails, because "{url}" does not begin with http:// or https://',
@@ -47,7 +47,7 @@ def extender_warnings(
     yield from _outage(extender, verbs, path)
     yield from _timeout(extender, path)
     if profiles > 1 and not extender.get("managedResources"):
-        yield warning(
+        yield warning_problem(
             ALL_PROFILES,
             path,
             f"extenders apply to all profiles: kube-scheduler calls this one for the pods of all "
@@ -58,7 +58,7 @@ def extender_warnings(
     tls = extender.get("tlsConfig") or {}
     verified = tls.get("caFile") or tls.get("caData")
     if extender.get("enableHTTPS") and not verified and not tls.get("insecure"):
-        yield warning(
+        yield warning_problem(
             UNVERIFIED_TLS,
             (*path, "tlsConfig"),
             "without a CA kube-scheduler does not verify the extender's certificate, so a "
@@ -76,7 +76,7 @@ def _payload(extender: Mapping[str, Any], verbs: list[str], path: Path) -> Itera
     """
     if extender.get("nodeCacheCapable") or verbs == ["bindVerb"]:
         return
-    yield warning(
+    yield warning_problem(
         WHOLE_NODES,
         (*path, "nodeCacheCapable"),
         "every call carries whole Node objects instead of node names; with 1000 nodes this leaves "
@@ -94,7 +94,7 @@ def _outage(extender: Mapping[str, Any], verbs: list[str], path: Path) -> Iterat
     required = [verb for verb in verbs if verb != "prioritizeVerb"]
     if not required or extender.get("ignorable") or extender.get("managedResources"):
         return
-    yield warning(
+    yield warning_problem(
         NOT_IGNORABLE,
         (*path, "ignorable"),
         f"while this extender does not answer {' or '.join(required)}, every pod stays Pending, "
@@ -120,7 +120,7 @@ def _timeout(extender: Mapping[str, Any], path: Path) -> Iterator[Problem]:
         )
     else:
         return
-    yield warning(
+    yield warning_problem(
         LONG_TIMEOUT,
         (*path, "httpTimeout"),
         message,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ....base.findings import Path, Problem, did_you_mean, listing, warning
+from ....base.findings import Path, Problem, did_you_mean, listing, warning_problem
 from ..plugins.effective_plugins import WEIGHTED, WILDCARD, EffectivePlugins, effective_plugins
 from ..plugins.in_tree_plugins import (
     INVALID_PLUGINS,
@@ -131,7 +131,7 @@ def _safety_filters(profile: ExpandedProfile) -> Iterator[Problem]:
             fix = f"enable {name} at filter"
             if at[-1] != "plugins":
                 fix = f"remove this entry, or also enable {name} here"
-            yield warning(
+            yield warning_problem(
                 SAFETY_FILTER_OFF, at, f"{name} does not run at filter: {consequence}", fix
             )
 
@@ -141,7 +141,7 @@ def _unprepared(profile: ExpandedProfile) -> Iterator[Problem]:
         prepared = profile.running(before)
         for name in profile.running(point):
             if name in names and name not in prepared:
-                yield warning(
+                yield warning_problem(
                     NOT_PREPARED,
                     profile.find(name, (before, "multiPoint"), "disabled"),
                     f"{name} runs at {point} but not at {before}, so every pod that "
@@ -162,21 +162,21 @@ def _weights(profile: ExpandedProfile) -> Iterator[Problem]:
             scores = point in _WEIGHTED_LISTS and can_score
             if weight and not scores:
                 where, fix = (f" at {point}", ", or set it at score") if can_score else ("", "")
-                yield warning(
+                yield warning_problem(
                     USELESS_WEIGHT,
                     (*path, "weight"),
                     f"{name} does not score{where}, so its weight has no effect",
                     f"remove the weight{fix}",
                 )
             elif weight < 0:
-                yield warning(
+                yield warning_problem(
                     NEGATIVE_WEIGHT,
                     (*path, "weight"),
                     f"weight {weight} makes {name} prefer the nodes that it scores lowest",
                     "set 1 or more, or disable the plugin at score",
                 )
             elif not weight and scores and point != "placementScore" and defaults.get(name, 0) > 1:
-                yield warning(
+                yield warning_problem(
                     WEIGHT_RESET,
                     path,
                     f"{name} is listed without a weight, which means 1 instead of its default "
@@ -203,7 +203,7 @@ def _outvoted(
         if extender.get("prioritizeVerb")
     ]
     if [scorer.name for scorer in scorers] == [_IMAGES]:
-        yield warning(
+        yield warning_problem(
             IMAGES_ALONE,
             profile.find(_IMAGES, ("score", "multiPoint"), "enabled"),
             f"only {_IMAGES} scores, and it distinguishes nodes only by images of more than 23 "
@@ -220,7 +220,7 @@ def _outvoted(
     if not name.startswith("extenders["):
         at = profile.find(name, ("score", "multiPoint"), "enabled")
     verb = "decides" if len(vote.deciding) == 1 else "decide"
-    yield warning(
+    yield warning_problem(
         OUTVOTED,
         at,
         f"{deciding} {verb} alone: the smallest difference of two nodes counts {vote.unit}, and "
@@ -251,7 +251,7 @@ def _strategy(profile: ExpandedProfile) -> Iterator[Problem]:
         spreading.get("defaultingType") == "List" and not spreading.get("defaultConstraints")
     ):
         return
-    yield warning(
+    yield warning_problem(
         OUTVOTED_STRATEGY,
         (*profile.path, "pluginConfig", index, "args", "scoringStrategy", "type"),
         f"MostAllocated hardly packs Pods: PodTopologySpread, with weight {spread} against {fit} "
@@ -308,7 +308,7 @@ def _missing(name: str, target: Target) -> tuple[str, str]:
 
 
 def _useless(path: Path, why: str, fix: str) -> Problem:
-    return warning(USELESS_DISABLED, path, f"this entry has no effect: {why}", fix)
+    return warning_problem(USELESS_DISABLED, path, f"this entry has no effect: {why}", fix)
 
 
 def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
@@ -324,7 +324,9 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
             continue
         if name in running and entry.get("args") and _takes_none(name, target):
             why, fix = f"{name} has no arguments", "remove this entry"
-            yield warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+            yield warning_problem(
+                UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix
+            )
             continue
         if name in running or (name in INVALID_PLUGINS and target.minor >= INVALID_PLUGINS_SINCE):
             continue  # the last case is an error
@@ -335,7 +337,7 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
             fix = fix.replace("this entry", "its arguments")
         elif name in known and not known[name].points_at(target.minor):
             continue
-        yield warning(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
+        yield warning_problem(UNUSED_ARGUMENTS, path, f"these arguments have no effect: {why}", fix)
 
 
 def _added_affinity(profile: ExpandedProfile) -> Iterator[Problem]:
@@ -352,7 +354,7 @@ def _added_affinity(profile: ExpandedProfile) -> Iterator[Problem]:
             term.get("matchExpressions") or term.get("matchFields") for term in terms
         ):
             continue
-        yield warning(
+        yield warning_problem(
             NO_NODE_MATCHES,
             (*profile.path, "pluginConfig", index, "args", "addedAffinity", _REQUIRED),
             "no term selects a node, so every Pod of this profile stays Pending",
@@ -374,7 +376,7 @@ def _unnamed(entry: Mapping[str, Any], path: Path) -> Problem:
     else:
         why, fix = "the entry has no name", "add the name of the plugin: {name: PLUGIN, args: …}"
     message = f"kube-scheduler ignores these arguments: {why}"
-    return warning(UNNAMED_ARGUMENTS, path, message, fix)
+    return warning_problem(UNNAMED_ARGUMENTS, path, message, fix)
 
 
 def _removed_later(profile: ExpandedProfile) -> Iterator[Problem]:
@@ -399,7 +401,7 @@ def _removed_later(profile: ExpandedProfile) -> Iterator[Problem]:
 
 
 def _later(path: Path, what: str, until: int) -> Problem:
-    return warning(
+    return warning_problem(
         REMOVED_LATER,
         path,
         f"Kubernetes 1.{until + 1} removes {what}, and its kube-scheduler rejects this entry",
