@@ -1,5 +1,17 @@
 """Arrays with a value for each node."""
 
-from ..scheduling.policies.arrays import Column, Matrix, MatrixColumn, np
+from ..scheduling.policies.arrays import (
+    UNKNOWN,
+    Bools,
+    Column,
+    Floats,
+    Ints,
+    Matrix,
+    MatrixColumn,
+    clip,
+    np,
+)
 
-__all__ = ["Column", "Matrix", "MatrixColumn", "np"]
+__all__ = [
+    "UNKNOWN", "Bools", "Column", "Floats", "Ints", "Matrix", "MatrixColumn", "clip", "np",
+]  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -23,6 +25,7 @@ from kube_scheduler_operator.scheduling.policies.policy import (
 
 from .playing import Play, node, pod
 
+DOOR = "kube_scheduler_operator.policies"
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "policies.md"
 BUILT_IN = sorted(name for name, entry in catalogue().items() if not entry.distribution)
 MARKER = "<!-- arguments: {} -->\n"
@@ -140,3 +143,32 @@ def test_the_example_works() -> None:
     assert scores("web") == [10, 0]
     with pytest.raises(ArgumentsError, match=r"arguments.label: this must be a string"):
         read_arguments("few-siblings", {"label": 3})
+
+
+def published() -> list[tuple[str, str]]:
+    """What built-in policies import of the modules that other distributions can import."""
+    builtin = Path(policy_class("congestion").__module__.replace(".", "/")).parent
+    folder = PAGE.parents[1] / "operator" / builtin
+    return sorted(
+        {
+            (node.module, alias.name)
+            for path in folder.glob("*.py")
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.level == 2 and "." not in str(node.module)
+            for alias in node.names
+            if importlib.util.find_spec(f"{DOOR}.{node.module}")
+        }
+    )
+
+
+@pytest.mark.parametrize(("module", "name"), published())
+def test_what_built_in_policies_use_can_be_imported_by_others(module: str, name: str) -> None:
+    own = importlib.import_module(f"kube_scheduler_operator.scheduling.policies.{module}")
+    door = importlib.import_module(f"{DOOR}.{module}")
+    assert getattr(door, name) is getattr(own, name)
+    assert name in door.__all__
+
+
+def test_a_policy_needs_nothing_but_the_published_modules() -> None:
+    modules = {module for module, _ in published()}
+    assert {"arrays", "cluster", "node_loads", "node_policy", "pods", "policy"} <= modules
