@@ -94,6 +94,7 @@ class WorldServer:
         self._secret = secrets.token_urlsafe(32)
         self.unknown: set[str] = set()  # kinds that were read and that no world has, by name
         self.requests = 0
+        self._generated = 0  # names made of generateName
         self.watched: set[str] = set()  # kinds of which a watch has sent all objects, by name
         self._store = store
         self._controllers = Controllers(store)
@@ -321,7 +322,12 @@ class WorldServer:
     def _post(self, target: _Target, obj: Object) -> web.Response:
         resource = target.resource
         if resource != PODS or target.subresource != "binding":
-            obj.setdefault("metadata", {}).setdefault("namespace", target.namespace)
+            metadata = obj.setdefault("metadata", {})
+            metadata.setdefault("namespace", target.namespace)
+            if "name" not in metadata:
+                # kube-scheduler creates ResourceClaims for extended resources with generateName.
+                self._generated += 1
+                metadata["name"] = f"{metadata.get('generateName', '')}{self._generated:05}"
             return _response(self._store.put(resource, obj), 201)
         pod = self._store.get(PODS, target.key)
         if pod is None:
