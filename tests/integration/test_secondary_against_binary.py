@@ -64,7 +64,7 @@ def test_the_examples_are_accepted_and_run_the_plugins_of_their_status(
     assert effective["leaderElection"]["resourceName"] == "my-scheduler"
     assert effective["leaderElection"]["resourceNamespace"] == KUBEADM.target_namespace
     assert wanted.content is not None
-    shown = _profiles(wanted.content, V135)
+    shown = _profiles(wanted.content.items, V135)
     assert [one["schedulerName"] for one in effective["profiles"]] == [
         one["schedulerName"] for one in shown
     ]
