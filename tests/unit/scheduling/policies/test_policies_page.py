@@ -151,7 +151,7 @@ def published() -> list[tuple[str, str]]:
     folder = PAGE.parents[1] / "operator" / builtin
     return sorted(
         {
-            (node.module, alias.name)
+            (str(node.module), alias.name)
             for path in folder.glob("*.py")
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.ImportFrom) and node.level == 2 and "." not in str(node.module)
