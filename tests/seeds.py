@@ -42,7 +42,7 @@ def chunks(count: int, size: int, variable: str = "KSO_SEED") -> list[range]:
     return [range(at, min(at + size, first + count)) for at in range(first, first + count, size)]
 
 
-def presubmit_first(values: Sequence[Any], count: int) -> list[Any | ParameterSet]:
+def some_in_presubmit(values: Sequence[Any], count: int) -> list[Any | ParameterSet]:
     """Parameters of a test of which `make test` runs the first `count`."""
     marked = [
         pytest.param(*(value if isinstance(value, tuple) else [value]), marks=pytest.mark.presubmit)

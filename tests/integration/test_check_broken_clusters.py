@@ -31,7 +31,7 @@ from cluster.scheduling import fetch, free_port
 
 from ..expect import condition_of
 from ..imitation import kubelet
-from ..seeds import presubmit_first
+from ..seeds import some_in_presubmit
 from .conftest import REPOSITORY
 from .harness import NAMESPACE, NODE, PlayedNode
 from .played_cluster import AT_ONCE, CORE, PlayedCluster, brought_up
@@ -457,7 +457,7 @@ FAULTS = {
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("fault", presubmit_first(list(FAULTS.values()), 3), ids=list(FAULTS))
+@pytest.mark.parametrize("fault", some_in_presubmit(list(FAULTS.values()), 3), ids=list(FAULTS))
 def test_check_names_the_cause_of_a_fault_and_what_to_do(world: World, fault: Fault) -> None:
     undo = fault.make(world)
     try:

@@ -42,7 +42,7 @@ from kube_scheduler_operator.simulate.process import binary_version
 from kube_scheduler_operator.simulate.run import Run, RunOptions
 from kube_scheduler_operator.simulate.world import World
 
-from ..seeds import SEED, SOAK, number, presubmit_first
+from ..seeds import SEED, SOAK, number, some_in_presubmit
 from .conftest import TEST_SECONDS, ApiServer, RefusedError
 from .played_nodes import is_taken_up, until
 from .simulated_worlds import NAMESPACES, PRIORITIES, WAITING_CLASS, GeneratedWorld, generate
@@ -294,7 +294,7 @@ def cluster(api_server: ApiServer, nodes_of_ones_own: None) -> Iterator[ApiServe
 
 
 @pytest.mark.timeout(180, func_only=True)
-@pytest.mark.parametrize("seed", presubmit_first(seeds(), 2))
+@pytest.mark.parametrize("seed", some_in_presubmit(seeds(), 2))
 def test_a_world_is_simulated_as_the_real_scheduler_decides(
     cluster: ApiServer, kube_scheduler_binary: Path, tmp_path: Path, seed: int
 ) -> None:

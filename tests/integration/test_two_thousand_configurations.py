@@ -37,7 +37,7 @@ from ..configurations.compare import different, only_when_it_elects
 from ..configurations.generate import configurations
 from ..configurations.model import TYPE, Made, typed
 from ..configurations.schema_violations import violations
-from ..seeds import SOAK, presubmit_first
+from ..seeds import SOAK, some_in_presubmit
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(1800, func_only=True)]
 
@@ -134,7 +134,7 @@ def disagreement(made: Made, target: Target, completed: Any, log: str) -> str:
     return f"the operator: {expected or 'valid'}\nkube-scheduler {theirs}"
 
 
-@pytest.mark.parametrize("part", presubmit_first(range(PARTS), 1))
+@pytest.mark.parametrize("part", some_in_presubmit(range(PARTS), 1))
 def test_results_and_defaulted_configurations_are_equal(scheduler: Scheduler, part: int) -> None:
     target = scheduler.target
     made = configurations(target.minor)
@@ -166,7 +166,7 @@ def test_results_and_defaulted_configurations_are_equal(scheduler: Scheduler, pa
     assert too_strict == []
 
 
-@pytest.mark.parametrize("part", presubmit_first(range(PARTS), 1))
+@pytest.mark.parametrize("part", some_in_presubmit(range(PARTS), 1))
 def test_kube_scheduler_refuses_a_violation_of_each_rule_of_the_json_schema(
     scheduler: Scheduler, part: int
 ) -> None:
@@ -185,7 +185,7 @@ def test_kube_scheduler_refuses_a_violation_of_each_rule_of_the_json_schema(
 
 
 @pytest.mark.parametrize(
-    ("renew", "retry"), presubmit_first([("2.4s", "2s"), ("9s", "9s"), ("10s", "8.4s")], 1)
+    ("renew", "retry"), some_in_presubmit([("2.4s", "2s"), ("9s", "9s"), ("10s", "8.4s")], 1)
 )
 def test_configurations_rejected_at_leader_election(
     renew: str, retry: str, scheduler: Scheduler

@@ -21,7 +21,7 @@ import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_plugin
 
-from ..seeds import presubmit_first
+from ..seeds import some_in_presubmit
 from .conftest import ApiServer, RefusedError
 from .pending_kinds import (
     CONFIGURATION,
@@ -217,7 +217,7 @@ def made(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Callable[
 
 
 @pytest.mark.parametrize(
-    ("number", "name"), presubmit_first(list(enumerate(KINDS)), 4), ids=list(KINDS)
+    ("number", "name"), some_in_presubmit(list(enumerate(KINDS)), 4), ids=list(KINDS)
 )
 def test_the_cause_and_the_smallest_change_are_named_and_the_change_helps(
     number: int,

@@ -51,7 +51,8 @@ def type_fix(value: Any, expected: str) -> str:
         return f"write {number[1]}" if number else f"write {expected}"
     if expected.startswith("a duration"):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return duration_fix(f"{value:g}" if is_number else "")
+        is_possible = is_number and abs(value) < 10**_MOST_DIGITS
+        return duration_fix(f"{value:g}" if is_possible else "")
     return "write it in quotes"
 
 

@@ -45,6 +45,12 @@ def test_the_value_to_write_is_accepted(field: str, value: str, written: str) ->
     assert errors(HEAD + field % written) == []
 
 
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "1e300"])
+def test_a_number_that_no_duration_can_have_gets_an_example(value: str) -> None:
+    (error,) = errors(HEAD + f"leaderElection: {{leaseDuration: {value}}}")
+    assert error.fix == "write one such as 15s"
+
+
 @pytest.mark.parametrize(
     ("text", "fix", "corrected"),
     [
