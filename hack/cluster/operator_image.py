@@ -40,7 +40,10 @@ _UNWANTED = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/u
 _UNUSED = "kubernetes/aio"
 """The Kubernetes client once more for asyncio, 65 MB; only its reading of kubeconfigs is used."""
 
-_SOURCES = ("operator", "crds", "templates", "bindata", "pyproject.toml", "README.md", "LICENSE")
+_SOURCES = (
+    "operator", "crds", "templates", "bindata", "docs/rules.md", "pyproject.toml", "README.md",
+    "LICENSE",
+)  # fmt: skip
 _HERE = binaries.architecture()
 _LOCK = paths.REPOSITORY / "requirements.lock"
 _OLD_LAYERS_KEPT = 3

@@ -33,7 +33,13 @@ import sys
 from {_PACKAGE}.__main__ import kubectl_plugin
 sys.exit(kubectl_plugin())
 """
-_DATA: Final = ("crds", "templates", "bindata")
+_DATA: Final = {
+    "crds": "crds",
+    "templates": "templates",
+    "bindata": "bindata",
+    "docs/rules.md": "docs",
+}
+"""What the program reads -> its folder in the package's data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +85,8 @@ def _freeze(source: Source, work: Path) -> Path:
         *(word for name in sorted(_unwanted()) for word in ("--exclude-module", name)),
         *(
             word
-            for kind in _DATA
-            for word in ("--add-data", f"{paths.REPOSITORY / kind}:{_PACKAGE}/_data/{kind}")
+            for source, folder in _DATA.items()
+            for word in ("--add-data", f"{paths.REPOSITORY / source}:{_PACKAGE}/_data/{folder}")
         ),
         entry,
         cwd=work, timeout=900,

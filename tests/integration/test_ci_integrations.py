@@ -56,6 +56,8 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("product")
     for name in ("operator", "crds", "templates", "bindata"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "rules.md", folder / "docs")
     for file in (
         ACTION,
         HOOKS,

@@ -14,6 +14,8 @@ from cluster import npm_packages
 from kube_scheduler_operator.__main__ import main
 from kube_scheduler_operator.config.lint.rules import RULES
 
+from ..unit.config.lint.rule_examples import examples
+
 pytestmark = pytest.mark.timeout(300)  # the first time, npm installs the package
 
 
@@ -40,7 +42,7 @@ def test_the_schema_refuses_other_documents(capsys: Any) -> None:
 def test_the_report_of_every_rule_is_accepted(tmp_path: Path, capsys: Any) -> None:
     for rule in RULES.values():
         arguments = list(rule.flags)
-        for name, text in rule.examples.items():
+        for name, text in examples(rule).items():
             (tmp_path / name).write_text(text)
             arguments += ["-f", str(tmp_path / name)]
         log = log_of(capsys, *arguments)

@@ -1,4 +1,4 @@
-"""Files that ship with the program: crds/, templates/ and bindata/.
+"""Files that ship with the program: crds/, templates/, bindata/, and a page of docs/.
 
 In a wheel they are inside the package, in a checkout at the top of the repository.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def directory(kind: str) -> Traversable:
-    """Find the directory "crds", "templates" or "bindata"."""
+    """Find the directory "crds", "templates", "bindata" or "docs"."""
     packaged = files("kube_scheduler_operator") / "_data" / kind
     if packaged.is_dir():
         return packaged

@@ -61,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     from ...base.findings import ERROR
-    from ..reports.findings_output import report_text
+    from ..reports.findings import report_text
 
     try:
         options = check_options(args, args.platform)

@@ -12,6 +12,7 @@ from ...base.findings import ERROR
 from ...base.source.yaml_text import yaml_text
 from ..console.errors import UsageError, print_error
 from ..console.output import json_text, print_lines, print_remark, text_of
+from .findings import finding_lines
 
 if TYPE_CHECKING:
     from ...config.lint.providers.provider_format import (
@@ -82,7 +83,5 @@ def _file_text(file: ProviderFile) -> str:
 def _print_findings(findings: Iterable[ProviderFinding]) -> None:
     """Print them on standard error, in the form of `validate`."""
     for finding in findings:
-        path = f"{finding.path}: " if finding.path else ""
-        print_remark(f"{finding.severity}: {path}{finding.message} [{finding.reason}]")
-        if finding.fix:
-            print_remark(f"    fix: {finding.fix}")
+        for line in finding_lines(finding):
+            print_remark(line)

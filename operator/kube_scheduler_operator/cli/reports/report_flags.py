@@ -119,8 +119,7 @@ def with_flags(
 
 
 def _settings(args: argparse.Namespace) -> ReportSettings:
-    from ...config.lint.reports.report_settings import ReportSettings
-    from ...config.lint.reports.severities import Severities
+    from ...config.lint.reports.report_settings import ReportSettings, Severities
 
     try:
         severities = Severities.parse(args.severity, strict=args.strict)

@@ -1,4 +1,4 @@
-"""Prints the rules of `validate`: as text, as Markdown, and as a list."""
+"""Prints the rules of `validate`: as text and as a list."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from ...config.lint.rules import RULES, Rule
 from ..console.output import format_table
 
 _WIDTH: Final = 100
-_LONGEST_LINE: Final = 120
-"""Longer lines of an example, which show that a value is too long, are cut."""
 
 
 def rule_named(name: str) -> Rule | None:
@@ -27,46 +25,14 @@ def rule_list(rules: Iterable[Rule]) -> str:
 
 
 def rule_text(rule: Rule) -> str:
+    flags = f", checked with {' '.join(rule.flags)}" if rule.flags else ""
     parts = [
         f"{rule.name} ({listing(rule.severities)}, since {rule.since})",
         fill(f"{rule.title}.", _WIDTH),
         fill(rule.meaning, _WIDTH),
         fill(f"Fix: {rule.fix}", _WIDTH),
-        f"{_example_heading(rule)}:",
-        indent(example(rule), "    "),
+        f"Example{flags}:",
+        indent(rule.example, "    "),
         rule.link,
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def rule_markdown(rule: Rule) -> str:
-    return "\n\n".join(
-        (
-            f"**{rule.title}.** {rule.meaning}",
-            f"**Fix:** {rule.fix}",
-            f"{_example_heading(rule)}:",
-            f"```yaml\n{example(rule)}\n```",
-        )
-    )
-
-
-def _example_heading(rule: Rule) -> str:
-    flags = f", checked with {' '.join(rule.flags)}" if rule.flags else ""
-    return f"Example{flags}"
-
-
-def example(rule: Rule) -> str:
-    """Return the files of the example, with a comment that names them if there are two."""
-    texts = []
-    for name, text in rule.examples.items():
-        heading = [f"# {name}"] if len(rule.examples) > 1 else []
-        lines = [_cut(line) for line in text.rstrip("\n").split("\n")]
-        texts.append("\n".join(heading + lines))
-    return "\n\n".join(texts)
-
-
-def _cut(line: str) -> str:
-    if len(line) <= _LONGEST_LINE:
-        return line
-    half = _LONGEST_LINE // 3
-    return f"{line[:half]}… {len(line) - 2 * half} more characters …{line[-half:]}"
