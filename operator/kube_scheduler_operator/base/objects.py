@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -10,6 +10,11 @@ def mapping(value: Any) -> Mapping[str, Any]:
     """Return `value` if it is a mapping, otherwise an empty one: user input may have any type."""
     # Checking for dict first takes less than half the time of Mapping alone.
     return value if isinstance(value, (dict, Mapping)) else {}
+
+
+def entries(value: Any) -> Sequence[Any]:
+    """Return `value` if it is a list, otherwise an empty one."""
+    return value if isinstance(value, list) else ()
 
 
 Object = Mapping[str, Any]

@@ -35,13 +35,11 @@ _FIT: Final = "NodeResourcesFit"
 _EXTENDER_TIMEOUT: Final = "5s"
 
 
-def defaulted_config(
-    config: Mapping[str, Any], target: Target, election: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def defaulted_config(config: Mapping[str, Any], target: Target) -> dict[str, Any]:
     """Add all defaults to a valid configuration, as kube-scheduler writes it.
 
     Durations are written as Go prints them, and `qps` as a float32. A feature gate whose state is
-    unknown counts as disabled. `election` is leaderElection merged with the command line's flags.
+    unknown counts as disabled.
     """
     decoded = decoded_config(config, target.minor)
     profiles = decoded.get("profiles") or [{}]
@@ -64,7 +62,7 @@ def defaulted_config(
         "apiVersion": API_VERSION,
         "kind": KIND,
         "enableProfiling": profiling,
-        "leaderElection": _leader_election(election or decoded.get("leaderElection", {})),
+        "leaderElection": _leader_election(decoded.get("leaderElection", {})),
         "clientConnection": {
             **client,
             "contentType": client.get("contentType") or "application/vnd.kubernetes.protobuf",

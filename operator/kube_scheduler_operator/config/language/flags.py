@@ -33,6 +33,17 @@ VOID_WITH_CONFIG: Final[Mapping[str, str]] = {
 }
 """Flags that kube-scheduler ignores if --config is set -> the field to set instead."""
 
+ELECTION_FIELDS: Final[Mapping[str, str]] = {
+    "leader-elect": "leaderElect",
+    "leader-elect-lease-duration": "leaseDuration",
+    "leader-elect-renew-deadline": "renewDeadline",
+    "leader-elect-retry-period": "retryPeriod",
+    "leader-elect-resource-lock": "resourceLock",
+    "leader-elect-resource-name": "resourceName",
+    "leader-elect-resource-namespace": "resourceNamespace",
+}
+"""Flag -> the field of leaderElection; a flag that is set counts (ApplyLeaderElectionTo)."""
+
 TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _ECDHE_GCM: Final = ("AES_128_GCM_SHA256", "AES_256_GCM_SHA384", "CHACHA20_POLY1305_SHA256")
 CIPHER_SUITES: Final = frozenset({

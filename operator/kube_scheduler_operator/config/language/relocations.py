@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ...base.findings import Path
 from ...base.source.yaml_text import flow
-from .flags import REMOVED_FLAGS, VOID_WITH_CONFIG, flag_names
+from .flags import ELECTION_FIELDS, REMOVED_FLAGS, VOID_WITH_CONFIG, flag_names
 from .schema import ARGS, CONFIGURATION, List, Struct, Type
 
 Place = tuple[str, ...]
@@ -33,13 +33,7 @@ _MOVED: Final[Mapping[str, str]] = {
     "lockObjectNamespace": "leaderElection.resourceNamespace",
     "hardPodAffinitySymmetricWeight": "InterPodAffinity.hardPodAffinityWeight",
     "unreserve": "profiles.[].plugins.reserve",
-    "leader-elect": "leaderElection.leaderElect",
-    "leader-elect-lease-duration": "leaderElection.leaseDuration",
-    "leader-elect-renew-deadline": "leaderElection.renewDeadline",
-    "leader-elect-retry-period": "leaderElection.retryPeriod",
-    "leader-elect-resource-lock": "leaderElection.resourceLock",
-    "leader-elect-resource-name": "leaderElection.resourceName",
-    "leader-elect-resource-namespace": "leaderElection.resourceNamespace",
+    **{flag: f"leaderElection.{field}" for flag, field in ELECTION_FIELDS.items()},
     "lock-object-name": "leaderElection.resourceName",
     "lock-object-namespace": "leaderElection.resourceNamespace",
     "hard-pod-affinity-symmetric-weight": "InterPodAffinity.hardPodAffinityWeight",

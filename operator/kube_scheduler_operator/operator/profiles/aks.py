@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from ...base import names
-from ...base.findings import Finding
+from ...base.findings import Finding, format_path
 from ...base.objects import Object, is_being_deleted, label, mapping
 from ...base.source.yaml_text import yaml_text
 from ...config.effective.attachment import (
@@ -27,7 +27,7 @@ from ...config.effective.attachment import (
     scheduler_of,
     schedulers_of,
 )
-from ...config.effective.profiles.aks_support import NAME, PLUGINS, RESERVED_PROFILE
+from ...config.effective.profiles.aks_support import NAME, RESERVED_PROFILE, unsupported_plugins
 from ...config.effective.profiles.validate import ProfileResult, validate_profiles
 from ...config.language.schema import API_VERSION, KIND
 from ...config.language.validation.configuration import Target
@@ -145,25 +145,9 @@ def _unsupported(name: str, spec: Mapping[str, Any]) -> Iterator[Finding]:
     if (spec.get("schedulerName") or name) == RESERVED_PROFILE:
         message = f'AKS reserves the profile "{RESERVED_PROFILE}"; use another schedulerName'
         yield PROFILE.finding(name, "ReservedProfile", f"{SPEC}.schedulerName", message)
-    for path, plugin in _plugins(spec):
-        if plugin not in PLUGINS and plugin != "*":
-            message = (
-                f"{plugin} is not one of the {len(PLUGINS)} plugins that AKS documents as "
-                "configurable; remove it, or use a SecondaryScheduler"
-            )
-            yield PROFILE.finding(name, "PluginNotSupported", f"{SPEC}.{path}", message)
-
-
-def _plugins(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (path, name) of each plugin in a profile."""
-    for point, lists in mapping(spec.get("plugins")).items():
-        for key in ("enabled", "disabled"):
-            entries = mapping(lists).get(key)
-            for index, plugin in enumerate(entries if isinstance(entries, list) else ()):
-                yield f"plugins.{point}.{key}[{index}].name", str(mapping(plugin).get("name"))
-    arguments = spec.get("pluginConfig")
-    for index, plugin in enumerate(arguments if isinstance(arguments, list) else ()):
-        yield f"pluginConfig[{index}].name", str(mapping(plugin).get("name"))
+    for path, _, wrong in unsupported_plugins(spec):
+        message = f"{wrong}; remove it, or use a SecondaryScheduler"
+        yield PROFILE.finding(name, "PluginNotSupported", f"{SPEC}.{format_path(path)}", message)
 
 
 def _with_errors(

@@ -60,10 +60,9 @@ def test_contention_profiling_defaults_to_profiling() -> None:
     assert (found["enableProfiling"], found["enableContentionProfiling"]) == (False, False)
 
 
-def test_flags_take_precedence_over_leader_election() -> None:
-    target = Target(Gates(Version(1, 35)))
+def test_leader_election_keeps_what_is_set() -> None:
     election = {"leaseDuration": "60s", "leaderElect": False}
-    found = defaulted_config({"leaderElection": {"leaseDuration": "20s"}}, target, election)
+    found = completed({"leaderElection": election})
     assert found["leaderElection"]["leaseDuration"] == "1m0s"
     assert found["leaderElection"]["leaderElect"] is False
 

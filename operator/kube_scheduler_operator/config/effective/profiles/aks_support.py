@@ -5,7 +5,11 @@ operator/profiles/aks.py names the sources.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ....base.findings import Path
+from ...language.plugins.profile_lists import named_plugins
 
 NAME: Final = "upstream"
 RESERVED_PROFILE: Final = "aks-system"
@@ -23,3 +27,11 @@ PLUGINS: Final = frozenset(
         "SchedulingGates", "TaintToleration", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
     }
 )  # fmt: skip
+
+
+def unsupported_plugins(profile: Mapping[str, Any]) -> Iterator[tuple[Path, str, str]]:
+    """Yield (path, name, what is wrong) of each plugin of a profile that users cannot configure."""
+    what = f"is not one of the {len(PLUGINS)} plugins that AKS documents as configurable"
+    for path, name in named_plugins(profile):
+        if name not in PLUGINS and name != "*":
+            yield path, name, f"{name} {what}"

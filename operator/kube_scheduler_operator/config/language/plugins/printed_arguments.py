@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import Final
 
 from ....base.findings import Path
-from ....base.objects import mapping
+from ....base.objects import entries, mapping
 from ....base.source.reader import Document, read
 from ..schema import args_struct
 from .in_tree_plugins import PLUGINS
+from .profile_lists import configured_plugins
 
 _TEXT_OR_SPACE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[ \t\r\n]+', re.DOTALL)
 _ESCAPED: Final = {
@@ -30,24 +31,19 @@ _ESCAPED: Final = {
 def unprintable_arguments(document: Document, minor: int) -> list[tuple[Path, str]]:
     """Return (path, error) of each value that kube-scheduler 1.`minor` cannot print."""
     problems: list[tuple[Path, str]] = []
-    for number, profile in _items(mapping(document.root.data).get("profiles")):
-        for index, entry in _items(mapping(profile).get("pluginConfig")):
-            name, path = mapping(entry).get("name"), ("profiles", number, "pluginConfig", index)
+    for number, profile in enumerate(entries(mapping(document.root.data).get("profiles"))):
+        for path, entry in configured_plugins(mapping(profile)):
+            name, where = entry.get("name"), ("profiles", number, *path, "args")
             if not isinstance(name, str) or name not in PLUGINS or args_struct(name, minor):
                 continue
-            where = (*path, "args")
             text = document.texts.get(where)
             if text is None:
-                value = mapping(entry).get("args")
+                value = entry.get("args")
                 text = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
             _, error = read(b'--- {"args":' + _compact(text) + b"}")
             if error is not None:
                 problems.append((where, error.message))
     return problems
-
-
-def _items(value: Any) -> list[tuple[int, Any]]:
-    return list(enumerate(value)) if isinstance(value, list) else []
 
 
 def _compact(text: bytes) -> bytes:

@@ -176,7 +176,7 @@ def _top_level(config: Mapping[str, Any]) -> Iterator[Problem]:
     if config.get("parallelism", 16) <= 0:
         message = "must be greater than 0; use 1 or more (default: 16)"
         yield Problem(INVALID, ("parallelism",), message)
-    yield from validate_percentage(config, ())
+    yield from validate_percentage(config)
     initial, longest = (
         config.get("podInitialBackoffSeconds", 1),
         config.get("podMaxBackoffSeconds", 10),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ....base.decoding import UNKNOWN_FIELD
 from ....base.findings import Path, Problem, did_you_mean, listing
-from ....base.objects import mapping
+from ....base.objects import entries, mapping
 from ..decode import INVALID, decode_problems, decoded
 from ..plugins.effective_plugins import EffectivePlugins, effective_plugins
 from ..plugins.in_tree_plugins import (
@@ -28,6 +28,7 @@ from ..plugins.in_tree_plugins import (
     plugins,
 )
 from ..plugins.known_schedulers import owner_fix
+from ..plugins.profile_lists import configured_plugins, listed_plugins
 from ..plugins.target_scheduler import Target
 from ..schema import API_VERSION, DEFAULT_SCHEDULER, GROUP, PROFILE, args_struct
 from .known_plugins import UNKNOWN_PLUGIN, WRONG_POINT, of_known_scheduler, validate_known_plugin
@@ -44,13 +45,12 @@ _NEVER_MATCHING: Final = f"{FIT}Args"
 type of the arguments with one that they never have."""
 
 
-def validate_percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+def validate_percentage(owner: Mapping[str, Any]) -> Iterator[Problem]:
     """Check percentageOfNodesToScore, at the top level or in a profile."""
     value = owner.get("percentageOfNodesToScore", 0)
     if not 0 <= value <= 100:
-        yield Problem(
-            INVALID, (*path, "percentageOfNodesToScore"), f"{value} is out of range; use 0 to 100"
-        )
+        message = f"{value} is out of range; use 0 to 100"
+        yield Problem(INVALID, ("percentageOfNodesToScore",), message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +121,14 @@ def decoded_profile(profile: Mapping[str, Any], minor: int) -> dict[str, Any]:
 
 
 def _decode_args(profile: Mapping[str, Any], target: Target, *, strict: bool) -> Iterator[Problem]:
-    for index, entry in enumerate(map(mapping, _entries(profile.get("pluginConfig")))):
+    for path, entry in configured_plugins(profile):
         name, args = entry.get("name"), entry.get("args")
         if not isinstance(name, str):
             continue
         struct = target.args_struct(name)
         if struct is None or args is None:
             continue
-        where = ("pluginConfig", index, "args")
+        where = (*path, "args")
         exact = strict or args_struct(name, target.minor) is None
         for problem in decode_problems(args, struct, where, target.minor, strict=exact):
             yield of_known_scheduler(problem, name, target)
@@ -148,13 +148,9 @@ def ignores_resources(extenders: Any) -> bool:
     """Return whether extenders determine what NodeResourcesFit ignores."""
     return any(
         mapping(resource).get("ignoredByScheduler")
-        for extender in _entries(extenders)
-        for resource in _entries(mapping(extender).get("managedResources"))
+        for extender in entries(extenders)
+        for resource in entries(mapping(extender).get("managedResources"))
     )
-
-
-def _entries(items: Any) -> list[Any]:
-    return items if isinstance(items, list) else []
 
 
 def validate_profiles(profiles: Sequence[ValidatedProfile]) -> Iterator[Problem]:
@@ -185,7 +181,7 @@ def validate_profiles(profiles: Sequence[ValidatedProfile]) -> Iterator[Problem]
 def _rules(
     profile: Mapping[str, Any], effective: EffectivePlugins, target: Target, *, ignores: bool
 ) -> Iterator[Problem]:
-    yield from validate_percentage(profile, ())
+    yield from validate_percentage(profile)
     yield from _plugin_lists(profile, target)
     yield from _framework(effective, target)
     yield from _plugin_config(profile, effective, target, ignores=ignores)
@@ -196,31 +192,23 @@ def _rules(
 
 def _plugin_lists(profile: Mapping[str, Any], target: Target) -> Iterator[Problem]:
     known = plugins(target.gates.version)
-    for point, lists in (profile.get("plugins") or {}).items():
-        for index, entry in enumerate((lists or {}).get("enabled") or ()):
-            name = entry.get("name", "")
-            where = ("plugins", point, "enabled", index, "name")
-            plugin = known.get(name)
-            if (
-                name in INVALID_PLUGINS
-                and target.minor == INVALID_PLUGINS_SINCE
-                and point != "multiPoint"
-            ):
-                # 1.31 rejects the name here, and 1.32 removed the plugins.
+    for point, path, entry in listed_plugins(profile, "enabled"):
+        name, where, is_multi = entry.get("name", ""), (*path, "name"), point == "multiPoint"
+        plugin = known.get(name)
+        if name in INVALID_PLUGINS and target.minor == INVALID_PLUGINS_SINCE and not is_multi:
+            # 1.31 rejects the name here, and 1.32 removed the plugins.
+            yield Problem(UNKNOWN_PLUGIN, where, _unknown_plugin(name, target))
+        elif plugin is None:
+            if target.plugins_on_record:
                 yield Problem(UNKNOWN_PLUGIN, where, _unknown_plugin(name, target))
-            elif plugin is None:
-                if target.plugins_on_record:
-                    yield Problem(UNKNOWN_PLUGIN, where, _unknown_plugin(name, target))
-                elif target.known is not None:
-                    yield from validate_known_plugin(name, point, where, target.known)
-            elif (
-                target.plugins_on_record
-                and point != "multiPoint"
-                and not plugin.implements(point, target.minor)
-            ):
-                points = listing(plugin.points_at(target.minor))
-                message = f'plugin "{name}" does not implement {point}; list it at {points}'
-                yield Problem(WRONG_POINT, where, message)
+            elif target.known is not None:
+                yield from validate_known_plugin(name, point, where, target.known)
+        elif (
+            not is_multi and target.plugins_on_record and not plugin.implements(point, target.minor)
+        ):
+            points = listing(plugin.points_at(target.minor))
+            message = f'plugin "{name}" does not implement {point}; list it at {points}'
+            yield Problem(WRONG_POINT, where, message)
 
 
 def _unknown_plugin(name: str, target: Target) -> str:
@@ -271,8 +259,8 @@ def _plugin_config(
 ) -> Iterator[Problem]:
     """Yield problems of pluginConfig; `ignores` is as in `validate_profile`."""
     seen: set[str] = set()
-    for index, entry in enumerate(profile.get("pluginConfig", ())):
-        name, where = entry.get("name", ""), ("pluginConfig", index)
+    for where, entry in configured_plugins(profile):
+        name = entry.get("name", "")
         if name in seen:
             yield Problem(
                 DUPLICATE, (*where, "name"), f'"{name}" is listed twice; merge both entries'

@@ -88,7 +88,7 @@ def _connection(config: Mapping[str, Any]) -> Iterator[Problem]:
 
 def standalone_warnings(config: Mapping[str, Any], target: Target) -> list[Problem]:
     """Return the warnings that do not depend on the scheduler's role in the cluster."""
-    problems = [*_percentage(config, ()), *new_names(config, target)]
+    problems = [*_percentage(config), *new_names(config, target)]
     extenders: Sequence[Mapping[str, Any]] = config.get("extenders") or ()
     profiles: Sequence[Mapping[str, Any]] = config.get("profiles") or [{}]
     for index, document in enumerate(profiles):
@@ -124,9 +124,9 @@ def _warnings_of(
 ) -> tuple[Problem, ...]:
     return (
         *_scheduler_name(document),
-        *_percentage(document, ()),
+        *_percentage(document),
         *new_names_in_profile(document, target),
-        *plugin_warnings(ExpandedProfile.read(document, (), target), extenders),
+        *plugin_warnings(ExpandedProfile.read(document, target), extenders),
     )
 
 
@@ -218,7 +218,7 @@ def scheduler_names(config: Mapping[str, Any]) -> list[str]:
     return [profile.get("schedulerName") or DEFAULT_SCHEDULER for profile in profiles]
 
 
-def _percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+def _percentage(owner: Mapping[str, Any]) -> Iterator[Problem]:
     """kube-scheduler stops filtering at max(100, N * percentage // 100) feasible nodes of N."""
     percentage = owner.get("percentageOfNodesToScore") or 0
     if not 0 < percentage < LEAST_PERCENTAGE:
@@ -226,7 +226,7 @@ def _percentage(owner: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     scored = max(_LEAST_NODES, _MANY * percentage // 100)
     yield warning_problem(
         SAMPLED_TOO_FEW,
-        (*path, "percentageOfNodesToScore"),
+        ("percentageOfNodesToScore",),
         f"with {percentage} % kube-scheduler scores only the first {scored} nodes of {_MANY} that "
         "fit: preferred affinity, images and extenders often have no effect",
         f"set 0, an adaptive default of {LEAST_PERCENTAGE} to 50 % by cluster size",

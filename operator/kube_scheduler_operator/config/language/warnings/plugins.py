@@ -18,6 +18,7 @@ from ..plugins.in_tree_plugins import (
     plugins,
 )
 from ..plugins.known_schedulers import owner_fix
+from ..plugins.profile_lists import configured_plugins, listed_plugins
 from ..plugins.target_scheduler import Target
 from ..schema import args_struct
 from .outvoted_weights import Scorer, outvoted
@@ -79,33 +80,29 @@ class ExpandedProfile:
     """A profile with valid types, and its effective plugins."""
 
     document: Mapping[str, Any]  # as written
-    path: Path  # of the profile in the configuration
     effective: EffectivePlugins
     target: Target  # the scheduler that reads it
     known: Mapping[str, Plugin]  # the scheduler's in-tree plugins, by name
     defaults: Mapping[str, int]  # the scheduler's default plugins, with their weights
 
     @classmethod
-    def read(cls, document: Mapping[str, Any], path: Path, target: Target) -> ExpandedProfile:
+    def read(cls, document: Mapping[str, Any], target: Target) -> ExpandedProfile:
         gates = target.gates
         effective = effective_plugins(document, gates)
         known, defaults = plugins(gates.version), dict(default_plugins(gates))
-        return cls(document, path, effective, target, known, defaults)
-
-    @property
-    def lists(self) -> Mapping[str, Any]:
-        return {point: value or {} for point, value in (self.document.get("plugins") or {}).items()}
+        return cls(document, effective, target, known, defaults)
 
     def running(self, point: str) -> list[str]:
         return [entry.name for entry in self.effective.points.get(point, ())]
 
     def find(self, name: str, points: Sequence[str], key: str) -> Path:
         """Return the path of the entry with the name or `*` at these points; else of the lists."""
-        for point in points:
-            for index, entry in enumerate(self.lists.get(point, {}).get(key) or ()):
-                if entry.get("name") in (name, WILDCARD):
-                    return (*self.path, "plugins", point, key, index)
-        return (*self.path, "plugins")
+        listed = list(listed_plugins(self.document, key))
+        for wanted in points:
+            for point, path, entry in listed:
+                if point == wanted and entry.get("name") in (name, WILDCARD):
+                    return path
+        return ("plugins",)
 
 
 def plugin_warnings(
@@ -152,37 +149,35 @@ def _unprepared(profile: ExpandedProfile) -> Iterator[Problem]:
 
 def _weights(profile: ExpandedProfile) -> Iterator[Problem]:
     defaults, known, minor = profile.defaults, profile.known, profile.target.minor
-    for point, lists in profile.lists.items():
-        for index, entry in enumerate(lists.get("enabled") or ()):
-            name, weight = entry.get("name", ""), entry.get("weight") or 0
-            path = (*profile.path, "plugins", point, "enabled", index)
-            plugin = known.get(name)
-            points = plugin.points_at(minor) if plugin else WEIGHTED
-            can_score = any(weighted in points for weighted in WEIGHTED)
-            scores = point in _WEIGHTED_LISTS and can_score
-            if weight and not scores:
-                where, fix = (f" at {point}", ", or set it at score") if can_score else ("", "")
-                yield warning_problem(
-                    USELESS_WEIGHT,
-                    (*path, "weight"),
-                    f"{name} does not score{where}, so its weight has no effect",
-                    f"remove the weight{fix}",
-                )
-            elif weight < 0:
-                yield warning_problem(
-                    NEGATIVE_WEIGHT,
-                    (*path, "weight"),
-                    f"weight {weight} makes {name} prefer the nodes that it scores lowest",
-                    "set 1 or more, or disable the plugin at score",
-                )
-            elif not weight and scores and point != "placementScore" and defaults.get(name, 0) > 1:
-                yield warning_problem(
-                    WEIGHT_RESET,
-                    path,
-                    f"{name} is listed without a weight, which means 1 instead of its default "
-                    f"weight {defaults[name]}",
-                    f"set weight: {defaults[name]}, or weight: 1 if this is intended",
-                )
+    for point, path, entry in listed_plugins(profile.document, "enabled"):
+        name, weight = entry.get("name", ""), entry.get("weight") or 0
+        plugin = known.get(name)
+        points = plugin.points_at(minor) if plugin else WEIGHTED
+        can_score = any(weighted in points for weighted in WEIGHTED)
+        scores = point in _WEIGHTED_LISTS and can_score
+        if weight and not scores:
+            where, fix = (f" at {point}", ", or set it at score") if can_score else ("", "")
+            yield warning_problem(
+                USELESS_WEIGHT,
+                (*path, "weight"),
+                f"{name} does not score{where}, so its weight has no effect",
+                f"remove the weight{fix}",
+            )
+        elif weight < 0:
+            yield warning_problem(
+                NEGATIVE_WEIGHT,
+                (*path, "weight"),
+                f"weight {weight} makes {name} prefer the nodes that it scores lowest",
+                "set 1 or more, or disable the plugin at score",
+            )
+        elif not weight and scores and point != "placementScore" and defaults.get(name, 0) > 1:
+            yield warning_problem(
+                WEIGHT_RESET,
+                path,
+                f"{name} is listed without a weight, which means 1 instead of its default "
+                f"weight {defaults[name]}",
+                f"set weight: {defaults[name]}, or weight: 1 if this is intended",
+            )
 
 
 def _outvoted(
@@ -216,7 +211,7 @@ def _outvoted(
         return
     deciding, others = ", ".join(vote.deciding), ", ".join(vote.outvoted)
     name = vote.deciding[0]
-    at: Path = (*profile.path, "plugins")
+    at: Path = ("plugins",)
     if not name.startswith("extenders["):
         at = profile.find(name, ("score", "multiPoint"), "enabled")
     verb = "decides" if len(vote.deciding) == 1 else "decide"
@@ -241,19 +236,19 @@ def _strategy(profile: ExpandedProfile) -> Iterator[Problem]:
     if fit is None or spread is None or not 0 < fit <= spread:
         return
     arguments = {
-        entry.get("name"): (index, entry.get("args") or {})
-        for index, entry in enumerate(profile.document.get("pluginConfig") or ())
+        entry.get("name"): (path, entry.get("args") or {})
+        for path, entry in configured_plugins(profile.document)
     }
-    index, args = arguments.get("NodeResourcesFit", (0, {}))
+    path, args = arguments.get("NodeResourcesFit", ((), {}))
     strategy = (args.get("scoringStrategy") or {}).get("type")
-    _, spreading = arguments.get("PodTopologySpread", (0, {}))
+    _, spreading = arguments.get("PodTopologySpread", ((), {}))
     if strategy != "MostAllocated" or (
         spreading.get("defaultingType") == "List" and not spreading.get("defaultConstraints")
     ):
         return
     yield warning_problem(
         OUTVOTED_STRATEGY,
-        (*profile.path, "pluginConfig", index, "args", "scoringStrategy", "type"),
+        (*path, "args", "scoringStrategy", "type"),
         f"MostAllocated hardly packs Pods: PodTopologySpread, with weight {spread} against {fit} "
         "of NodeResourcesFit, spreads the Pods of each Service, ReplicaSet and StatefulSet",
         "give PodTopologySpread the args {defaultingType: List}, so that it spreads only Pods with "
@@ -266,29 +261,24 @@ def _disabled(profile: ExpandedProfile) -> Iterator[Problem]:
     target = profile.target
     known, defaults = profile.known, profile.defaults
     added = {
-        entry.get("name") for entry in profile.lists.get("multiPoint", {}).get("enabled") or ()
+        entry.get("name")
+        for point, _, entry in listed_plugins(profile.document, "enabled")
+        if point == "multiPoint"
     }
-    for point, lists in profile.lists.items():
-        for index, entry in enumerate(lists.get("disabled") or ()):
-            name = entry.get("name") or ""
-            if name == WILDCARD:
-                continue
-            path = (*profile.path, "plugins", point, "disabled", index)
-            plugin = known.get(name)
-            if plugin is None:
-                if target.plugins_on_record:
-                    yield _useless(path, *_missing(name, target))
-            elif point != "multiPoint" and not plugin.implements(point, target.minor):
-                points = listing(plugin.points_at(target.minor))
-                yield _useless(
-                    path, f"{name} does not implement {point}", f"disable it at {points}"
-                )
-            elif name not in defaults and (point == "multiPoint" or name not in added):
-                yield _useless(
-                    path,
-                    f"{name} is not enabled by default in Kubernetes 1.{target.minor}",
-                    "remove this entry",
-                )
+    for point, path, entry in listed_plugins(profile.document, "disabled"):
+        name = entry.get("name") or ""
+        if name == WILDCARD:
+            continue
+        plugin = known.get(name)
+        if plugin is None:
+            if target.plugins_on_record:
+                yield _useless(path, *_missing(name, target))
+        elif point != "multiPoint" and not plugin.implements(point, target.minor):
+            points = listing(plugin.points_at(target.minor))
+            yield _useless(path, f"{name} does not implement {point}", f"disable it at {points}")
+        elif name not in defaults and (point == "multiPoint" or name not in added):
+            what = f"{name} is not enabled by default in Kubernetes 1.{target.minor}"
+            yield _useless(path, what, "remove this entry")
 
 
 def _missing(name: str, target: Target) -> tuple[str, str]:
@@ -316,9 +306,8 @@ def _arguments(profile: ExpandedProfile) -> Iterator[Problem]:
     running = {entry.name for entries in profile.effective.points.values() for entry in entries}
     running |= set(profile.effective.unknown)
     known = profile.known
-    for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
+    for path, entry in configured_plugins(profile.document):
         name = entry.get("name") or ""
-        path = (*profile.path, "pluginConfig", index)
         if not name:
             yield _unnamed(entry, path)
             continue
@@ -344,7 +333,7 @@ def _added_affinity(profile: ExpandedProfile) -> Iterator[Problem]:
     """Warn about required terms that match no node: without a term, or with only empty ones."""
     if "NodeAffinity" not in profile.running("filter"):
         return
-    for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
+    for path, entry in configured_plugins(profile.document):
         if entry.get("name") != "NodeAffinity":
             continue
         added = (entry.get("args") or {}).get("addedAffinity") or {}
@@ -356,7 +345,7 @@ def _added_affinity(profile: ExpandedProfile) -> Iterator[Problem]:
             continue
         yield warning_problem(
             NO_NODE_MATCHES,
-            (*profile.path, "pluginConfig", index, "args", "addedAffinity", _REQUIRED),
+            (*path, "args", "addedAffinity", _REQUIRED),
             "no term selects a node, so every Pod of this profile stays Pending",
             f"add a term with matchExpressions to nodeSelectorTerms, or remove {_REQUIRED}",
         )
@@ -382,21 +371,18 @@ def _unnamed(entry: Mapping[str, Any], path: Path) -> Problem:
 def _removed_later(profile: ExpandedProfile) -> Iterator[Problem]:
     """Warn about entries with which a later kube-scheduler does not start."""
     minor = profile.target.minor
-    for point, lists in profile.lists.items():
-        for index, entry in enumerate(lists.get("enabled") or ()):
-            name = entry.get("name") or ""
-            plugin = PLUGINS.get(name)
-            if plugin is None or not plugin.exists(minor):
-                continue
-            path = (*profile.path, "plugins", point, "enabled", index)
-            if plugin.until is not None:
-                yield _later(path, name, plugin.until)
-            elif point in plugin.points_until and minor <= plugin.points_until[point]:
-                yield _later(path, f"{name} from {point}", plugin.points_until[point])
-    for index, entry in enumerate(profile.document.get("pluginConfig") or ()):
+    for point, path, entry in listed_plugins(profile.document, "enabled"):
+        name = entry.get("name") or ""
+        plugin = PLUGINS.get(name)
+        if plugin is None or not plugin.exists(minor):
+            continue
+        if plugin.until is not None:
+            yield _later(path, name, plugin.until)
+        elif point in plugin.points_until and minor <= plugin.points_until[point]:
+            yield _later(path, f"{name} from {point}", plugin.points_until[point])
+    for path, entry in configured_plugins(profile.document):
         plugin = PLUGINS.get(entry.get("name") or "")
         if plugin is not None and plugin.until is not None and minor <= plugin.until:
-            path = (*profile.path, "pluginConfig", index)
             yield _later(path, entry["name"], plugin.until)
 
 
