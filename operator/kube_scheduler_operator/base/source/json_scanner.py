@@ -131,7 +131,11 @@ class _Parser:
             start = self.at
             key = self._string()
             at = self.position(start, self.at)
-            self._expect(":", "expected a colon after the key; add one")
+            self.skip()
+            if self.peek() != ":":
+                self.fail("expected a colon after the key; add one")
+            self.at += 1
+            self.skip()
             if key in fields:
                 message = f'duplicate key "{key}", first in line {fields[key][0].line}; remove one'
                 self.flaws.append(Flaw(at, (*path, key), message))
@@ -157,13 +161,6 @@ class _Parser:
         self.at += 1
         where = self.position(began, self.at)
         return SourceNode(where, [item.data for item in items], items=items)
-
-    def _expect(self, character: str, message: str) -> None:
-        self.skip()
-        if self.peek() != character:
-            self.fail(message)
-        self.at += 1
-        self.skip()
 
     def _separator(self, end: str) -> None:
         """Consume a comma before another entry; a trailing comma is an error."""

@@ -71,13 +71,8 @@ class Document:
 
     def data(self, path: Path) -> Any:
         """Return the value at a path; None if the document does not contain it."""
-        node = self.root
-        for part in path:
-            step = node.child(part)
-            if step is None:
-                return None
-            node = step[1]
-        return node.data
+        node = self.root.at(path)
+        return None if node is None else node.data
 
     def depth(self, path: Path) -> int:
         """Return how many leading parts of a path the document contains."""

@@ -54,6 +54,16 @@ class SourceNode:
             return self.items[part].position, self.items[part]
         return None
 
+    def at(self, path: Path) -> SourceNode | None:
+        """Return the value at a path; None if the document does not contain it."""
+        node = self
+        for part in path:
+            step = node.child(part)
+            if step is None:
+                return None
+            node = step[1]
+        return node
+
     def walk(self, path: Path) -> tuple[Position, int]:
         """Return (position of a path or of its deepest existing parent, number of parts found)."""
         node, position = self, self.position

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...base.findings import WARNING, Path, Problem, listing
 from ...base.objects import mapping
-from ..effective.profiles.aks_support import FIELDS, PLUGINS, RESERVED_PROFILE
+from ..effective.profiles.aks_support import FIELDS, RESERVED_PROFILE, unsupported_plugins
 from ..language.plugins.in_tree_plugins import PLUGINS as IN_TREE
 from ..language.schema import DEFAULT_SCHEDULER
 from .forms.document_fields import objects
@@ -39,15 +39,10 @@ def _aks(config: Mapping[str, Any]) -> Iterator[Problem]:
                 f'AKS reserves the profile "{RESERVED_PROFILE}"',
                 "use another name",
             )
-        for path, name in _plugins(profile):
-            if name not in PLUGINS and name in IN_TREE:
-                yield Problem(
-                    NOT_SUPPORTED,
-                    ("profiles", index, *path),
-                    f"{name} is not one of the {len(PLUGINS)} plugins that AKS documents as "
-                    "configurable",
-                    f"remove it, or {_SECONDARY}",
-                )
+        for path, name, wrong in unsupported_plugins(profile):
+            if name in IN_TREE:
+                where, fix = ("profiles", index, *path), f"remove it, or {_SECONDARY}"
+                yield Problem(NOT_SUPPORTED, where, wrong, fix)
 
 
 def _fields(config: Mapping[str, Any], who: str, supported: tuple[str, ...]) -> Iterator[Problem]:
@@ -151,12 +146,3 @@ _PLACES: Final[Mapping[str, Refusal]] = {
     "openshift": _openshift,
 }
 """Places that support less than kube-scheduler does; the others support every configuration."""
-
-
-def _plugins(profile: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    for point, lists in mapping(profile.get("plugins")).items():
-        for key in ("enabled", "disabled"):
-            for at, entry in objects(mapping(lists).get(key)):
-                yield ("plugins", point, key, at, "name"), str(entry.get("name"))
-    for at, entry in objects(profile.get("pluginConfig")):
-        yield ("pluginConfig", at, "name"), str(entry.get("name"))

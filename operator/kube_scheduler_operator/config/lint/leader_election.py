@@ -8,31 +8,21 @@ from typing import Any, Final
 
 from ...base.findings import WARNING, Problem
 from ...base.go_values import boolean
-from ...base.objects import mapping
+from ...base.objects import entries, mapping
+from ..language.flags import ELECTION_FIELDS
 from ..language.warnings.configuration import lease_of
 from .checks import Item
-from .forms.document_fields import at, entries, name_of, namespace_of, objects, text
+from .forms.document_fields import at, name_of, namespace_of, objects, text
 from .forms.form import CommandLine
 
 SEVERAL_ACTIVE: Final = "SeveralActive"
 LEASE_FORBIDDEN: Final = "LeaseForbidden"
 
-_ELECTION: Final[Mapping[str, str]] = {
-    "leader-elect": "leaderElect",
-    "leader-elect-lease-duration": "leaseDuration",
-    "leader-elect-renew-deadline": "renewDeadline",
-    "leader-elect-retry-period": "retryPeriod",
-    "leader-elect-resource-lock": "resourceLock",
-    "leader-elect-resource-name": "resourceName",
-    "leader-elect-resource-namespace": "resourceNamespace",
-}
-"""Flag -> the field of leaderElection; a flag that is set counts (ApplyLeaderElectionTo)."""
-
 
 def election_of(config: Mapping[str, Any], reader: CommandLine | None) -> dict[str, Any]:
     """Merge a configuration's leaderElection with the flags of the kube-scheduler that reads it."""
     election = dict(mapping(config.get("leaderElection")))
-    for name, field in _ELECTION.items():
+    for name, field in ELECTION_FIELDS.items():
         argument = reader.last(name) if reader else None
         if argument is None:
             continue
@@ -45,7 +35,7 @@ def election_of(config: Mapping[str, Any], reader: CommandLine | None) -> dict[s
 
 def has_unknown_election(reader: CommandLine | None) -> bool:
     """Report whether only the cluster knows the value of a flag of leader election."""
-    return reader is not None and not reader.unknown.isdisjoint(_ELECTION)
+    return reader is not None and not reader.unknown.isdisjoint(ELECTION_FIELDS)
 
 
 _KNOWN_ROLES: Final[Mapping[str, frozenset[str]]] = {

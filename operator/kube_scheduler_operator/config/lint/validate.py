@@ -26,6 +26,7 @@ from .documents.find_documents import (
     readers_of,
     sources_items,
 )
+from .documents.foreign_files import RENDERED
 from .documents.other_files import (
     has_no_type,
     may_concern,
@@ -33,7 +34,6 @@ from .documents.other_files import (
     nothing_to_check,
     of_volcano,
 )
-from .documents.templates import RENDERED
 from .documents.unread_documents import unread_documents
 from .forms.form import KUBE_SCHEDULER, CommandLine, Contents
 from .forms.volcano import LABEL as VOLCANO_LABEL

@@ -24,10 +24,9 @@ from ..forms.plain_commands import may_be_plain, read_plain
 from ..forms.table import read_form
 from ..forms.volcano import is_volcano, looks_like_volcano
 from ..forms.workload import with_image
-from .foreign_files import foreign_file
+from .foreign_files import NOT_RENDERED, ForeignFile, foreign_file, template_of
 from .linking import Readers, names_text
 from .other_files import lacks_its_kind
-from .templates import NOT_RENDERED, UnrenderedTemplate, template_of
 
 SYNTAX: Final = "Syntax"
 NOT_STRICT: Final = "NotStrict"
@@ -362,7 +361,7 @@ class _Reading:
             self.report(foreign.position, index, SYNTAX, foreign.message, foreign.fix)
         return foreign is not None
 
-    def _template(self) -> UnrenderedTemplate | None:
+    def _template(self) -> ForeignFile | None:
         content = self.content
         return template_of(content if isinstance(content, str) else characters(content).text)
 

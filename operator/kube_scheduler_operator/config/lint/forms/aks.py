@@ -1,4 +1,7 @@
-"""AKS: SchedulerConfiguration (preview) with a KubeSchedulerConfiguration as text."""
+"""AKS: SchedulerConfiguration (preview) with a KubeSchedulerConfiguration as text.
+
+Source: MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,14 @@ from typing import Final
 from ....base.findings import WARNING, Problem
 from ....base.source.reader import Document
 from ...effective.profiles.aks_support import NAME
-from .document_fields import at, group_kind, label_of, name_of, value_of
-from .form import Contents, Form, Text
+from .document_fields import at, label_of, name_of, value_of
+from .form import Contents, Text
 
 OTHER_NAME: Final = "NotRead"
 
 
-def read(document: Document) -> Contents | None:
+def read(document: Document) -> Contents:
     value = value_of(document)
-    if group_kind(value) != ("aks.azure.com", "SchedulerConfiguration"):
-        return None
     raw = at(value, "spec", "rawConfig")
     problems = []
     if name_of(value) not in ("", NAME):
@@ -41,10 +42,3 @@ def read(document: Document) -> Contents | None:
         return Contents(problems=tuple(problems))
     text = Text(("spec", "rawConfig"), raw, label_of(value), required=True, place="aks")
     return Contents(texts=(text,), problems=tuple(problems))
-
-
-AKS: Final = Form(
-    "AKS SchedulerConfiguration (`spec.rawConfig`)",
-    "MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md",
-    read,
-)

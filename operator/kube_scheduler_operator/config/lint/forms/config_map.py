@@ -1,6 +1,7 @@
 """ConfigMaps and Secrets with files of kube-scheduler.
 
 Of a Secret only the files that are kube-scheduler's are read; no other content is ever quoted.
+Source: Kubernetes 1.35, core/v1.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ....base.source.reader import Document
 from ...language.schema import KIND
 from .document_fields import label_of, name_of, namespace_of, text, value_of
 from .embedded import CONFIGURATION
-from .form import Contents, Form, Text
+from .form import Contents, Text
 
 CONFIG_MAP: Final = "ConfigMap"
 SECRET: Final = "Secret"  # noqa: S105  # a kind
@@ -94,8 +95,3 @@ def _decoded(content: str) -> str | None:
         return base64.b64decode(joined, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         return None
-
-
-CONFIG_MAPS: Final = Form(
-    "ConfigMap, Secret (`data`, `stringData`)", "Kubernetes 1.35, core/v1 ConfigMap, Secret", read
-)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ....base.objects import mapping
+from ....base.objects import entries, mapping
 from ....base.source.reader import Document
 from ...language.versions import Version
 
@@ -23,11 +23,6 @@ def at(value: Any, *keys: str) -> Any:
 
 def group_kind(value: Mapping[str, Any]) -> tuple[str, str]:
     return str(value.get("apiVersion") or "").rpartition("/")[0], str(value.get("kind") or "")
-
-
-def entries(value: Any) -> Sequence[Any]:
-    """Return a list, or an empty one for any other type."""
-    return value if isinstance(value, list) else ()
 
 
 def objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -24,7 +24,7 @@ from ....base.source.reader import Document
 from ....base.source.tree import SourceNode
 from ...language.schema import KIND
 from .document_fields import label_of, text, value_of
-from .form import Contents, Form, Part, Text
+from .form import Contents, Part, Text
 from .volcano import looks_like_volcano
 
 CONFIGURATION: Final = re.compile(rf"""^[\s{{,]*["']?kind["']?\s*:\s*["']?{KIND}\b""", re.MULTILINE)
@@ -114,11 +114,3 @@ def _walk(
             yield from _walk(child, (*path, key), depth + 1, mapping(node.data))
         for index, child in enumerate(node.items):
             yield from _walk(child, (*path, index), depth + 1, {})
-
-
-EMBEDDED: Final = Form(
-    "any other document with a KubeSchedulerConfiguration, or Volcano's configuration, in it (Helm "
-    "values, HelmRelease, cloud-config …)",
-    "the field `kind` of the configuration; `actions` and `tiers` of Volcano's",
-    read,
-)

@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ....base.findings import Path
-from ....base.objects import mapping
+from ....base.objects import entries, mapping
 from ...language.command_line import flag_text, normalized_name
 from ...language.flags import BOOLEANS
-from .document_fields import entries
 from .form import CommandLineFlag
 
 _LEVEL: Final = re.compile(r"-v\d+")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from ....base.source.tree import Position, SourceNode
 from ...language.flags import POLICY_KEY
 from ...language.schema import API_VERSION, KIND
 from ...language.versions import Version
+from .document_fields import objects, text
 from .image_changes import Kustomization
 from .volcano import PROGRAM as VC_SCHEDULER
 
@@ -186,11 +187,10 @@ class Contents:
         return bool(self.texts or self.parts or self.commands or self.problems)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    name: str  # for people
-    source: str  # the document that defines it, with its version
-    read: Callable[[Document], Contents | None]  # None: the document has another form
+def host_mounts(volumes: Any, path: Path, target: str = "mountPath") -> Iterator[Mount]:
+    """Yield the files of the node in a list of volumes with a hostPath, mounted at `target`."""
+    for index, volume in objects(volumes):
+        yield Mount(text(volume.get(target)), "", text(volume.get("hostPath")), at=(*path, index))
 
 
 def with_type(node: SourceNode) -> SourceNode:
@@ -198,44 +198,26 @@ def with_type(node: SourceNode) -> SourceNode:
     if not isinstance(node.data, dict):
         return node
     fields = {"apiVersion": API_VERSION, "kind": KIND}
-    missing = {key: value for key, value in fields.items() if key not in node.data}
-    scalars = {
-        key: (node.position, SourceNode(node.position, value)) for key, value in missing.items()
-    }
-    return replace(node, data={**missing, **node.data}, fields={**scalars, **node.fields})
+    added = assembled({key: fields[key] for key in fields if key not in node.data}, node.position)
+    return replace(node, data={**added.data, **node.data}, fields={**added.fields, **node.fields})
 
 
-def made_of(position: Position, fields: Mapping[str, SourceNode]) -> SourceNode:
-    """Assemble a configuration as a product does; absent parts are left out."""
-    data: dict[str, Any] = {key: node.data for key, node in fields.items()}
-    children = {key: (node.position, node) for key, node in fields.items()}
-    return with_type(SourceNode(position, data, children))
-
-
-def listed(position: Position, nodes: Sequence[SourceNode]) -> SourceNode:
-    """Make a list of values from different places of a document."""
-    return SourceNode(position, [node.data for node in nodes], {}, tuple(nodes))
-
-
-def scalar(position: Position, value: Any) -> SourceNode:
+def assembled(value: Any, position: Position) -> SourceNode:
+    """Write a value of maps and lists at a position; the nodes in it keep theirs."""
+    if isinstance(value, SourceNode):
+        return value
+    if isinstance(value, Mapping):
+        nodes = {key: assembled(item, position) for key, item in value.items()}
+        start = next((node.position for node in nodes.values()), position)
+        data = {key: node.data for key, node in nodes.items()}
+        return SourceNode(start, data, {key: (node.position, node) for key, node in nodes.items()})
+    if isinstance(value, list):
+        items = tuple(assembled(item, position) for item in value)
+        return SourceNode(position, [item.data for item in items], items=items)
     return SourceNode(position, value)
 
 
 def node_at(document: Document, path: Path) -> SourceNode | None:
     """Return the value at a path; None if it is absent or null."""
-    node = document.root
-    for part in path:
-        step = node.child(part)
-        if step is None:
-            return None
-        node = step[1]
-    return None if node.data is None else node
-
-
-def first(document: Document, *paths: Path) -> tuple[Path, SourceNode] | None:
-    """Return the first of several paths that has a value, and the value."""
-    for path in paths:
-        node = node_at(document, path)
-        if node is not None:
-            return path, node
-    return None
+    node = document.root.at(path)
+    return None if node is None or node.data is None else node

@@ -10,18 +10,16 @@ from typing import Any, Final
 
 from ....base.findings import WARNING, Path, Problem, did_you_mean, listing
 from ....base.source.reader import Document
-from .document_fields import at, group_kind, label_of, value_of, version_of
+from .document_fields import at, label_of, value_of, version_of
 from .flags import of_map
-from .form import CommandLine, CommandLineFlag, Contents, Form
+from .form import CommandLine, CommandLineFlag, Contents
 
 PROFILES: Final = ("balanced", "bin-packing")
 """The profiles of Gardener's Shoots (config/lint/providers/gardener.py writes them)."""
 
 
-def read_gardener(document: Document) -> Contents | None:
+def read(document: Document) -> Contents:
     value = value_of(document)
-    if group_kind(value) != ("core.gardener.cloud", "Shoot"):
-        return None
     path: Path = ("spec", "kubernetes", "kubeScheduler")
     spec = at(value, *map(str, path))
     if not isinstance(spec, Mapping):
@@ -67,10 +65,3 @@ def _shoot(spec: Mapping[str, Any], path: Path) -> Iterator[Problem]:
             "remove it",
             WARNING,
         )
-
-
-GARDENER: Final = Form(
-    "Gardener Shoot (`spec.kubernetes.kubeScheduler`)",
-    "gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go",
-    read_gardener,
-)

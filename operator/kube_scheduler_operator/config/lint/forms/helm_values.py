@@ -9,26 +9,24 @@ koord-scheduler-config.yaml, which has the configuration; no value replaces it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ....base.findings import WARNING, Path, Problem, did_you_mean
 from ....base.objects import mapping
 from ....base.source.reader import Document
-from ....base.source.tree import Position, SourceNode
+from ....base.source.tree import SourceNode
 from .config_map import CONFIG_MAP
 from .document_fields import at, count, text, value_of
 from .form import (
     CommandLine,
     CommandLineFlag,
     Contents,
-    Form,
     Mount,
     Part,
     Text,
-    listed,
-    made_of,
+    assembled,
     node_at,
-    scalar,
+    with_type,
 )
 from .volcano import PROGRAM as VC_SCHEDULER
 from .workload import stock_version
@@ -44,41 +42,34 @@ _PATHS: Final[tuple[tuple[Path, Path], ...]] = (
 )
 
 
-def read(document: Document) -> Contents | None:
+def read_scheduler_plugins(document: Document) -> Contents | None:
     """Read plugins.enabled, plugins.disabled and pluginConfig of the chart of scheduler-plugins."""
     value = value_of(document)
     if "kind" in value or not isinstance(at(value, "scheduler"), dict):
         return None
     if not ("plugins" in value or "pluginConfig" in value):
         return None
-    name = node_at(document, ("scheduler", "name"))
-    fields: dict[str, SourceNode] = {
-        "schedulerName": name or scalar(document.root.position, "scheduler-plugins-scheduler")
+    position = document.root.position
+    profile: dict[str, Any] = {
+        "schedulerName": node_at(document, ("scheduler", "name")) or "scheduler-plugins-scheduler"
     }
-    enabled, disabled = (node_at(document, ("plugins", key)) for key in ("enabled", "disabled"))
-    lists = {
-        key: listed(node.position, [_named(item) for item in node.items])
-        for key, node in (("enabled", enabled), ("disabled", disabled))
+    lists = {key: node_at(document, ("plugins", key)) for key in ("enabled", "disabled")}
+    named = {
+        key: assembled([_named(item) for item in node.items], node.position)
+        for key, node in lists.items()
         if node is not None
     }
-    position = document.root.position
-    if lists:
-        point = _plain(position, lists)
-        fields["plugins"] = _plain(point.position, {"multiPoint": point})
+    if named:
+        profile["plugins"] = {"multiPoint": named}
     config = node_at(document, ("pluginConfig",))
     if config is not None:
-        fields["pluginConfig"] = config
-    profile = _plain(position, fields)
-    elected = node_at(document, ("scheduler", "leaderElect"))
-    election = _plain(
-        position,
-        {
-            "leaderElect": elected or scalar(position, False),
-            "resourceName": fields["schedulerName"],
-            "resourceNamespace": scalar(position, "scheduler-plugins"),
-        },
-    )
-    root = made_of(position, {"profiles": listed(position, [profile]), "leaderElection": election})
+        profile["pluginConfig"] = config
+    election = {
+        "leaderElect": node_at(document, ("scheduler", "leaderElect")) or False,
+        "resourceName": profile["schedulerName"],
+        "resourceNamespace": "scheduler-plugins",
+    }
+    root = with_type(assembled({"profiles": [profile], "leaderElection": election}, position))
     image = text(at(value, "scheduler", "image"))
     command = CommandLine(
         _LABEL,
@@ -98,20 +89,7 @@ def _named(node: SourceNode) -> SourceNode:
     name = node.data
     if isinstance(name, str):
         name = name[:1].upper() + name[1:]
-    return _plain(node.position, {"name": SourceNode(node.position, name)})
-
-
-def _plain(position: Position, fields: dict[str, SourceNode]) -> SourceNode:
-    start = next(iter(fields.values())).position if fields else position
-    data = {key: node.data for key, node in fields.items()}
-    return SourceNode(start, data, {key: (node.position, node) for key, node in fields.items()})
-
-
-SCHEDULER_PLUGINS: Final = Form(
-    "Helm values of scheduler-plugins (`plugins.enabled`, `pluginConfig`)",
-    "kubernetes-sigs/scheduler-plugins 0.34.7, manifests/install/charts",
-    read,
-)
+    return assembled({"name": name}, node.position)
 
 
 _VOLCANO: Final = "Helm values of Volcano"
@@ -140,13 +118,6 @@ def read_volcano(document: Document) -> Contents | None:
         _OVERRIDE, override, _VOLCANO, CONFIG_MAP, "", _VOLCANOS_MAP, _VOLCANOS_FILE, required=True
     )
     return Contents(texts=(content,), commands=(command,))
-
-
-VOLCANO: Final = Form(
-    "Helm values of Volcano (`custom.scheduler_config_override`)",
-    "volcano-sh/volcano v1.15.1, installer/helm/chart/volcano",
-    read_volcano,
-)
 
 
 _KOORDINATOR: Final = "Helm values of Koordinator"
@@ -200,30 +171,13 @@ def read_koordinator(document: Document) -> Contents | None:
     )
     if shares is None:
         return Contents(commands=(command,), problems=problems)
-    arguments = _plain(shares.position, {_MODELS: shares})
-    position = shares.position
-    name = scalar(position, "DeviceShare")
-    enabled = listed(position, [_plain(position, {"name": name})])
-    point = _plain(position, {"multiPoint": _plain(position, {"enabled": enabled})})
-    fields = {
-        "schedulerName": scalar(position, _KOORD_SCHEDULER),
-        "plugins": point,
-        "pluginConfig": listed(position, [_plain(position, {"name": name, "args": arguments})]),
+    profile = {
+        "schedulerName": _KOORD_SCHEDULER,
+        "plugins": {"multiPoint": {"enabled": [{"name": "DeviceShare"}]}},
+        "pluginConfig": [{"name": "DeviceShare", "args": {_MODELS: shares}}],
     }
-    election = {"resourceName": scalar(position, _KOORD_SCHEDULER)}
-    root = made_of(
-        position,
-        {
-            "profiles": listed(position, [_plain(position, fields)]),
-            "leaderElection": _plain(position, election),
-        },
-    )
+    election = {"resourceName": _KOORD_SCHEDULER}
+    config = {"profiles": [profile], "leaderElection": election}
+    root = with_type(assembled(config, shares.position))
     part = Part(root, _KOORDINATOR, _OF_KOORDINATOR, command=0)
     return Contents(parts=(part,), commands=(command,), problems=problems)
-
-
-KOORDINATOR: Final = Form(
-    "Helm values of Koordinator (`scheduler.featureGates`, `scheduler.deviceShare`)",
-    "koordinator-sh/charts at a1963c5, versions/v1.8.0",
-    read_koordinator,
-)

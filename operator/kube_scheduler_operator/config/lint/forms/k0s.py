@@ -5,22 +5,18 @@ Source: k0sproject/k0s 1.34, pkg/apis/k0s/v1beta1/clusterconfig_types.go (Schedu
 
 from __future__ import annotations
 
-from typing import Final
-
 from ....base.findings import Path
-from ....base.objects import mapping
+from ....base.objects import entries, mapping
 from ....base.source.reader import Document
-from .document_fields import at, entries, group_kind, value_of
+from .document_fields import at, value_of
 from .flags import of_map, of_words
-from .form import CommandLine, Contents, Form
+from .form import CommandLine, Contents
 from .words import word_problems
 
 
-def read_k0s(document: Document) -> Contents | None:
+def read(document: Document) -> Contents:
     """Read spec.scheduler of a ClusterConfig; its rawArgs come after its extraArgs."""
     value = value_of(document)
-    if group_kind(value) != ("k0s.k0sproject.io", "ClusterConfig"):
-        return None
     path: Path = ("spec", "scheduler")
     spec = mapping(at(value, *map(str, path)))
     words = [
@@ -40,10 +36,3 @@ def read_k0s(document: Document) -> Contents | None:
         given={"kubeconfig": "/var/lib/k0s/pki/scheduler.conf", "leader-elect": "true"},
     )
     return Contents(commands=(command,), problems=problems)
-
-
-K0S: Final = Form(
-    "k0s ClusterConfig (`spec.scheduler`)",
-    "k0sproject/k0s 1.34, pkg/apis/k0s/v1beta1/clusterconfig_types.go",
-    read_k0s,
-)

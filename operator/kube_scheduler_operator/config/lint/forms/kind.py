@@ -10,28 +10,32 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ....base.findings import Path
+from ....base.objects import entries
 from ....base.source.reader import Document
 from ...language.versions import Version
-from .document_fields import at, entries, group_kind, objects, text, value_of, version_of_image
+from .document_fields import at, objects, text, value_of, version_of_image
 from .flags import of_pairs
-from .form import CommandLine, CommandLineFlag, Contents, Form, Mount, Text
+from .form import CommandLine, CommandLineFlag, Contents, Mount, Text, host_mounts
 from .rancher import GIVEN, SCHEDULER_ARG
 
 _KIND: Final = "kind Cluster"
 
 
-def read_kind(document: Document) -> Contents | None:
+def read_kind(document: Document) -> Contents:
     """Read kubeadmConfigPatches, for the cluster and for nodes."""
     value = value_of(document)
-    if group_kind(value) != ("kind.x-k8s.io", "Cluster"):
-        return None
     nodes = list(objects(value.get("nodes")))
     control = [
         (index, node) for index, node in nodes if node.get("role", "control-plane") != "worker"
     ]
     versions = (version_of_image(text(node.get("image"))) for _, node in control)
     version = next(filter(None, versions), None)
-    mounts_of = {index: tuple(_node_mounts(node, index)) for index, node in control}
+    mounts_of = {
+        index: tuple(
+            host_mounts(node.get("extraMounts"), ("nodes", index, "extraMounts"), "containerPath")
+        )
+        for index, node in control
+    }
     mounts = tuple(mount for own in mounts_of.values() for mount in own)
     texts = list(_patches(value, (), mounts, version))
     for index, node in control:
@@ -48,16 +52,8 @@ def _patches(
             yield Text(where, content, _KIND, node_mounts=mounts, version=version, for_kubeadm=True)
 
 
-def _node_mounts(node: Mapping[str, Any], number: int) -> Iterator[Mount]:
-    for index, mount in objects(node.get("extraMounts")):
-        source, target = text(mount.get("hostPath")), text(mount.get("containerPath"))
-        yield Mount(target, "", source, at=("nodes", number, "extraMounts", index))
-
-
-def read_k3d(document: Document) -> Contents | None:
+def read_k3d(document: Document) -> Contents:
     value = value_of(document)
-    if group_kind(value) != ("k3d.io", "Simple"):
-        return None
     arguments: list[CommandLineFlag] = []
     path: Path = ("options", "k3s", "extraArgs")
     for index, entry in objects(at(value, *map(str, path))):
@@ -84,15 +80,3 @@ def read_k3d(document: Document) -> Contents | None:
         "['server:*']}]",
     )
     return Contents(commands=(command,))
-
-
-KIND: Final = Form(
-    "kind Cluster (`kubeadmConfigPatches`, `extraMounts`)",
-    "kubernetes-sigs/kind 0.30, pkg/apis/config/v1alpha4/types.go",
-    read_kind,
-)
-K3D: Final = Form(
-    "k3d Simple (`options.k3s.extraArgs`, `volumes`)",
-    "k3d-io/k3d 5.8, pkg/config/v1alpha5/types.go",
-    read_k3d,
-)

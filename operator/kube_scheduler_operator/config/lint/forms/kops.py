@@ -12,9 +12,9 @@ from typing import Any, Final
 from ....base.findings import Path, Problem
 from ....base.objects import mapping
 from ....base.source.reader import Document
-from .document_fields import at, group_kind, label_of, text, value_of, version_of
+from .document_fields import at, label_of, text, value_of, version_of
 from .flags import of_map
-from .form import CommandLine, CommandLineFlag, Contents, Form
+from .form import CommandLine, CommandLineFlag, Contents
 
 _KOPS_FLAGS: Final[Mapping[str, str]] = {
     "master": "master",
@@ -42,11 +42,9 @@ _KOPS_FLAGS: Final[Mapping[str, str]] = {
 _KOPS_CONFIG: Final = "/var/lib/kube-scheduler/config.yaml"
 
 
-def read_kops(document: Document) -> Contents | None:
+def read(document: Document) -> Contents:
     """Read spec.kubeScheduler of a Cluster; kops also reads a configuration beside it."""
     value = value_of(document)
-    if group_kind(value) != ("kops.k8s.io", "Cluster"):
-        return None
     path: Path = ("spec", "kubeScheduler")
     spec = at(value, "spec", "kubeScheduler")
     if not isinstance(spec, Mapping):
@@ -81,10 +79,3 @@ def _of_kops(spec: Mapping[str, Any], path: Path) -> Iterator[CommandLineFlag]:
         if key in _KOPS_FLAGS:
             flags = of_map({key: value}, path)
             yield from (CommandLineFlag(_KOPS_FLAGS[key], flag.value, flag.path) for flag in flags)
-
-
-KOPS: Final = Form(
-    "kops Cluster (`spec.kubeScheduler`) and the configuration beside it",
-    "kubernetes/kops 1.34, pkg/apis/kops/componentconfig.go",
-    read_kops,
-)

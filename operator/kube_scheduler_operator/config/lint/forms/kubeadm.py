@@ -2,7 +2,8 @@
 
 Sources, in k8s.io/kubernetes 1.36.3, cmd/kubeadm/app: apis/kubeadm/v1beta4/types.go (extraArgs is a
 list), v1beta3/types.go (a map); phases/controlplane/manifests.go (flags and volumes of the Pod);
-util/patches/patches.go (patches). Cluster API repeats ClusterConfiguration in KubeadmControlPlane.
+util/patches/patches.go (patches). Cluster API repeats ClusterConfiguration in KubeadmControlPlane:
+kubernetes-sigs/cluster-api 1.11, api/bootstrap/kubeadm/v1beta2.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ....base.source.reader import Document
 from ...language.versions import Version
 from .document_fields import at, group_kind, label_of, objects, text, value_of, version_of
 from .flags import of_map, of_names, of_words
-from .form import CommandLine, CommandLineFlag, Contents, Form, Mount, Text
+from .form import CommandLine, CommandLineFlag, Contents, Mount, Text, host_mounts
 from .workload import container_flags, container_mounts, container_problems, container_words
 
 GROUP: Final = "kubeadm.k8s.io"
@@ -63,15 +64,12 @@ def scheduler(
     where = (*path, "scheduler")
     kubernetes = kubernetes or version_of(value.get("kubernetesVersion"))
     arguments, problems = _arguments(scheduler.get("extraArgs"), (*where, "extraArgs"), lists=lists)
-    mounts = [OWN_MOUNT]
-    for index, volume in objects(scheduler.get("extraVolumes")):
-        host, target = text(volume.get("hostPath")), text(volume.get("mountPath"))
-        mounts.append(Mount(target, "", host, at=(*where, "extraVolumes", index)))
+    mounts = (OWN_MOUNT, *host_mounts(scheduler.get("extraVolumes"), (*where, "extraVolumes")))
     command = CommandLine(
         label=label,
         arguments=arguments,
         at=(*where, "extraArgs"),
-        mounts=tuple(mounts),
+        mounts=mounts,
         version=kubernetes,
         namespace="kube-system",
         given=GIVEN,
@@ -215,20 +213,3 @@ def _files(config: Any, path: Path, owner: str) -> Iterator[Text]:
             where = (*path, index, "content")
             node_path = text(file.get("path"))
             yield Text(where, content, owner, node_path=node_path, has_credentials=False)
-
-
-KUBEADM: Final = Form(
-    "kubeadm ClusterConfiguration (`scheduler.extraArgs`, `extraVolumes`)",
-    "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go",
-    read,
-)
-KUBEADM_PATCHES: Final = Form(
-    "kubeadm patches of kube-scheduler",
-    "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/util/patches/patches.go",
-    read_patch,
-)
-CLUSTER_API: Final = Form(
-    "Cluster API KubeadmControlPlane, KubeadmConfig",
-    "kubernetes-sigs/cluster-api 1.11, api/bootstrap/kubeadm/v1beta2",
-    read_cluster_api,
-)

@@ -6,6 +6,7 @@ kube-scheduler.yml, templates/kubescheduler-config.yaml.j2 and kubeadm-config.v1
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ....base.findings import Path
@@ -14,11 +15,12 @@ from ....base.source.reader import Document
 from ....base.source.tree import SourceNode
 from .document_fields import value_of, version_of
 from .flags import of_map
-from .form import CommandLine, Contents, Form, Part, made_of, node_at, scalar
+from .form import CommandLine, Contents, Part, assembled, node_at, with_type
 
 _ARGUMENTS: Final = ("kube_kubeadm_scheduler_extra_args", "kube_scheduler_extra_args")
-_LISTS: Final = {"kube_scheduler_profiles": "profiles", "kube_scheduler_extenders": "extenders"}
-_MAPS: Final = {
+_FIELDS: Final = {
+    "kube_scheduler_profiles": "profiles",
+    "kube_scheduler_extenders": "extenders",
     "kube_scheduler_client_conn_extra_opts": "clientConnection",
     "kube_scheduler_leader_elect_extra_opts": "leaderElection",
 }
@@ -29,7 +31,7 @@ _KUBECONFIG: Final = "/etc/kubernetes/scheduler.conf"
 
 def read(document: Document) -> Contents | None:
     value = value_of(document)
-    if "kind" in value or not any(key in value for key in (*_ARGUMENTS, *_LISTS, *_MAPS, _MORE)):
+    if "kind" in value or not any(key in value for key in (*_ARGUMENTS, *_FIELDS, _MORE)):
         return None
     version = version_of(value.get("kube_version"))
     arguments = [flag for key in _ARGUMENTS for flag in of_map(value.get(key), (key,))]
@@ -43,7 +45,7 @@ def read(document: Document) -> Contents | None:
     )
     fields: dict[str, SourceNode] = {}
     paths: dict[str, Path] = {}
-    for key, name in (*_LISTS.items(), *_MAPS.items()):
+    for key, name in _FIELDS.items():
         node = node_at(document, (key,))
         if node is not None and node.data:
             fields[name], paths[name] = node, (key,)
@@ -52,21 +54,11 @@ def read(document: Document) -> Contents | None:
         node = node_at(document, (_MORE, name))
         if node is not None:
             fields[str(name)], paths[str(name)] = node, (_MORE, name)
-    connection = fields.get("clientConnection")
-    if connection is None:
-        at = document.root.position
-        entry = {"kubeconfig": (at, scalar(at, _KUBECONFIG))}
-        fields["clientConnection"] = SourceNode(at, {"kubeconfig": _KUBECONFIG}, entry)
+    at = document.root.position
+    fields.setdefault("clientConnection", assembled({"kubeconfig": _KUBECONFIG}, at))
     parts: tuple[Part, ...] = ()
     if paths:
-        root = made_of(document.root.position, fields)
+        root = with_type(replace(assembled(fields, at), position=at))
         outer = tuple(((name,), path) for name, path in paths.items())
         parts = (Part(root, _LABEL, outer, version=version, command=0),)
     return Contents(parts=parts, commands=(command,) if arguments or parts else ())
-
-
-KUBESPRAY: Final = Form(
-    "Kubespray group variables (`kube_scheduler_profiles`, …)",
-    "kubernetes-sigs/kubespray at 0128a2c, roles/kubernetes/control-plane",
-    read,
-)

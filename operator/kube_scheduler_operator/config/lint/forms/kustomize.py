@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ....base.findings import Path
+from ....base.objects import entries
 from ....base.source.reader import Document
 from .config_map import CONFIG_MAP, SECRET
-from .document_fields import entries, group_kind, objects, text, value_of
-from .form import Contents, Form, GeneratedKey, Text
+from .document_fields import group_kind, objects, text, value_of
+from .form import Contents, GeneratedKey, Text
 from .image_changes import ImageChange, Kustomization
 
 _GENERATORS: Final = {"configMapGenerator": CONFIG_MAP, "secretGenerator": SECRET}
@@ -83,11 +84,3 @@ def _literals(value: Mapping[str, Any]) -> Iterator[Text]:
             if equals:
                 where = (*path, "literals", index)
                 yield Text(where, content, f"{kind} {name}", kind, "", name, key)
-
-
-KUSTOMIZATIONS: Final = Form(
-    "Kustomization (`configMapGenerator`, `secretGenerator`, `images`), with the files that it "
-    "names",
-    "kubernetes-sigs/kustomize v5, api/types/kustomization.go",
-    read,
-)

@@ -5,19 +5,15 @@ Source: kwok 0.7, pkg/apis/config/v1alpha1.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ....base.findings import Path
 from ....base.source.reader import Document
-from .document_fields import group_kind, objects, value_of
+from .document_fields import objects, value_of
 from .flags import of_names
-from .form import CommandLine, Contents, Form
+from .form import CommandLine, Contents
 
 
-def read_kwok(document: Document) -> Contents | None:
+def read(document: Document) -> Contents:
     value = value_of(document)
-    if group_kind(value) != ("config.kwok.x-k8s.io", "KwokctlConfiguration"):
-        return None
     commands = []
     for index, patch in objects(value.get("componentsPatches")):
         path: Path = ("componentsPatches", index, "extraArgs")
@@ -25,8 +21,3 @@ def read_kwok(document: Document) -> Contents | None:
             arguments = tuple(of_names(patch.get("extraArgs"), path, "key"))
             commands.append(CommandLine("KwokctlConfiguration", arguments, path))
     return Contents(commands=tuple(commands))
-
-
-KWOK: Final = Form(
-    "KwokctlConfiguration (`componentsPatches`)", "kwok 0.7, pkg/apis/config/v1alpha1", read_kwok
-)

@@ -9,18 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 from ....base.source.reader import Document
-from .document_fields import at, group_kind, label_of, namespace_of, text, value_of
-from .form import CommandLine, CommandLineFlag, Contents, Form, Mount
+from .document_fields import at, label_of, namespace_of, text, value_of
+from .form import CommandLine, CommandLineFlag, Contents, Mount
 from .workload import stock_version
 
 CONFIG: Final = "/etc/kubernetes/config.yaml"
 
 
-def read(document: Document) -> Contents | None:
+def read(document: Document) -> Contents:
     """Read spec.schedulerConfig, which names a ConfigMap with the key config.yaml."""
     value = value_of(document)
-    if group_kind(value) != ("operator.openshift.io", "SecondaryScheduler"):
-        return None
     path = ("spec", "schedulerConfig")
     image = text(at(value, "spec", "schedulerImage"))
     mount = Mount("/etc/kubernetes", "ConfigMap", text(at(value, *path)), at=path)
@@ -36,10 +34,3 @@ def read(document: Document) -> Contents | None:
         account="secondary-scheduler",
     )
     return Contents(commands=(command,))
-
-
-SECONDARY_SCHEDULERS: Final = Form(
-    "SecondaryScheduler of OpenShift's secondary-scheduler-operator, with its ConfigMap",
-    "openshift/secondary-scheduler-operator 1.5, pkg/apis/secondaryscheduler/v1/types.go",
-    read,
-)

@@ -1,7 +1,8 @@
 """Rancher's: config.yaml of k3s and RKE2, clusters of Rancher, and cluster.yml of RKE1.
 
 Sources: k3s-io/docs at 147c369, docs/installation/configuration.md; rancher/rke2-docs at 9477b7b,
-docs/reference/server_config.md; rancher/rke 1.7, types/rke_types.go (SchedulerService).
+docs/reference/server_config.md; rancher/rancher 2.12, provisioning.cattle.io/v1; rancher/rke 1.7,
+types/rke_types.go (SchedulerService).
 """
 
 from __future__ import annotations
@@ -10,13 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ....base.findings import Path
-from ....base.objects import mapping
+from ....base.objects import entries, mapping
 from ....base.source.reader import Document
 from ...language.versions import Version
 from .document_fields import (
     at,
-    entries,
-    group_kind,
     label_of,
     text,
     value_of,
@@ -24,7 +23,7 @@ from .document_fields import (
     version_of_image,
 )
 from .flags import of_map, of_pairs
-from .form import CommandLine, CommandLineFlag, Contents, Form, Mount
+from .form import CommandLine, CommandLineFlag, Contents, Mount
 
 SCHEDULER_ARG: Final = "kube-scheduler-arg"
 GIVEN: Final[Mapping[str, str]] = {
@@ -79,8 +78,6 @@ def _binds(value: Any, path: Path) -> Iterator[Mount]:
 def read_cluster(document: Document) -> Contents | None:
     """Read machineGlobalConfig and machineSelectorConfig of Rancher's RKE2 and k3s clusters."""
     value = value_of(document)
-    if group_kind(value) != ("provisioning.cattle.io", "Cluster"):
-        return None
     version = version_of(at(value, "spec", "kubernetesVersion"))
     base: Path = ("spec", "rkeConfig")
     config = at(value, "spec", "rkeConfig")
@@ -127,18 +124,3 @@ def read_rke1(document: Document) -> Contents | None:
             )
             return Contents(commands=(command,))
     return None
-
-
-RANCHER_CONFIG: Final = Form(
-    "config.yaml of k3s and RKE2 (`kube-scheduler-arg`)",
-    "rancher/rke2-docs at 9477b7b, docs/reference/server_config.md",
-    read_config,
-)
-RANCHER_CLUSTER: Final = Form(
-    "Rancher Cluster (`machineGlobalConfig`)",
-    "rancher/rancher 2.12, provisioning.cattle.io/v1 Cluster",
-    read_cluster,
-)
-RKE1: Final = Form(
-    "cluster.yml of RKE1 (`services.scheduler`)", "rancher/rke 1.7, types/rke_types.go", read_rke1
-)

@@ -1,52 +1,71 @@
-"""The table of forms."""
+"""The table of forms; docs/validating.md lists them in the same order."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from ....base.source.reader import Document
-from .aks import AKS
-from .config_map import CONFIG_MAPS
-from .embedded import EMBEDDED
-from .form import Contents, Form
-from .gardener import GARDENER
-from .helm_values import KOORDINATOR, SCHEDULER_PLUGINS, VOLCANO
-from .k0s import K0S
-from .kind import K3D, KIND
-from .kops import KOPS
-from .kubeadm import CLUSTER_API, KUBEADM, KUBEADM_PATCHES
-from .kubespray import KUBESPRAY
-from .kustomize import KUSTOMIZATIONS
-from .kwok import KWOK
-from .openshift import SECONDARY_SCHEDULERS
-from .rancher import RANCHER_CLUSTER, RANCHER_CONFIG, RKE1
-from .talos import TALOS
-from .workload import WORKLOADS
+from . import (
+    aks,
+    config_map,
+    embedded,
+    gardener,
+    helm_values,
+    k0s,
+    kind,
+    kops,
+    kubeadm,
+    kubespray,
+    kustomize,
+    kwok,
+    openshift,
+    rancher,
+    talos,
+    workload,
+)
+from .document_fields import group_kind, value_of
+from .form import Contents
 
-FORMS: Final[tuple[Form, ...]] = (
-    CONFIG_MAPS,
-    KUSTOMIZATIONS,
-    WORKLOADS,
-    AKS,
-    KUBEADM,
-    KUBEADM_PATCHES,
-    CLUSTER_API,
-    KIND,
-    K3D,
-    RANCHER_CONFIG,
-    RANCHER_CLUSTER,
-    RKE1,
-    TALOS,
-    KOPS,
-    KUBESPRAY,
-    K0S,
-    GARDENER,
-    KWOK,
-    SECONDARY_SCHEDULERS,
-    SCHEDULER_PLUGINS,
-    VOLCANO,
-    KOORDINATOR,
-    EMBEDDED,
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    reader: Callable[[Document], Contents | None]  # returns None for a document of another form
+    api_group: str = ""  # of its documents; empty: the reader recognizes them
+    kind: str = ""
+
+    def read(self, document: Document) -> Contents | None:
+        """Return what a document contains for kube-scheduler; None: it has another form."""
+        if self.api_group and group_kind(value_of(document)) != (self.api_group, self.kind):
+            return None
+        return self.reader(document)
+
+
+FORMS: Final = (
+    Form(config_map.read),
+    Form(kustomize.read),
+    Form(workload.read),
+    Form(aks.read, "aks.azure.com", "SchedulerConfiguration"),
+    Form(kubeadm.read),
+    Form(kubeadm.read_patch),
+    Form(kubeadm.read_cluster_api),
+    Form(kind.read_kind, "kind.x-k8s.io", "Cluster"),
+    Form(kind.read_k3d, "k3d.io", "Simple"),
+    Form(rancher.read_config),
+    Form(rancher.read_cluster, "provisioning.cattle.io", "Cluster"),
+    Form(rancher.read_rke1),
+    Form(talos.read),
+    Form(kops.read, "kops.k8s.io", "Cluster"),
+    Form(kubespray.read),
+    Form(k0s.read, "k0s.k0sproject.io", "ClusterConfig"),
+    Form(gardener.read, "core.gardener.cloud", "Shoot"),
+    Form(kwok.read, "config.kwok.x-k8s.io", "KwokctlConfiguration"),
+    Form(openshift.read, "operator.openshift.io", "SecondaryScheduler"),
+    Form(helm_values.read_scheduler_plugins),
+    Form(helm_values.read_volcano),
+    Form(helm_values.read_koordinator),
+    Form(embedded.read),
 )
 """In the order in which they are tried; the last one accepts any document."""
 

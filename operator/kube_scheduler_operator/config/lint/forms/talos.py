@@ -12,9 +12,9 @@ from typing import Final
 
 from ....base.findings import Path, Problem
 from ....base.source.reader import Document
-from .document_fields import at, objects, text, value_of, version_of_image
+from .document_fields import at, text, value_of, version_of_image
 from .flags import of_map
-from .form import CommandLine, Contents, Form, Mount, Part, node_at, with_type
+from .form import CommandLine, Contents, Part, host_mounts, node_at, with_type
 
 DENIED: Final = (
     "config", "kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig",
@@ -49,15 +49,11 @@ def _scheduler(document: Document, path: Path, label: str) -> Contents:
         for flag in arguments
         if flag.name in DENIED
     )
-    mounts = [
-        Mount(text(volume.get("mountPath")), "", text(volume.get("hostPath")), at=(*path, index))
-        for index, volume in objects(at(value, "extraVolumes"))
-    ]
     command = CommandLine(
         label=label,
         arguments=tuple(flag for flag in arguments if flag.name not in DENIED),
         at=(*path, "extraArgs"),
-        mounts=tuple(mounts),
+        mounts=tuple(host_mounts(at(value, "extraVolumes"), path)),
         image=image,
         version=version,
         namespace="kube-system",
@@ -69,11 +65,3 @@ def _scheduler(document: Document, path: Path, label: str) -> Contents:
         at_config: Path = (*path, "config")
         parts = (Part(with_type(node), label, (((), at_config),), version=version, command=0),)
     return Contents(parts=parts, commands=(command,), problems=problems)
-
-
-TALOS: Final = Form(
-    "Talos machine configuration (`cluster.scheduler`), KubeSchedulerConfig",
-    "siderolabs/talos at ad88231, pkg/machinery/config/types/v1alpha1/v1alpha1_types.go and "
-    "k8s/scheduler.go beside it",
-    read,
-)

@@ -1,4 +1,7 @@
-"""Pods, static Pods and workloads that run a kube-scheduler."""
+"""Pods, static Pods and workloads that run a kube-scheduler.
+
+Source: Kubernetes 1.35, core/v1 and apps/v1.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any, Final
 
 from ....base.decoding import INVALID_VALUE
 from ....base.findings import ERROR, WARNING, Path, Problem, Severity, listing
+from ....base.objects import entries
 from ....base.source.reader import Document
 from ...language.command_line import flag_text
 from ...language.flags import BOOLEANS, INVALID_ARGUMENT, has_type
@@ -16,7 +20,6 @@ from ...language.versions import Version
 from .document_fields import (
     at,
     count,
-    entries,
     group_kind,
     label_of,
     namespace_of,
@@ -26,7 +29,7 @@ from .document_fields import (
     version_of_image,
 )
 from .flags import first_command, split, with_unknown_values
-from .form import KUBE_SCHEDULER, CommandLine, CommandLineFlag, Contents, Form, Mount
+from .form import KUBE_SCHEDULER, CommandLine, CommandLineFlag, Contents, Mount
 from .probes import probe_problems
 from .variables import Variables, variables_of
 from .volcano import PROGRAM as VC_SCHEDULER
@@ -327,10 +330,3 @@ def is_stock(image: str) -> bool:
     """Report whether an image is Kubernetes' own kube-scheduler, of any registry."""
     name = re.sub(r":[^:/]*$", "", image.partition("@")[0])
     return name.rpartition("/")[2] == "kube-scheduler" and "scheduler-plugins" not in name
-
-
-WORKLOADS: Final = Form(
-    "Pod, static Pod, Deployment, StatefulSet, DaemonSet …",
-    "Kubernetes 1.35, core/v1 Pod, apps/v1",
-    read,
-)

@@ -9,21 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ....base.findings import Path
 from ....base.source.yaml_text import BlockText, yaml_text
-from ...effective.profiles.aks_support import FIELDS, NAME, PLUGINS, RESERVED_PROFILE
+from ...effective.profiles.aks_support import FIELDS, NAME, RESERVED_PROFILE, unsupported_plugins
 from ...language.versions import Version
 from .desired import Desired, scheduler_name
-from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
-from .unsupported import (
-    SECONDARY,
-    unsupported_agents,
-    unsupported_extenders,
-    unsupported_flags,
-    unsupported_settings,
-)
+from .provider_format import ProviderFile, ProviderFinding, ProviderOutput
+from .unsupported import SECONDARY, unsupported
 
-_AKS: Final = "AKS"
 OLDEST: Final = Version(1, 33)
 
 
@@ -63,37 +55,11 @@ def _findings(desired: Desired) -> Iterator[ProviderFinding]:
                 f'AKS reserves the profile "{RESERVED_PROFILE}"',
                 "use another name",
             )
-        yield from _plugins(desired, index)
-    yield from unsupported_settings(desired, _AKS, FIELDS)
-    yield from unsupported_agents(desired)
-    yield from unsupported_extenders(desired, _AKS)
-    yield from unsupported_flags(desired, _AKS)
-
-
-def _plugins(desired: Desired, index: int) -> Iterator[ProviderFinding]:
-    profile = desired.profiles[index]
-    for point, lists in (profile.get("plugins") or {}).items():
-        for key in ("enabled", "disabled"):
-            for at, entry in enumerate(lists.get(key) or ()):
-                path: Path = ("plugins", point, key, at, "name")
-                yield from _plugin(desired, index, str(entry.get("name")), path)
-    for at, entry in enumerate(profile.get("pluginConfig") or ()):
-        path = ("pluginConfig", at, "name")
-        yield from _plugin(desired, index, str(entry.get("name")), path)
-
-
-def _plugin(desired: Desired, index: int, name: str, path: Path) -> Iterator[ProviderFinding]:
-    if name not in PLUGINS and name != "*":
-        yield ProviderFinding(
-            "PluginNotSupported",
-            desired.profile(index, *path),
-            f"{name} is not one of the {len(PLUGINS)} plugins that AKS documents as configurable",
-            f"remove it, or {SECONDARY}",
-        )
-
-
-AKS: Final = ProviderFormat(
-    "aks",
-    "MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md",
-    write,
-)
+        for path, _, wrong in unsupported_plugins(profile):
+            yield ProviderFinding(
+                "PluginNotSupported",
+                desired.profile(index, *path),
+                wrong,
+                f"remove it, or {SECONDARY}",
+            )
+    yield from unsupported(desired, "AKS", fields=FIELDS)

@@ -17,7 +17,7 @@ from ...language.feature_gates import FLAG as FEATURE_GATES
 from ...language.versions import Version
 from .desired import Desired, scheduler_name
 from .profile_differences import FIT, filtering_profile, plugin_arguments, profile_differences
-from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderOutput
 from .unsupported import unsimulated_filters
 
 SIMULATED: Final = ("preFilter", "filter", "reserve")
@@ -85,10 +85,3 @@ def _gates(desired: Desired) -> Iterator[ProviderFinding]:
             f"start it with --feature-gates={value}",
             "warning",
         )
-
-
-CLUSTER_AUTOSCALER: Final = ProviderFormat(
-    "cluster-autoscaler",
-    "kubernetes-sigs/cluster-autoscaler at 33c3f97, pkg/simulator/framework/handle.go",
-    write,
-)

@@ -17,17 +17,9 @@ from ...language.schema import DEFAULT_SCHEDULER
 from ...language.versions import Version
 from .desired import Desired, scheduler_name
 from .profile_differences import FIT, plugin_arguments, profile_differences
-from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
-from .unsupported import (
-    SECONDARY,
-    unsupported_agents,
-    unsupported_extenders,
-    unsupported_flags,
-    unsupported_profiles,
-    unsupported_settings,
-)
+from .provider_format import ProviderFile, ProviderFinding, ProviderOutput
+from .unsupported import SECONDARY, unsupported
 
-_EKS: Final = "EKS"
 STRATEGIES: Final = ("LeastAllocated", "MostAllocated")
 MOST_RESOURCES: Final = 100
 
@@ -48,11 +40,7 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
         strategy = {"type": STRATEGIES[0]}
     else:
         findings += _differences(desired, taken, strategy)
-    findings += unsupported_profiles(desired, _EKS, taken)
-    findings += unsupported_settings(desired, _EKS)
-    findings += unsupported_agents(desired)
-    findings += unsupported_extenders(desired, _EKS)
-    findings += unsupported_flags(desired, _EKS)
+    findings += unsupported(desired, "EKS", profile=taken)
     file = ProviderFile(
         "eks-cluster-config.yaml",
         "aws eks update-cluster-config --name CLUSTER --cli-input-yaml file://FILE",
@@ -117,10 +105,3 @@ def _differences(
             f"{format_path(difference.path)} ({difference.text})",
             f"remove it, or {SECONDARY}",
         )
-
-
-EKS: Final = ProviderFormat(
-    "eks",
-    "the EKS API 2017-11-01 as in botocore 1.44.8, shape KubeSchedulerConfigRequest",
-    write,
-)

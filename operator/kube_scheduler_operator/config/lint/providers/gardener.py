@@ -18,17 +18,9 @@ from ...language.versions import Version
 from .desired import Desired
 from .eks import default_profile
 from .profile_differences import FIT, plugin_arguments, profile_differences
-from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
-from .unsupported import (
-    SECONDARY,
-    unsupported_agents,
-    unsupported_extenders,
-    unsupported_flags,
-    unsupported_profiles,
-    unsupported_settings,
-)
+from .provider_format import ProviderFile, ProviderFinding, ProviderOutput
+from .unsupported import SECONDARY, unsupported
 
-_GARDENER: Final = "Gardener"
 _PACKED: Final = "MostAllocated"
 PROFILES: Final[Mapping[str, Mapping[str, Any]]] = {
     "balanced": {},
@@ -56,11 +48,7 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
     )
     findings = [
         *_differences(desired, taken, name),
-        *unsupported_profiles(desired, _GARDENER, taken),
-        *unsupported_settings(desired, _GARDENER),
-        *unsupported_agents(desired),
-        *unsupported_extenders(desired, _GARDENER),
-        *unsupported_flags(desired, _GARDENER, (FEATURE_GATES,)),
+        *unsupported(desired, "Gardener", profile=taken, flags=(FEATURE_GATES,)),
     ]
     return ProviderOutput((file,), tuple(findings))
 
@@ -75,11 +63,3 @@ def _differences(desired: Desired, index: int, name: str) -> Iterator[ProviderFi
             f"the closest profile of Gardener, {name}, differs: here {difference.text}",
             f"accept {name}, or {SECONDARY}",
         )
-
-
-GARDENER: Final = ProviderFormat(
-    "gardener",
-    "gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go",
-    write,
-    kubernetes_releases=False,
-)

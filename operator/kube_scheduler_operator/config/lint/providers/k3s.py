@@ -13,7 +13,7 @@ from typing import Final
 
 from ...language.versions import Version
 from .desired import Desired, without_agents
-from .provider_format import ProviderFinding, ProviderFormat, ProviderOutput
+from .provider_format import ProviderFinding, ProviderOutput
 from .rancher import rancher_files
 from .unsupported import unsupported_agents
 
@@ -37,11 +37,3 @@ def _verbosity(desired: Desired) -> Iterator[ProviderFinding]:
             "kube-scheduler is a part of k3s' process, which has one verbosity",
             f"remove it, and set `v: {value}` in k3s' config.yaml for all components",
         )
-
-
-K3S: Final = ProviderFormat(
-    "k3s",
-    "k3s-io/docs at 0243496, docs/cli/server.md, and at 147c369, "
-    "docs/installation/configuration.md",
-    write,
-)

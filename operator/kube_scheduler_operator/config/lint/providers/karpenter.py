@@ -15,7 +15,7 @@ from typing import Any, Final
 from ...language.versions import Version
 from .desired import Desired, scheduler_name
 from .profile_differences import SPREAD, filtering_profile, plugin_arguments, profile_differences
-from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderOutput
 from .unsupported import unsimulated_filters
 
 NEWEST_WITHOUT: Final = Version(1, 14, 1)
@@ -80,11 +80,3 @@ def _profiles(
                 f"the constraints of the first profile, which differ: here {difference.text}",
                 "use the default filters, and the same constraints in all profiles",
             )
-
-
-KARPENTER: Final = ProviderFormat(
-    "karpenter",
-    "kubernetes-sigs/karpenter at 65fc694, pkg/operator/options/options.go",
-    write,
-    kubernetes_releases=False,
-)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...language.command_line import Flags
 from ...language.versions import Version
 from .desired import Desired, named_files, without_agents
-from .provider_format import ProviderFile, ProviderFormat, ProviderOutput
+from .provider_format import ProviderFile, ProviderOutput
 from .unsupported import unsupported_agents, unsupported_repetitions
 
 CONFIG: Final = "/etc/kubernetes/kube-scheduler.yaml"
@@ -92,15 +92,3 @@ def _volumes(desired: Desired) -> dict[str, str]:
     """Map volumes to files of the node; kubeadm itself mounts only the kubeconfig."""
     files = named_files(without_agents(desired))
     return {VOLUME: CONFIG, **{f"scheduler-file-{n}": path for n, path in enumerate(files)}}
-
-
-KUBEADM: Final = ProviderFormat(
-    "kubeadm",
-    "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go",
-    write,
-)
-KUBEADM_PATCHES: Final = ProviderFormat(
-    "kubeadm-patches",
-    "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/util/patches/patches.go",
-    write_patches,
-)

@@ -8,11 +8,9 @@ before RKE2 starts.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ...language.versions import Version
 from .desired import Desired, named_files, without_agents
-from .provider_format import ProviderFormat, ProviderOutput
+from .provider_format import ProviderOutput
 from .rancher import rancher_files
 from .unsupported import unsupported_agents
 
@@ -24,10 +22,3 @@ def write(desired: Desired, _: Version | None) -> ProviderOutput:
     mounts = [path for path in named_files(called) if path not in by_flags]
     files = rancher_files(called, "rke2", "rke2-server", mounts=mounts)
     return ProviderOutput(files, tuple(unsupported_agents(desired)))
-
-
-RKE2: Final = ProviderFormat(
-    "rke2",
-    "rancher/rke2-docs at 9477b7b, docs/reference/server_config.md, docs/install/configuration.md",
-    write,
-)

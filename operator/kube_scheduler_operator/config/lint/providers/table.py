@@ -6,32 +6,68 @@ from typing import Final
 
 from ....base.findings import did_you_mean, listing
 from ...language.versions import Version
-from .aks import AKS
-from .cluster_autoscaler import CLUSTER_AUTOSCALER
-from .eks import EKS
-from .gardener import GARDENER
-from .k3s import K3S
-from .karpenter import KARPENTER
-from .kubeadm import KUBEADM, KUBEADM_PATCHES
+from . import aks, cluster_autoscaler, eks, gardener, k3s, karpenter, kubeadm, rke2, talos
 from .provider_format import ProviderFormat
-from .rke2 import RKE2
-from .talos import TALOS
 
-PROVIDERS: Final[dict[str, ProviderFormat]] = {
-    provider.name: provider
-    for provider in (
-        AKS,
-        EKS,
-        GARDENER,
-        K3S,
-        RKE2,
-        KUBEADM,
-        KUBEADM_PATCHES,
-        TALOS,
-        CLUSTER_AUTOSCALER,
-        KARPENTER,
-    )
-}
+_FORMATS: Final = (
+    ProviderFormat(
+        "aks",
+        "MicrosoftDocs/azure-aks-docs at fb060ab, articles/aks/configure-aks-scheduler.md",
+        aks.write,
+    ),
+    ProviderFormat(
+        "eks",
+        "the EKS API 2017-11-01 as in botocore 1.44.8, shape KubeSchedulerConfigRequest",
+        eks.write,
+    ),
+    ProviderFormat(
+        "gardener",
+        "gardener/gardener at b312835, pkg/apis/core/v1beta1/types_shoot.go",
+        gardener.write,
+        kubernetes_releases=False,
+    ),
+    ProviderFormat(
+        "k3s",
+        "k3s-io/docs at 0243496, docs/cli/server.md, and at 147c369, "
+        "docs/installation/configuration.md",
+        k3s.write,
+    ),
+    ProviderFormat(
+        "rke2",
+        "rancher/rke2-docs at 9477b7b, docs/reference/server_config.md, "
+        "docs/install/configuration.md",
+        rke2.write,
+    ),
+    ProviderFormat(
+        "kubeadm",
+        "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go",
+        kubeadm.write,
+    ),
+    ProviderFormat(
+        "kubeadm-patches",
+        "k8s.io/kubernetes 1.36.3, cmd/kubeadm/app/util/patches/patches.go",
+        kubeadm.write_patches,
+    ),
+    ProviderFormat(
+        "talos",
+        "siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json",
+        talos.write,
+        kubernetes_releases=False,
+    ),
+    ProviderFormat(
+        "cluster-autoscaler",
+        "kubernetes-sigs/cluster-autoscaler at 33c3f97, pkg/simulator/framework/handle.go",
+        cluster_autoscaler.write,
+    ),
+    ProviderFormat(
+        "karpenter",
+        "kubernetes-sigs/karpenter at 65fc694, pkg/operator/options/options.go",
+        karpenter.write,
+        kubernetes_releases=False,
+    ),
+)
+
+PROVIDERS: Final = {provider.name: provider for provider in _FORMATS}
 
 
 def find_provider(word: str) -> tuple[ProviderFormat, Version | None]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ...language.versions import Version
 from .desired import Desired, named_files, without_agents
-from .provider_format import ProviderFile, ProviderFinding, ProviderFormat, ProviderOutput
+from .provider_format import ProviderFile, ProviderFinding, ProviderOutput
 from .unsupported import unsupported_agents, unsupported_repetitions
 
 OLDEST: Final = Version(1, 6)
@@ -90,11 +90,3 @@ def _files(files: Iterable[str]) -> Iterator[ProviderFinding]:
             "Talos' KubeSchedulerConfig mounts no files, so kube-scheduler does not find this one",
             "keep cluster.scheduler, which has extraVolumes: use --for talos",
         )
-
-
-TALOS: Final = ProviderFormat(
-    "talos",
-    "siderolabs/talos at ad88231, pkg/machinery/config/schemas/config.schema.json",
-    write,
-    kubernetes_releases=False,
-)

@@ -16,6 +16,31 @@ _SECONDARY_FIELDS: Final = {FEATURE_GATES: "featureGates", "v": "logLevel"}
 """Flag -> the field of a SecondaryScheduler's spec for it."""
 
 
+def unsupported(
+    desired: Desired,
+    provider: str,
+    *,
+    profile: int | None = None,
+    fields: Collection[str] = (),
+    flags: Collection[str] = (),
+) -> Iterator[ProviderFinding]:
+    """Report what a provider with a configuration of its own does not support.
+
+    Args:
+        desired: the scheduler.
+        provider: its name in messages.
+        profile: the index of the only profile that it supports; None: it supports all.
+        fields: the fields of the configuration that it supports besides profiles.
+        flags: the flags that it supports.
+    """
+    if profile is not None:
+        yield from _profiles(desired, provider, profile)
+    yield from _settings(desired, provider, fields)
+    yield from unsupported_agents(desired)
+    yield from _extenders(desired, provider)
+    yield from _flags(desired, provider, flags)
+
+
 def unsupported_agents(desired: Desired) -> Iterator[ProviderFinding]:
     """Report agents of SchedulerExtenders, which only the operator starts."""
     for extender in desired.extenders:
@@ -29,7 +54,7 @@ def unsupported_agents(desired: Desired) -> Iterator[ProviderFinding]:
             )
 
 
-def unsupported_extenders(desired: Desired, provider: str) -> Iterator[ProviderFinding]:
+def _extenders(desired: Desired, provider: str) -> Iterator[ProviderFinding]:
     """Report extenders, for a provider that supports none; agents have a finding of their own."""
     for index in range(len(desired.config.get("extenders") or ())):
         if index < len(desired.extenders) and desired.extenders[index].agent is not None:
@@ -55,8 +80,8 @@ def unsimulated_filters(desired: Desired, autoscaler: str) -> Iterator[ProviderF
             )
 
 
-def unsupported_settings(
-    desired: Desired, provider: str, supported: Collection[str] = ()
+def _settings(
+    desired: Desired, provider: str, supported: Collection[str]
 ) -> Iterator[ProviderFinding]:
     """Report fields of the configuration other than `supported`."""
     message = f"{provider} does not support this field"
@@ -69,8 +94,8 @@ def unsupported_settings(
         )
 
 
-def unsupported_flags(
-    desired: Desired, provider: str, supported: Collection[str] = ()
+def _flags(
+    desired: Desired, provider: str, supported: Collection[str]
 ) -> Iterator[ProviderFinding]:
     """Report flags other than `supported`."""
     for name in desired.flags:
@@ -83,7 +108,7 @@ def unsupported_flags(
             )
 
 
-def unsupported_profiles(desired: Desired, provider: str, taken: int) -> Iterator[ProviderFinding]:
+def _profiles(desired: Desired, provider: str, taken: int) -> Iterator[ProviderFinding]:
     """Report all profiles except the one at the index `taken`."""
     for index, profile in enumerate(desired.profiles):
         if index != taken:
