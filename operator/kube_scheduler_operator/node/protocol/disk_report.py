@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ...base.json_text import parse_json
 from ...base.limits import MESSAGE
@@ -40,7 +40,7 @@ class DiskReport:
     def serialise(self) -> str:
         """Return one line of JSON that fits into a termination message."""
         shown = [path[-_LONGEST_PATH:] for path in self.edits[:_LISTED]]
-        fields = {name: getattr(self, name) for name in self.__slots__ if name != "read"}
+        fields = {name: getattr(self, name) for name in DiskReport.__slots__ if name != "read"}
         fields |= {"edits": shown, **self.read.fields()}
         text = message.serialise(fields)
         while len(text.encode()) > message.LIMIT:
@@ -49,7 +49,7 @@ class DiskReport:
         return text
 
     @classmethod
-    def parse(cls, text: str) -> DiskReport | None:
+    def parse(cls, text: str) -> Self | None:
         """Parse the output of `serialise`; None for anything else."""
         try:
             document: Mapping[str, Any] = parse_json(text, MESSAGE)

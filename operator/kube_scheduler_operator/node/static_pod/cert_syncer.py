@@ -14,7 +14,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Final, Protocol
 
 from ...base.files import Disk, UnsafeNameError
@@ -83,8 +82,6 @@ class SecretSource(Protocol):
 
 
 class Syncer:
-    """Copies Secrets to the certificates of one node."""
-
     def __init__(
         self, secrets: Sequence[SecretRef], source: SecretSource, certificates: Certificates
     ) -> None:
@@ -142,13 +139,9 @@ class _Cluster:
 
 def main(options: CertSyncerOptions) -> int:
     """Synchronize until SIGTERM; return the exit code."""
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     source = _Cluster(in_cluster(options.servers), options.pod, options.namespace)
     syncer = Syncer(options.secrets, source, Certificates(options.certs_dir, Disk()))
     while True:
         syncer.sync()
         time.sleep(options.interval)
-
-
-def _end(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(0)

@@ -18,7 +18,6 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from ...base import files
@@ -40,32 +39,22 @@ KNOWN_SOON: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class GuardOptions:
+class GuardOptions(WatchedFiles):
     """The flags of `kube-scheduler-operator guard`, under their names."""
 
-    kubeconfig: Path | None = None
     known: str = ""
-    resource_dir: Path | None = None
-    manifest_path: Path | None = None
-    static_pod_name: str = "kube-scheduler"
     known_edit: Path | None = None
     look: bool = False
     interval: float = INTERVAL
     termination_log: Path = Path("/dev/termination-log")
 
-    @property
-    def watched(self) -> WatchedFiles:
-        return WatchedFiles(
-            self.kubeconfig, self.resource_dir, self.manifest_path, self.static_pod_name
-        )
-
 
 def main(options: GuardOptions) -> int:
     """Watch until a file changes or SIGTERM; return the exit code."""
     if options.look:
-        _report(options, _look(options.watched))
+        _report(options, _look(options))
         return EXIT_DEFINITIVE
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     watched = (options.kubeconfig, options.manifest_path, options.resource_dir)
     log.info("Watching %s", ", ".join(str(path) for path in watched if path is not None))
     _report(options, wait_for_change(options))
@@ -94,7 +83,7 @@ def wait_for_change(options: GuardOptions) -> DiskReport:
     before: DiskReport | None = None
     looks, first = 0, ""
     while True:
-        report = _look(options.watched)
+        report = _look(options)
         data = files.read(options.known_edit) if options.known_edit is not None else None
         known_edit = (data or b"").decode(errors="replace").strip()
         known = known or report.kubeconfig
@@ -115,7 +104,3 @@ def _has_api_server(options: GuardOptions) -> bool:
     """
     probe = api_server(options.kubeconfig) if options.kubeconfig is not None else None
     return probe is None or health_probe.answers(probe)
-
-
-def _end(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(0)

@@ -12,18 +12,18 @@ TIMEOUT: Final = 2.0
 """Seconds for one probe; a healthy scheduler answers in milliseconds."""
 
 
-def is_ready(probe: Probe, timeout: float = TIMEOUT) -> bool:
+def is_ready(probe: Probe) -> bool:
     """Return whether the probe is answered with status 200."""
-    return _status(probe, timeout) == "200"
+    return _status(probe) == "200"
 
 
-def answers(probe: Probe, timeout: float = TIMEOUT) -> bool:
+def answers(probe: Probe) -> bool:
     """Return whether the probe is answered with any status except a server error."""
-    status = _status(probe, timeout)
+    status = _status(probe)
     return bool(status) and not status.startswith("5")
 
 
-def _status(probe: Probe, timeout: float) -> str:
+def _status(probe: Probe) -> str:
     """Return the HTTP status of the response; empty without one."""
     import ssl  # deferred: printing help does not need it
 
@@ -31,13 +31,14 @@ def _status(probe: Probe, timeout: float) -> str:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    host = f"[{probe.host}]" if ":" in probe.host else probe.host
     request = (
-        f"GET {probe.path} HTTP/1.0\r\nHost: {_host(probe)}\r\n"
+        f"GET {probe.path} HTTP/1.0\r\nHost: {host}\r\n"
         "User-Agent: kube-scheduler-operator\r\nAccept: */*\r\n\r\n"
     )
     try:
         with (
-            socket.create_connection((probe.host, probe.port), timeout) as plain,
+            socket.create_connection((probe.host, probe.port), TIMEOUT) as plain,
             context.wrap_socket(plain) as connection,
         ):
             connection.sendall(request.encode())
@@ -64,7 +65,3 @@ def is_port_free(probe: Probe) -> bool:
     except OSError as error:
         return error.errno != errno.EADDRINUSE
     return True
-
-
-def _host(probe: Probe) -> str:
-    return f"[{probe.host}]" if ":" in probe.host else probe.host

@@ -94,7 +94,6 @@ class HealthWatch:
         self.exits = 0
 
     def observe(self, now: float, host: Host, placed_at: float) -> None:
-        """Observe the node once."""
         operands = host.operands()
         mine = [o for o in operands if o.revision == self._target.revision]
         self._others = len(operands) - len(mine)
@@ -128,7 +127,6 @@ class HealthWatch:
         return self.ready_since is not None and now - self.ready_since >= self._settling_time
 
     def failure(self, timeout: float) -> str:
-        """Return why the scheduler is not healthy."""
         within = f"within {timeout:g} s"
         if self._others:
             return f"another kube-scheduler on this node did not end {within}"

@@ -76,7 +76,6 @@ class NodeHost:
         return processes.operands(self._proc, self._uids(), self._operand)
 
     def kept_pods(self) -> frozenset[str]:
-        """Return the static pod's UIDs, past and present, whose directory the kubelet keeps."""
         return frozenset(uid for uid in self._uids() if (self._kubelet_pod_dir / uid).exists())
 
     def has_worker(self) -> bool | None:

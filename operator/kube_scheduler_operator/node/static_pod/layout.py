@@ -225,7 +225,6 @@ class Layout:
         return stock or self.last_good()
 
     def kubeadm(self) -> KubeadmFiles:
-        """Return what kubeadm wrote on this node, and whether an upgrade is running."""
         return kubeadm.read(self.manifest_path, OPERAND, time.time())
 
     def adopt(self, other: Manifest) -> None:
@@ -317,7 +316,6 @@ class Layout:
         )
 
     def make_last_good(self, revision: int) -> None:
-        """Make `revision` the node's last known good."""
         self._link(self.revision_dir(revision) / POD_FILE)
 
     def _link(self, path: Path) -> None:
@@ -328,7 +326,6 @@ class Layout:
             files.replace_link(self._disk, self.last_known_good, target, self._scratch)
 
     def staged(self, revision: int) -> Manifest | None:
-        """Return the manifest of a staged revision."""
         directory = self.revision_dir(revision)
         return (
             None if directory.is_symlink() else self._manifest(directory / POD_FILE, follow=False)
@@ -389,7 +386,6 @@ class Layout:
         files.replace_file(self._disk, self._journal, File(journal.serialise()), self._scratch)
 
     def clear_journal(self) -> None:
-        """Remove the journal: no swap is in progress."""
         if self._journal.exists():
             self._disk.unlink(self._journal)
             self._disk.sync(self.resource_dir)

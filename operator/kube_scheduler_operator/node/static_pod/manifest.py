@@ -39,8 +39,6 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The address and path of an HTTPS probe."""
-
     host: str
     port: int
     path: str

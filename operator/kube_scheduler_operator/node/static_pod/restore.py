@@ -45,7 +45,8 @@ def restore(options: RestoreOptions, disk: Disk | None = None, host: Host | None
     """
     layout = options.layout(disk or Disk())
     with program.alone(layout):
-        return Restore(options, layout, host or options.host(_log_prefix(options))).run()
+        pod = f"{options.static_pod_namespace}_{options.static_pod_name}-{options.node}_"
+        return Restore(options, layout, host or options.host(pod)).run()
 
 
 class Restore:
@@ -122,7 +123,3 @@ class Restore:
             steps=dict(self._activator.steps),
             strangers=strangers,
         )
-
-
-def _log_prefix(options: RestoreOptions) -> str:
-    return f"{options.static_pod_namespace}_{options.static_pod_name}-{options.node}_"

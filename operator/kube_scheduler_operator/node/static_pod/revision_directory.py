@@ -44,7 +44,6 @@ class Hashes:
 
     @classmethod
     def of(cls, revision: int, content: str, data: Mapping[str, bytes]) -> Hashes:
-        """Return the hashes of the files of a revision."""
         return cls(revision, content, {name: digest(text) for name, text in data.items()})
 
     def replacing(self, known: Hashes | None, present: bytes) -> Hashes:

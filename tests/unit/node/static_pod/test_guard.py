@@ -71,7 +71,7 @@ def test_missing_or_empty_file_has_no_fingerprint(conf: Path, content: Any) -> N
 
 
 def wait(conf: Path | None, known: str = "", **options: Any) -> DiskReport:
-    return guard.wait_for_change(GuardOptions(conf, known, **options))
+    return guard.wait_for_change(GuardOptions(conf, known=known, **options))
 
 
 def test_unchanged_file_is_not_reported(monkeypatch: pytest.MonkeyPatch, conf: Path) -> None:
@@ -179,9 +179,7 @@ def edit_manifest(world: World) -> None:
 
 
 def test_the_disk_of_a_node_as_it_was_installed(world: World) -> None:
-    assert look(watched(world).watched) == DiskReport(
-        revision=2, content="content-2", newest=2, labelled=2
-    )
+    assert look(watched(world)) == DiskReport(revision=2, content="content-2", newest=2, labelled=2)
 
 
 def replace_by_a_link(world: World) -> None:
@@ -218,7 +216,7 @@ EDITS = {
 @pytest.mark.parametrize(("edit", "name", "label"), EDITS.values(), ids=EDITS)
 def test_every_hand_edit_is_found(world: World, edit: Any, name: Any, label: Any) -> None:
     edit(world)
-    found = look(watched(world).watched)
+    found = look(watched(world))
     assert [path.rpartition("/")[2] for path in found.edits] == [name]
     assert found.edit
     assert (found.revision, found.labelled) == (2, label)
@@ -234,7 +232,7 @@ def test_every_hand_edit_is_put_back_by_an_installer(
         world.foreign.append(world.path.read_bytes())
     result = world.install(2, content_hash="content-2")
     assert (result.result, result.restarted) == (InstallerOutcome.INSTALLED, True)
-    assert look(watched(world).watched).edits == ()
+    assert look(watched(world)).edits == ()
     assert [pod.process for pod in world.node.pods if pod.process] != process
     world.check_is_tidy()
 
@@ -310,7 +308,7 @@ def test_an_edit_found_at_the_start_is_reported_after_the_operator_could_know_it
 def test_a_swap_in_progress_is_not_an_edit(world: World) -> None:
     world.path.unlink()
     world.layout.write_journal(Journal(3, 0))
-    assert look(watched(world).watched).edits == ()
+    assert look(watched(world)).edits == ()
 
 
 def test_a_kubeconfig_that_waits_for_its_restart_is_not_an_edit(world: World) -> None:
@@ -318,19 +316,19 @@ def test_a_kubeconfig_that_waits_for_its_restart_is_not_an_edit(world: World) ->
     staged = world.path.read_bytes().replace(b'"labels"', b'"annotations": {"k": "new"}, "labels"')
     target = manifest.parse(staged, "kube-scheduler")
     world.layout.stage(target, 2, CONTENT, b"", "content-2")
-    assert look(watched(world).watched).edits == ()
+    assert look(watched(world)).edits == ()
     world.layout.stage(target, 2, CONTENT, b"", "content-2")
-    assert look(watched(world).watched).edits == (), "nor if it is staged again"
+    assert look(watched(world)).edits == (), "nor if it is staged again"
     edit_manifest(world)
-    assert look(watched(world).watched).edits == (str(world.path),)
+    assert look(watched(world)).edits == (str(world.path),)
 
 
 def test_without_hashes_the_copy_of_the_manifest_is_compared(world: World) -> None:
     """An older operator installed the revision."""
     (world.resources / "kube-scheduler-pod-2/hashes.json").unlink()
-    assert look(watched(world).watched) == DiskReport(revision=2, newest=1, labelled=2)
+    assert look(watched(world)) == DiskReport(revision=2, newest=1, labelled=2)
     edit_manifest(world)
-    assert look(watched(world).watched).edits == (str(world.path),)
+    assert look(watched(world)).edits == (str(world.path),)
 
 
 def test_hashes_are_added_to_a_revision_of_an_older_operator_without_a_restart(
@@ -338,7 +336,7 @@ def test_hashes_are_added_to_a_revision_of_an_older_operator_without_a_restart(
 ) -> None:
     (world.resources / "kube-scheduler-pod-2/hashes.json").unlink()
     assert world.install(2, content_hash="content-2").restarted is False
-    assert look(watched(world).watched).newest == 2
+    assert look(watched(world)).newest == 2
 
 
 NUMBERS = {
@@ -353,7 +351,7 @@ NUMBERS = {
 @pytest.mark.parametrize("make", NUMBERS.values(), ids=NUMBERS)
 def test_a_number_counts_only_with_the_hashes_of_its_files(world: World, make: Any) -> None:
     make(world.resources)
-    assert look(watched(world).watched).newest in (1, 2)
+    assert look(watched(world)).newest in (1, 2)
 
 
 def test_the_report_fits_into_a_termination_message() -> None:
@@ -386,7 +384,7 @@ def test_a_report_has_the_time_since_boot_before_its_look(world: World, tmp_path
 
 
 def test_reports_of_the_same_state_at_different_times_are_equal(world: World) -> None:
-    found = look(watched(world).watched)
+    found = look(watched(world))
     later = dataclasses.replace(found, read=BootTime("another", 1e9))
     assert later == found
     assert reported(later.serialise()).read == later.read
