@@ -15,7 +15,7 @@ import pytest
 
 from kube_scheduler_operator.base.termination_message import message_error
 from kube_scheduler_operator.config.effective.attachment import Refusal
-from kube_scheduler_operator.config.effective.profiles.attribution import attribute
+from kube_scheduler_operator.config.effective.attribution import attribute_profiles
 from kube_scheduler_operator.config.effective.profiles.check import written_profile
 from kube_scheduler_operator.config.effective.profiles.validate import ProfileResult
 from kube_scheduler_operator.config.language.schema import API_VERSION, KIND
@@ -90,7 +90,7 @@ def test_a_refusal_is_attributed_to_the_object_and_field(
     )
     words = words_of(kube_scheduler_binary, tmp_path, profiles)
     config = {"profiles": profiles}
-    first, guilty = attribute(results, Refusal(config, words, "it was refused"), config)
+    first, guilty = attribute_profiles(results, Refusal(config, words, "it was refused"), config)
     assert first.findings == ()
     (finding,) = guilty.findings
     assert finding.path == f"SchedulerProfile/team-a {field}", words

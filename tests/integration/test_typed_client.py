@@ -14,7 +14,7 @@ import pytest
 
 from cluster import go_programs
 from kube_scheduler_operator.base.platform import OPENSHIFT
-from kube_scheduler_operator.operator.status.cluster_operator import plan_cluster_operator
+from kube_scheduler_operator.operator.controlplane.cluster_operator import plan_cluster_operator
 
 from ..unit.deploy.overlays import DEPLOY, build
 

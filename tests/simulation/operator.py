@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -20,12 +21,6 @@ from kube_scheduler_operator.kube.store import Store
 from kube_scheduler_operator.operator.engine.executor import Executor
 from kube_scheduler_operator.operator.engine.intake import Intake
 from kube_scheduler_operator.operator.engine.reconcile import reconcile
-from kube_scheduler_operator.operator.engine.snapshot_inputs import (
-    OperatorSetup,
-    PolledState,
-    PreviousReconcile,
-    ServerContact,
-)
 from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.operator.engine.watches import watches
 from kube_scheduler_operator.operator.engine.write_guard import WriteGuard
@@ -311,21 +306,25 @@ class OperatorProcess:
         if self.answered_since is None:
             return
         self.passes += 1
-        snapshot = take_snapshot(
-            self._store,
-            OperatorSetup(self._platform, self._settings, self.decision),
-            ServerContact(
-                self.server_version,
-                answered_since=self.answered_since,
-                recovered_at=self.recovered_at,
-                restored_at=self.restored_at,
+        snapshot = replace(
+            take_snapshot(
+                self._store,
+                self._platform,
+                self._settings,
+                self._now(),
+                leases_seen=self.intake.leases_seen,
+                clocks=self.intake.clocks.differences,
             ),
-            self._now(),
-            sightings=self.intake.sightings,
-            previous=PreviousReconcile(
-                self.trouble, self._executor.write_errors, self._executor.futile
-            ),
-            polled=PolledState(placement_answer=self._answer),
+            decision=self.decision,
+            server_version=self.server_version,
+            node_left=self.intake.node_left,
+            answered_since=self.answered_since,
+            recovered_at=self.recovered_at,
+            restored_at=self.restored_at,
+            last_error=self.trouble,
+            write_errors=self._executor.write_errors,
+            futile_writes=self._executor.futile,
+            placement_answer=self._answer,
         )
         futile = self._executor.futile
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,7 +21,6 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
 )
 from kube_scheduler_operator.operator.engine.reconcile import reconcile
-from kube_scheduler_operator.operator.engine.snapshot_inputs import OperatorSetup, ServerContact
 from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.operator.model.plan import Plan
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
@@ -69,15 +69,12 @@ class FakeCluster(InstantCluster):
     def snapshot(self) -> Snapshot:
         """The cluster a second after the last snapshot."""
         self.clock.run(1.0)
-        return take_snapshot(
-            self.store,
-            OperatorSetup(
-                self.platform,
-                Settings(operand_image=self.image, allowed_images=self.allowed_images),
-                self._decision,
-            ),
-            ServerContact("v1.35.4", answered_since=BEGIN - timedelta(hours=1)),
-            self.now,
+        settings = Settings(operand_image=self.image, allowed_images=self.allowed_images)
+        return replace(
+            take_snapshot(self.store, self.platform, settings, self.now),
+            decision=self._decision,
+            server_version="v1.35.4",
+            answered_since=BEGIN - timedelta(hours=1),
         )
 
     def reconcile(self) -> Plan:

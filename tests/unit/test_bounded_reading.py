@@ -40,7 +40,7 @@ ALLOWED: Final = {
     "operator/controlplane/target_config_maps.py": {"_static": PART},
     "config/effective/secondary/scheduler.py": {"composed": OWN},
     "simulate/simulated_extenders.py": {"_simulated": OWN},
-    "operator/extenders/agent_objects.py": {"_rendered": OWN},
+    "operator/extenders/agents.py": {"_rendered": OWN},
     "kube/client.py": {"ApiClient.pages": BOUNDED},
     "kube/oversized.py": {"_outline": "decodes one string"},
     "kube/pages.py": {"Pages": BOUNDED},

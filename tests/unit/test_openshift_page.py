@@ -16,13 +16,13 @@ from kube_scheduler_operator.base.platform import OPENSHIFT
 from kube_scheduler_operator.config.effective.control_plane.compose import Inputs, compose
 from kube_scheduler_operator.config.language.canonical import config_text
 from kube_scheduler_operator.config.language.versions import Version
+from kube_scheduler_operator.operator.controlplane.cluster_operator import plan_cluster_operator
 from kube_scheduler_operator.operator.controlplane.conditions import CONSTANT
 from kube_scheduler_operator.operator.controlplane.target_config_maps import (
     config_map,
     installer_service_account,
     network_policies,
 )
-from kube_scheduler_operator.operator.status.cluster_operator import plan_cluster_operator
 from pages import comparison as comparing
 from pages import openshift, proofs
 from pages import openshift_requests as requests

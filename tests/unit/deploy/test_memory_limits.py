@@ -25,7 +25,7 @@ from kube_scheduler_operator.operator.controlplane.node_pods import (
     render_restore_pod,
     render_static_pod,
 )
-from kube_scheduler_operator.operator.extenders.agent_objects import keep_agent
+from kube_scheduler_operator.operator.extenders.agents import keep_agent
 from kube_scheduler_operator.operator.loadpolicy.created_objects import cleanup_job
 from kube_scheduler_operator.simulate.job import JobPlan, job_of
 

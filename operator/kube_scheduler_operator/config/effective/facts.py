@@ -70,6 +70,12 @@ class Facts:
         return self.default_version
 
     @property
+    def managed_namespace(self) -> str:
+        """The target namespace if schedulers may run there, else the first one that is allowed."""
+        target, allowed = self.platform.target_namespace, self.permissions.namespaces
+        return target if allowed is None or target in allowed else next(iter(allowed), "")
+
+    @property
     def is_stock(self) -> bool:
         """Whether the control plane's image has Kubernetes' own plugins only."""
         if self.image is None or self.platform.cluster_config:

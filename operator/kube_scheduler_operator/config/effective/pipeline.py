@@ -38,10 +38,7 @@ class Effective:
 def effective(objects: Objects, facts: Facts, accepted: Accepted = nothing_accepted) -> Effective:
     """Compose the objects; never raise, whatever users wrote.
 
-    Args:
-        objects: what users wrote, from a snapshot, from files, or from files laid over a cluster.
-        facts: platform, versions, images and settings of the operator.
-        accepted: the settings that were accepted last, in the place of those with an error.
+    `accepted` are the settings that were accepted last, in the place of those with an error.
     """
     if facts.platform.owns_static_pods:
         control_plane = effective_control_plane(objects, facts, accepted)
@@ -73,13 +70,7 @@ def with_managed(objects: Objects, facts: Facts, control_plane: EffectiveControl
     existing = next((obj for obj in objects.secondaries if obj["metadata"]["name"] == name), None)
     if control_plane.composition.blocking or (existing is not None and not is_ours(existing)):
         return objects
-    before = mapping(mapping(existing).get("spec"))
-    namespace = str(before.get("namespace") or "") or next(
-        iter(facts.permissions.namespaces or (facts.platform.target_namespace,)), ""
-    )
-    spec = managed_spec(control_plane, name, namespace)
-    if control_plane.image != (facts.image or ""):
-        spec["image"] = control_plane.image
+    spec = managed_spec(control_plane, facts, mapping(mapping(existing).get("spec")))
     managed: Mapping[str, Any] = {"metadata": {"name": name}, **(existing or {}), "spec": spec}
     return replace(objects, secondaries=(*others, managed))
 

@@ -1,24 +1,49 @@
-"""Reports to the ClusterOperator, even while KubeScheduler does not exist."""
+"""The ClusterOperator "kube-scheduler": KubeScheduler's conditions, summarised.
+
+It is reported even while KubeScheduler does not exist.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 from ...base import names
 from ...base.objects import mapping
-from ...kube.resource import CLUSTER_OPERATORS
+from ...base.platform import Platform
+from ...kube.resource import (
+    CLUSTER_OPERATORS,
+    LOAD_POLICIES,
+    OPERATOR_SETTINGS,
+    SCHEDULER_EXTENDERS,
+    SCHEDULER_PROFILES,
+    SECONDARY_SCHEDULERS,
+)
 from ..model import operand_pods
-from ..model.plan import Create, Plan, Replace
+from ..model.apply import new_object
+from ..model.plan import Create, Plan, Replace, soonest
 from ..model.snapshot import Snapshot
-from ..status.cluster_operator import plan_cluster_operator
+from ..status.condition_union import AGGREGATES, union
+from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, merge_conditions
 from .managed_status import scheduler_conditions
 from .operand_image import operand_image, operand_version
 
 _OPERATOR: Final = "operator"
 _RAW_INTERNAL: Final = "raw-internal"
 """OpenShift's name for the operator's version as soon as it runs."""
+
+_OWN_KINDS: Final = (
+    SCHEDULER_PROFILES,
+    SCHEDULER_EXTENDERS,
+    SECONDARY_SCHEDULERS,
+    LOAD_POLICIES,
+    OPERATOR_SETTINGS,
+)
+_FIELD: Final = "spec.managementState of KubeScheduler cluster is"
+_UNMANAGED: Final = f"{_FIELD} Unmanaged: the operator changes nothing until it is Managed again"
 
 
 def report_cluster_operator(
@@ -50,40 +75,26 @@ def report_cluster_operator(
 def report_without_kubescheduler(snapshot: Snapshot) -> Plan:
     """Report that KubeScheduler is missing: not an uninstall, so all schedulers stay."""
     since = "2000-01-01T00:00:00Z"  # older than any inertia: not a transient problem
-    if not snapshot.platform.owns_static_pods:
-        missing = _missing(since, "SecondarySchedulers keep running unchanged")
-        available = [
-            {**asdict(condition), "lastTransitionTime": since}
-            for condition in scheduler_conditions(snapshot)
-        ]
-        return report_cluster_operator(snapshot, [*available, missing])
+    available, running = scheduler_conditions(snapshot), "SecondarySchedulers"
+    if snapshot.platform.owns_static_pods:
+        available, running = (_ready_pods(snapshot),), "schedulers"
+    message = (
+        f'KubeScheduler "cluster" does not exist; {running} keep running unchanged; to continue, '
+        'create it: kubectl create -f - <<< \'{"apiVersion":"operator.openshift.io/v1",'
+        '"kind":"KubeScheduler","metadata":{"name":"cluster"},"spec":{}}\''
+    )
+    missing = Condition("KubeSchedulerDegraded", "True", "NotFound", message)
+    conditions = (*available, missing)
+    raw = [{**asdict(condition), "lastTransitionTime": since} for condition in conditions]
+    return report_cluster_operator(snapshot, raw)
+
+
+def _ready_pods(snapshot: Snapshot) -> Condition:
     ready = sum(operand_pods.read(pod).ready for pod in snapshot.operand_pods.values())
-    pods = "1 scheduler pod is" if ready == 1 else f"{ready} scheduler pods are"
-    conditions = [
-        {
-            "type": names.STATIC_PODS_AVAILABLE,
-            "status": "True" if ready else "False",
-            "reason": "AsExpected" if ready else "NoReadyScheduler",
-            "message": f"{pods} Ready",
-            "lastTransitionTime": since,
-        },
-        _missing(since, "schedulers keep running unchanged"),
-    ]
-    return report_cluster_operator(snapshot, conditions)
-
-
-def _missing(since: str, meanwhile: str) -> dict[str, str]:
-    return {
-        "type": "KubeSchedulerDegraded",
-        "status": "True",
-        "reason": "NotFound",
-        "message": (
-            f'KubeScheduler "cluster" does not exist; {meanwhile}; to continue, create it: '
-            'kubectl create -f - <<< \'{"apiVersion":"operator.openshift.io/v1",'
-            '"kind":"KubeScheduler","metadata":{"name":"cluster"},"spec":{}}\''
-        ),
-        "lastTransitionTime": since,
-    }
+    message = f"{'1 scheduler pod is' if ready == 1 else f'{ready} scheduler pods are'} Ready"
+    if not ready:
+        return Condition(names.STATIC_PODS_AVAILABLE, "False", "NoReadyScheduler", message)
+    return Condition(names.STATIC_PODS_AVAILABLE, "True", AS_EXPECTED, message)
 
 
 def _versions(snapshot: Snapshot) -> dict[str, str]:
@@ -117,3 +128,93 @@ def _versions_of_the_release(snapshot: Snapshot, own: str, images: set[str]) -> 
     tagged = str(operand_version(snapshot, image)).removeprefix("v")
     operand = snapshot.settings.operand_version or tagged
     return {_RAW_INTERNAL: own, _OPERATOR: own, names.OPERAND: operand}
+
+
+# --- the object -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOperatorPlan:
+    # the complete desired object, with the existing metadata; None if it is up to date. `spec`
+    # never differs, so writing `status` is enough if the object exists.
+    object: dict[str, Any] | None
+    # seconds until the conditions may change by themselves; None: never
+    requeue_after: float | None = None
+
+
+def plan_cluster_operator(
+    *,
+    platform: Platform,
+    management_state: str,
+    removal: str = "",
+    conditions: Sequence[Mapping[str, Any]],
+    versions: Mapping[str, str],
+    existing: Mapping[str, Any] | None,
+    now: datetime,
+) -> ClusterOperatorPlan:
+    """The desired ClusterOperator; `conditions` are KubeScheduler's new ones.
+
+    An empty `management_state` means Managed; `removal` is the progress of a removal. `versions`
+    has the versions that are certain, by part; other parts keep theirs.
+    """
+    hands_off = {"Unmanaged": _UNMANAGED, "Removed": f"{_FIELD} Removed: {removal}"}
+    requeue_after = None
+    if message := hands_off.get(management_state):
+        unions = [Condition(a.type, "Unknown", management_state, message) for a in AGGREGATES]
+    else:
+        unions, requeue_after = _summaries(platform, conditions, now)
+    status_now: Mapping[str, Any] = (existing or {}).get("status") or {}
+    status = dict(status_now)
+    status["conditions"] = merge_conditions(status_now.get("conditions") or [], unions, now)
+    if merged := _merged_versions(status_now.get("versions") or [], versions):
+        status["versions"] = merged
+    status["relatedObjects"] = related_objects(platform)
+    if existing is not None and status == status_now:
+        return ClusterOperatorPlan(None, requeue_after)
+    base = {**new_object(CLUSTER_OPERATORS, names.CLUSTEROPERATOR), "spec": {}}
+    return ClusterOperatorPlan(
+        {**base, **deepcopy(dict(existing or {})), "status": deepcopy(status)}, requeue_after
+    )
+
+
+def related_objects(platform: Platform) -> list[dict[str, str]]:
+    """The objects to inspect next; must-gather collects them."""
+    namespaces = dict.fromkeys(
+        (
+            *platform.source_namespaces,
+            platform.operator_namespace,
+            platform.target_namespace,
+            platform.operand_namespace,
+        )
+    )
+    return [
+        {"group": "operator.openshift.io", "name": names.CLUSTER, "resource": "kubeschedulers"},
+        {"group": "config.openshift.io", "name": names.CLUSTER, "resource": "schedulers"},
+        *({"group": kind.group, "name": "", "resource": kind.plural} for kind in _OWN_KINDS),
+        *({"group": "", "name": namespace, "resource": "namespaces"} for namespace in namespaces),
+    ]
+
+
+def _summaries(
+    platform: Platform, conditions: Sequence[Mapping[str, Any]], now: datetime
+) -> tuple[list[Condition], float | None]:
+    parsed = [Condition.from_raw(raw) for raw in conditions]
+    # Conditions that are always False have nothing to add to a healthy message.
+    parsed = [replace(c, message="") if c.message.startswith(ALWAYS_FALSE) else c for c in parsed]
+    # OpenShift's tools expect the types; elsewhere, a healthy ClusterOperator reads as a sentence.
+    prefix = platform.cluster_config
+    unions = [union(aggregate, parsed, now, prefix_healthy=prefix) for aggregate in AGGREGATES]
+    summaries = [summary.condition for summary in unions]
+    healthy = all(c.status == "False" for c in parsed if c.type.endswith(names.DEGRADED))
+    if healthy and not platform.cluster_config:
+        # kubectl shows the message of Degraded; without an error, what runs is more useful.
+        runs = next((c.message for c in summaries if c.type == names.AVAILABLE), "")
+        summaries = [replace(c, message=runs) if c.type == names.DEGRADED else c for c in summaries]
+    return summaries, soonest(*(summary.requeue_after for summary in unions))
+
+
+def _merged_versions(
+    existing: Sequence[Mapping[str, Any]], certain: Mapping[str, str]
+) -> list[dict[str, str]]:
+    merged = {entry["name"]: entry["version"] for entry in existing} | dict(certain)
+    return [{"name": name, "version": merged[name]} for name in sorted(merged)]

@@ -16,15 +16,22 @@ from ...base.times import timestamp
 from ...config.effective.control_plane.recorded_inputs import read_inputs
 from ...config.language.merging.presets import DEFAULT_PROFILE
 from ..model.operand_pods import OperandPod
+from ..model.pod_status import PULL
 from ..model.snapshot import Snapshot
-from ..status.conditions import ALWAYS_FALSE, AS_EXPECTED, Condition, aggregate, problem_condition
+from ..status.conditions import (
+    ALWAYS_FALSE,
+    AS_EXPECTED,
+    Condition,
+    aggregate,
+    problem_condition,
+    warnings_condition,
+)
 from ..status.scheduler_lease import control_plane_lease, lease_holder
-from ..status.warnings import warnings_condition
 from .revision.history import Revision
 from .rollout.deviations import hand_edits, has_drifted, has_edited_label, keeps_hand_edits
 from .rollout.installer_pods import Installer, Stage
 from .rollout.node_statuses import NodeStatus
-from .rollout.observe import Observation
+from .rollout.observe import Observation, Situation
 from .rollout.removal import Removal
 from .rollout.rollout_result import RolloutResult, describe
 from .version_skew import skew_condition, versions
@@ -108,25 +115,18 @@ def revision_conditions(error: str, note: str) -> list[Condition]:
     return [Condition(names.REVISION_DEGRADED, "False", AS_EXPECTED, note)]
 
 
-def rollout_conditions(
-    snapshot: Snapshot,
-    observation: Observation,
-    result: RolloutResult,
-    *,
-    desired: Revision | None,
-    rejected: Revision | None,
-) -> list[Condition]:
-    """Conditions of the rollout step; `rejected` is a revision that was refused or failed."""
+def rollout_conditions(situation: Situation, result: RolloutResult) -> list[Condition]:
+    snapshot, observation = situation.snapshot, situation.observation
     return [
-        _progressing(snapshot, result, desired, rejected),
-        _preflight(rejected, result),
-        _node_installer(observation, result, desired, rejected),
+        _progressing(situation, result),
+        _preflight(situation.revised.rejected, result),
+        _node_installer(situation, result),
         _write_error(snapshot),
-        *_installer_pods(snapshot, observation, result, desired),
-        _available(snapshot, observation, _healthy(snapshot, observation, result, desired)),
+        *_installer_pods(situation, result),
+        _available(snapshot, observation, _healthy(situation, result)),
         lease_holder(snapshot),
-        _static_pods(snapshot, observation, result),
-        _hand_edits(snapshot, observation, result),
+        _static_pods(situation, result),
+        _hand_edits(situation, result),
         _kubeadm_upgrade(result),
         skew_condition(versions(snapshot, observation.operands, observation.disks)),
         _nodes(snapshot, observation),
@@ -148,14 +148,11 @@ def removal_conditions(snapshot: Snapshot, removal: Removal) -> list[Condition]:
     ]
 
 
-def _progressing(
-    snapshot: Snapshot,
-    result: RolloutResult,
-    desired: Revision | None,
-    rejected: Revision | None,
-) -> Condition:
+def _progressing(situation: Situation, result: RolloutResult) -> Condition:
     type_, statuses = names.NODE_INSTALLER_PROGRESSING, result.node_statuses
-    description = describe(statuses, desired.number if desired is not None else 0)
+    snapshot = situation.snapshot
+    desired, rejected = situation.revised.desired, situation.revised.rejected
+    description = describe(statuses, situation.revised.desired_number)
     behind = [
         status
         for status in statuses
@@ -200,16 +197,11 @@ def _preflight(rejected: Revision | None, result: RolloutResult) -> Condition:
     return Condition(names.PREFLIGHT_DEGRADED, "True", "ConfigurationRefused", message)
 
 
-def _node_installer(
-    observation: Observation,
-    result: RolloutResult,
-    desired: Revision | None,
-    rejected: Revision | None,
-) -> Condition:
-    type_ = names.NODE_INSTALLER_DEGRADED
+def _node_installer(situation: Situation, result: RolloutResult) -> Condition:
+    type_, rejected = names.NODE_INSTALLER_DEGRADED, situation.revised.rejected
     if rejected is not None and rejected.outcome == names.OUTCOME_FAILED:
         return Condition(type_, "True", REVISION_FAILED, rejected.message)
-    number = desired.number if desired is not None else 0
+    number = situation.revised.desired_number
     retrying = [
         status
         for status in result.node_statuses
@@ -220,22 +212,17 @@ def _node_installer(
         return Condition(type_, "True", retrying[0].failed_reason, aggregate(lines))
     stuck = [
         f'node "{pod.node}" cannot install revision {pod.revision}: {pod.problem}'
-        for pod in _awaited(observation, result, desired)
+        for pod in _awaited(situation, result)
         if pod.stuck
     ]
     return _collected(type_, names.REASON_INSTALLER_FAILED, stuck)
 
 
-def _installer_pods(
-    snapshot: Snapshot,
-    observation: Observation,
-    result: RolloutResult,
-    desired: Revision | None,
-) -> list[Condition]:
+def _installer_pods(situation: Situation, result: RolloutResult) -> list[Condition]:
     """Whether installer pods start; a pod may be pending for a while before that is a failure."""
-    pending, waiting = [], []
+    pending, waiting, snapshot = [], [], situation.snapshot
     reasons: dict[str, str] = {}
-    for pod in _awaited(observation, result, desired):
+    for pod in _awaited(situation, result):
         age = (snapshot.now - pod.created).total_seconds() if pod.created else 0.0
         late = age > snapshot.settings.rollout.pending_tolerance
         if pod.waiting and (late or pod.waiting[0] in _CANNOT_START):
@@ -257,11 +244,9 @@ def _installer_pods(
     ]
 
 
-def _awaited(
-    observation: Observation, result: RolloutResult, desired: Revision | None
-) -> list[Installer]:
+def _awaited(situation: Situation, result: RolloutResult) -> list[Installer]:
     """Installer pods whose result is still to come."""
-    number = desired.number if desired is not None else 0
+    number = situation.revised.desired_number
     targets = {
         (status.node, status.target or number)
         for status in result.node_statuses
@@ -269,22 +254,14 @@ def _awaited(
     }
     return [
         pod
-        for pod in observation.installers
+        for pod in situation.observation.installers
         if (pod.node, pod.revision) in targets and not pod.has_ended and not pod.deleting
     ]
 
 
 # These problems do not go away while the container is being created.
-_CANNOT_START = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "ErrImageNeverPull",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "RunContainerError",
-    }
+_CANNOT_START: Final = frozenset(
+    {*PULL, "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 )
 
 
@@ -307,16 +284,12 @@ def _available(snapshot: Snapshot, observation: Observation, healthy: str) -> Co
     return Condition(type_, "True", AS_EXPECTED, healthy)
 
 
-def _healthy(
-    snapshot: Snapshot,
-    observation: Observation,
-    result: RolloutResult,
-    desired: Revision | None,
-) -> str:
+def _healthy(situation: Situation, result: RolloutResult) -> str:
     """The message of Available; on OpenShift in the reference's words."""
+    observation, desired = situation.observation, situation.revised.desired
     statuses, currents = result.node_statuses, _currents(result)
-    if snapshot.platform.cluster_config or len(currents) != 1 or 0 in currents:
-        description = describe(statuses, desired.number if desired is not None else 0)
+    if situation.snapshot.platform.cluster_config or len(currents) != 1 or 0 in currents:
+        description = describe(statuses, situation.revised.desired_number)
         return f"{_active(observation)}; {description}"
     (number,) = currents
     pods = (observation.operands.get(status.node) for status in statuses)
@@ -345,10 +318,11 @@ def _currents(result: RolloutResult) -> set[int]:
     return {status.current for status in result.node_statuses}
 
 
-def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> Condition:
+def _static_pods(situation: Situation, result: RolloutResult) -> Condition:
+    observation = situation.observation
     statuses = {status.node: status for status in result.node_statuses}
     moving = {status.node for status in result.node_statuses if status.target}
-    settled = sorted(snapshot.nodes.keys() - moving - observation.not_ready.keys())
+    settled = sorted(situation.snapshot.nodes.keys() - moving - observation.not_ready.keys())
     problems = []
     for node in settled:
         pod = observation.operands.get(node)
@@ -369,7 +343,7 @@ def _static_pods(snapshot: Snapshot, observation: Observation, result: RolloutRe
     problems += [f'node "{node}": {why}' for node, why in sorted(result.refusals.items())]
     problems += [
         f"{edited}, and will be put back; set managementState to Unmanaged to keep an edit"
-        for edited in _edited(snapshot, observation, result, kept=False)
+        for edited in _edited(situation, result, kept=False)
     ]
     if by_kubeadm := sorted(
         status.node
@@ -391,12 +365,10 @@ def _is_of_kubeadm(result: RolloutResult, status: NodeStatus, observation: Obser
     )
 
 
-def _edited(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult, *, kept: bool
-) -> list[str]:
-    sentences = []
+def _edited(situation: Situation, result: RolloutResult, *, kept: bool) -> list[str]:
+    sentences, snapshot = [], situation.snapshot
     for status in result.node_statuses:
-        disk = observation.disks.get(status.node)
+        disk = situation.observation.disks.get(status.node)
         edits = () if result.is_kubeadms(status.node) else hand_edits(status, disk)
         if edits and disk is not None and keeps_hand_edits(snapshot, status, disk) is kept:
             files = ", ".join(edits)
@@ -407,19 +379,20 @@ def _edited(
     return sentences
 
 
-def _hand_edits(snapshot: Snapshot, observation: Observation, result: RolloutResult) -> Condition:
+def _hand_edits(situation: Situation, result: RolloutResult) -> Condition:
     """Informational: edits that stay until the next revision, and labels that do not count."""
     problems = [
-        ("FilesEdited", f"{edited}; the edit stays until the next revision")
-        for edited in _edited(snapshot, observation, result, kept=True)
-    ]
-    problems += [
-        ("FilesEdited", f"{edited}, and will be put back")
-        for edited in _edited(snapshot, observation, result, kept=False)
+        ("FilesEdited", f"{edited}{fate}")
+        for kept, fate in (
+            (True, "; the edit stays until the next revision"),
+            (False, ", and will be put back"),
+        )
+        for edited in _edited(situation, result, kept=kept)
     ]
     for status in result.node_statuses:
-        pod = observation.operands.get(status.node)
-        if pod is not None and has_edited_label(status, pod, observation.disks.get(status.node)):
+        pod = situation.observation.operands.get(status.node)
+        disk = situation.observation.disks.get(status.node)
+        if pod is not None and has_edited_label(status, pod, disk):
             message = (
                 f'node "{status.node}" has revision {status.current} on its disk; the label '
                 f"{names.REVISION_LABEL} of pod/{pod.name} was edited and does not count. Delete "

@@ -2,7 +2,7 @@
 
 Where the provider runs the control plane's scheduler, this one is in its place: profile, log level
 and overrides are the same fields as on every other platform. Users set only the fields that the
-operator leaves to them (USERS_FIELDS).
+operator leaves to them (USERS_FIELDS in config/effective/managed.py).
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from ...base.objects import Object, annotation, is_being_deleted, mapping
 from ...config.effective.control_plane.accepted_settings import AcceptedSettings
 from ...config.effective.control_plane.recorded_inputs import read_inputs, record
 from ...config.effective.control_plane.scheduler import EffectiveControlPlane
+from ...config.effective.facts import Facts
 from ...config.effective.managed import managed_spec, settings_without_effect
 from ...config.effective.pipeline import is_ours
 from ...kube.resource import SECONDARY_SCHEDULERS
-from ..model.plan import Action, Create, Delete, Event, Replace
+from ..model.apply import create, new_object
+from ..model.plan import Action, Delete, Event, Replace
 from ..model.snapshot import Snapshot
-
-USERS_FIELDS: Final = ("assign",)
-"""Fields of its spec that belong to users."""
 
 RECORD_BYTES: Final = 128 * 1024
 """The longest record of settings; all annotations of an object may have 256 KiB."""
@@ -38,20 +37,18 @@ class ManagedScheduler:
 
 
 def managed_scheduler(
-    snapshot: Snapshot, control_plane: EffectiveControlPlane, image: str = ""
+    snapshot: Snapshot, control_plane: EffectiveControlPlane, facts: Facts
 ) -> ManagedScheduler:
     """Keep the SecondaryScheduler in its desired state.
 
-    `image` is set if the settings in effect are not valid for the default one. Without a valid
-    configuration, the object does not change.
+    Without a valid configuration, the object does not change.
     """
-    name = snapshot.settings.managed_scheduler
+    name = facts.managed_scheduler
     current = snapshot.secondaries.schedulers.get(name)
     if current is not None and not is_ours(current):
         return ManagedScheduler(findings=(_foreign(name),), foreign=True)
     findings = [*settings_without_effect(control_plane), *_former(snapshot)]
-    namespace = _namespace(snapshot)
-    if not namespace:
+    if not facts.managed_namespace:
         message = (
             "the operator may run schedulers in no namespace; set SECONDARY_NAMESPACES of its "
             "Deployment (Helm: secondarySchedulers.namespaces)"
@@ -60,8 +57,7 @@ def managed_scheduler(
         return ManagedScheduler(findings=tuple(findings))
     if control_plane.composition.blocking or (current and is_being_deleted(current)):
         return ManagedScheduler(None, tuple(findings))
-    spec = managed_spec(control_plane, name, namespace)
-    spec |= {"image": image} if image else {}
+    spec = managed_spec(control_plane, facts, mapping(mapping(current).get("spec")))
     inputs, settings = control_plane.inputs, control_plane.settings
     own = settings.spec if settings is not None else None
     recorded = record(inputs.scheduler, inputs.kubescheduler, {}, {}, own)
@@ -96,35 +92,19 @@ def _write(
     current: Object | None, name: str, spec: Mapping[str, Any], settings: str
 ) -> Action | None:
     notes = {names.ACCEPTED_SETTINGS_ANNOTATION: settings}
-    where = f"SecondaryScheduler/{name}"
     if current is None:
-        made = {
-            "apiVersion": SECONDARY_SCHEDULERS.api_version,
-            "kind": SECONDARY_SCHEDULERS.kind,
-            "metadata": {"name": name, "labels": dict(names.OWN_LABELS), "annotations": notes},
-            "spec": dict(spec),
-        }
-        event = Event("SecondarySchedulerCreated", f"Created {where} because it was missing")
-        return Create(SECONDARY_SCHEDULERS, made, (event,), exclusive=True)
-    before = mapping(current.get("spec"))
-    after = {**spec, **{key: before[key] for key in USERS_FIELDS if key in before}}
-    # The namespace cannot be changed: another one means another scheduler.
-    after["namespace"] = before.get("namespace") or spec["namespace"]
-    metadata = current["metadata"]
+        made = new_object(SECONDARY_SCHEDULERS, name, annotations=notes)
+        return create(SECONDARY_SCHEDULERS, {**made, "spec": dict(spec)}, exclusive=True)
+    before, metadata = mapping(current.get("spec")), current["metadata"]
     noted = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **notes}}
-    if after == before and noted == metadata:
+    if spec == before and noted == metadata:
         return None
-    changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
-    event = Event("SecondarySchedulerUpdated", f"Updated {where}: {', '.join(changed)}")
-    obj = {**current, "metadata": noted, "spec": after}
+    changed = sorted(key for key in {*before, *spec} if before.get(key) != spec.get(key))
+    event = Event(
+        "SecondarySchedulerUpdated", f"Updated SecondaryScheduler/{name}: {', '.join(changed)}"
+    )
+    obj = {**current, "metadata": noted, "spec": spec}
     return Replace(SECONDARY_SCHEDULERS, obj, events=(event,) if changed else ())
-
-
-def _namespace(snapshot: Snapshot) -> str:
-    """The target namespace if schedulers may run there, else the first one that is allowed."""
-    allowed = snapshot.platform.secondary_namespaces(snapshot.settings.secondary_namespaces)
-    target = snapshot.platform.target_namespace
-    return target if target in allowed else next(iter(allowed), "")
 
 
 def _former(snapshot: Snapshot) -> Iterator[Finding]:

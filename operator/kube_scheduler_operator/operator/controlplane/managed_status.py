@@ -5,7 +5,7 @@ The statuses of SecondarySchedulers have the details.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -21,10 +21,9 @@ from ..status.conditions import (
     Condition,
     aggregate,
     condition_in,
-    merge_conditions,
     problem_condition,
 )
-from ..status.generations import observed_generations
+from .status import observed_status
 
 STATIC_POD_CONDITIONS: Final = frozenset(
     {
@@ -147,20 +146,15 @@ def skew_condition(snapshot: Snapshot, schedulers: Mapping[str, Object]) -> Cond
     return Condition(type_, "False", AS_EXPECTED, message)
 
 
-def without_static_pods(conditions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [raw for raw in conditions if raw["type"] not in STATIC_POD_CONDITIONS]
-
-
 def managed_status(snapshot: Snapshot, conditions: Sequence[Condition]) -> dict[str, Any]:
-    before = snapshot.status
-    old = without_static_pods(before.get("conditions") or ())
     schedulers = snapshot.secondaries.schedulers.values()
-    ready = sum(int(mapping(obj.get("status")).get("readyReplicas") or 0) for obj in schedulers)
-    return {
-        **before,
-        "nodeStatuses": [],
-        "readyReplicas": ready,
-        **observed_generations(before, snapshot.kubescheduler, snapshot.scheduler),
-        "version": snapshot.settings.operator_version,
-        "conditions": merge_conditions(old, conditions, snapshot.now),
-    }
+    return observed_status(
+        snapshot,
+        conditions,
+        without=STATIC_POD_CONDITIONS,
+        nodeStatuses=[],
+        readyReplicas=sum(
+            int(mapping(obj.get("status")).get("readyReplicas") or 0) for obj in schedulers
+        ),
+        version=snapshot.settings.operator_version,
+    )

@@ -1,4 +1,4 @@
-"""The objects and facts of a snapshot from which config/effective/ composes configurations."""
+"""What config/effective/ composes from: a snapshot's objects and facts, and accepted settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from ...base import names
 from ...base.json_text import parse_json
 from ...base.objects import Object
+from ...config.effective.control_plane.accepted_settings import AcceptedSettings
 from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
 from ...config.effective.facts import ControlPlaneFacts, Facts, Permissions
 from ...config.effective.objects import Objects
@@ -18,13 +19,15 @@ from ...config.effective.settings.requested_pod import OWN_RESOURCES
 from ...config.effective.settings.validate import PodDefaults
 from ...config.language.versions import Version
 from ..model import operand_pods
+from ..model.node_disks import Disks
 from ..model.snapshot import Snapshot
 from .adoption.adopted import NOTHING, Adopted
 from .managed_scheduler import accepted_by
-from .operand_image import operand_version
+from .operand_image import image_in, operand_version
 from .requested_settings import recorded_object
 from .revision.credentials import has_serving_certificate
-from .revision.history import read
+from .revision.history import newest_first, read, runs_revision
+from .revision.proof import known_numbers
 
 
 def objects_of(snapshot: Snapshot) -> Objects:
@@ -75,6 +78,29 @@ def facts_of_secondaries(snapshot: Snapshot, image: str) -> Facts:
             tuple(platform.secondary_namespaces(settings.secondary_namespaces)),
         ),
     )
+
+
+def accepted_settings(snapshot: Snapshot, disks: Disks) -> AcceptedSettings | None:
+    """The settings of the newest revision that is installed or being rolled out; None if unknown.
+
+    It need not be complete: it was validated before it was begun, and these settings complete it.
+    Without one, those of the newest revision that another edit replaced before it was installed.
+
+    They are unknown if that revision has no record, or if nodes run revisions that the API has
+    lost.
+    """
+    history = known_numbers(snapshot, disks).history
+    newest = next(newest_first(history), None)
+    if newest is None:
+        lost = runs_revision(snapshot) or any(disk.revision for disk in disks.values())
+        return None if lost else AcceptedSettings()
+    inputs = read_inputs(newest.inputs)
+    if inputs is None:
+        return None
+    # A revision that has just begun has no Pod yet, and the image of the one before.
+    older = (revision for revision in history[::-1] if revision.number <= newest.number)
+    image = next(filter(None, map(image_in, older)), "")
+    return AcceptedSettings(newest.number, inputs, image)
 
 
 def _operator_settings(snapshot: Snapshot) -> Mapping[str, Any] | None:

@@ -1,14 +1,15 @@
-"""The target ConfigMaps: the desired configuration, before it gets a revision number."""
+"""Objects in the target namespace: the desired configuration, and what every revision needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from ...base import assets, names
+from ...base.objects import mapping
 from ...base.platform import Platform
 from ...base.templates import canonical_json
 from ...config.effective.control_plane.compose import Composition
@@ -16,6 +17,15 @@ from ...config.effective.settings.requested_pod import NOTHING_REQUESTED, Reques
 from ...config.language.canonical import config_text
 from ...config.language.command_line import probe_target
 from ...config.language.validation.result_cache import cached_by_identity
+from ...kube.resource import (
+    CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
+    NETWORK_POLICIES,
+    SERVICE_ACCOUNTS,
+)
+from ..model.apply import apply, new_object
+from ..model.plan import Action, Delete, Event
+from ..model.snapshot import Snapshot
 from .adoption.adopted import NOTHING, Adopted
 from .adoption.pod_settings import apply_settings, parse_settings, settings_text
 from .node_pods import render_static_pod, stub_kubeconfig
@@ -50,6 +60,8 @@ def target_data(
     }
 
 
+_POLICY_CONTENT: Final = ("data", "binaryData")
+
 _config_text = cached_by_identity(4)(config_text)
 
 
@@ -61,23 +73,41 @@ def _pod_text(platform: Platform, image: str, arguments: tuple[str, ...], settin
 
 
 def config_map(platform: Platform, name: str, data: Mapping[str, str]) -> dict[str, Any]:
-    metadata = _metadata(platform, name)
+    made = new_object(CONFIG_MAPS, name, platform.target_namespace)
     if name == names.CA_BUNDLE:
-        metadata["annotations"] = {names.OWNING_COMPONENT_ANNOTATION: names.OPERAND}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": metadata,
-        "data": dict(data),
-    }
+        made["metadata"]["annotations"] = {names.OWNING_COMPONENT_ANNOTATION: names.OPERAND}
+    return {**made, "data": dict(data)}
+
+
+def mirror_policy(snapshot: Snapshot) -> tuple[Action, ...]:
+    """Create, correct or delete the copy of the ConfigMap that `spec.policy` names, on OpenShift.
+
+    kube-scheduler no longer reads a Policy, so the copy is not part of a revision. It exists
+    because OpenShift's tools and tests look for it.
+    """
+    platform = snapshot.platform
+    if not platform.config_namespace:
+        return ()
+    spec = mapping((snapshot.scheduler or {}).get("spec"))
+    source = snapshot.user_config_maps.get(str(mapping(spec.get("policy")).get("name") or ""))
+    copy = snapshot.config_maps.get(names.POLICY)
+    if source is None:
+        if copy is None:
+            return ()
+        text = f"Deleted ConfigMap/{names.POLICY} -n {platform.target_namespace}"
+        return (Delete(CONFIG_MAPS, copy, (Event("ConfigMapDeleted", text),)),)
+    content: dict[str, Any] = {key: dict(mapping(source.get(key))) for key in _POLICY_CONTENT}
+    # The API server leaves empty fields out.
+    fields = [key for key in _POLICY_CONTENT if content[key] or (copy or {}).get(key)]
+    desired = {**config_map(platform, names.POLICY, {}), **{key: content[key] for key in fields}}
+    return apply(CONFIG_MAPS, snapshot.config_maps, desired, fields)
 
 
 def guard_disruption_budget(platform: Platform, nodes: int) -> dict[str, Any]:
     """The PodDisruptionBudget of guard pods: of `nodes` schedulers, one at a time may go."""
+    name = f"{platform.static_pod_name}-{names.GUARD}-pdb"
     return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": _metadata(platform, f"{platform.static_pod_name}-{names.GUARD}-pdb"),
+        **new_object(DISRUPTION_BUDGETS, name, platform.target_namespace),
         "spec": {
             "minAvailable": nodes - 1,
             "selector": {"matchLabels": {"app": names.GUARD}},
@@ -92,7 +122,8 @@ def installer_service_account(
 ) -> dict[str, Any]:
     """The ServiceAccount of installer pods (bindata/static/installer-sa.yaml)."""
     document = _static("installer-sa.yaml")
-    account = {**document, "metadata": _metadata(platform, document["metadata"]["name"])}
+    name = document["metadata"]["name"]
+    account = {**document, **new_object(SERVICE_ACCOUNTS, name, platform.target_namespace)}
     if pull_secrets:
         account["imagePullSecrets"] = [{"name": name} for name in pull_secrets]
     return account
@@ -101,18 +132,11 @@ def installer_service_account(
 def network_policies(platform: Platform) -> Iterator[dict[str, Any]]:
     """The NetworkPolicies of the target namespace (bindata/static/networkpolicy-NAME.yaml)."""
     for name in platform.network_policies:
-        yield {**_static(f"networkpolicy-{name}.yaml"), "metadata": _metadata(platform, name)}
+        made = new_object(NETWORK_POLICIES, name, platform.target_namespace)
+        yield {**_static(f"networkpolicy-{name}.yaml"), **made}
 
 
 @cache
 def _static(name: str) -> Mapping[str, Any]:
     document: dict[str, Any] = yaml.safe_load(assets.text("bindata", f"static/{name}"))
     return document
-
-
-def _metadata(platform: Platform, name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "namespace": platform.target_namespace,
-        "labels": dict(names.OWN_LABELS),
-    }

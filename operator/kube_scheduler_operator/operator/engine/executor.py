@@ -45,8 +45,6 @@ class _Result(Enum):
 
 
 class Executor:
-    """Writes plans to the API and their answers into the store."""
-
     def __init__(
         self, api: Api, store: Store, recorder: EventRecorder, guard: WriteGuard | None = None
     ) -> None:

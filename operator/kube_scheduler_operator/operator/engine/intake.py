@@ -13,7 +13,6 @@ from ...kube import resource as kinds
 from ...kube.resource import ObjectRef, Resource
 from ...kube.store import Store
 from .node_clocks import NodeClocks
-from .snapshot_inputs import Sightings
 from .watches import is_control_plane
 
 _USER_KINDS: Final = (
@@ -68,15 +67,6 @@ class Intake:
         """Forget objects outside of the store: etcd was restored from a backup."""
         self._unclaimed_leases.clear()
         self.leases_seen.clear()
-
-    @property
-    def sightings(self) -> Sightings:
-        return Sightings(
-            lease_seen=self.lease_seen,
-            leases_seen=self.leases_seen,
-            node_left=self.node_left,
-            clocks=self.clocks.differences,
-        )
 
     def event(self, resource: Resource, kind: str | None, obj: Mapping[str, Any]) -> None:
         """Take one watch event; `kind` is ADDED, MODIFIED, DELETED or None for a listed object."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from ...base import names
 from ...base.findings import Finding
-from ...base.objects import Object
 from ...config.effective.attachment import CONTROL_PLANE, rejection_findings
 from ...config.effective.extenders.validate import unattached_extenders
-from ...config.effective.managed import moved_objects
+from ...config.effective.managed import as_written, moved_objects, profile_as_written
 from ...config.effective.pipeline import effective_managed, is_ours
-from ...config.effective.profiles.validate import ProfileResult, unattached_profiles
-from ...config.effective.redirect import as_written, renaming_note
+from ...config.effective.profiles.validate import unattached_profiles
 from ...config.language.feature_gates import Gates
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...config.language.validation.configuration import Target
@@ -26,7 +24,7 @@ from ..controlplane.managed_scheduler import accepted_by, managed_scheduler, rem
 from ..controlplane.managed_status import managed_status, scheduler_conditions
 from ..controlplane.observed_facts import facts_of, objects_of
 from ..controlplane.operand_image import operand_image
-from ..controlplane.status import write_error, write_status
+from ..controlplane.status import in_order, write_status
 from ..extenders.status import report_extenders
 from ..model.plan import Delete, Plan
 from ..model.snapshot import Snapshot
@@ -61,9 +59,9 @@ def request_scheduler(snapshot: Snapshot, requested: Requested) -> Requested:
     control_plane = requested.control_plane
     if control_plane is None:
         return requested
-    # An older image than the default one, while the settings are not valid for the default.
-    image = control_plane.image if control_plane.image != operand_image(snapshot) else ""
-    managed = managed_scheduler(snapshot, control_plane, image)
+    managed = managed_scheduler(
+        snapshot, control_plane, facts_of(snapshot, operand_image(snapshot))
+    )
     return Requested(control_plane, managed, (*requested.findings, *managed.findings))
 
 
@@ -97,24 +95,11 @@ def reconcile_attached_schedulers(
         planned,
         write_sets=write_sets,
         served={**planned.served, **dict.fromkeys(own.scheduler_names, "AKS")},
-        results=tuple(_as_written(result, profiles, name) for result in results),
+        results=tuple(profile_as_written(result, profiles, name) for result in results),
         extenders=tuple(as_written(result, extenders) for result in (*planned.extenders, *others)),
     )
     rejected = (f for result in (*results, *others) for f in rejection_findings(result))
     return replace(requested, findings=(*requested.findings, *rejected)), secondary
-
-
-def _as_written(
-    result: ProfileResult, profiles: Mapping[str, Object], scheduler: str
-) -> ProfileResult:
-    """Show the profile as users wrote it, with a note if it has another name here."""
-    written = as_written(result, profiles)
-    if written.spec is None or written.scheduler_name != DEFAULT_SCHEDULER:
-        return written
-    if result.scheduler_name != scheduler:
-        return written
-    note = renaming_note(result.name, DEFAULT_SCHEDULER, scheduler)
-    return replace(written, serves=scheduler, warnings=(*written.warnings, note))
 
 
 def report_schedulers(
@@ -136,8 +121,7 @@ def report_schedulers(
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
     action = requested.managed.action
     work = (action,) if action is not None else ()
-    error = write_error(snapshot, conditions)
-    actions = (*error, *work) if error else (*work, *write_status(snapshot, status))
+    actions = in_order(snapshot, work, conditions, status)
     reports = (
         *report_profiles(snapshot.scheduler_profiles or {}, secondary.results, snapshot.now),
         *report_extenders(

@@ -58,8 +58,6 @@ _SILENCE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The result of a simulation."""
-
     situation: str  # see PlacementAnswer
     effect: EditEffect | None  # of the edit; None: the situation is that of the question
     notes: Sequence[str] = ()  # a sentence for each thing that was not considered

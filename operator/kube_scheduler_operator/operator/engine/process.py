@@ -21,10 +21,10 @@ import socket
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import uvloop
 
@@ -68,12 +68,13 @@ from .polling import Poller
 from .pulse import Pulse
 from .reconcile import reconcile
 from .serving import Serving, ServingSources
-from .snapshot_inputs import OperatorSetup, PolledState, PreviousReconcile, ServerContact
 from .snapshot_metrics import SnapshotMetrics
 from .snapshots import take_snapshot
 from .watches import watches
 
 log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 _KEY = "cluster"  # the queue's only key: one reconcile covers the whole cluster
 _CALM = timedelta(seconds=60)  # kubelets have reported what an outage delayed
@@ -87,8 +88,6 @@ less."""
 
 @dataclass(frozen=True, slots=True)
 class OperatorOptions:
-    """Options of the command line."""
-
     kubeconfig: str | None  # path; None: the first of $KUBECONFIG, in-cluster and ~/.kube/config
     platform: Platform
     settings: Settings
@@ -102,8 +101,6 @@ class OperatorOptions:
 
 
 class Operator:
-    """One operator process."""
-
     def __init__(self, options: OperatorOptions) -> None:
         self._options = options
         self._platform = options.platform
@@ -197,10 +194,8 @@ class Operator:
                 return await self._lead(leading, stop, acquiring, discovering, watching)
             finally:
                 unwatch.set()
-                acquiring.cancel()
-                discovering.cancel()
-                deciding.cancel()
-                looking.cancel()
+                for task in (acquiring, discovering, deciding, looking):
+                    task.cancel()
                 await elector.release()
                 await self._webhook.drain()
                 applying.cancel()
@@ -396,32 +391,24 @@ class Operator:
                 self._wake(urgent=False)
 
     async def _read_version(self, api: ApiClient, stop: asyncio.Event) -> str:
-        while not stop.is_set():
-            try:
-                return str((await api.get_path("/version")).get("gitVersion", ""))
-            except KubeError as error:
-                log.warning("Cannot read the API server's version, will retry: %s", error)
-                await _or_stop(stop, asyncio.sleep(2.0))
-        return ""
+        answer = await _retried(stop, "API server's version", lambda: api.get_path("/version"))
+        return str((answer or {}).get("gitVersion", ""))
 
     async def _recall_version(self, api: ApiClient, stop: asyncio.Event) -> None:
         """Continue from the version that the last leader followed.
 
         A standby read the version at its start, which may predate an upgrade.
         """
-        while not self._platform.owns_static_pods and not stop.is_set():
-            try:
-                remembered = await read_record(api, [self._platform])
-            except KubeError as error:
-                log.warning("Cannot read the record of the platform, will retry: %s", error)
-                await _or_stop(stop, asyncio.sleep(2.0))
-                continue
+        if self._platform.owns_static_pods:
+            return
+        what, platforms = "record of the platform", [self._platform]
+        remembered = await _retried(stop, what, lambda: read_record(api, platforms))
+        if remembered is not None:
             answer = await self._read_version(api, stop)
             delay = self._options.settings.upgrade_delay
             version = FollowedVersion(_supported(remembered.version, answer), delay)
             version.observe(answer, time.monotonic())
             self._version = version
-            return
 
     async def _follow_version(self, api: ApiClient, stop: asyncio.Event) -> None:
         """Follow the provider's upgrades of the control plane, where images follow its version."""
@@ -552,29 +539,34 @@ class Operator:
         self._note_success(plan, began)
 
     def _snapshot(self, executor: Executor) -> Snapshot:
-        elector = self._elector
-        return take_snapshot(
+        elector, poller = self._elector, self._poller
+        objects = take_snapshot(
             self._store,
-            OperatorSetup(self._platform, self._options.settings, self._decision),
-            ServerContact(
-                version=self._version.text,
-                answered_since=elector.answered_since if elector else None,
-                newer_version=self._version.newer,
-                recovered_at=elector.recovered_at if elector else None,
-                restored_at=self._restored_at,
-                missing_kinds=self._watcher.missing if self._watcher else (),
-            ),
+            self._platform,
+            self._options.settings,
             self._clock.now(),
-            sightings=self._intake.sightings,
-            previous=PreviousReconcile(self._last_error, executor.write_errors, executor.futile),
-            polled=PolledState(
-                pending_pods=self._poller.pods.values,
-                pending_unread=self._poller.pods.unread,
-                bindings=self._poller.bindings.values,
-                bindings_unread=self._poller.bindings.unread,
-                assignment_way=self._ways.way,
-                placement_answer=self._placements.answer if self._placements else None,
-            ),
+            missing_kinds=self._watcher.missing if self._watcher else (),
+            leases_seen=self._intake.leases_seen,
+            clocks=self._intake.clocks.differences,
+        )
+        return replace(
+            objects,
+            decision=self._decision,
+            server_version=self._version.text,
+            newer_version=self._version.newer,
+            node_left=self._intake.node_left,
+            answered_since=elector.answered_since if elector else None,
+            recovered_at=elector.recovered_at if elector else None,
+            restored_at=self._restored_at,
+            last_error=self._last_error,
+            write_errors=executor.write_errors,
+            futile_writes=executor.futile,
+            pending_pods=poller.pods.values,
+            pending_unread=poller.pods.unread,
+            binding_schedulers=poller.bindings.values,
+            bindings_unread=poller.bindings.unread,
+            assignment_way=self._ways.way,
+            placement_answer=self._placements.answer if self._placements else None,
         )
 
     def _decide(self, snapshot: Snapshot, recorder: EventRecorder) -> Plan:
@@ -693,6 +685,19 @@ async def _or_stop(stop: asyncio.Event, work: Awaitable[object]) -> bool:
     with contextlib.suppress(asyncio.CancelledError):
         await task
     return False
+
+
+async def _retried(
+    stop: asyncio.Event, what: str, read: Callable[[], Awaitable[Answer]]
+) -> Answer | None:
+    """Read until that succeeds; None if `stop` is set first."""
+    while not stop.is_set():
+        try:
+            return await read()
+        except KubeError as error:
+            log.warning("Cannot read the %s, will retry: %s", what, error)
+            await _or_stop(stop, asyncio.sleep(2.0))
+    return None
 
 
 def _supported(recorded: str, answer: str) -> str:

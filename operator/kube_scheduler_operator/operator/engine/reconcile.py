@@ -13,9 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from ..controlplane.adoption.adopted import NOTHING
+from ..controlplane.adoption.adopted import NOTHING, adopted
+from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
+from ..controlplane.operand_image import operand_image
+from ..controlplane.rollout.roll_out import roll_out
 from ..extenders.agents import ControlPlaneAgents
-from ..loadpolicy.reconcile import LoadPolicies
+from ..loadpolicy.reconcile import LoadPolicies, load_policies
 from ..model.bounded_snapshot import bounded_snapshot
 from ..model.plan import Plan, soonest
 from ..model.snapshot import Snapshot
@@ -24,13 +27,14 @@ from . import managed_steps, steps
 from .containment import Containment
 from .stages import Diagnoses, Everywhere, PreparedRevision, Reconciled, Requested
 
-Reconcile = Callable[[Snapshot, Containment], Reconciled]
+Reconcile = Callable[[Containment], Reconciled]
 
 
 def reconcile(snapshot: Snapshot) -> Plan:
-    snapshot, attempt = bounded_snapshot(snapshot), Containment()
+    snapshot = bounded_snapshot(snapshot)
+    attempt = Containment(snapshot)
     chosen = STATIC_PODS if snapshot.platform.owns_static_pods else WITHOUT_STATIC_PODS
-    reconciled = chosen[_management_state(snapshot)](snapshot, attempt)
+    reconciled = chosen[_management_state(snapshot)](attempt)
     everywhere = reconciled.everywhere
     plan = reconciled.plan or steps.report_failures(snapshot, attempt.failures)
     secondary, loads = everywhere.secondary, everywhere.loads
@@ -49,95 +53,105 @@ def reconcile(snapshot: Snapshot) -> Plan:
     )
 
 
-def _everywhere(snapshot: Snapshot, attempt: Containment) -> Everywhere:
+def _everywhere(attempt: Containment) -> Everywhere:
     """Run the steps that do not depend on the state of KubeScheduler."""
-    record = attempt(steps.record_platform, snapshot)
-    image = attempt(steps.find_image, snapshot) or ""
-    secondary = attempt(steps.reconcile_secondary_schedulers, snapshot, image)
-    loads = attempt(steps.reconcile_load_policies, snapshot) or LoadPolicies()
+    record = attempt("record platform", steps.record_platform)
+    image = attempt("find image", operand_image) or ""
+    reconcile_all = steps.reconcile_secondary_schedulers
+    secondary = attempt("reconcile secondary schedulers", reconcile_all, image)
+    loads = attempt("reconcile load policies", load_policies) or LoadPolicies()
     # Without the SecondarySchedulers, the served schedulerNames are unknown.
-    diagnoses = attempt(steps.diagnose, snapshot, secondary) if secondary is not None else None
-    return Everywhere(
-        record or {}, image, secondary or SecondarySchedulers(), loads, diagnoses or Diagnoses()
-    )
+    diagnoses = attempt("diagnose", steps.diagnose, secondary) if secondary is not None else None
+    known = secondary or SecondarySchedulers()
+    return Everywhere(record or {}, image, known, loads, diagnoses or Diagnoses())
 
 
-def _manage_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
+def _manage_static_pods(attempt: Containment) -> Reconciled:
     """Compose, cut a revision, roll it out node by node, and report."""
-    everywhere = _everywhere(snapshot, attempt)
+    everywhere = _everywhere(attempt)
     # Settings of the schedulers that predate the operator.
-    adopted = attempt(steps.adopt, snapshot) or NOTHING
+    kept = attempt("adopt", adopted) or NOTHING
     # The effective configuration: config/effective/control_plane/scheduler.py.
-    decided = attempt(steps.decide, snapshot, everywhere, adopted)
-    prepared = PreparedRevision(adopted, decided)
+    decided = attempt("decide", steps.decide, everywhere, kept)
+    prepared = PreparedRevision(kept, decided)
     if decided is not None:
         # Extenders that the operator runs on control-plane nodes.
-        agents = attempt(steps.run_agents, snapshot, decided) or ControlPlaneAgents()
+        agents = attempt("run agents", steps.run_agents, decided) or ControlPlaneAgents()
         # Ends the reconcile if spec.observedConfig is out of date.
-        written = attempt(steps.write_observed_config, snapshot, everywhere, decided, agents) or ()
+        write = steps.write_observed_config
+        written = attempt("write observed config", write, everywhere, decided, agents) or ()
         if isinstance(written, Plan):
             return Reconciled(everywhere, written)
-        prepared = PreparedRevision(adopted, decided, agents, written)
+        prepared = PreparedRevision(kept, decided, agents, written)
     prepared = replace(prepared, failures=attempt.failures)
     # A revision has configuration, Pod and credentials.
-    filled = attempt(steps.fill_revision, snapshot, prepared)
+    filled = attempt("fill revision", steps.fill_revision, prepared)
     if filled is None:
         return Reconciled(everywhere, None)
     # OperatorSettings: an edit may wait for a simulation, or be held.
-    check = attempt(steps.check_placements, snapshot, prepared.settings, filled)
+    check = attempt("check placements", steps.check_placements, prepared.settings, filled)
     # Target ConfigMaps, then a numbered revision.
-    revised = attempt(steps.revise, snapshot, filled, check)
+    revised = attempt("revise", steps.revise, filled, check)
+    if revised is None:
+        return Reconciled(everywhere, None)
     # One node at a time.
-    rolled = attempt(steps.roll_out, snapshot, revised) if revised is not None else None
-    if revised is None or rolled is None:
+    rolled = attempt("roll out", roll_out, revised.revisions, filled.observation)
+    if rolled is None:
         return Reconciled(everywhere, None)
     # Conditions, statuses, ClusterOperator.
     prepared = replace(prepared, failures=attempt.failures)
-    plan = attempt(steps.report, snapshot, everywhere, prepared, revised, rolled)
+    plan = attempt("report", steps.report, everywhere, prepared, revised, rolled)
     return Reconciled(everywhere, plan)
 
 
-def _manage_without_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
+def _manage_without_static_pods(attempt: Containment) -> Reconciled:
     """Do the same where the provider runs the control plane's scheduler."""
-    record = attempt(steps.record_platform, snapshot)
-    image = attempt(steps.find_image, snapshot) or ""
+    record = attempt("record platform", steps.record_platform)
+    image = attempt("find image", operand_image) or ""
     # The effective configuration: config/effective/control_plane/scheduler.py.
-    requested = attempt(managed_steps.decide_managed, snapshot, image)
+    requested = attempt("decide managed", managed_steps.decide_managed, image)
     # A SecondaryScheduler has it.
     if requested is not None:
-        requested = attempt(managed_steps.request_scheduler, snapshot, requested) or requested
+        request = managed_steps.request_scheduler
+        requested = attempt("request scheduler", request, requested) or requested
     requested = requested or Requested()
     # It also has the SchedulerProfiles of the control plane.
-    attached = attempt(managed_steps.reconcile_attached_schedulers, snapshot, requested)
-    loads = attempt(steps.reconcile_load_policies, snapshot) or LoadPolicies()
+    attach = managed_steps.reconcile_attached_schedulers
+    attached = attempt("reconcile attached schedulers", attach, requested)
+    loads = attempt("reconcile load policies", load_policies) or LoadPolicies()
     secondary, diagnoses = SecondarySchedulers(), None
     if attached is not None:
         requested, secondary = attached
-        diagnoses = attempt(steps.diagnose, snapshot, secondary)
+        diagnoses = attempt("diagnose", steps.diagnose, secondary)
     everywhere = Everywhere(record or {}, image, secondary, loads, diagnoses or Diagnoses())
     # Conditions, statuses, ClusterOperator.
     report = managed_steps.report_schedulers
-    plan = attempt(report, snapshot, everywhere, requested, attempt.failures)
+    plan = attempt("report schedulers", report, everywhere, requested, attempt.failures)
     return Reconciled(everywhere, plan)
 
 
-def _remove_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
-    everywhere = _everywhere(snapshot, attempt)
-    return Reconciled(everywhere, attempt(steps.remove, snapshot))
+def _remove_static_pods(attempt: Containment) -> Reconciled:
+    everywhere = _everywhere(attempt)
+    return Reconciled(everywhere, attempt("remove", steps.remove))
 
 
-def _remove_without_static_pods(snapshot: Snapshot, attempt: Containment) -> Reconciled:
-    everywhere = _everywhere(snapshot, attempt)
-    return Reconciled(everywhere, attempt(managed_steps.remove_managed, snapshot))
+def _remove_without_static_pods(attempt: Containment) -> Reconciled:
+    everywhere = _everywhere(attempt)
+    return Reconciled(everywhere, attempt("remove managed", managed_steps.remove_managed))
 
 
-def _leave_alone(snapshot: Snapshot, attempt: Containment) -> Reconciled:
-    return Reconciled(Everywhere(), attempt(steps.report_unmanaged, snapshot))
+def _leave_alone(attempt: Containment) -> Reconciled:
+    """Report an Unmanaged KubeScheduler; nothing else is read or written."""
+    conditions = attempt.snapshot.status.get("conditions") or ()
+    return Reconciled(
+        Everywhere(), attempt("report unmanaged", report_cluster_operator, conditions)
+    )
 
 
-def _report_missing(snapshot: Snapshot, attempt: Containment) -> Reconciled:
-    everywhere = _everywhere(snapshot, attempt)
-    return Reconciled(everywhere, attempt(steps.report_missing, snapshot))
+def _report_missing(attempt: Containment) -> Reconciled:
+    """Report that KubeScheduler does not exist; its schedulers keep running."""
+    everywhere = _everywhere(attempt)
+    return Reconciled(everywhere, attempt("report missing", report_without_kubescheduler))
 
 
 STATIC_PODS: Final[Mapping[str, Reconcile]] = {

@@ -1,63 +1,56 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from ...base import names
 from ...base.objects import NamespacedName, Object, label
 from ...base.platform import AUTHENTICATION_NAMESPACE, Platform
+from ...base.settings import Settings
 from ...kube import resource as kinds
 from ...kube.resource import Resource
 from ...kube.store import Fields, Store, StoreView
 from ..model.mirror_pods import foreign_by_node, of_manifest
 from ..model.snapshot import Loads, Secondaries, Snapshot
 from .node_clocks import translated
-from .snapshot_inputs import (
-    FIRST_RECONCILE,
-    NOT_POLLED,
-    NOTHING_SEEN,
-    OperatorSetup,
-    PolledState,
-    PreviousReconcile,
-    ServerContact,
-    Sightings,
-)
 from .watches import AGENT_KINDS, LOAD_KINDS, SECONDARY_KINDS, is_control_plane
+
+_NONE_SEEN: Final[Mapping[NamespacedName, datetime]] = MappingProxyType({})
+_EQUAL_CLOCKS: Final[Mapping[str, timedelta]] = MappingProxyType({})
 
 
 def take_snapshot(
     store: Store,
-    setup: OperatorSetup,
-    server: ServerContact,
+    platform: Platform,
+    settings: Settings,
     now: datetime,
     *,
-    sightings: Sightings = NOTHING_SEEN,
-    previous: PreviousReconcile = FIRST_RECONCILE,
-    polled: PolledState = NOT_POLLED,
+    missing_kinds: Container[Resource] = (),
+    leases_seen: Mapping[NamespacedName, datetime] = _NONE_SEEN,
+    clocks: Mapping[str, timedelta] = _EQUAL_CLOCKS,
 ) -> Snapshot:
-    """Take one immutable view of the cluster for a reconcile.
+    """Take one immutable view of the cluster for a reconcile; the process adds what it knows.
 
     A kind that the API server does not serve becomes None; a kind without objects is empty.
+    `leases_seen` has when renewals of Leases were last observed; `clocks` maps nodes to what to add
+    to the times that their kubelets write.
     """
-    platform, clocks = setup.platform, sightings.clocks
     view = _ByOneClock(store.view(), clocks, now) if clocks else store.view()
     target = platform.target_namespace
     source = platform.credentials.namespace if platform.credentials else ""
     users = platform.config_namespace
     pods = _operand_pods(view, platform)
+    lease = (platform.operand_lease_namespace, platform.operand_lease_name)
 
     def served(resource: Resource) -> dict[str, Object] | None:
-        missing = resource in server.missing_kinds
-        return None if missing else _by_name(view.list(resource))
+        return None if resource in missing_kinds else _by_name(view.list(resource))
 
     return Snapshot(
         now=now,
         platform=platform,
-        settings=setup.settings,
-        decision=setup.decision,
-        server_version=server.version,
-        newer_version=server.newer_version,
+        settings=settings,
         scheduler=view.get(kinds.SCHEDULERS, names.CLUSTER),
         kubescheduler=view.get(kinds.KUBE_SCHEDULERS, names.CLUSTER),
         cluster_operator=view.get(kinds.CLUSTER_OPERATORS, names.CLUSTEROPERATOR),
@@ -92,25 +85,10 @@ def take_snapshot(
             _control_plane_objects(view.list(kinds.DISRUPTION_BUDGETS, target))
         ),
         network_policies=_by_name(view.list(kinds.NETWORK_POLICIES, target)),
-        operand_lease=view.get(
-            kinds.LEASES, platform.operand_lease_name, platform.operand_lease_namespace
-        ),
-        lease_seen=sightings.lease_seen,
-        node_left=sightings.node_left,
-        answered_since=server.answered_since,
-        recovered_at=server.recovered_at,
-        last_error=previous.error,
-        write_errors=previous.write_errors,
-        futile_writes=previous.futile_writes,
-        restored_at=server.restored_at,
-        secondaries=_secondaries(view, sightings.leases_seen),
-        pending_pods=polled.pending_pods,
-        pending_unread=polled.pending_unread,
-        assignment_way=polled.assignment_way,
-        binding_schedulers=polled.bindings,
-        bindings_unread=polled.bindings_unread,
+        operand_lease=view.get(kinds.LEASES, lease[1], lease[0]),
+        lease_seen=leases_seen.get(lease),
+        secondaries=_secondaries(view, leases_seen),
         agents=_agents(view, target),
-        placement_answer=polled.placement_answer,
         loads=_loads(view, target, served(kinds.LOAD_POLICIES)),
     )
 

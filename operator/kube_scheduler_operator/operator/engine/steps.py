@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from ...base import names
 from ...base.findings import Finding
@@ -18,13 +18,12 @@ from ...base.json_text import exceeds_depth
 from ...base.limits import DEPTH
 from ...base.names import OVERRIDES
 from ...config.effective.attachment import PROFILE, Refusal, rejection_findings
+from ...config.effective.attribution import attribute_extenders, attribute_profiles
 from ...config.effective.control_plane.scheduler import (
     EffectiveControlPlane,
     effective_control_plane,
 )
-from ...config.effective.extenders.attribution import attribute_extenders
 from ...config.effective.facts import Facts
-from ...config.effective.profiles.attribution import attribute
 from ...config.effective.settings.placement_settings import placement_settings
 from ...config.effective.settings.validate import SettingsResult
 from ...config.language.validation.newer_versions import newer_version_findings
@@ -39,10 +38,9 @@ from ...kube.resource import (
     ObjectRef,
 )
 from ..controlplane import desired
-from ..controlplane.accepted_revision import accepted_settings
-from ..controlplane.adoption.adopted import Adopted, adopted, adoption_conditions
+from ..controlplane.adoption.adopted import Adopted, adoption_conditions
 from ..controlplane.adoption.config_files import unneeded_readers
-from ..controlplane.cluster_operator import report_cluster_operator, report_without_kubescheduler
+from ..controlplane.cluster_operator import report_cluster_operator
 from ..controlplane.conditions import (
     constant_conditions,
     failure_conditions,
@@ -53,32 +51,36 @@ from ..controlplane.conditions import (
 )
 from ..controlplane.managed_status import platform_condition
 from ..controlplane.next_version import next_version_condition
-from ..controlplane.observed_facts import facts_of, facts_of_secondaries, objects_of
-from ..controlplane.operand_image import operand_image
+from ..controlplane.observed_facts import (
+    accepted_settings,
+    facts_of,
+    facts_of_secondaries,
+    objects_of,
+)
 from ..controlplane.placement_gate import PlacementCheck
 from ..controlplane.placement_gate import check_placements as decide_placements
 from ..controlplane.platform_record import keep_record
-from ..controlplane.policy_config_map import mirror_policy
 from ..controlplane.revision.content import RevisionContent
 from ..controlplane.revision.credentials import gather_credentials
 from ..controlplane.revision.history import configurations_in_use, refusal_of
 from ..controlplane.revision.revise import revise as decide_revision
-from ..controlplane.rollout import roll_out as rollout
 from ..controlplane.rollout.guards import plan_guards
+from ..controlplane.rollout.node_statuses import write_node_status
+from ..controlplane.rollout.observe import Situation
 from ..controlplane.rollout.observe import observe as observe_pods
 from ..controlplane.rollout.prune import prune
 from ..controlplane.rollout.removal import remove as remove_from_nodes
 from ..controlplane.rollout.rollout_result import RolloutResult
-from ..controlplane.status import removal_status, status_of, write_error, write_status
+from ..controlplane.status import in_order, new_status, observed_status, status_of, write_status
 from ..controlplane.target_config_maps import (
     config_map,
     installer_service_account,
+    mirror_policy,
     network_policies,
 )
 from ..diagnostics import unknown_scheduler_names, unmanaged_schedulers, writes
 from ..extenders.agents import ControlPlaneAgents, control_plane_agents, removed_agents
 from ..extenders.status import report_extenders
-from ..loadpolicy.reconcile import LoadPolicies, load_policies
 from ..model.apply import apply
 from ..model.placements import PlacementQuestion
 from ..model.plan import Action, Event, Plan, Replace, soonest
@@ -87,7 +89,7 @@ from ..profiles.status import report_profiles
 from ..secondary.reconcile import SecondarySchedulers, secondary_schedulers
 from ..settings.status import report_settings
 from ..status.accepted import forget
-from ..status.conditions import Condition, merge_conditions
+from ..status.conditions import Condition
 from ..status.scheduler_lease import control_plane_lease
 from .stages import (
     DecidedControlPlane,
@@ -110,20 +112,11 @@ def record_platform(snapshot: Snapshot) -> Mapping[ObjectRef, tuple[Action, ...]
     return {ref: writes} if writes else {}
 
 
-def find_image(snapshot: Snapshot) -> str:
-    return operand_image(snapshot)
-
-
 def reconcile_secondary_schedulers(snapshot: Snapshot, image: str) -> SecondarySchedulers:
     """Compose, roll out and report every SecondaryScheduler, each in a write set of its own."""
     return secondary_schedulers(
         snapshot, objects_of(snapshot), facts_of_secondaries(snapshot, image)
     )
-
-
-def reconcile_load_policies(snapshot: Snapshot) -> LoadPolicies:
-    """Run the programs that measure and write the load of nodes, and report it."""
-    return load_policies(snapshot)
 
 
 def diagnose(snapshot: Snapshot, secondary: SecondarySchedulers) -> Diagnoses:
@@ -140,21 +133,6 @@ def diagnose(snapshot: Snapshot, secondary: SecondarySchedulers) -> Diagnoses:
     )
     # Pods that wait for an absent scheduler are listed as well: its status names them.
     return Diagnoses(pods, frozenset(served) - secondary.waiting, conditions)
-
-
-def report_unmanaged(snapshot: Snapshot) -> Plan:
-    """Report an Unmanaged KubeScheduler; nothing else is read or written."""
-    return report_cluster_operator(snapshot, snapshot.status.get("conditions") or ())
-
-
-def report_missing(snapshot: Snapshot) -> Plan:
-    """Report that KubeScheduler does not exist; its schedulers keep running."""
-    return report_without_kubescheduler(snapshot)
-
-
-def adopt(snapshot: Snapshot) -> Adopted:
-    """Inventory the schedulers that predate the operator, or read the record of that."""
-    return adopted(snapshot)
 
 
 def decide(snapshot: Snapshot, everywhere: Everywhere, kept: Adopted) -> DecidedControlPlane:
@@ -269,11 +247,6 @@ def revise(snapshot: Snapshot, filled: Filled, check: PlacementCheck | None) -> 
     )
 
 
-def roll_out(snapshot: Snapshot, revised: Revised) -> RolloutResult:
-    """Decide what each node does next."""
-    return rollout.roll_out(snapshot, revised.revisions, revised.filled.observation)
-
-
 def report(
     snapshot: Snapshot,
     everywhere: Everywhere,
@@ -282,9 +255,10 @@ def report(
     rolled: RolloutResult,
 ) -> Plan:
     """Report conditions and statuses, and order all writes."""
-    revisions, observation, check = revised.revisions, revised.filled.observation, revised.check
-    conditions = _conditions(snapshot, everywhere, prepared, revised, rolled)
-    status = status_of(snapshot, revisions, observation, rolled, conditions)
+    revisions, check = revised.revisions, revised.check
+    situation = Situation(snapshot, revisions, revised.filled.observation)
+    conditions = _conditions(situation, everywhere, prepared, revised, rolled)
+    status = status_of(situation, rolled, conditions)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
     decided = prepared.decided
     work = (
@@ -296,13 +270,10 @@ def report(
         *revisions.actions,
         *rolled.actions,
     )
-    afterwards = (*rolled.afterwards, *prepared.observing)
-    actions = _in_order(snapshot, work, conditions, status, rolled, afterwards)
+    actions = in_order(snapshot, work, conditions, status, rolled, prepared.observing)
     if not actions:
         # Guards and old revisions can wait until everything else is done.
-        actions = plan_guards(snapshot, observation, rolled, revisions.known) or prune(
-            snapshot, revisions.history, observation, rolled
-        )
+        actions = plan_guards(situation, rolled) or prune(situation, rolled)
     reports: tuple[Action, ...] = ()
     if decided is not None:
         refusal = refusal_of(revisions.rejected)
@@ -335,13 +306,14 @@ def report(
 
 
 def _conditions(
-    snapshot: Snapshot,
+    situation: Situation,
     everywhere: Everywhere,
     prepared: PreparedRevision,
     revised: Revised,
     rolled: RolloutResult,
 ) -> tuple[Condition, ...]:
-    failures, revisions, check = prepared.failures, revised.revisions, revised.check
+    snapshot, failures, check = situation.snapshot, prepared.failures, revised.check
+    revisions = revised.revisions
     control_plane = prepared.decided.control_plane if prepared.decided is not None else None
     findings = (*prepared.findings, *revised.filled.findings)
     return (
@@ -353,13 +325,7 @@ def _conditions(
         ),
         Condition(names.STATIC_RESOURCES_DEGRADED, "False", "AsExpected"),
         *constant_conditions(snapshot),
-        *rollout_conditions(
-            snapshot,
-            revised.filled.observation,
-            rolled,
-            desired=revisions.desired,
-            rejected=revisions.rejected,
-        ),
+        *rollout_conditions(situation, rolled),
         *((check.condition,) if check is not None and check.condition is not None else ()),
         *everywhere.secondary.conditions,
         *everywhere.diagnoses.conditions,
@@ -388,7 +354,7 @@ def _attached_reports(
     refusal: Refusal | None,
 ) -> tuple[Action, ...]:
     composition = decided.control_plane.composition
-    profiles = attribute(composition.results, refusal, composition.config or {})
+    profiles = attribute_profiles(composition.results, refusal, composition.config or {})
     extenders = attribute_extenders(composition.extenders, refusal)
     return (
         *report_profiles(
@@ -407,10 +373,7 @@ def report_failures(snapshot: Snapshot, failures: Sequence[Finding]) -> Plan:
     """Report the failed steps when the report of a whole reconcile is not possible."""
     if snapshot.kubescheduler is None:
         return Plan()
-    before = snapshot.status
-    conditions = failure_conditions(failures, ())
-    old = before.get("conditions") or ()
-    status = {**before, "conditions": merge_conditions(old, conditions, snapshot.now)}
+    status = new_status(snapshot, failure_conditions(failures, ()))
     cluster_operator = report_cluster_operator(snapshot, status["conditions"])
     return Plan(write_status(snapshot, status), cluster_operator.reports)
 
@@ -420,11 +383,12 @@ def remove(snapshot: Snapshot) -> Plan:
     removal = remove_from_nodes(snapshot)
     rolled = removal.result
     conditions = (*removal_conditions(snapshot, removal), *api_conditions(snapshot))
-    status = removal_status(snapshot, rolled, conditions)
+    left = [write_node_status(node) for node in rolled.node_statuses]
+    status = observed_status(snapshot, conditions, nodeStatuses=left)
     cluster_operator = report_cluster_operator(snapshot, status["conditions"], removal.progress)
     needed = () if removal.done else _static_resources(snapshot)
     work = (*needed, *unneeded_readers(snapshot, set()), *rolled.actions)
-    actions = _in_order(snapshot, work, conditions, status, rolled, rolled.afterwards)
+    actions = in_order(snapshot, work, conditions, status, rolled)
     plan = Plan(
         actions,
         cluster_operator.reports,
@@ -458,24 +422,6 @@ def api_conditions(snapshot: Snapshot) -> tuple[Condition, ...]:
         writes.futile_writes(snapshot.futile_writes),
         writes.restored(snapshot.restored_at, snapshot.now),
     )
-
-
-def _in_order(
-    snapshot: Snapshot,
-    work: tuple[Action, ...],
-    conditions: Sequence[Condition],
-    status: Mapping[str, Any],
-    rolled: RolloutResult,
-    afterwards: tuple[Action, ...],
-) -> tuple[Action, ...]:
-    """Order the work, then the status, which names only what exists, then what depends on it.
-
-    After a rejected write, the status with the error precedes the next attempt.
-    """
-    error = write_error(snapshot, conditions)
-    if error:
-        return (*error, *work)
-    return (*work, *write_status(snapshot, status, *rolled.events), *afterwards)
 
 
 def _targets(snapshot: Snapshot, content: RevisionContent) -> tuple[Action, ...]:

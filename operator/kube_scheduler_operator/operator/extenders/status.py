@@ -14,10 +14,9 @@ from ...config.effective.attachment import CONTROL_PLANE, scheduler_of
 from ...config.effective.extenders.entry import agent_of
 from ...config.effective.extenders.validate import ExtenderResult, known_port, ready_since
 from ...kube.resource import SCHEDULER_EXTENDERS
-from ..model.plan import Action, Event, Replace
-from ..status.accepted import accepted_condition, accepted_events, remembered
-from ..status.conditions import AS_EXPECTED, Condition, condition_in, merge_conditions
-from ..status.warnings import warnings_condition
+from ..model.plan import Action, Event
+from ..status.accepted import accepted_status, accepted_write
+from ..status.conditions import AS_EXPECTED, Condition, condition_in
 
 KIND: Final = "SchedulerExtender"
 NOT_CALLED: Final = "NotCalledYet"
@@ -29,8 +28,6 @@ FAILING: Final = "AgentsFailing"
 
 @dataclass(frozen=True, slots=True)
 class AgentHealth:
-    """The health of one SchedulerExtender's agents."""
-
     namespace: str = ""
     workload: str = ""  # such as `DaemonSet/extender-safe`
     desired: int = 0
@@ -46,35 +43,23 @@ def report_extenders(
     agents: Mapping[str, AgentHealth],
     now: datetime,
 ) -> tuple[Action, ...]:
-    """Write the statuses that are not up to date."""
-    writes = []
+    writes: list[Action] = []
     for result in results:
         obj = objects[result.name]
-        status = extender_status(obj, result, agents.get(result.name), now)
-        if status != (obj.get("status") or {}):
-            events = (*accepted_events(KIND, obj, status), *_events(obj, status))
-            writes.append(Replace(SCHEDULER_EXTENDERS, {**obj, "status": status}, "status", events))
+        status = _status(obj, result, agents.get(result.name), now)
+        writes += accepted_write(SCHEDULER_EXTENDERS, obj, status, *_events(obj, status))
     return tuple(writes)
 
 
-def extender_status(
+def _status(
     obj: Object, result: ExtenderResult, health: AgentHealth | None, now: datetime
 ) -> dict[str, Any]:
-    before: Mapping[str, Any] = obj.get("status") or {}
-    generation = int(obj["metadata"].get("generation") or 0)
-    status = remembered(before, generation, result.spec if result.accepted else None)
+    further = (_available(result, health), _degraded(health))
+    status = accepted_status(SCHEDULER_EXTENDERS, obj, result, now, further)
     if result.entry is not None:
         status["endpoint"] = result.entry["urlPrefix"]
     if result.port:
         status["agent"] = _agent(obj, result, health, now)
-    owner = f"{KIND}/{result.name} "
-    conditions = [
-        accepted_condition(result, before, owner),
-        _available(result, health),
-        _degraded(health),
-        warnings_condition(names.WARNINGS, result.warnings, owner),
-    ]
-    status["conditions"] = merge_conditions(before.get("conditions") or (), conditions, now)
     return status
 
 

@@ -13,9 +13,10 @@ from ...base.objects import Object
 from ...base.platform import PLATFORMS
 from ...base.templates import canonical_json, render_file
 from ...config.language.command_line import LOG_LEVELS
-from ...kube.resource import DAEMON_SETS, DEPLOYMENTS, JOBS, LOAD_POLICIES, Resource
+from ...kube.resource import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, JOBS, LOAD_POLICIES, Resource
 from ...scheduling.load.policy import DIRECTORY, FILE
 from ...scheduling.load.policy_source import CREDENTIALS
+from ..model.apply import new_object
 from ..model.snapshot import Snapshot
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
 from .request import ANNOTATOR_RESOURCES, LoadPolicyRequest, read
@@ -106,33 +107,22 @@ def config_map(
 
     `remove` has the annotation families to remove from nodes.
     """
-    metadata = obj["metadata"]
-    policy = replace(request.policy, remove=tuple(remove))
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": policy_config_map(metadata["name"]),
-            "namespace": snapshot.platform.target_namespace,
-            "labels": {names.LOAD_LABEL: metadata["name"], **names.OWN_LABELS},
-            "ownerReferences": [LOAD_POLICIES.owner(metadata["name"], str(metadata.get("uid")))],
-        },
-        "data": {FILE: policy.text()},
-    }
+    name, uid = obj["metadata"]["name"], str(obj["metadata"].get("uid"))
+    made = new_object(
+        CONFIG_MAPS,
+        policy_config_map(name),
+        snapshot.platform.target_namespace,
+        labels={names.LOAD_LABEL: name},
+        ownerReferences=[LOAD_POLICIES.owner(name, uid)],
+    )
+    return {**made, "data": {FILE: replace(request.policy, remove=tuple(remove)).text()}}
 
 
 def state_config_map(snapshot: Snapshot, written: Sequence[str]) -> dict[str, Any]:
     """Record which annotations nodes have; without an owner, to outlive the LoadPolicy."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": names.LOAD_STATE,
-            "namespace": snapshot.platform.target_namespace,
-            "labels": {names.LOAD_LABEL: "", **names.OWN_LABELS},
-        },
-        "data": {names.LOAD_WRITTEN_KEY: ",".join(written)},
-    }
+    namespace, labels = snapshot.platform.target_namespace, {names.LOAD_LABEL: ""}
+    made = new_object(CONFIG_MAPS, names.LOAD_STATE, namespace, labels=labels)
+    return {**made, "data": {names.LOAD_WRITTEN_KEY: ",".join(written)}}
 
 
 def cleanup_job(snapshot: Snapshot, families: Sequence[str]) -> dict[str, Any]:

@@ -28,8 +28,6 @@ from .status import StatusInput, report
 
 @dataclass(frozen=True, slots=True)
 class LoadPolicies:
-    """The result for all LoadPolicies."""
-
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()  # of KubeScheduler: whether any LoadPolicy is Degraded
     # seconds until the next reconcile; None if only a change of objects needs one

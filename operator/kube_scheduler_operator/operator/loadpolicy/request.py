@@ -37,8 +37,6 @@ EVERYWHERE: Final[Sequence[Mapping[str, Any]]] = ({"operator": "Exists"},)
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Settings of a workload's pods."""
-
     replicas: int = REPLICAS  # unused for a DaemonSet
     log_level: str = "Normal"  # a logLevel of KubeScheduler
     resources: Mapping[str, Any] = field(default_factory=dict)
@@ -48,8 +46,6 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Exporter(Workload):
-    """Settings of node-metrics."""
-
     arguments: tuple[str, ...] = ()  # in addition to the operator's
     mount_host: bool = False  # whether the node's /proc and /sys are mounted below /host
 
@@ -132,8 +128,6 @@ def _credential(fields: Any, key: str) -> Credential | None:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveRequest:
-    """The version of a LoadPolicy in use."""
-
     request: LoadPolicyRequest | None  # None if no version is valid
     spec: Mapping[str, Any]  # the spec of that version
     problems: Sequence[Problem] = ()  # errors of the current spec

@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from ...base.objects import Object
+from ...base import names
+from ...base.objects import Object, is_being_deleted
 from ...kube.resource import Resource
 from .plan import Action, Create, Delete, Event, Replace
+
+
+def new_object(
+    resource: Resource,
+    name: str,
+    namespace: str = "",
+    *,
+    labels: Mapping[str, str] = MappingProxyType({}),
+    **metadata: Any,
+) -> dict[str, Any]:
+    """An object of the operator without content; `metadata` has further fields."""
+    place = {"namespace": namespace} if namespace else {}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name, **place, "labels": {**labels, **names.OWN_LABELS}, **metadata},
+    }
+
+
+def deletions(resource: Resource, objects: Mapping[str, Object]) -> tuple[Delete, ...]:
+    """Delete the objects, by name, that are not being deleted."""
+    return tuple(
+        Delete(resource, obj) for _, obj in sorted(objects.items()) if not is_being_deleted(obj)
+    )
+
+
+def create(resource: Resource, desired: Mapping[str, Any], *, exclusive: bool = False) -> Create:
+    """Create an object; `exclusive`: never replace one with another owner."""
+    event = Event(f"{desired['kind']}Created", f"Created {_place(desired)} because it was missing")
+    return Create(resource, desired, (event,), exclusive)
 
 
 def keep(
@@ -23,7 +55,7 @@ def keep(
     """
     current = existing.get(desired["metadata"]["name"])
     if current is None:
-        return (Create(resource, desired, (_created(desired),), exclusive=True),)
+        return (create(resource, desired, exclusive=True),)
     metadata = with_metadata(current, desired)
     changed = [field for field in fields if not contains(current.get(field), desired[field])]
     if metadata == current["metadata"] and not changed:
@@ -72,7 +104,7 @@ def apply(
     """Create `desired`, or correct its `fields` and labels; other keys stay."""
     current = existing.get(desired["metadata"]["name"])
     if current is None:
-        return (Create(resource, desired, (_created(desired),)),)
+        return (create(resource, desired),)
     labels = {**(current["metadata"].get("labels") or {}), **desired["metadata"]["labels"]}
     same_labels = labels == (current["metadata"].get("labels") or {})
     changed = [field for field in fields if current.get(field) != desired.get(field)]
@@ -87,10 +119,6 @@ def apply(
         # An immutable object, or a Secret of another type, can only be created again.
         return Delete(resource, current), Create(resource, desired, (event,))
     return (Replace(resource, corrected, events=(event,)),)
-
-
-def _created(obj: Mapping[str, Any]) -> Event:
-    return Event(f"{obj['kind']}Created", f"Created {_place(obj)} because it was missing")
 
 
 def _updated(obj: Mapping[str, Any], what: str) -> Event:

@@ -10,22 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from ...node.protocol.disk_report import DiskReport
 from .operand_pods import OperandPod
 
 
 @dataclass(frozen=True, slots=True)
-class NodeDisk:
-    revision: int = 0  # the revision that was installed last and stayed healthy; 0: none
-    content: str = ""  # the content hash of that revision; empty if unknown
-    newest: int = 0  # the highest number of a verified revision on the node; 0: none
+class NodeDisk(DiskReport):
+    """The report of a guard, or what an installer's result shows of it."""
+
     taken: int = 0  # the revision that the node has with other content than the API; 0: none
-    edits: tuple[str, ...] = ()  # the files that were changed by hand
-    edit: str = ""  # fingerprint of these changes; empty without any
-    labelled: int = 0  # the revision in the label of the manifest in place; 0: none
-    image: str = ""  # the image in the manifest in place, if kubeadm wrote it; empty otherwise
-    api_server: str = ""  # the image of the node's API server; empty if unknown
-    work: str = ""  # the directory of a running `kubeadm upgrade`; empty without one
-    kubeconfig: str = ""  # fingerprint of the scheduler's kubeconfig; empty if unknown
     by_guard: bool = False  # whether the node's guard read it; otherwise an installer did
     reported: bool = False  # whether the guard ended to report it
     begun: datetime | None = None  # creation of the Pod that read it; None if unknown

@@ -11,14 +11,12 @@ from ...base import names
 from ...base.objects import Object, annotation, label
 from ...base.revision_number import revision_number
 from ...base.times import timestamp
+from .pod_status import condition, is_ready, message_of, named, reason_of, state, words
 from .pod_status import ended as last_end
-from .pod_status import message_of, named, reason_of, state, words
 
 
 @dataclass(frozen=True, slots=True)
 class OperandPod:
-    """A scheduler pod as its mirror pod shows it."""
-
     node: str
     name: str
     # from its label, a hint only (rollout/disk_reports.py); 0 for a scheduler that is not the
@@ -47,21 +45,12 @@ class OperandPod:
 
 
 def read(pod: Object) -> OperandPod:
-    spec = pod.get("spec") or {}
-    status = pod.get("status") or {}
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
     container = named(spec.get("containers") or (), names.OPERAND)
     # The kubelet sorts statuses by name, so they must be found by name, not by position.
     operand = named(status.get("containerStatuses") or (), names.OPERAND)
-    ended = last_end(operand)
-    ready = next(
-        (
-            condition
-            for condition in status.get("conditions") or ()
-            if condition.get("type") == "Ready" and condition.get("status") == "True"
-        ),
-        None,
-    )
-    name = pod["metadata"]["name"]
+    ended, name = last_end(operand), pod["metadata"]["name"]
+    ready = condition(pod, "Ready") if is_ready(pod) else {}
     return OperandPod(
         node=spec.get("nodeName", ""),
         name=name,
@@ -69,7 +58,7 @@ def read(pod: Object) -> OperandPod:
         content_hash=annotation(pod, names.CONTENT_HASH_ANNOTATION),
         kubeconfig=annotation(pod, names.KUBECONFIG_ANNOTATION),
         kubeconfig_expires=timestamp(annotation(pod, names.KUBECONFIG_EXPIRES_ANNOTATION)),
-        ready=ready is not None,
+        ready=bool(ready),
         restarts=int(operand.get("restartCount") or 0),
         crash_looping=state(operand, "waiting").get("reason") == "CrashLoopBackOff",
         trouble=_trouble(name, operand),
@@ -78,7 +67,7 @@ def read(pod: Object) -> OperandPod:
         ended=timestamp(ended.get("finishedAt")),
         created=created(pod),
         started=timestamp(state(operand, "running").get("startedAt")),
-        ready_since=timestamp((ready or {}).get("lastTransitionTime")),
+        ready_since=timestamp(ready.get("lastTransitionTime")),
         image=str(container.get("image", "")),
         arguments=(*container.get("command", ()), *container.get("args", ())),
         probe=(container.get("readinessProbe") or {}).get("httpGet") or {},

@@ -10,7 +10,7 @@ from ...base.limits import FOREIGN_MESSAGE, FOREIGN_REASON
 from ...base.objects import Object
 from ...base.termination_message import message_error
 
-_PULL: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+PULL: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 _STARTING: Final = ("PodInitializing", "ContainerCreating", "CrashLoopBackOff")
 
 
@@ -23,12 +23,14 @@ def init_containers(pod: Object) -> list[Mapping[str, Any]]:
     return list((pod.get("status") or {}).get("initContainerStatuses") or ())
 
 
-def conditions(pod: Object) -> dict[Any, Mapping[str, Any]]:
-    return {c.get("type"): c for c in (pod.get("status") or {}).get("conditions") or ()}
+def condition(obj: Object, type_: str) -> Mapping[str, Any]:
+    """The condition of a Pod or a Node; empty without one."""
+    listed = (obj.get("status") or {}).get("conditions") or ()
+    return next((raw for raw in listed if raw.get("type") == type_), {})
 
 
-def is_ready(pod: Object) -> bool:
-    return (conditions(pod).get("Ready") or {}).get("status") == "True"
+def is_ready(obj: Object) -> bool:
+    return condition(obj, "Ready").get("status") == "True"
 
 
 def named(items: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
@@ -41,6 +43,7 @@ def state(container: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def ended(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How it last ended; the kubelet moves it to lastState while it waits to retry."""
     last: Mapping[str, Any] = (container.get("lastState") or {}).get("terminated") or {}
     return state(container, "terminated") or last
 
@@ -82,13 +85,13 @@ def waiting(pod: Object, statuses: Sequence[Mapping[str, Any]]) -> str:
 
     `statuses` are those of its containers, the most relevant first.
     """
-    scheduled = conditions(pod).get("PodScheduled") or {}
+    scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
         return f"it is not scheduled: {message_of(scheduled) or reason_of(scheduled)}"
     for container in statuses:
         blocked = state(container, "waiting")
         reason = reason_of(blocked)
-        if reason in _PULL:
+        if reason in PULL:
             # The kubelet alternates between two reasons and as many messages.
             image = _image(pod, container)
             return f'image "{image}" cannot be pulled; check its name and imagePullSecrets'

@@ -32,7 +32,8 @@ from ...config.effective.profiles.validate import ProfileResult, validate_profil
 from ...config.language.schema import API_VERSION, KIND
 from ...config.language.validation.configuration import Target
 from ...kube.resource import AKS_SCHEDULER_CONFIGURATIONS, ObjectRef
-from ..model.plan import Action, Create, Delete, Event, Replace
+from ..model.apply import create, new_object
+from ..model.plan import Action, Delete, Event, Replace
 from ..model.snapshot import Snapshot
 
 SCHEDULER: Final = "aks"
@@ -40,7 +41,16 @@ SCHEDULER: Final = "aks"
 
 REF: Final[ObjectRef] = AKS_SCHEDULER_CONFIGURATIONS.named(NAME)
 _WHERE: Final = f"SchedulerConfiguration/{NAME}"
-_ENABLE: Final = "az aks update --enable-upstream-kubescheduler-user-configuration"
+_NOT_SERVED: Final = (
+    f"the API server has no kind {AKS_SCHEDULER_CONFIGURATIONS.kind} of "
+    f"{AKS_SCHEDULER_CONFIGURATIONS.api_version}; on AKS, enable it: az aks update "
+    "--enable-upstream-kubescheduler-user-configuration (preview); elsewhere, remove the field, or "
+    'create SecondaryScheduler "aks"'
+)
+_FOREIGN: Final = (
+    f"another client created {_WHERE}, so the operator does not change it; delete it, or hand it "
+    f"over: kubectl label schedulerconfiguration {NAME} {names.MANAGED_BY_LABEL}={names.PROGRAM}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +76,10 @@ def aks_profiles(snapshot: Snapshot, target: Target, taken: Mapping[str, str]) -
     objects = (snapshot.scheduler_profiles or {}).values()
     mine = [obj for obj in objects if SCHEDULER in schedulers_of(obj)]
     if snapshot.aks_configurations is None:
-        return AksProfiles(tuple(_refused(mine, "NotServed", _not_served())))
+        return AksProfiles(tuple(_refused(mine, "NotServed", _NOT_SERVED)))
     existing = snapshot.aks_configurations.get(NAME)
     if existing is not None and not _is_ours(existing):
-        return AksProfiles(tuple(_refused(mine, "NotOurs", _foreign())))
+        return AksProfiles(tuple(_refused(mine, "NotOurs", _FOREIGN)))
     unsupported: dict[str, tuple[Finding, ...]] = {}
     candidates: list[Object] = []
     unusable = []
@@ -114,14 +124,7 @@ def _writes(existing: Object | None, profiles: Iterable[Mapping[str, Any]]) -> t
     text = yaml_text([document])
     spec = {"rawConfig": text}
     if existing is None:
-        created = {
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"name": NAME, "labels": dict(names.OWN_LABELS)},
-            "spec": spec,
-        }
-        event = Event("SchedulerConfigurationCreated", f"Created {_WHERE} because it was missing")
-        return (Create(resource, created, (event,), exclusive=True),)
+        return (create(resource, {**new_object(resource, NAME), "spec": spec}, exclusive=True),)
     before = mapping(existing.get("spec"))
     if _document(before.get("rawConfig"), _LONGER * len(text) + _SPARE) == document:
         return ()
@@ -170,19 +173,3 @@ def _refused(
         if scheduler_of(mapping(obj.get("spec"))) == SCHEDULER:
             finding = PROFILE.finding(name_of(obj), reason, f"{SPEC}.scheduler", message)
             yield ProfileResult(name_of(obj), False, (finding,))
-
-
-def _not_served() -> str:
-    kind = AKS_SCHEDULER_CONFIGURATIONS
-    return (
-        f"the API server has no kind {kind.kind} of {kind.api_version}; on AKS, enable it: "
-        f'{_ENABLE} (preview); elsewhere, remove the field, or create SecondaryScheduler "aks"'
-    )
-
-
-def _foreign() -> str:
-    return (
-        f"another client created {_WHERE}, so the operator does not change it; delete it, or hand "
-        f"it over: kubectl label schedulerconfiguration {NAME} "
-        f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
-    )

@@ -28,7 +28,8 @@ from ...config.effective.secondary.confinement import confined
 from ...config.effective.secondary.request import SchedulerRequest
 from ...config.language.canonical import config_text
 from ...config.language.versions import Version
-from ...kube.resource import SECONDARY_SCHEDULERS
+from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
+from ..model.apply import new_object
 from ..model.workloads import CONTROL_PLANE_TOLERATIONS, digest
 
 USER: Final = 65532
@@ -215,22 +216,14 @@ def config_map_name(name: str, content_hash: str) -> str:
 
 
 def config_map(request: SchedulerRequest, content: SecondaryContent) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": config_map_name(request.name, content.hash),
-            "namespace": request.namespace,
-            "labels": {
-                names.SECONDARY_LABEL: request.name,
-                names.CONFIG_HASH_LABEL: content.hash,
-                **names.OWN_LABELS,
-            },
-            "ownerReferences": [SECONDARY_SCHEDULERS.owner(request.name, request.uid)],
-        },
-        "immutable": True,
-        "data": dict(content.data),
-    }
+    made = new_object(
+        CONFIG_MAPS,
+        config_map_name(request.name, content.hash),
+        request.namespace,
+        labels={names.SECONDARY_LABEL: request.name, names.CONFIG_HASH_LABEL: content.hash},
+        ownerReferences=[SECONDARY_SCHEDULERS.owner(request.name, request.uid)],
+    )
+    return {**made, "immutable": True, "data": dict(content.data)}
 
 
 def pod_template(request: SchedulerRequest, content: SecondaryContent) -> dict[str, Any]:

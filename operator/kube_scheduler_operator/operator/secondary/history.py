@@ -22,8 +22,6 @@ BAD: Final = frozenset({names.OUTCOME_REFUSED, names.OUTCOME_FAILED})
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One content and its outcome."""
-
     hash: str  # of the content
     outcome: str  # one of names.OUTCOME_…
     time: str  # when the outcome was recorded, as the API writes times

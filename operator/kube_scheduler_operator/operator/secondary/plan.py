@@ -16,8 +16,8 @@ from ...config.effective.secondary.compose import scheduler_names
 from ...config.effective.secondary.scheduler import NOT_ALLOWED
 from ...config.language.versions import Version
 from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
-from ..model.apply import keep
-from ..model.plan import Action, Delete
+from ..model.apply import deletions, keep
+from ..model.plan import Action
 from ..model.snapshot import Snapshot
 from ..status.object_status import ObjectPlan, with_status
 from .assignment import Claim
@@ -149,12 +149,10 @@ def _prune(
     pods: Sequence[SchedulerPod],
     target: SecondaryContent | None,
     running: str,
-) -> list[Action]:
+) -> tuple[Action, ...]:
     """Delete ConfigMaps that no pod runs and no rollout would return to."""
     in_use = [*(pod.hash for pod in pods), running, *([target.hash] if target else [])]
     stays = kept(history, in_use)
-    return [
-        Delete(CONFIG_MAPS, obj)
-        for _, obj in sorted(existing.get(CONFIG_MAPS, {}).items())
-        if label(obj, names.CONFIG_HASH_LABEL) not in stays and not is_being_deleted(obj)
-    ]
+    known = existing.get(CONFIG_MAPS, {}).items()
+    unneeded = {n: obj for n, obj in known if label(obj, names.CONFIG_HASH_LABEL) not in stays}
+    return deletions(CONFIG_MAPS, unneeded)

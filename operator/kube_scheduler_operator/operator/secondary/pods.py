@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -26,8 +26,6 @@ KILLED: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class SchedulerPod:
-    """A pod of a secondary scheduler."""
-
     name: str
     hash: str  # of the content that it runs
     leaving: bool  # whether it is being deleted
@@ -54,7 +52,9 @@ def read(obj: Object) -> SchedulerPod:
         refused=_refusal(preflight),
         crashing=crashing(obj),
         restarts=max((int(c.get("restartCount") or 0) for c in statuses), default=0),
-        ended=_latest(timestamp(ended(c).get("finishedAt")) for c in statuses),
+        ended=max(
+            filter(None, (timestamp(ended(c).get("finishedAt")) for c in statuses)), default=None
+        ),
         waiting=waiting(obj, [preflight, *statuses]),
         unready_since=None if operand.get("ready") else timestamp(running.get("startedAt")),
         created=timestamp(obj["metadata"].get("creationTimestamp")),
@@ -65,7 +65,3 @@ def _refusal(preflight: Mapping[str, Any]) -> str:
     """Return kube-scheduler's error if it refused the configuration; empty otherwise."""
     code = int(ended(preflight).get("exitCode") or 0)
     return words(preflight) if 0 < code < KILLED else ""
-
-
-def _latest(times: Iterator[datetime | None]) -> datetime | None:
-    return max((time for time in times if time is not None), default=None)

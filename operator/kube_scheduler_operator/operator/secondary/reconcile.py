@@ -14,11 +14,10 @@ from ...base import names
 from ...base.json_text import parse_json
 from ...base.objects import Object, is_being_deleted
 from ...config.effective.attachment import Refusal
-from ...config.effective.extenders.attribution import attribute_extenders
+from ...config.effective.attribution import attribute_extenders, attribute_profiles
 from ...config.effective.extenders.validate import ExtenderResult
 from ...config.effective.facts import Facts
 from ...config.effective.objects import Objects
-from ...config.effective.profiles.attribution import attribute
 from ...config.effective.profiles.validate import ProfileResult
 from ...config.effective.secondary.compose import scheduler_names
 from ...config.effective.secondary.scheduler import (
@@ -35,7 +34,7 @@ from ...config.language.validation.configuration import Target
 from ...config.language.versions import Version
 from ...config.language.warnings.configuration import filters_of_all_profiles
 from ...kube.resource import DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS, ObjectRef
-from ..extenders.agent_health import of_sidecars
+from ..extenders.agents import of_sidecars
 from ..extenders.status import AgentHealth
 from ..model import operand_pods
 from ..model.plan import Action, soonest
@@ -51,8 +50,6 @@ from .plan import plan
 
 @dataclass(frozen=True, slots=True)
 class SecondarySchedulers:
-    """The result for all SecondarySchedulers."""
-
     write_sets: Mapping[ObjectRef, tuple[Action, ...]] = field(default_factory=dict)
     # of KubeScheduler: whether any SecondaryScheduler is Degraded
     conditions: tuple[Condition, ...] = ()
@@ -145,7 +142,7 @@ def _planned(snapshot: Snapshot, operand: OperandDefaults, made: EffectiveSecond
     return _Planned(
         made.name,
         planned,
-        attribute(made.profiles.results, refusal, refusal.config if refusal else {}),
+        attribute_profiles(made.profiles.results, refusal, refusal.config if refusal else {}),
         attribute_extenders(made.extenders.chosen.results, refusal),
         _agent_health(snapshot, desired),
         frozenset(serving) if claim is not None and not _is_available(obj) else frozenset(),

@@ -18,7 +18,7 @@ from ...config.language.feature_gates import Gates, parse_gates
 from ...config.language.plugins.effective_plugins import effective_plugins
 from ...config.language.versions import Version
 from ...kube.resource import SECONDARY_SCHEDULERS
-from ..model.plan import Event, soonest
+from ..model.plan import soonest
 from ..model.snapshot import Snapshot
 from ..status.conditions import (
     AS_EXPECTED,
@@ -26,10 +26,10 @@ from ..status.conditions import (
     condition_in,
     merge_conditions,
     problem_condition,
+    warnings_condition,
 )
-from ..status.object_status import Report
+from ..status.object_status import Report, condition_events
 from ..status.scheduler_lease import lease_health
-from ..status.warnings import warnings_condition
 from .assignment import Claim, assign, in_effect
 from .content import SecondaryContent
 from .created_objects import running_hash
@@ -61,8 +61,6 @@ a container that crashes for the second time after 10 s."""
 
 @dataclass(frozen=True, slots=True)
 class SchedulerState:
-    """Everything that the status depends on."""
-
     obj: Object  # the SecondaryScheduler
     desired: DesiredScheduler
     findings: Sequence[Finding] = ()
@@ -130,9 +128,11 @@ def report(snapshot: Snapshot, state: SchedulerState) -> Report:
     if holder:
         status["leaseHolder"] = holder
     message = degraded.message if degraded.status == "True" else ""
+    shown = frozenset((names.ASSIGNED, names.AVAILABLE, names.DEGRADED)).__contains__
+    whose, reason = f'SecondaryScheduler "{state.name}": ', "SecondarySchedulerStatusChanged"
     return Report(
         status,
-        _events(state.name, before, status),
+        condition_events(before, status, reason, shown, whose),
         message,
         soonest(state.result.requeue_after, lease_wait, takeover_wait),
     )
@@ -332,30 +332,3 @@ def _profiles(items: tuple[tuple[str, str], ...], version: Version) -> list[dict
         fits = size <= PLUGINS_BYTES
         listed.append({"schedulerName": name, **({"plugins": plugins} if fits else {})})
     return listed
-
-
-# --- events -----------------------------------------------------------------------------------
-
-
-def _events(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
-    """Send an event for each condition that became bad or recovered."""
-    old = {c["type"]: c for c in before.get("conditions") or ()}
-    events = []
-    for condition in after["conditions"]:
-        kind, status = condition["type"], condition["status"]
-        if kind not in (names.ASSIGNED, names.AVAILABLE, names.DEGRADED):
-            continue
-        was = old.get(kind, {})
-        bad = (status == "True") == (kind == names.DEGRADED)
-        # A condition that was never good causes no event: the rollout has not started.
-        same = was.get("status", "False") == status and (
-            not bad or kind != names.DEGRADED or was.get("message") == condition.get("message")
-        )
-        if same:
-            continue
-        text = condition.get("message") or condition.get("reason", "")
-        message = f'SecondaryScheduler "{name}": {kind} is {status}: {text}'
-        events.append(
-            Event("SecondarySchedulerStatusChanged", message, "Warning" if bad else "Normal")
-        )
-    return tuple(events)

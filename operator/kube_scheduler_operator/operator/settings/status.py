@@ -5,13 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from ...base import names
-from ...base.objects import Object
+from ...base.objects import Object, mapping
 from ...config.effective.settings.validate import SettingsResult
 from ...kube.resource import OPERATOR_SETTINGS
-from ..model.plan import Action, Event, Replace
-from ..status.accepted import accepted_condition, accepted_events, remembered
-from ..status.conditions import merge_conditions
-from ..status.warnings import warnings_condition
+from ..model.plan import Action, Event
+from ..status.accepted import accepted_status, accepted_write
 
 
 def report_settings(
@@ -29,19 +27,8 @@ def report_settings(
     obj = (objects or {}).get(names.CLUSTER)
     if obj is None or result is None:
         return ()
-    before: Mapping[str, Any] = obj.get("status") or {}
-    generation = int(obj["metadata"].get("generation") or 0)
-    status = remembered(before, generation, result.spec if result.accepted else None)
-    owner = f"{OPERATOR_SETTINGS.kind}/{result.name} "
-    conditions = [
-        accepted_condition(result, before, owner),
-        warnings_condition(names.WARNINGS, result.warnings, owner),
-    ]
-    recorded = before.get("placementCheck") if check is None else check
+    status = accepted_status(OPERATOR_SETTINGS, obj, result, now)
+    recorded = mapping(obj.get("status")).get("placementCheck") if check is None else check
     if recorded:
         status["placementCheck"] = dict(recorded)
-    status["conditions"] = merge_conditions(before.get("conditions") or (), conditions, now)
-    if status == before:
-        return ()
-    events = (*accepted_events(OPERATOR_SETTINGS.kind, obj, status), *check_events)
-    return (Replace(OPERATOR_SETTINGS, {**obj, "status": status}, "status", events),)
+    return accepted_write(OPERATOR_SETTINGS, obj, status, *check_events)

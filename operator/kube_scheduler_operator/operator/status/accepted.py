@@ -1,19 +1,21 @@
 """The condition Accepted, and its events: whether the current spec of an object is in use.
 
-SchedulerProfiles and SchedulerExtenders share all of it, LoadPolicies a part.
+SchedulerProfiles, SchedulerExtenders and OperatorSettings share all of it, LoadPolicies a part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from ...base import names
 from ...base.objects import Object
 from ...config.effective.attachment import ValidationResult
 from ...kube.resource import Resource
-from ..model.plan import Action, Event, Replace
-from .conditions import Condition, condition_in
+from ..model.plan import Action, Event
+from .conditions import Condition, condition_in, merge_conditions, warnings_condition
+from .object_status import status_write
 
 ACCEPTED: Final = "Accepted"
 LAST_ACCEPTED: Final = "LastAcceptedInUse"
@@ -82,9 +84,38 @@ def accepted_events(kind: str, obj: Object, status: Mapping[str, Any]) -> tuple[
     return (Event(f"{kind}NotAccepted", f"{name}: {now.get('message', '')}", "Warning"),)
 
 
+def accepted_status(
+    resource: Resource,
+    obj: Object,
+    result: ValidationResult,
+    now: datetime,
+    further: Sequence[Condition] = (),
+) -> dict[str, Any]:
+    """The status with the conditions Accepted and Warnings, and `further` ones."""
+    before: Mapping[str, Any] = obj.get("status") or {}
+    generation = int(obj["metadata"].get("generation") or 0)
+    owner = f"{resource.kind}/{result.name} "
+    conditions = (
+        accepted_condition(result, before, owner),
+        *further,
+        warnings_condition(names.WARNINGS, result.warnings, owner),
+    )
+    merged = merge_conditions(before.get("conditions") or (), conditions, now)
+    accepted = result.spec if result.accepted else None
+    return {**remembered(before, generation, accepted), "conditions": merged}
+
+
+def accepted_write(
+    resource: Resource, obj: Object, status: Mapping[str, Any], *events: Event
+) -> tuple[Action, ...]:
+    """The write of such a status; empty if it is up to date."""
+    if status == (obj.get("status") or {}):
+        return ()
+    own = accepted_events(resource.kind, obj, status)
+    return status_write(resource, obj, status, (*own, *events))
+
+
 def forget(resource: Resource, objects: Mapping[str, Object]) -> tuple[Action, ...]:
     return tuple(
-        Replace(resource, {**obj, "status": {}}, "status")
-        for _, obj in sorted(objects.items())
-        if obj.get("status")
+        write for _, obj in sorted(objects.items()) for write in status_write(resource, obj, {})
     )

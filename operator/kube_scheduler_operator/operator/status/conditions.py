@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from ...base.findings import Finding
 from ...base.foreign_text import visible
 from ...base.limits import MESSAGE_LENGTH
 from ...base.times import rfc3339, timestamp
@@ -22,6 +23,10 @@ RawCondition: TypeAlias = dict[str, Any]
 AS_EXPECTED: Final = "AsExpected"
 NOT_ALL_READ: Final = "NotAllRead"
 """The status is Unknown because there are more objects than were read."""
+MOST_LINES: Final = 10
+"""Of a condition of warnings."""
+MOST_CHARACTERS: Final = 600
+"""Of a line in it. The longest message has some 450, but messages contain names of any length."""
 ALWAYS_FALSE: Final = "always False: "
 """Begins the message of a condition that never becomes True and exists for OpenShift's tools."""
 
@@ -89,6 +94,26 @@ def problem_condition(type_: str, problems: Iterable[tuple[str, str]]) -> Condit
     if not pairs:
         return Condition(type_, "False", AS_EXPECTED)
     return Condition(type_, "True", pairs[0][0], aggregate(message for _, message in pairs))
+
+
+def warnings_condition(type_: str, findings: Iterable[Finding], owner: str = "") -> Condition:
+    """The condition that lists `findings`: True if there are any.
+
+    `owner` is the prefix to omit from every line, because the condition is in that object. The
+    message is sorted, so that an order that changes does not cause a write in every reconcile.
+    """
+    messages = sorted({(f.text.removeprefix(owner), f.reason) for f in findings})
+    if not messages:
+        return Condition(type_, "False", AS_EXPECTED)
+    lines = [_short_line(text) for text, _ in messages[:MOST_LINES]]
+    more = len(messages) - len(lines)
+    if more:
+        lines.append(f"and {more} more: `kube-scheduler-operator validate -f FILE` lists all")
+    return Condition(type_, "True", messages[0][1], "\n".join(lines))
+
+
+def _short_line(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 
 def aggregate(errors: Iterable[BaseException | str | None]) -> str:

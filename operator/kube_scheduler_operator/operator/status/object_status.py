@@ -1,8 +1,8 @@
-"""What the statuses of SecondarySchedulers and LoadPolicies share: their writes and summary."""
+"""What the statuses of all kinds share: their writes, and a summary of errors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,16 +45,50 @@ def defect(snapshot: Snapshot, resource: Resource, obj: Object, error: Exception
     return with_status(snapshot, resource, obj, report, ())
 
 
+def status_write(
+    resource: Resource, obj: Object, status: Mapping[str, Any], events: Iterable[Event] = ()
+) -> tuple[Action, ...]:
+    """The write of a status, with its events; empty if it is up to date."""
+    if status == (obj.get("status") or {}):
+        return ()
+    return (Replace(resource, {**obj, "status": status}, "status", tuple(events)),)
+
+
 def with_status(
     snapshot: Snapshot, resource: Resource, obj: Object, report: Report, work: Sequence[Action]
 ) -> ObjectPlan:
     """The work, then the status if it changes; the status first if the API refused a write."""
     refused = resource.named(obj["metadata"]["name"]) in snapshot.write_errors
-    writes: tuple[Action, ...] = ()
-    if report.status != (obj.get("status") or {}):
-        writes = (Replace(resource, {**obj, "status": report.status}, "status", report.events),)
+    writes = status_write(resource, obj, report.status, report.events)
     actions = (*writes, *work) if refused else (*work, *writes)
     return ObjectPlan(actions, report.degraded, report.requeue_after)
+
+
+def condition_events(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    reason: str,
+    reported: Callable[[str], bool],
+    whose: str = "",
+) -> tuple[Event, ...]:
+    """An event for each condition, of a type that is reported, that became bad or recovered.
+
+    A Degraded condition also causes one when its message changes. A condition that was never good
+    causes none: the rollout has not started.
+    """
+    old = {c["type"]: c for c in before.get("conditions") or ()}
+    events = []
+    for condition in after["conditions"]:
+        type_, status = condition["type"], condition["status"]
+        was, is_error = old.get(type_, {}), type_.endswith(names.DEGRADED)
+        bad = (status == "True") == is_error
+        other_error = bad and is_error and was.get("message") != condition.get("message")
+        if not reported(type_) or (was.get("status", "False") == status and not other_error):
+            continue
+        text = condition.get("message") or condition.get("reason", "")
+        message = f"{whose}{type_} is {status}: {text}"
+        events.append(Event(reason, message, "Warning" if bad else "Normal"))
+    return tuple(events)
 
 
 def objects_condition(type_: str, reason: str, degraded: Mapping[str, str]) -> Condition:

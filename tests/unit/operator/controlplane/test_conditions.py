@@ -21,9 +21,10 @@ from kube_scheduler_operator.operator.controlplane.conditions import (
     rollout_conditions,
 )
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision
+from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
 from kube_scheduler_operator.operator.controlplane.rollout import installer_pods as installers
 from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import NodeStatus
-from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation
+from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation, Situation
 from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import RolloutResult
 from kube_scheduler_operator.operator.model import operand_pods as operands
 from kube_scheduler_operator.operator.model.node_disks import NodeDisk
@@ -74,13 +75,9 @@ def conditions_of(
     names_of_nodes = [status.node for status in cluster.result.node_statuses]
     nodes = {name: {"metadata": {"name": name}} for name in names_of_nodes}
     given = {"now": NOW, "nodes": nodes, "operand_lease": lease(), "lease_seen": NOW, **fields}
-    found = rollout_conditions(
-        builders.snapshot(**given),
-        cluster.observation,
-        cluster.result,
-        desired=desired,
-        rejected=rejected,
-    )
+    revised = RevisionResult((), 0, desired, "", rejected, "", ())
+    situation = Situation(builders.snapshot(**given), revised, cluster.observation)
+    found = rollout_conditions(situation, cluster.result)
     assert len({condition.type for condition in found}) == len(found)
     return {condition.type: condition for condition in found}
 

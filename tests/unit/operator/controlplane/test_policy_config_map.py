@@ -10,7 +10,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.base.settings import Settings
-from kube_scheduler_operator.operator.controlplane.policy_config_map import mirror_policy
+from kube_scheduler_operator.operator.controlplane.target_config_maps import mirror_policy
 from kube_scheduler_operator.operator.model.plan import Create, Delete, Replace
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from kube_scheduler_operator.base import names
+from kube_scheduler_operator.base.objects import NamespacedName
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.base.settings import Settings
 from kube_scheduler_operator.kube.resource import (
@@ -37,14 +39,6 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.kube.store import Store
 from kube_scheduler_operator.operator.engine.intake import Intake
-from kube_scheduler_operator.operator.engine.snapshot_inputs import (
-    FIRST_RECONCILE,
-    NOTHING_SEEN,
-    OperatorSetup,
-    PreviousReconcile,
-    ServerContact,
-    Sightings,
-)
 from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.operator.engine.watches import watches
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
@@ -90,16 +84,15 @@ class Harness:
         self,
         *,
         missing: Container[Resource] = (),
-        sightings: Sightings = NOTHING_SEEN,
-        previous: PreviousReconcile = FIRST_RECONCILE,
+        leases_seen: Mapping[NamespacedName, datetime] = MappingProxyType({}),
     ) -> Snapshot:
         return take_snapshot(
             self.store,
-            OperatorSetup(self.platform, Settings()),
-            ServerContact("", answered_since=self.now, missing_kinds=missing),
+            self.platform,
+            Settings(),
             self.now,
-            sightings=sightings,
-            previous=previous,
+            missing_kinds=missing,
+            leases_seen=leases_seen,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from kube_scheduler_operator.kube.resource import (
     SECONDARY_SCHEDULERS,
     SECRETS,
 )
-from kube_scheduler_operator.operator.engine.snapshot_inputs import PreviousReconcile
 from kube_scheduler_operator.operator.engine.watches import LOAD_KINDS, watches
 
 from ....builders import load_policy
@@ -77,9 +77,7 @@ def test_load_policies_that_are_not_served_are_none(harness: Harness) -> None:
 
 def test_write_errors_are_found_by_object(harness: Harness) -> None:
     policy, other = LOAD_POLICIES.named("default"), SECONDARY_SCHEDULERS.named("default")
-    snapshot = harness.snapshot(
-        previous=PreviousReconcile(write_errors={policy: "403", other: "1"})
-    )
+    snapshot = replace(harness.snapshot(), write_errors={policy: "403", other: "1"})
     assert snapshot.write_errors[policy] == "403"
     assert snapshot.write_errors[other] == "1"
     assert LOAD_POLICIES.named("x") not in snapshot.write_errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +25,6 @@ from kube_scheduler_operator.kube.resource import (
     Stream,
 )
 from kube_scheduler_operator.operator.engine.intake import Intake
-from kube_scheduler_operator.operator.engine.snapshot_inputs import PreviousReconcile
 from kube_scheduler_operator.operator.engine.watches import SECONDARY_KINDS, watches
 
 from ....builders import secondary
@@ -128,7 +128,7 @@ def test_new_holder_of_a_secondary_lease_wakes_and_renewals_are_noted(harness: H
     assert harness.intake.lease_seen is None, "it belongs to the control plane"
     harness.event(LEASES, "MODIFIED", lease("mine", "b_2"))
     assert harness.woken()
-    seen = harness.snapshot(sightings=harness.intake.sightings).secondaries
+    seen = harness.snapshot(leases_seen=harness.intake.leases_seen).secondaries
     assert seen.leases[TARGET, "mine"]["spec"]["holderIdentity"] == "b_2"
     assert seen.leases_seen == {(TARGET, "mine"): harness.now}
 
@@ -154,7 +154,7 @@ def test_lease_listed_before_its_scheduler_is_kept(harness: Harness) -> None:
     harness.event(LEASES, "DELETED", lease("gone", "b_1"))
     for name in ("mine", "gone"):
         harness.event(SECONDARY_SCHEDULERS, None, secondary(name))
-    seen = harness.snapshot(sightings=harness.intake.sightings).secondaries
+    seen = harness.snapshot(leases_seen=harness.intake.leases_seen).secondaries
     assert seen.leases[TARGET, "mine"]["spec"]["holderIdentity"] == "a_1"
     assert set(seen.leases_seen) == {(TARGET, "mine")}
 
@@ -172,7 +172,7 @@ def test_objects_of_a_secondary_scheduler_are_known_by_kind_and_name(harness: Ha
     harness.event(DEPLOYMENTS, "ADDED", made("other", whose="other"))
     harness.event(DEPLOYMENTS, "ADDED", made("gone", whose="gone"))
     errors = {SECONDARY_SCHEDULERS.named("mine"): "x"}
-    snapshot = harness.snapshot(previous=PreviousReconcile(write_errors=errors))
+    snapshot = replace(harness.snapshot(), write_errors=errors)
     found = snapshot.secondaries
     assert set(found.schedulers) == {"mine", "other"}
     assert {kind: set(objects) for kind, objects in found.objects["mine"].items()} == {

@@ -24,7 +24,6 @@ from kube_scheduler_operator.kube.resource import (
 )
 from kube_scheduler_operator.operator.controlplane.observed_facts import facts_of, objects_of
 from kube_scheduler_operator.operator.controlplane.revision.history import configurations_in_use
-from kube_scheduler_operator.operator.engine.snapshot_inputs import OperatorSetup, ServerContact
 from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.operator.extenders import agents as extender_agents
 from kube_scheduler_operator.operator.model.snapshot import Snapshot
@@ -78,12 +77,9 @@ def exists(cluster: FakeCluster, *objects: str) -> list[str]:
 
 
 def snapshot(cluster: FakeCluster) -> Snapshot:
-    return take_snapshot(
-        cluster.store,  # the cluster's own method reconciles first
-        OperatorSetup(KUBEADM, Settings()),
-        ServerContact("v1.35.4", answered_since=BEGIN),
-        cluster.now,
-    )
+    # The cluster's own method reconciles first.
+    objects = take_snapshot(cluster.store, KUBEADM, Settings(), cluster.now)
+    return replace(objects, server_version="v1.35.4", answered_since=BEGIN)
 
 
 # --- creation ------------------------------------------------------------------------------------

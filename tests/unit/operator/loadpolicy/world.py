@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from kube_scheduler_operator.base import names
@@ -18,11 +19,6 @@ from kube_scheduler_operator.kube.resource import (
     SECRETS,
     ObjectRef,
     Resource,
-)
-from kube_scheduler_operator.operator.engine.snapshot_inputs import (
-    OperatorSetup,
-    PreviousReconcile,
-    ServerContact,
 )
 from kube_scheduler_operator.operator.engine.snapshots import take_snapshot
 from kube_scheduler_operator.operator.loadpolicy.reconcile import LoadPolicies, load_policies
@@ -117,17 +113,12 @@ class World:
     # --- the operator -------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        return take_snapshot(
-            self.cluster.store,
-            OperatorSetup(self.platform, self.settings),
-            ServerContact(
-                "v1.35.4",
-                answered_since=BEGIN,
-                missing_kinds=() if self.served else (LOAD_POLICIES,),
-            ),
-            self.cluster.now,
-            previous=PreviousReconcile(write_errors=self.cluster.executor.write_errors),
+        missing = () if self.served else (LOAD_POLICIES,)
+        now, errors = self.cluster.now, self.cluster.executor.write_errors
+        objects = take_snapshot(
+            self.cluster.store, self.platform, self.settings, now, missing_kinds=missing
         )
+        return replace(objects, server_version="v1.35.4", answered_since=BEGIN, write_errors=errors)
 
     def reconciled(self) -> LoadPolicies:
         """Reconcile once without writing."""

@@ -12,7 +12,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, PLATFORMS, Platform
-from kube_scheduler_operator.operator.status.cluster_operator import (
+from kube_scheduler_operator.operator.controlplane.cluster_operator import (
     plan_cluster_operator,
     related_objects,
 )

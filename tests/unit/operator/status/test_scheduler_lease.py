@@ -10,7 +10,8 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM, OPENSHIFT, Platform
 from kube_scheduler_operator.operator.controlplane.conditions import rollout_conditions
-from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation
+from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
+from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation, Situation
 from kube_scheduler_operator.operator.controlplane.rollout.rollout_result import RolloutResult
 from kube_scheduler_operator.operator.status.conditions import Condition
 
@@ -35,9 +36,8 @@ def seen_holder(
         lease_seen=NOW - timedelta(seconds=age),
         node_left=NOW - timedelta(seconds=left_ago) if left_ago is not None else None,
     )
-    found = rollout_conditions(
-        observed, Observation(), RolloutResult(), desired=None, rejected=None
-    )  # fmt: skip
+    revised = RevisionResult((), 0, None, "", None, "", ())
+    found = rollout_conditions(Situation(observed, revised, Observation()), RolloutResult())
     return {one.type: one for one in found}[names.UNKNOWN_LEASE_HOLDER]
 
 

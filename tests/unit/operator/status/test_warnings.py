@@ -7,10 +7,10 @@ import random
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
 from kube_scheduler_operator.operator.status.condition_union import AGGREGATES
-from kube_scheduler_operator.operator.status.conditions import Condition
-from kube_scheduler_operator.operator.status.warnings import (
+from kube_scheduler_operator.operator.status.conditions import (
     MOST_CHARACTERS,
     MOST_LINES,
+    Condition,
     warnings_condition,
 )
 

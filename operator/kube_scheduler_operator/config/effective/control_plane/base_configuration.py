@@ -52,8 +52,6 @@ _CUSTOM_FIELDS: Final = {"tls-cipher-suites": "ciphers", "tls-min-version": "min
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The configuration before SchedulerExtenders and SchedulerProfiles."""
-
     # the fragment of the named profile, then the default configuration; None if the Scheduler names
     # no known profile, or does not exist
     fragments: tuple[dict[str, Any], dict[str, Any]] | None
@@ -276,5 +274,4 @@ def override_finding(problem: Problem, path: Path) -> Finding:
 
 
 def target_finding(reason: str, path: str, message: str, *, blocking: bool) -> Finding:
-    """Return a finding of the condition TargetConfigControllerDegraded."""
     return Finding(names.TARGET_CONFIG_DEGRADED, reason, path, message, blocking)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from ....base import names
 from ....base.findings import Finding, Path, Problem, format_path
@@ -23,6 +23,7 @@ from ...language.merging.merge import Layers
 from ...language.merging.override_paths import override_path
 from ...language.schema import DEFAULT_SCHEDULER
 from ...language.validation.configuration import Target, validate_config
+from ...language.validation.result_cache import Keyed
 from ...language.versions import Version
 from ...language.warnings.configuration import control_plane_warnings
 from ..extenders.validate import ExtenderResult
@@ -37,21 +38,13 @@ from .observe_attached import (
     observe_extenders,
     observe_profiles,
 )
-from .overrides import ARGUMENTS, ROOT, SERVING_INFO, Overrides
+from .overrides import ARGUMENTS, ELECTION_FLAGS, ROOT, SERVING_INFO, Overrides
 
 __all__ = ["Composition", "Finding", "Inputs", "Version", "compose", "config_text"]
-
-_LEADER_FLAGS: Final = {
-    "leaseDuration": "leader-elect-lease-duration",
-    "renewDeadline": "leader-elect-renew-deadline",
-    "retryPeriod": "leader-elect-retry-period",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """An effective configuration."""
-
     # the KubeSchedulerConfiguration; None if it cannot be composed
     config: Mapping[str, Any] | None
     arguments: tuple[str, ...]  # in the documented order
@@ -146,7 +139,7 @@ def _refused(
     problems: Sequence[Problem], config: Mapping[str, Any], overrides: Overrides
 ) -> Iterator[Finding]:
     for problem in problems:
-        flag = _LEADER_FLAGS.get(str(problem.path[-1]), "")
+        flag = ELECTION_FLAGS.get(str(problem.path[-1]), "")
         if problem.path[0] == "leaderElection" and flag in overrides.arguments:
             path: Path | None = (ARGUMENTS, flag)
         else:
@@ -194,36 +187,28 @@ def _merged(layers: Layers) -> tuple[dict[str, Any], dict[str, Any]]:
     return config, without_empty_values(config)
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """The arguments of validate_config, equal if their content is."""
-
-    layers: Layers
-    reader: tuple[object, ...]
-    timings: str
-    target: Target = field(compare=False)
-    election: Mapping[str, Any] = field(compare=False)
-
-
 def _problems(
     layers: Layers, target: Target, election: Mapping[str, Any]
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """Return (errors, otherwise warnings); cached: most reconciles have the same configuration."""
     timings = json.dumps(election, default=str)
-    return _check(_Case(layers, target.identity, timings, target, election))
+    return _check(Keyed((layers, target.identity, timings), (layers, target, election)))
 
 
 @lru_cache(maxsize=4)
-def _check(case: _Case) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    config, _ = _merged(case.layers)
-    problems = tuple(validate_config(config, case.target, case.election))
-    return problems, () if problems else tuple(control_plane_warnings(config, case.target))
+def _check(
+    case: Keyed[tuple[Layers, Target, Mapping[str, Any]]],
+) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    layers, target, election = case.value
+    config, _ = _merged(layers)
+    problems = tuple(validate_config(config, target, election))
+    return problems, () if problems else tuple(control_plane_warnings(config, target))
 
 
 def _elected(config: Mapping[str, Any], flags: Flags) -> dict[str, Any]:
     """Return the effective leader election: flags win over the file."""
     election = dict(mapping(config.get("leaderElection")))
-    for key, flag in _LEADER_FLAGS.items():
+    for key, flag in ELECTION_FLAGS.items():
         for value in flags.get(flag, ()):
             try:
                 seconds(value)

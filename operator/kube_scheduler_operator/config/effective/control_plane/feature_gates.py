@@ -8,6 +8,7 @@ Overrides come later and replace the whole flag.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,16 +49,12 @@ def choose(inputs: Inputs, observed: Sequence[str]) -> SchedulerFeatureGates:
     findings += [*dra_findings, *own_findings]
     adopted = tuple(_understood(inputs, observed))
     named = {**of_cluster, **wished, **own}
-    try:
+    values = adopted
+    with suppress(ValueError):  # validation of the flags reports the error
         gates = {**parse_gates(adopted), **named}
-    except ValueError:
-        named = {}  # validation of the flags reports the error
-    values = (_text(gates),) if named else adopted
+        text = ",".join(f"{name}={str(value).lower()}" for name, value in sorted(gates.items()))
+        values = (text,) if named else adopted
     return SchedulerFeatureGates(values, frozenset(own), tuple(findings))
-
-
-def _text(gates: Mapping[str, bool]) -> str:
-    return ",".join(f"{name}={str(value).lower()}" for name, value in sorted(gates.items()))
 
 
 def _understood(inputs: Inputs, values: Sequence[str]) -> list[str]:

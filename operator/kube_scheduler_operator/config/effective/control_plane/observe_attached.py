@@ -45,8 +45,6 @@ OVERRIDES: Final = "unsupportedConfigOverrides"
 
 @dataclass(frozen=True, slots=True)
 class ObservedExtenders:
-    """The contribution of SchedulerExtenders to the configuration."""
-
     own: tuple[Mapping[str, Any], ...] = ()  # their entries, in the order of the calls
     # the results for objects of this scheduler, or of a scheduler that does not exist
     results: tuple[ExtenderResult, ...] = ()
@@ -109,8 +107,6 @@ def _profile_count(inputs: Inputs, over: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ObservedProfiles:
-    """The contribution of SchedulerProfiles to the configuration."""
-
     own: tuple[Mapping[str, Any], ...] = ()
     # all profiles before the overrides, in order; empty if `own` is empty
     all: tuple[Mapping[str, Any], ...] = ()

@@ -28,6 +28,13 @@ SERVING_INFO: Final = "servingInfo"
 SERVING_FLAGS: Final = {"cipherSuites": "tls-cipher-suites", "minTLSVersion": "tls-min-version"}
 """Field of servingInfo -> its flag."""
 
+ELECTION_FLAGS: Final = {
+    "leaseDuration": "leader-elect-lease-duration",
+    "renewDeadline": "leader-elect-renew-deadline",
+    "retryPeriod": "leader-elect-retry-period",
+}
+"""Field of leaderElection -> its flag, which takes precedence."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
@@ -40,7 +47,6 @@ class Overrides:
 
 
 def read_overrides(value: Any, platform: Platform) -> Overrides:
-    """Read `spec.unsupportedConfigOverrides`."""
     if value is None or value == {}:
         return Overrides()
     if not isinstance(value, Mapping):

@@ -37,8 +37,6 @@ CONFINEMENT: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class ManagedAgent:
-    """An agent of a SchedulerExtender."""
-
     name: str  # of the SchedulerExtender
     spec: Mapping[str, Any]  # its `spec.agent`
     port: int  # the port at 127.0.0.1 that its scheduler calls

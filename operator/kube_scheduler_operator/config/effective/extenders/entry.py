@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from ...language.decode import INVALID, decode_problems
 from ...language.plugins.target_scheduler import Target
 from ...language.schema import CONFIGURATION
 from ...language.validation.extenders import INVALID_EXTENDER, validate_extenders
+from ...language.validation.result_cache import Keyed
 from ...language.warnings.extenders import extender_warnings
 from .agent_policies import ability, check_policies
 
@@ -74,44 +75,32 @@ def check_entry(
 ) -> EntryCheck:
     """Build and validate the entry of a spec for a kube-scheduler with that number of profiles."""
     text = json.dumps([name, spec], sort_keys=True, default=str)
-    return _check(_Case(text, target.identity, min(profiles, 2), name, spec, target, profiles))
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """The arguments of `check_entry`, equal if their content is."""
-
-    text: str
-    reader: tuple[object, ...]
-    shared: int
-    name: str = field(compare=False)
-    spec: Mapping[str, Any] = field(compare=False)
-    target: Target = field(compare=False)
-    profiles: int = field(compare=False)
+    key = (text, target.identity, min(profiles, 2))
+    return _check(Keyed(key, (name, spec, target, profiles)))
 
 
 @lru_cache(maxsize=256)
-def _check(case: _Case) -> EntryCheck:
-    spec = case.spec
+def _check(case: Keyed[tuple[str, Mapping[str, Any], Target, int]]) -> EntryCheck:
+    name, spec, target, profiles = case.value
     problems = [
         replace(problem, path=problem.path[1:])
         for problem in validate_object({"spec": spec}, DEFINITION, SCHEDULER_EXTENDERS.version)
     ]
     if problems:
         return EntryCheck({}, tuple(problems))
-    problems = [*_name(case.name), *_rules(spec)]
+    problems = [*_name(name), *_rules(spec)]
     agent = agent_of(spec)
     if agent is not None:
         problems += check_policies(agent)
     entry = _entry(spec)
-    whole = {"urlPrefix": agent_url(case.name, 1024), **entry}
+    whole = {"urlPrefix": agent_url(name, 1024), **entry}
     config = {"extenders": [whole]}
-    in_entry = list(decode_problems(config, CONFIGURATION, (), case.target.minor, strict=False))
+    in_entry = list(decode_problems(config, CONFIGURATION, (), target.minor, strict=False))
     in_entry = in_entry or list(validate_extenders([whole]))
     problems += (_at_field(problem, spec) for problem in in_entry)
     warnings: tuple[Problem, ...] = ()
     if not problems:
-        general = extender_warnings(whole, ("extenders", 0), case.profiles)
+        general = extender_warnings(whole, ("extenders", 0), profiles)
         relevant = [_at_field(w, spec) for w in general if not _is_narrowed(w, agent)]
         warnings = (*relevant, *_service_name(spec), *_short_timeout(spec, agent))
     return EntryCheck(entry, tuple(problems), warnings)

@@ -54,8 +54,6 @@ class ExtenderResult(ValidationResult):
 
 @dataclass(frozen=True, slots=True)
 class ExtenderResults:
-    """The results for the SchedulerExtenders of one scheduler."""
-
     # one for each object whose spec names the scheduler, by name
     results: tuple[ExtenderResult, ...] = ()
     # the objects that are moving to another scheduler, which has not accepted them yet
@@ -132,14 +130,9 @@ def validate_extenders(
 ) -> ExtenderResults:
     """Validate the SchedulerExtenders of one scheduler.
 
-    Args:
-        scheduler: its name in `spec.scheduler`; "" for the control plane's.
-        objects: SchedulerExtenders, also those of other schedulers.
-        own: the scheduler's other extenders.
-        target: the kube-scheduler that will read the configuration.
-        profiles: the number of the scheduler's profiles.
-        planned: whether to assume that agents run, for offline checks.
-        images: the images that agents may have.
+    `scheduler` is its name in `spec.scheduler`, "" for the control plane's; `objects` may have
+    those of other schedulers; `profiles` is the number of its profiles; `planned` assumes that
+    agents run, for offline checks; agents may have any of `images`.
     """
     taken = _Taken.by(own.entries, own.owner, {*TAKEN_PORTS, *own.ports})
     mine = sorted((obj for obj in objects if scheduler in schedulers_of(obj)), key=age_of)

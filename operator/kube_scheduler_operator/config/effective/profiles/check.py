@@ -23,7 +23,7 @@ from ...language.plugins.effective_plugins import PluginEntry, effective_plugins
 from ...language.schema import API_VERSION, DEFAULT_SCHEDULER, KIND
 from ...language.validation.configuration import Target, validate_config
 from ...language.validation.profiles import validate_profile
-from ...language.validation.result_cache import CACHE_SIZE, CacheKey, cached_by_identity
+from ...language.validation.result_cache import CACHE_SIZE, CacheKey, Keyed, cached_by_identity
 from ...language.warnings.configuration import profile_warnings
 
 NO_BASE: Final = "None"
@@ -36,8 +36,6 @@ _FIELDS: Final = ("scheduler", "schedulerName", "base", *_PROFILE_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class ProfileVersion:
-    """A version of a SchedulerProfile's spec."""
-
     name: str  # of the object
     root: str  # the field of the object that holds the version
     spec: Mapping[str, Any]
@@ -125,7 +123,8 @@ def check_profile(
     configuration, without a first profile if this is the first.
     """
     texts = (_text(version.spec), "" if first is None else _text(first))
-    return _judge(_Case(version.scheduler_name, texts, surroundings, version, first))
+    key = (version.scheduler_name, *texts, surroundings)
+    return _judge(Keyed(key, (version, first, surroundings)))
 
 
 @cached_by_identity(512)
@@ -133,28 +132,22 @@ def _text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """The arguments of `check_profile`, equal if their content is."""
-
-    name: str
-    texts: tuple[str, str]
-    surroundings: Surroundings
-    version: ProfileVersion = field(compare=False)
-    first: Mapping[str, Any] | None = field(compare=False)
+_Case = Keyed[tuple[ProfileVersion, Mapping[str, Any] | None, Surroundings]]
+"""The arguments of `check_profile`."""
 
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _judge(case: _Case) -> ProfileCheck:
-    spec, name = case.version.spec, case.version.scheduler_name
-    over, target = case.surroundings.over, case.surroundings.target
+    version, first, surroundings = case.value
+    spec, name = version.spec, version.scheduler_name
+    over, target = surroundings.over, surroundings.target
     problems = list(_fields(spec))
     if problems:
         return ProfileCheck({"schedulerName": name}, tuple(problems), {})
     written = written_profile(name, spec)
-    base = {**_base(spec.get("base"), case.first), "schedulerName": name}
+    base = {**_base(spec.get("base"), first), "schedulerName": name}
     (profile,) = _merged([{"profiles": [base]}, {"profiles": [written]}])["profiles"]
-    neighbour = case.surroundings.beside
+    neighbour = surroundings.beside
     beside = [normalized_json(neighbour)] if neighbour is not None else []
     alone = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [*beside, profile]}
     config = _overlaid(alone, over, name)

@@ -23,8 +23,6 @@ EXTENDERS: Final = "extenders"
 
 @dataclass(frozen=True, slots=True)
 class AttachedProfiles:
-    """The SchedulerProfiles of one SecondaryScheduler."""
-
     # all its profiles; empty if it has only those of its spec
     profiles: tuple[Mapping[str, Any], ...] = ()
     results: tuple[ProfileResult, ...] = ()  # one for each SchedulerProfile whose spec names it
@@ -73,8 +71,6 @@ def attach_profiles(
 
 @dataclass(frozen=True, slots=True)
 class AttachedExtenders:
-    """The SchedulerExtenders of one SecondaryScheduler."""
-
     chosen: ExtenderResults = field(default_factory=ExtenderResults)
     findings: tuple[Finding, ...] = ()  # errors that block the SecondaryScheduler
 

@@ -1,20 +1,24 @@
-"""Containers and volumes that users add to the Pods of a SecondaryScheduler.
+"""What users may set for the Pods of a SecondaryScheduler beyond its configuration.
 
-They meet Pod Security "restricted" (kubernetes/pod-security-admission, policy/), even in a
-namespace that enforces less. They also use no Secrets, no claims and none of the operator's
-volumes: the Pod runs a scheduler, whose token and account are not theirs. Tests compare
-`restricted` with the API server's implementation.
+Its Pods have the rights of a scheduler, so they only run a kube-scheduler that an administrator
+allowed. Containers and volumes that users add meet Pod Security "restricted"
+(kubernetes/pod-security-admission, policy/), even in a namespace that enforces less. They also use
+no Secrets, no claims and none of the operator's volumes: the Pod runs a scheduler, whose token and
+account are not theirs. Tests compare `restricted` with the API server's implementation.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ....base.findings import NOT_ALLOWED, Path, Problem, listing
+from ....base import names
+from ....base.findings import ERROR, NOT_ALLOWED, Finding, Path, Problem, format_path, listing
 from ....base.images import AllowedImages
 from ....base.objects import mapping
 from ..extenders.agent import CONFINEMENT
+from .request import SchedulerRequest
 
 OWN_VOLUMES: Final = frozenset({"api-access", "config", "preflight"})
 """The volumes of the scheduler: its token, its configuration, and the file of the preflight."""
@@ -23,7 +27,35 @@ _PROJECTED: Final = ("configMap", "downwardAPI")
 _SELINUX: Final = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
 _SECCOMP: Final = ("RuntimeDefault", "Localhost")
 _APPARMOR: Final = ("RuntimeDefault", "Localhost")
+_WORD: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 _ELSEWHERE: Final = "run this extender as a workload of its own and name its URL in extenders"
+
+
+def refused_settings(
+    request: SchedulerRequest, operand: str, allowed: AllowedImages, agents: AllowedImages
+) -> Iterator[Finding]:
+    """Yield an error for each setting that is not permitted.
+
+    The repository of `operand`, the control plane's image, is always allowed; `agents` may have the
+    `allowed` images and the operator's own.
+    """
+    images = allowed.with_repositories_of(operand)
+    problems: list[Problem] = []
+    if request.image:
+        problems += images.problems(("image",), request.image)
+    for index, word in enumerate(request.command):
+        if not _WORD.fullmatch(word):
+            message = (
+                f'"{word}" is not the path or name of a program; write flags into '
+                "spec.extraArguments"
+            )
+            problems.append(Problem(NOT_ALLOWED, ("command", index), message))
+    problems += confinement_problems(request.sidecars, request.volumes, agents)
+    for problem in problems:
+        path = format_path(("spec", *problem.path))
+        blocking = problem.severity == ERROR
+        condition = names.DEGRADED if blocking else names.WARNINGS
+        yield Finding(condition, problem.reason, path, problem.sentence, blocking=blocking)
 
 
 def confined(container: Mapping[str, Any]) -> dict[str, Any]:

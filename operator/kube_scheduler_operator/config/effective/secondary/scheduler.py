@@ -27,10 +27,10 @@ from ...language.version_skew import version_skew
 from ...language.versions import Version
 from ...language.warnings.configuration import filter_difference, shared_nodes_warning
 from ..attachment import SPEC, by_scheduler, path_from
+from ..attribution import relocated
 from ..extenders.validate import ExtenderResult, OwnExtenders, validate_extenders
 from ..facts import Facts, is_stock_image
 from ..objects import Objects
-from ..profiles.attribution import relocated
 from ..profiles.validate import ProfileResult, validate_profiles
 from .attached import (
     NO_EXTENDERS,
@@ -42,7 +42,7 @@ from .attached import (
     with_extenders,
 )
 from .compose import SecondaryComposition, compose
-from .permitted import refused_settings
+from .confinement import refused_settings
 from .request import SchedulerRequest, read
 
 CONTROL_PLANE: Final = "the control plane's scheduler"

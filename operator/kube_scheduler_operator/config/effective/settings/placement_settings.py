@@ -17,8 +17,6 @@ DEFAULT_SECONDS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
-    """`spec.placementCheck` of OperatorSettings."""
-
     mode: str = OFF  # Off, Warn or Gate
     seconds: int = DEFAULT_SECONDS  # limit from the request to the answer
     approved: str = ""  # hash of the configuration that may be rolled out whatever it changes

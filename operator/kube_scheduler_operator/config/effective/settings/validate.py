@@ -18,13 +18,13 @@ from ....base.decoding import INVALID_TYPE, INVALID_VALUE
 from ....base.defects import DEFECT
 from ....base.environment import holds_credentials
 from ....base.findings import NOT_ALLOWED, Finding, Problem, did_you_mean, listing
-from ....base.json_text import parse_json
 from ....base.objects import mapping
 from ....base.platform import Platform
 from ....base.quantities import MEMORY
 from ....base.spec_limits import limit_problems
 from ....base.templates import canonical_json
 from ....kube.resource import OPERATOR_SETTINGS
+from ...language.validation.result_cache import Keyed
 from ..attachment import ACCEPTED as LAST
 from ..attachment import SPEC, Attachable, ValidationResult, last_accepted, path_from
 from .host_files import host_file_problems
@@ -133,12 +133,8 @@ def _judge(
     if problems:
         return problems, ()
     try:
-        return _cached(
-            canonical_json(spec),
-            platform,
-            canonical_json(defaults.own),
-            canonical_json(defaults.adopted),
-        )
+        text = canonical_json([spec, defaults.own, defaults.adopted])
+        return _cached(Keyed((text, platform), (spec, platform, defaults)))
     except Exception as error:
         message = SETTINGS.defect(names.CLUSTER, root, error).message
         return (Problem(DEFECT, (), message),), ()
@@ -146,11 +142,13 @@ def _judge(
 
 # Cached, because every reconcile validates the same spec.
 @lru_cache(maxsize=8)
-def _cached(spec: str, platform: Platform, own: str, adopted: str) -> tuple[_Problems, _Problems]:
-    defaults = PodDefaults(mapping(parse_json(own)), parse_json(adopted))
-    obj = {"metadata": {"name": names.CLUSTER}, "spec": parse_json(spec)}
+def _cached(
+    case: Keyed[tuple[Mapping[str, Any], Platform, PodDefaults]],
+) -> tuple[_Problems, _Problems]:
+    spec, platform, defaults = case.value
+    obj = {"metadata": {"name": names.CLUSTER}, "spec": spec}
     problems = tuple(settings_problems(obj, defaults))
-    warnings = () if problems else settings_warnings(obj["spec"], platform, defaults)
+    warnings = () if problems else settings_warnings(spec, platform, defaults)
     return tuple(map(_in_spec, problems)), tuple(map(_in_spec, warnings))
 
 

@@ -6,10 +6,10 @@ A cluster can have hundreds of profiles, and an edit changes one of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ....base.findings import Path, Problem
 from ..plugins.target_scheduler import Target
@@ -19,6 +19,14 @@ Result = TypeVar("Result")
 
 CACHE_SIZE: Final = 1024
 """Cached results per function; the least recently used one is evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed(Generic[Argument]):
+    """The argument of a function with `lru_cache`: equal to another one if their keys are."""
+
+    key: Hashable
+    value: Argument = field(compare=False)  # must not be modified
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from ....base.findings import Finding
 from ....base.json_text import parse_json
 from ....base.objects import Object, mapping
 from ....base.platform import Platform
-from ....base.revision_number import revision_number
 from ....base.templates import canonical_json
 from ....config.language.command_line import Flags, parse
 from ....config.language.feature_gates import Gates
@@ -29,7 +28,7 @@ from ...model.plan import Action
 from ...model.snapshot import Snapshot
 from ...status.conditions import AS_EXPECTED, Condition, problem_condition
 from ..operand_image import operand_image, operand_version
-from ..revision.history import Revision, read
+from ..revision.history import Revision, newest_first, read, runs_revision
 from .config_files import ConfigFiles, read_files, unneeded_readers
 from .flag_settings import configuration_of, flags_not_kept
 from .inventory import Inventory, NotKept, take_inventory
@@ -107,7 +106,7 @@ def adopted(snapshot: Snapshot) -> Adopted:
     pods = sorted(snapshot.operand_pods.items())
     if not pods or _has_begun(snapshot, history):
         known = _remembered(history) or _recovered(snapshot)
-        return replace(known, actions=tuple(unneeded_readers(snapshot, set())))
+        return replace(known, actions=unneeded_readers(snapshot, set()))
     files = read_files(snapshot, dict(pods), target_of(snapshot))
     schedulers = [_scheduler(node, pod, platform, files) for node, pod in pods]
     # A file that is not read yet is neither equal nor different.
@@ -182,21 +181,14 @@ def foreign_notes(foreign: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 def _has_begun(snapshot: Snapshot, history: tuple[Revision, ...]) -> bool:
     """Whether a node has, or had, a revision: what other Pods show from then on is not adopted."""
-    entries = snapshot.status.get("nodeStatuses") or ()
-    return (
-        any(revision_number(entry.get("currentRevision")) for entry in entries)
-        or any(operand_pods.read(pod).ours for pod in snapshot.operand_pods.values())
-        or any(revision.outcome == names.OUTCOME_INSTALLED for revision in history)
-    )
+    installed = (revision.outcome == names.OUTCOME_INSTALLED for revision in history)
+    return runs_revision(snapshot) or any(installed)
 
 
 def _remembered(history: tuple[Revision, ...]) -> Adopted | None:
     """The record of the newest revision that is installed or being rolled out; None without one."""
-    for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
-        for revision in reversed(history):
-            if revision.outcome in outcomes and names.POD in revision.copies:
-                return read_record(revision)
-    return None
+    having = (revision for revision in newest_first(history) if names.POD in revision.copies)
+    return next(map(read_record, having), None)
 
 
 def _recovered(snapshot: Snapshot) -> Adopted:

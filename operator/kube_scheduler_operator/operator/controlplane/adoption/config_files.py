@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ....base import names
 from ....base.findings import format_path
-from ....base.objects import Object, annotation, is_being_deleted, mapping
+from ....base.objects import Object, annotation, mapping
 from ....base.platform import Platform
 from ....base.templates import canonical_json
 from ....config.language.command_line import CONFIG_PATH, parse
@@ -25,7 +25,8 @@ from ....config.migrate.old_schema import V1
 from ....kube.resource import PODS
 from ....node.config_reader.report import ConfigReport
 from ...model import operand_pods
-from ...model.plan import Action, Create, Delete
+from ...model.apply import deletions
+from ...model.plan import Action, Create
 from ...model.pod_status import named
 from ...model.snapshot import Snapshot
 from ..node_pods import render_config_reader_pod
@@ -61,13 +62,14 @@ def read_files(snapshot: Snapshot, pods: Mapping[str, Object], target: Target) -
         desired_pod = _reader(snapshot, node, pod, path)
         desired.add(desired_pod["metadata"]["name"])
         current = snapshot.config_reader_pods.get(desired_pod["metadata"]["name"])
-        report = _report(current, desired_pod)
+        is_stale = current is not None and _is_stale(current, desired_pod)
+        report = last_report(current) if current is not None and not is_stale else None
         if current is None:
             actions.append(Create(PODS, desired_pod))
             waiting[node] = path
         elif report is None:
-            if _is_stale(current, desired_pod):
-                actions += _deletion(current)
+            if is_stale:
+                actions += deletions(PODS, {node: current})
             elif _age(snapshot, current) >= snapshot.settings.rollout.pending_tolerance:
                 name = f"{snapshot.platform.target_namespace}/{desired_pod['metadata']['name']}"
                 message = f"{path} is not read, because Pod {name} does not end; describe the Pod"
@@ -80,7 +82,7 @@ def read_files(snapshot: Snapshot, pods: Mapping[str, Object], target: Target) -
             lost[node] = (NotKept("flags.config", f"{path}: {report.error}"),)
             age = _age(snapshot, current)
             if age >= AGAIN:
-                actions += _deletion(current)
+                actions += deletions(PODS, {node: current})
             waits.append(max(AGAIN - age, 1.0))
         else:
             configs[node], lost[node] = adoptable(report.config, path, snapshot.platform, target)
@@ -93,14 +95,10 @@ def _age(snapshot: Snapshot, pod: Object) -> float:
     return (snapshot.now - created).total_seconds() if created else 0.0
 
 
-def unneeded_readers(snapshot: Snapshot, desired: set[str]) -> list[Action]:
+def unneeded_readers(snapshot: Snapshot, desired: set[str]) -> tuple[Action, ...]:
     """Delete the Pods that have read files, except those in `desired`."""
-    return [
-        action
-        for name, pod in sorted(snapshot.config_reader_pods.items())
-        if name not in desired
-        for action in _deletion(pod)
-    ]
+    pods = snapshot.config_reader_pods.items()
+    return deletions(PODS, {name: pod for name, pod in pods if name not in desired})
 
 
 def config_path(pod: Object) -> str:
@@ -213,18 +211,9 @@ def _on_host(pod: Object, path: str) -> str:
     return on_host
 
 
-def _report(current: Object | None, desired: Object) -> ConfigReport | None:
-    """The report of a Pod; None before it has one, or if it was created for another file."""
-    return None if current is None or _is_stale(current, desired) else last_report(current)
-
-
 def _is_stale(current: Object, desired: Object) -> bool:
     """Whether a Pod was created for another file, or failed as a whole without a report."""
     key = names.CONTENT_HASH_ANNOTATION
     if annotation(current, key) != annotation(desired, key):
         return True
     return mapping(current.get("status")).get("phase") == "Failed"
-
-
-def _deletion(pod: Object) -> list[Action]:
-    return [] if is_being_deleted(pod) else [Delete(PODS, pod)]

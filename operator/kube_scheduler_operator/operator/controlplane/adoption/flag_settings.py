@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ....base.go_values import boolean
 from ....base.platform import Platform
+from ....config.effective.control_plane.overrides import ELECTION_FLAGS
 from .inventory import NotKept
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -23,9 +24,7 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 """Flags without an effect beside `--config` -> the field with the same effect."""
 
 _TIMINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "leader-elect-lease-duration": ("leaderElection", "leaseDuration"),
-    "leader-elect-renew-deadline": ("leaderElection", "renewDeadline"),
-    "leader-elect-retry-period": ("leaderElection", "retryPeriod"),
+    flag: ("leaderElection", key) for key, flag in ELECTION_FLAGS.items()
 }
 """Flags that win over the file -> the field."""
 

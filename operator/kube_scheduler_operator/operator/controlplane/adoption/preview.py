@@ -42,6 +42,7 @@ HIDDEN: Final = "(not shown)"
 """Replaces a value that may be a credential."""
 
 _OBSERVED: Final = "spec.observedConfig"
+_FOREIGN: Final = "is on the Pod in the API only; put it into the manifest to keep it"
 
 
 class Outcome(Enum):
@@ -159,8 +160,11 @@ def _node(
     settings = [
         *_flags(scheduler, platform, lost),
         *_config(scheduler),
-        *(_kept(name, value) for name, value in scheduler.inventory.settings.names()),
-        *_foreign(foreign),
+        *(
+            PreviewedSetting(name, shown(name, value), Outcome.KEPT)
+            for name, value in scheduler.inventory.settings.names()
+        ),
+        *(PreviewedSetting(name, HIDDEN, Outcome.DROPPED, _FOREIGN) for name in foreign),
     ]
     listed = {setting.name for setting in settings}
     settings += [
@@ -237,22 +241,12 @@ def config_text(key: str, value: Any) -> str:
     return value_text(value)
 
 
-def _kept(name: str, value: Any) -> PreviewedSetting:
-    return PreviewedSetting(name, shown(name, value), Outcome.KEPT)
-
-
 def shown(name: str, value: Any) -> str:
     """The value of a setting as text; HIDDEN if it may be a credential."""
     if name.startswith("env."):
         value = mapping(value).get("value", mapping(value).get("valueFrom", value))
     hidden = isinstance(value, str) and holds_credentials(name, value)
     return HIDDEN if hidden else value_text(value)
-
-
-def _foreign(names_: Sequence[str]) -> Iterator[PreviewedSetting]:
-    for name in names_:
-        note = "is on the Pod in the API only; put it into the manifest to keep it"
-        yield PreviewedSetting(name, HIDDEN, Outcome.DROPPED, note)
 
 
 def _observed(path: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from ....base.findings import Finding
 from ....base.objects import Object
 from ....base.platform import Platform, SchedulerCredentials
 from ....kube.resource import SECRETS
-from ...model.apply import apply
+from ...model.apply import apply, new_object
 from ...model.plan import Action
 from ...model.snapshot import Snapshot
 from ..node_pods import STATIC_POD_RESOURCES, kubeconfig_text
@@ -181,13 +181,7 @@ def kubeconfig(source: SchedulerCredentials, server: str) -> str:
 
 def client_certificate(platform: Platform, source: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": source["metadata"]["name"],
-            "namespace": platform.target_namespace,
-            "labels": dict(names.OWN_LABELS),
-        },
+        **new_object(SECRETS, source["metadata"]["name"], platform.target_namespace),
         "type": source.get("type") or "Opaque",
         "data": dict(source.get("data") or {}),
     }

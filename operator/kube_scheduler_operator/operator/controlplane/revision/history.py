@@ -10,14 +10,13 @@ from ....base.json_text import parse_json
 from ....base.objects import Object, annotation
 from ....base.revision_number import revision_number
 from ....config.effective.attachment import Refusal
+from ...model import operand_pods
 from ...model.snapshot import Snapshot
 from .content import RevisionContent
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One numbered revision as the API has it."""
-
     number: int
     status: Object  # the ConfigMap `revision-status-N`
     ready: bool  # whether all copies exist and it may be installed
@@ -105,6 +104,20 @@ def read(config_maps: Mapping[str, Object], parts: tuple[str, ...]) -> tuple[Rev
             )
         )
     return tuple(sorted(revisions, key=lambda revision: revision.number))
+
+
+def newest_first(history: Sequence[Revision]) -> Iterator[Revision]:
+    """Those that are installed or being rolled out, then those replaced before they were."""
+    for outcomes in (("", names.OUTCOME_INSTALLED), (names.OUTCOME_SUPERSEDED,)):
+        yield from (revision for revision in reversed(history) if revision.outcome in outcomes)
+
+
+def runs_revision(snapshot: Snapshot) -> bool:
+    """Whether some node runs a revision, as far as the API shows it."""
+    entries = snapshot.status.get("nodeStatuses") or ()
+    return any(revision_number(entry.get("currentRevision")) for entry in entries) or any(
+        operand_pods.read(pod).ours for pod in snapshot.operand_pods.values()
+    )
 
 
 def last_good(history: Sequence[Revision], before: int) -> Revision | None:

@@ -72,9 +72,10 @@ def known_numbers(snapshot: Snapshot, disks: Disks) -> KnownNumbers:
             "content does not match its hash"
         )
     if max(in_api, newest) >= LARGEST:
+        name = ((snapshot.kubescheduler or {}).get("metadata") or {}).get("name", "")
         problems.append(
             "no revision number is left: set managementState to Removed, delete KubeScheduler "
-            f'"{_name(snapshot)}" and create it again'
+            f'"{name}" and create it again'
         )
     return KnownNumbers(history, advertised, newest, "; ".join(problems))
 
@@ -123,7 +124,3 @@ def _implausible_names(config_maps: Mapping[str, Object]) -> list[str]:
         and name.removeprefix(prefix).isdecimal()
         and not revision_number(name.removeprefix(prefix))
     ]
-
-
-def _name(snapshot: Snapshot) -> str:
-    return str(((snapshot.kubescheduler or {}).get("metadata") or {}).get("name", ""))

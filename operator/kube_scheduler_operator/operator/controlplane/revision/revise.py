@@ -48,6 +48,10 @@ class RevisionResult:
     known: int = 0  # the highest number that the API knows
     requeue_after: float | None = None  # seconds until a wait ends
 
+    @property
+    def desired_number(self) -> int:
+        return self.desired.number if self.desired is not None else 0
+
     def revision(self, number: int) -> Revision | None:
         return next((revision for revision in self.history if revision.number == number), None)
 

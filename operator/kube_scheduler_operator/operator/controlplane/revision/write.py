@@ -9,6 +9,7 @@ from ....base import names
 from ....base.limits import MESSAGE_LENGTH
 from ....base.objects import Object
 from ....kube.resource import CONFIG_MAPS
+from ...model.apply import new_object
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
 from .content import RevisionContent
@@ -90,7 +91,9 @@ def status_object(
     data = {"revision": str(number), "reason": reason, "hash": content.hash}
     if content.inputs:
         data[names.INPUTS_KEY] = content.inputs
-    return _config_map(snapshot, status_name(number), data, annotations=annotations)
+    namespace = snapshot.platform.target_namespace
+    made = new_object(CONFIG_MAPS, status_name(number), namespace, annotations=annotations)
+    return {**made, "data": data}
 
 
 def _copy(
@@ -104,21 +107,6 @@ def _copy(
         "uid": metadata["uid"],
     }
     name = copy_name(part, revision.number)
-    copy = _config_map(snapshot, name, data, ownerReferences=[owner])
-    return {**copy, "immutable": True}
-
-
-def _config_map(
-    snapshot: Snapshot, name: str, data: Mapping[str, str], **metadata: Any
-) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": name,
-            "namespace": snapshot.platform.target_namespace,
-            "labels": dict(names.OWN_LABELS),
-            **metadata,
-        },
-        "data": dict(data),
-    }
+    namespace = snapshot.platform.target_namespace
+    copy = new_object(CONFIG_MAPS, name, namespace, ownerReferences=[owner])
+    return {**copy, "data": dict(data), "immutable": True}

@@ -20,7 +20,6 @@ from datetime import datetime
 from ....base.objects import Object
 from ....base.times import ALWAYS, timestamp
 from ....node.protocol.boot_time import BootTime
-from ....node.protocol.disk_report import DiskReport
 from ....node.protocol.exit_codes import EXIT_CHANGED, EXIT_DEFINITIVE
 from ....node.protocol.result import InstallerOutcome
 from ...model.node_disks import Disks, NodeDisk
@@ -32,10 +31,13 @@ from .installer_pods import Installer
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    disk: NodeDisk  # what was read
-    read: BootTime  # when, by the kernel's clock
+    disk: NodeDisk  # what was read, and when by the kernel's clock
     at: datetime  # when the container ended, by the node's wall clock
     installed: bool = False  # whether it is the result of an installation
+
+    @property
+    def read(self) -> BootTime:
+        return self.disk.read
 
 
 def read_disks(snapshot: Snapshot, installers: Iterable[Installer]) -> Disks:
@@ -113,7 +115,9 @@ def _latest_result(reports: list[_Report], boot: str) -> _Report | None:
 def _of_guard(snapshot: Snapshot, node: str) -> Iterator[_Report]:
     """The reports of a guard that the operator created for this node: first its last look."""
     pod = snapshot.guard_pods.get(guard_pod_name(snapshot.platform, node))
-    if pod is None or not _is_owned(snapshot, pod) or _node_of(pod) != node:
+    if pod is None or not _is_owned(snapshot, pod):
+        return
+    if str((pod.get("spec") or {}).get("nodeName") or "") != node:
         return
     status = pod.get("status") or {}
     for key, code in (
@@ -124,25 +128,10 @@ def _of_guard(snapshot: Snapshot, node: str) -> Iterator[_Report]:
             for state in (container.get("state") or {}, container.get("lastState") or {}):
                 ended = state.get("terminated") or {}
                 at = timestamp(ended.get("finishedAt"))
-                report = DiskReport.parse(str(ended.get("message") or ""))
-                if ended.get("exitCode") != code or at is None or report is None:
-                    continue
-                disk = NodeDisk(
-                    revision=report.revision,
-                    content=report.content,
-                    newest=report.newest,
-                    edits=report.edits,
-                    edit=report.edit,
-                    labelled=report.labelled,
-                    image=report.image,
-                    api_server=report.api_server,
-                    work=report.work,
-                    kubeconfig=report.kubeconfig,
-                    by_guard=True,
-                    reported=code == EXIT_CHANGED,
-                    begun=created(pod),
-                )
-                yield _Report(disk, report.read, at)
+                disk = NodeDisk.parse(str(ended.get("message") or ""))
+                if ended.get("exitCode") == code and at is not None and disk is not None:
+                    reported, begun = code == EXIT_CHANGED, created(pod)
+                    yield _Report(replace(disk, by_guard=True, reported=reported, begun=begun), at)
 
 
 def _of_installer(snapshot: Snapshot, installer: Installer) -> Iterator[_Report]:
@@ -166,8 +155,14 @@ def _of_installer(snapshot: Snapshot, installer: Installer) -> Iterator[_Report]
         case _:
             good = result.last_good_revision
             disk = NodeDisk(good, newest=result.newest, labelled=good, begun=begun)
-    disk = replace(disk, image=result.image, api_server=result.api_server, work=result.work)
-    yield _Report(disk, result.read, at, result.result is InstallerOutcome.INSTALLED)
+    disk = replace(
+        disk,
+        image=result.image,
+        api_server=result.api_server,
+        work=result.work,
+        read=result.read,
+    )
+    yield _Report(disk, at, result.result is InstallerOutcome.INSTALLED)
 
 
 def _is_owned(snapshot: Snapshot, pod: Object) -> bool:
@@ -175,7 +170,3 @@ def _is_owned(snapshot: Snapshot, pod: Object) -> bool:
     uid = ((snapshot.kubescheduler or {}).get("metadata") or {}).get("uid")
     owners = pod["metadata"].get("ownerReferences") or ()
     return any(owner.get("uid") == uid for owner in owners) if uid else False
-
-
-def _node_of(pod: Object) -> str:
-    return str((pod.get("spec") or {}).get("nodeName") or "")

@@ -19,17 +19,18 @@ from ....base.times import seconds_left, timestamp
 from ...model.snapshot import Snapshot
 from .deviations import hand_edits, has_drifted, keeps_hand_edits
 from .guards import changed_kubeconfig
-from .observe import Observation
+from .observe import Situation
 from .rollout_result import RolloutResult
 
 
 def find_drift(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult
+    situation: Situation, result: RolloutResult
 ) -> tuple[RolloutResult, Mapping[str, str]]:
     """Node -> why its revision is installed again; drift is tolerated for a moment.
 
     Mirror pods lag behind what a node runs.
     """
+    snapshot, observation = situation.snapshot, situation.observation
     drifted = {}
     for status in result.node_statuses:
         pod, disk = observation.operands.get(status.node), observation.disks.get(status.node)

@@ -18,7 +18,7 @@ from ....base.objects import Object, annotation, is_being_deleted
 from ....base.platform import Platform
 from ....base.templates import canonical_json
 from ....kube.resource import DISRUPTION_BUDGETS, PODS
-from ...model.apply import apply
+from ...model.apply import apply, deletions
 from ...model.node_disks import NodeDisk
 from ...model.operand_pods import OperandPod
 from ...model.plan import Action, Create, Delete, Replace
@@ -27,19 +27,18 @@ from ..node_pods import guard_pod_name, render_guard_pod
 from ..target_config_maps import guard_disruption_budget
 from .deviations import keeps_hand_edits
 from .disk_reports import guard_report
-from .observe import Observation
+from .observe import Situation
 from .rollout_result import RolloutResult
 
 
-def plan_guards(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult, known: int
-) -> tuple[Action, ...]:
+def plan_guards(situation: Situation, result: RolloutResult) -> tuple[Action, ...]:
     """Correct the guard pods and their budget.
 
-    `known` is the highest revision number that the API knows. A node whose mirror pod shows a
-    higher one gets a new guard, which looks at its disk.
+    A node whose mirror pod shows a revision number above all that the API knows gets a new guard,
+    which looks at its disk.
     """
-    return (*_budget(snapshot), *_obsolete(snapshot), *_pods(snapshot, observation, result, known))
+    snapshot = situation.snapshot
+    return (*_budget(snapshot), *_obsolete(snapshot), *_pods(situation, result))
 
 
 def changed_kubeconfig(disk: NodeDisk | None, pod: OperandPod) -> bool:
@@ -52,31 +51,26 @@ def _budget(snapshot: Snapshot) -> tuple[Action, ...]:
     budgets = snapshot.disruption_budgets
     if len(snapshot.nodes) > 1:
         return apply(DISRUPTION_BUDGETS, budgets, desired, ("spec",))
-    current = budgets.get(desired["metadata"]["name"])
-    return (
-        (Delete(DISRUPTION_BUDGETS, current),) if current and not is_being_deleted(current) else ()
-    )
+    name = desired["metadata"]["name"]
+    return deletions(DISRUPTION_BUDGETS, {name: budgets[name]} if name in budgets else {})
 
 
-def _obsolete(snapshot: Snapshot) -> list[Action]:
+def _obsolete(snapshot: Snapshot) -> tuple[Action, ...]:
     """Delete guard pods whose node is no longer a control-plane node."""
     desired = {guard_pod_name(snapshot.platform, node) for node in snapshot.nodes}
-    return [
-        Delete(PODS, pod)
-        for name, pod in sorted(snapshot.guard_pods.items())
-        if name not in desired and not is_being_deleted(pod)
-    ]
+    pods = snapshot.guard_pods.items()
+    return deletions(PODS, {name: pod for name, pod in pods if name not in desired})
 
 
-def _pods(
-    snapshot: Snapshot, observation: Observation, result: RolloutResult, known: int
-) -> list[Action]:
+def _pods(situation: Situation, result: RolloutResult) -> list[Action]:
+    snapshot, observation = situation.snapshot, situation.observation
     statuses = {status.node: status for status in result.node_statuses}
     moving = {status.node for status in result.node_statuses if status.target}
     actions: list[Action] = []
     for name, node in sorted(snapshot.nodes.items()):
         pod = observation.operands.get(name)
-        if name in observation.not_ready or name in moving or _is_cordoned(node):
+        is_cordoned = bool((node.get("spec") or {}).get("unschedulable"))
+        if name in observation.not_ready or name in moving or is_cordoned:
             continue
         status = statuses.get(name)
         if pod is None or not pod.probe or not (pod.ours or (status and status.current)):
@@ -89,7 +83,7 @@ def _pods(
             json.dumps(pod.probe),
             pod.kubeconfig,
             str((snapshot.kubescheduler or {})["metadata"]["uid"]),
-            str(pod.revision) if pod.revision > known else "",
+            str(pod.revision) if pod.revision > situation.revised.known else "",
         )
         current = snapshot.guard_pods.get(desired["metadata"]["name"])
         if current is None:
@@ -149,7 +143,3 @@ def _is_done(snapshot: Snapshot, node: str, disk: NodeDisk | None) -> bool:
 
 def _has_ended(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
-def _is_cordoned(node: Object) -> bool:
-    return bool((node.get("spec") or {}).get("unschedulable"))

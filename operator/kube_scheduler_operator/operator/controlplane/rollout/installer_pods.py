@@ -16,7 +16,7 @@ from ....base.termination_message import message_error
 from ....base.times import timestamp
 from ....node.protocol.exit_codes import EXIT_DEFINITIVE, EXIT_RETRY
 from ....node.protocol.result import InstallerOutcome, Result
-from ...model.pod_status import message_of, named, reason_of
+from ...model.pod_status import ended, message_of, named, reason_of, state
 from ..node_pods import SHARED_VOLUMES
 
 _OWN_NAMES: Final = (f"{names.INSTALLER}-", f"{names.RESTORE}-")
@@ -128,7 +128,7 @@ def read(pod: Object) -> Installer:
         permitted=permitted,
         swapping=stage is Stage.INSTALLING and _running(installer),
         created=timestamp(pod["metadata"].get("creationTimestamp")),
-        ended_at=timestamp((_terminated(installer) or {}).get("finishedAt")) if result else None,
+        ended_at=timestamp(ended(installer).get("finishedAt")) if result else None,
         deleting=is_being_deleted(pod),
         pod=pod,
     )
@@ -137,20 +137,19 @@ def read(pod: Object) -> Installer:
 def _stage(
     status: Mapping[str, Any], preflight: Mapping[str, Any] | None, installer: Mapping[str, Any]
 ) -> tuple[Stage, str, Result | None]:
-    phase = status.get("phase", "")
-    ended = _terminated(installer)
-    if ended is not None and ended.get("exitCode") == EXIT_DEFINITIVE:
-        result = Result.parse(str(ended.get("message") or ""))
+    phase, end = status.get("phase", ""), ended(installer)
+    if end.get("exitCode") == EXIT_DEFINITIVE:
+        result = Result.parse(str(end.get("message") or ""))
         if result is not None:
             return Stage.DONE, result.reason, result
     if phase in ("Failed", "Succeeded"):
-        why = message_of(status) or reason_of(status) or _message(ended) or "no message"
+        why = message_of(status) or reason_of(status) or message_of(end) or "no message"
         return Stage.LOST, f"the installer pod ended without a result: {why}", None
+    begun = bool(end) or _running(installer)
     if preflight is None:
-        begun = ended is not None or _running(installer)
-        return Stage.INSTALLING if begun else Stage.PENDING, _message(ended), None
-    check = _terminated(preflight)
-    if check is None:
+        return Stage.INSTALLING if begun else Stage.PENDING, message_of(end), None
+    check = ended(preflight)
+    if not check:
         if _running(preflight):
             return Stage.PREFLIGHT, "", None
         return Stage.PENDING, message_of(status), None
@@ -159,10 +158,10 @@ def _stage(
         error = message_error(str(check.get("message") or ""))
         return Stage.REFUSED, error or "no reason in its log", None
     if code not in (0, None):
-        message = f"the preflight ended with exit code {code}: {_message(check)}"
+        message = f"the preflight ended with exit code {code}: {message_of(check)}"
         return Stage.PREFLIGHT, message, None
-    if ended is not None or _running(installer):
-        return Stage.INSTALLING, _message(ended), None
+    if begun:
+        return Stage.INSTALLING, message_of(end), None
     return Stage.PREFLIGHT, "", None
 
 
@@ -172,29 +171,19 @@ _REFUSALS = (1, 2)
 
 
 def _problem(installer: Mapping[str, Any]) -> str:
-    ended = _terminated(installer)
-    if ended is None or ended.get("exitCode") != EXIT_RETRY:
-        return ""
-    return _message(ended)
+    end = ended(installer)
+    return message_of(end) if end.get("exitCode") == EXIT_RETRY else ""
 
 
 def _running(status: Mapping[str, Any]) -> bool:
     return (status.get("state") or {}).get("running") is not None
 
 
-def _terminated(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """How the container last ended; the kubelet moves it to lastState while it waits to retry."""
-    return (status.get("state") or {}).get("terminated") or (status.get("lastState") or {}).get(
-        "terminated"
-    )
-
-
 def _waiting(status: Mapping[str, Any]) -> tuple[str, str] | None:
-    waiting = (status.get("state") or {}).get("waiting") or {}
-    reason = reason_of(waiting)
+    waiting = state(status, "waiting")
+    reason, message = reason_of(waiting), message_of(waiting)
     if reason in ("", "PodInitializing", "ContainerCreating"):
         return None
-    message = message_of(waiting)
     if reason in _NO_IMAGE:
         return _NO_IMAGE[0], _PULLING.sub("", message)
     return reason, _BACK_OFF.sub("", message)
@@ -205,7 +194,3 @@ def _waiting(status: Mapping[str, Any]) -> tuple[str, str] | None:
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff")
 _PULLING = re.compile(r'^Back-off pulling image "[^"]*": (?:ErrImagePull: )?')
 _BACK_OFF = re.compile(r"^back-off \S+ (?=restarting )")
-
-
-def _message(terminated: Mapping[str, Any] | None) -> str:
-    return message_of(terminated or {})

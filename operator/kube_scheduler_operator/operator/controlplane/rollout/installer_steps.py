@@ -96,7 +96,7 @@ def start(
     except (ValueError, KeyError, IndexError, TypeError):
         edited = f"ConfigMap {names.POD}-{number} was changed by another client; delete it"
         return result.with_waiting(node, edited)
-    rollout, history = snapshot.settings.rollout, situation.revised.history
+    rollout = snapshot.settings.rollout
     rendered = render_installer_pod(
         snapshot.platform,
         Attempt(node, number, attempt),
@@ -108,7 +108,7 @@ def start(
             rollout.settling_time,
             permitted=status.target == number,
             follow_kubeadm=not snapshot.settings.operand_image,
-            keep=tuple(sorted(protected(snapshot, history, observation, result))),
+            keep=tuple(sorted(protected(situation, result))),
         ),
     )
     event = Event("InstallerPodCreated", f'installing revision {number} on "{node}"')

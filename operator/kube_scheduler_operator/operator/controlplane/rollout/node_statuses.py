@@ -11,7 +11,7 @@ from ....base.objects import Object
 from ....base.revision_number import LARGEST, revision_number
 from ....base.times import timestamp
 from ...model.operand_pods import OperandPod
-from ...model.pod_status import message_of, reason_of
+from ...model.pod_status import condition, is_ready, message_of, reason_of
 from ...model.snapshot import Snapshot
 
 
@@ -109,23 +109,18 @@ def write_node_status(status: NodeStatus) -> dict[str, Any]:
 
 def readiness(node: Object) -> tuple[bool, str]:
     """Whether the node is Ready; if not, since when and why, in the reference's words."""
-    name = node["metadata"]["name"]
-    for condition in (node.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "Ready":
-            if condition.get("status") == "True":
-                return True, ""
-            since = condition.get("lastTransitionTime", "")
-            reason, message = reason_of(condition), message_of(condition)
-            return False, f'node "{name}" not ready since {since} because {reason} ({message})'
-    return False, f'node "{name}" not ready, no Ready condition found in status block'
+    if is_ready(node):
+        return True, ""
+    what, ready = f'node "{node["metadata"]["name"]}" not ready', condition(node, "Ready")
+    if not ready:
+        return False, f"{what}, no Ready condition found in status block"
+    since = ready.get("lastTransitionTime", "")
+    return False, f"{what} since {since} because {reason_of(ready)} ({message_of(ready)})"
 
 
 def not_ready_since(node: Object) -> datetime | None:
     """Since when the node is not Ready; None if it is Ready or the time is unknown."""
-    for condition in (node.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "Ready" and condition.get("status") != "True":
-            return timestamp(condition.get("lastTransitionTime"))
-    return None
+    return None if is_ready(node) else timestamp(condition(node, "Ready").get("lastTransitionTime"))
 
 
 def match_nodes(

@@ -43,8 +43,6 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the rollout step decides from."""
-
     snapshot: Snapshot
     revised: RevisionResult
     observation: Observation

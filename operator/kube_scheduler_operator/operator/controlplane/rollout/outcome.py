@@ -19,7 +19,6 @@ from ...model.operand_pods import OperandPod
 from ...model.plan import Event
 from ...model.snapshot import Snapshot
 from ..revision.history import Revision
-from ..revision.revise import RevisionResult
 from ..revision.write import record_outcome
 from .installer_pods import Installer
 from .node_statuses import NodeStatus
@@ -134,12 +133,10 @@ def _failed(
     reason: str = names.REASON_OPERAND_FALLBACK,
 ) -> RolloutResult:
     """Record a failure whose cause is the revision: no node is moved to it any more."""
-    time = rfc3339(snapshot.now)
     if revision is not None:
         event = Event("NodeInstallerFailed", message, "Warning")
-        writes = record_outcome(revision, names.OUTCOME_FAILED, message, time, event)
-        result = result.with_outcome(revision, writes)
-    fallback = reason == names.REASON_OPERAND_FALLBACK
+        result = result.with_outcome(snapshot, revision, names.OUTCOME_FAILED, message, event)
+    fallback, time = reason == names.REASON_OPERAND_FALLBACK, rfc3339(snapshot.now)
     failed = status.failed(status.target, reason, message, time, fallback=fallback)
     return result.with_status(replace(failed, target=0))
 
@@ -159,9 +156,10 @@ def refused(
         return attempt_failed(snapshot, result, status, number, message)
     message = f"kube-scheduler refused revision {number}: {installer.message}"
     event = Event("RevisionRefused", message, "Warning")
-    time = rfc3339(snapshot.now)
-    writes = record_outcome(revision, names.OUTCOME_REFUSED, installer.message, time, event)
-    return result.with_outcome(revision, writes).with_status(replace(status, target=0))
+    refusal = names.OUTCOME_REFUSED, installer.message
+    return result.with_outcome(snapshot, revision, *refusal, event).with_status(
+        replace(status, target=0)
+    )
 
 
 def attempt_failed(
@@ -243,15 +241,13 @@ def fail_crashing(situation: Situation, result: RolloutResult) -> RolloutResult:
                 f"crashed repeatedly{_last_error(pod)}"
             )
             event = Event("RevisionFailed", message, "Warning")
-            time = rfc3339(snapshot.now)
-            writes = record_outcome(revision, names.OUTCOME_FAILED, message, time, event)
-            result = result.with_outcome(revision, writes)
+            result = result.with_outcome(snapshot, revision, names.OUTCOME_FAILED, message, event)
     return result
 
 
-def conclude(snapshot: Snapshot, revised: RevisionResult, result: RolloutResult) -> RolloutResult:
+def conclude(situation: Situation, result: RolloutResult) -> RolloutResult:
     """Record which revisions are installed, i.e. healthy on a first node, and which superseded."""
-    desired = revised.desired
+    snapshot, revised = situation.snapshot, situation.revised
     busy = {status.target for status in result.node_statuses}
     current = {status.current for status in result.node_statuses}
     for revision in revised.history:
@@ -264,7 +260,7 @@ def conclude(snapshot: Snapshot, revised: RevisionResult, result: RolloutResult)
             outcome, message = names.OUTCOME_INSTALLED, ""
         elif revision.outcome in gone:
             continue
-        elif desired is not None and number < desired.number and number not in busy:
+        elif number < revised.desired_number and number not in busy:
             outcome, message = names.OUTCOME_SUPERSEDED, "a newer revision replaced it"
         else:
             continue

@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from ....kube.resource import CONFIG_MAPS
 from ...model.plan import Action, Delete, Event
-from ...model.snapshot import Snapshot
 from ..revision.history import Revision, last_good
 from .node_statuses import NodeStatus
-from .observe import Observation
+from .observe import Situation
 from .rollout_result import RolloutResult
 
 DEFAULT_LIMIT: Final = 5
@@ -26,15 +25,10 @@ BACKLOG: Final = 20
 """How many unneeded revisions may wait until a rollout, which is more urgent, has ended."""
 
 
-def prune(
-    snapshot: Snapshot,
-    history: Sequence[Revision],
-    observation: Observation,
-    result: RolloutResult,
-) -> tuple[Action, ...]:
+def prune(situation: Situation, result: RolloutResult) -> tuple[Action, ...]:
     """Deletions of unneeded revisions; the garbage collector deletes what they own."""
-    keep = protected(snapshot, history, observation, result)
-    gone = [revision for revision in history if revision.number not in keep]
+    keep = protected(situation, result)
+    gone = [revision for revision in situation.revised.history if revision.number not in keep]
     moving = any(status.target for status in result.node_statuses)
     if not gone or (moving and len(gone) <= BACKLOG):
         return ()
@@ -48,26 +42,21 @@ def prune(
     )
 
 
-def protected(
-    snapshot: Snapshot,
-    history: Sequence[Revision],
-    observation: Observation,
-    result: RolloutResult,
-) -> frozenset[int]:
+def protected(situation: Situation, result: RolloutResult) -> frozenset[int]:
+    history, spec = situation.revised.history, situation.snapshot.spec
     numbers = frozenset(revision.number for revision in history)
     latest = max((revision.number for revision in history if revision.ready), default=0)
     statuses = result.node_statuses
     limited = within_limits(
         statuses,
         latest,
-        _limit(snapshot.spec.get("failedRevisionLimit")),
-        _limit(snapshot.spec.get("succeededRevisionLimit")),
+        _limit(spec.get("failedRevisionLimit")),
+        _limit(spec.get("succeededRevisionLimit")),
     )
     if limited is None:
         return numbers
     newer = {number for number in numbers if number >= latest}
-    in_use = _in_use(snapshot, history, observation, statuses)
-    return numbers & _with_failures(history, limited | newer | in_use)
+    return numbers & _with_failures(history, limited | newer | _in_use(situation, statuses))
 
 
 def _limit(value: Any) -> int:
@@ -102,18 +91,14 @@ def _up_to(number: int, count: int) -> range:
     return range(max(number - count + 1, 1), number + 1)
 
 
-def _in_use(
-    snapshot: Snapshot,
-    history: Sequence[Revision],
-    observation: Observation,
-    statuses: Sequence[NodeStatus],
-) -> frozenset[int]:
+def _in_use(situation: Situation, statuses: Sequence[NodeStatus]) -> frozenset[int]:
     """Revisions that run, are being installed, or that a node would fall back to."""
+    history, observation = situation.revised.history, situation.observation
     numbers = {pod.revision for pod in observation.operands.values()}
     numbers.update(
         installer.revision
         for installer in observation.installers
-        if not installer.has_ended and installer.node in snapshot.nodes
+        if not installer.has_ended and installer.node in situation.snapshot.nodes
     )
     next_number = history[-1].number + 1 if history else 1
     for number in (*numbers, *(status.current for status in statuses), next_number):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ....base import names
-from ....base.objects import Object, is_being_deleted, label
+from ....base.objects import Object, label
 from ....base.times import seconds_left
 from ....kube.resource import (
     CONFIG_MAPS,
@@ -23,6 +23,7 @@ from ....kube.resource import (
     Resource,
 )
 from ....node.protocol.result import InstallerOutcome
+from ...model.apply import deletions
 from ...model.plan import Action, Create, Delete, Event, Replace
 from ...model.snapshot import Snapshot
 from ..node_pods import InstallerSettings, render_restore_pod, restore_pod_name
@@ -165,7 +166,11 @@ def _try_next(snapshot: Snapshot, observation: Observation, result: RolloutResul
             result = result.with_waiting(status.node, "the node is not Ready")
     able = [status for status in statuses if status.node not in not_ready]
     # A scheduler that failed on one node will probably fail on the next.
-    failing = [status for status in able if _failed(_last(observation, status.node))]
+    failing = [
+        status
+        for status in able
+        if (last := _last(observation, status.node)) and last.result and last.result.failed
+    ]
     operands = observation.operands
     for status in sorted(failing or able, key=lambda s: rollout_order(snapshot, operands, s)):
         node = status.node
@@ -182,10 +187,6 @@ def _try_next(snapshot: Snapshot, observation: Observation, result: RolloutResul
             continue
         return _start(snapshot, result, node, retry)
     return result
-
-
-def _failed(last: Installer | None) -> bool:
-    return last is not None and last.result is not None and last.result.failed
 
 
 def _backing_off(
@@ -228,12 +229,9 @@ def _delete_objects(snapshot: Snapshot) -> list[Action]:
         (NETWORK_POLICIES, _ours(snapshot.network_policies)),
         (DISRUPTION_BUDGETS, snapshot.disruption_budgets),
     )
-    actions: list[Action] = [
-        Delete(resource, obj)
-        for resource, by_name in objects
-        for _, obj in sorted(by_name.items())
-        if not is_being_deleted(obj)
-    ]
+    actions: list[Action] = []
+    for resource, by_name in objects:
+        actions += deletions(resource, by_name)
     if "observedConfig" in snapshot.spec:
         spec = {key: value for key, value in snapshot.spec.items() if key != "observedConfig"}
         actions.append(Replace(KUBE_SCHEDULERS, {**(snapshot.kubescheduler or {}), "spec": spec}))

@@ -75,7 +75,7 @@ def roll_out(
             result = _advance(situation, result, moving)
     result, needed = _move(situation, result)
     result = fail_crashing(situation, result)
-    result = conclude(snapshot, revised, result)
+    result = conclude(situation, result)
     result = _look_again(situation, result)
     return _delete_unneeded(situation, result, needed)
 
@@ -86,7 +86,7 @@ def _move(situation: Situation, result: RolloutResult) -> tuple[RolloutResult, s
     if desired is None or not desired.ready or desired.number in result.concluded:
         return result, set()
     number = desired.number
-    result, drifted = find_drift(situation.snapshot, observation, result)
+    result, drifted = find_drift(situation, result)
     behind = [status for status in _behind(result, number, drifted) if not status.target]
     for status in behind:
         if status.node in observation.not_ready:

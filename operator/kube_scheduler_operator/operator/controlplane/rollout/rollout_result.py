@@ -10,6 +10,7 @@ from ....base.times import rfc3339, seconds_left
 from ...model.plan import Action, Event, soonest
 from ...model.snapshot import Snapshot
 from ..revision.history import Revision
+from ..revision.write import record_outcome
 from .kubeadm_upgrades import Holds, Request
 from .node_statuses import NodeStatus
 
@@ -55,12 +56,15 @@ class RolloutResult:
         """With a requeue after `seconds`, or earlier if one was planned."""
         return replace(self, requeue_after=soonest(self.requeue_after, max(seconds, 0.1)))
 
-    def with_outcome(self, revision: Revision, actions: tuple[Action, ...]) -> RolloutResult:
-        """With the writes that record a revision's outcome; the first outcome counts."""
+    def with_outcome(
+        self, snapshot: Snapshot, revision: Revision, outcome: str, message: str, event: Event
+    ) -> RolloutResult:
+        """With the write of a revision's outcome, because of `message`; the first one counts."""
         if revision.number in self.concluded:
             return self
+        writes = record_outcome(revision, outcome, message, rfc3339(snapshot.now), event)
         concluded = self.concluded | {revision.number}
-        return replace(self, actions=(*self.actions, *actions), concluded=concluded)
+        return replace(self, actions=(*self.actions, *writes), concluded=concluded)
 
     def backing_off(
         self, snapshot: Snapshot, node: str, failures: int, since: datetime

@@ -8,7 +8,7 @@ import pytest
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.config.effective.attachment import Refusal
-from kube_scheduler_operator.config.effective.extenders.attribution import attribute_extenders
+from kube_scheduler_operator.config.effective.attribution import attribute_extenders
 from kube_scheduler_operator.config.effective.extenders.entry import SHORTEST_OF_FILTER, agent_url
 from kube_scheduler_operator.config.effective.extenders.validate import (
     FIRST_PORT,

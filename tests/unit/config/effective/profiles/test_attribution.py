@@ -9,7 +9,7 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.findings import Finding
 from kube_scheduler_operator.config.effective.attachment import Refusal
-from kube_scheduler_operator.config.effective.profiles.attribution import attribute, relocated
+from kube_scheduler_operator.config.effective.attribution import attribute_profiles, relocated
 from kube_scheduler_operator.config.effective.profiles.validate import (
     ProfileResult,
     validate_profiles,
@@ -49,7 +49,7 @@ def refusal(words: str, profiles: Any) -> Refusal:
 def attributed(words: str, **more: Any) -> dict[str, list[str]]:
     """name -> the fields that its findings name."""
     profiles, results = validated(**more)
-    found = attribute(results, refusal(words, profiles), {"profiles": profiles})
+    found = attribute_profiles(results, refusal(words, profiles), {"profiles": profiles})
     return {
         v.name: [f.path.removeprefix(f"SchedulerProfile/{v.name} ") for f in v.findings]
         for v in found
@@ -150,15 +150,15 @@ def test_one_that_has_been_edited_since_is_not_attributed() -> None:
     profiles, results = validated()
     refused = [*profiles[:2], {**profiles[2], "percentageOfNodesToScore": 101}]
     words = "profiles[2].percentageOfNodesToScore: Invalid value: 101"
-    assert attribute(results, refusal(words, refused), {"profiles": profiles}) == results
+    assert attribute_profiles(results, refusal(words, refused), {"profiles": profiles}) == results
 
 
 @pytest.mark.parametrize("nonsense", [None, "profiles", [1, None, "x"], {"a": 1}])
 def test_invalid_profiles_get_no_attribution(nonsense: Any) -> None:
     profiles, results = validated()
     words = "profiles[2].percentageOfNodesToScore: Invalid value: 101"
-    assert attribute(results, refusal(words, nonsense), {"profiles": profiles}) == results
-    assert attribute(results, refusal(words, profiles), {"profiles": nonsense}) == results
+    assert attribute_profiles(results, refusal(words, nonsense), {"profiles": profiles}) == results
+    assert attribute_profiles(results, refusal(words, profiles), {"profiles": nonsense}) == results
 
 
 def test_a_finding_about_a_scheduler_profile_has_its_path() -> None:

@@ -13,9 +13,10 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.node.protocol.result import InstallerOutcome, Result
 from kube_scheduler_operator.operator.controlplane.revision.content import RevisionContent
 from kube_scheduler_operator.operator.controlplane.revision.history import Revision, last_good
+from kube_scheduler_operator.operator.controlplane.revision.revise import RevisionResult
 from kube_scheduler_operator.operator.controlplane.rollout.installer_pods import Installer, Stage
 from kube_scheduler_operator.operator.controlplane.rollout.node_statuses import NodeStatus
-from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation
+from kube_scheduler_operator.operator.controlplane.rollout.observe import Observation, Situation
 from kube_scheduler_operator.operator.controlplane.rollout.prune import (
     protected,
     prune,
@@ -80,6 +81,15 @@ def cluster(failed: int = 0, succeeded: int = 0) -> Snapshot:
     return snapshot(kubescheduler=edited, nodes={"a": {}})
 
 
+def situation(
+    history: tuple[Revision, ...],
+    observation: Observation | None = None,
+    seen: Snapshot | None = None,
+) -> Situation:
+    revised = RevisionResult((), 0, None, "", None, "", history)
+    return Situation(seen or cluster(1, 1), revised, observation or Observation())
+
+
 def stay(
     history: Iterable[Revision],
     *entries: NodeStatus,
@@ -88,7 +98,8 @@ def stay(
     installers: tuple[Installer, ...] = (),
 ) -> set[int]:
     observation = Observation({pod.node: pod for pod in pods}, installers)
-    return set(protected(cluster(*limits), tuple(history), observation, RolloutResult(entries)))
+    observed = situation(tuple(history), observation, cluster(*limits))
+    return set(protected(observed, RolloutResult(entries)))
 
 
 def numbers(*ranges: range | int) -> set[int]:
@@ -191,7 +202,7 @@ def test_quarantined_content_keeps_the_revision_with_its_error() -> None:
 def test_deletions_are_conditional_and_have_one_event() -> None:
     history = tuple(revision(n) for n in range(1, 6))
     result = RolloutResult((NodeStatus("a", current=5),))
-    actions = prune(cluster(1, 1), history, Observation(), result)
+    actions = prune(situation(history), result)
     assert [(type(a), a.obj["metadata"]["uid"]) for a in actions] == [
         (Delete, "uid-1"),
         (Delete, "uid-2"),
@@ -207,16 +218,12 @@ def test_pruning_waits_for_a_rollout_unless_too_many_revisions_exist(
 ) -> None:
     history = tuple(revision(n) for n in range(1, revisions + 1))
     result = RolloutResult((NodeStatus("a", current=revisions - 1, target=revisions),))
-    assert len(prune(cluster(1, 1), history, Observation(), result)) == pruned
+    assert len(prune(situation(history), result)) == pruned
 
 
 def test_nothing_is_deleted_without_known_nodes() -> None:
-    assert (
-        prune(
-            cluster(1, 1), tuple(revision(n) for n in range(1, 9)), Observation(), RolloutResult()
-        )
-        == ()
-    )
+    history = tuple(revision(n) for n in range(1, 9))
+    assert prune(situation(history), RolloutResult()) == ()
 
 
 _outcomes = st.sampled_from([INSTALLED, REFUSED, FAILED, names.OUTCOME_SUPERSEDED, ""])

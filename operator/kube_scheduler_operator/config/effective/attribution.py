@@ -1,7 +1,8 @@
-"""Attributes errors in a composed configuration to the SchedulerProfile that caused them.
+"""Attributes a refusal by kube-scheduler to the SchedulerProfile or SchedulerExtender behind it.
 
 kube-scheduler names a profile by its index in decoding and validation errors, and by schedulerName
-in errors of building its plugins.
+in errors of building its plugins. It names an extender by its index in validation errors; in errors
+about files of its TLS configuration, it names only the file.
 """
 
 from __future__ import annotations
@@ -11,24 +12,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ....base.findings import Finding, Path, format_path
-from ....base.objects import mapping
-from ...language.merging.override_paths import override_path
-from ...language.schema import DEFAULT_SCHEDULER
-from ..attachment import PROFILE, REFUSED, Refusal
-from .check import written_profile
-from .validate import ProfileResult
+from ...base.findings import Finding, Path, format_path
+from ...base.objects import mapping
+from ..language.merging.override_paths import override_path
+from ..language.schema import DEFAULT_SCHEDULER
+from .attachment import EXTENDER, PROFILE, REFUSED, Refusal
+from .extenders.entry import field_of
+from .extenders.validate import ExtenderResult
+from .profiles.check import written_profile
+from .profiles.validate import ProfileResult
 
 # `profiles[1].pluginConfig[0].args.x: Invalid value: …`, `decoding .profiles[1].pluginConfig[0]: …`
 _READING: Final = re.compile(r"\bprofiles\[(\d+)\]((?:\.\w+|\[\d+\])*)")
+# `extenders[1].weight: Invalid value: …`
+_READING_EXTENDER: Final = re.compile(r"\bextenders\[(\d+)\]((?:\.\w+|\[\d+\])*)")
 # `creating profile for scheduler name team-a: initializing plugin "X": args.field: …`
 _BUILDING: Final = re.compile(r"\bcreating profile for scheduler name ([\w.-]+): (.*)")
 _QUOTED: Final = re.compile(r'"([\w./-]+)"')
 _FIELD: Final = re.compile(r": (\w+(?:\.\w+|\[\d+\])*): ")
 _PART: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+_FILES: Final = ("caFile", "certFile", "keyFile")
 
 
-def attribute(
+def attribute_profiles(
     results: Iterable[ProfileResult],
     refusal: Refusal | None,
     desired: Mapping[str, Any],
@@ -39,8 +45,8 @@ def attribute(
     """
     if refusal is None:
         return tuple(results)
-    named = dict(_named_profiles(refusal.words, _profiles(refusal.config.get("profiles"))))
-    known = {_name(profile): profile for profile in _profiles(desired.get("profiles"))}
+    named = dict(_named_profiles(refusal.words, _mappings(refusal.config.get("profiles"))))
+    known = {_name(profile): profile for profile in _mappings(desired.get("profiles"))}
     attributed = []
     for result in results:
         name = result.scheduler_name
@@ -60,7 +66,7 @@ def relocated(
 
     The findings have paths such as `profiles[N]` in the configuration with these profiles.
     """
-    profiles = _profiles(profiles)
+    profiles = _mappings(profiles)
     owners = {result.scheduler_name: result for result in results if result.spec is not None}
     moved = []
     for finding in findings:
@@ -83,7 +89,7 @@ def _where(
     return format_path((*result.root.split("."), *(at or ("profiles", 0, *path))[2:]))
 
 
-def _profiles(value: Any) -> list[Mapping[str, Any]]:
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
     return [mapping(item) for item in value] if isinstance(value, list) else []
 
 
@@ -129,3 +135,41 @@ def _index_of(name: str, items: Any) -> int | None:
 
 def _parsed(text: str) -> Path:
     return tuple(int(index) if index else key for key, index in _PART.findall(text))
+
+
+# --- extenders --------------------------------------------------------------------------------
+
+
+def attribute_extenders(
+    results: Iterable[ExtenderResult], refusal: Refusal | None
+) -> tuple[ExtenderResult, ...]:
+    """Add a finding to each result whose entry kube-scheduler's error names."""
+    if refusal is None:
+        return tuple(results)
+    refused = _mappings(refusal.config.get("extenders"))
+    named = list(_named_entries(refusal.words, refused))
+    attributed = []
+    for result in results:
+        # The error does not apply to an entry that has changed since.
+        path = next((path for entry, path in named if entry == result.entry), None)
+        if path is not None and result.spec is not None:
+            where = format_path((*result.root.split("."), *field_of(path, result.spec)))
+            finding = EXTENDER.finding(result.name, REFUSED, where, refusal.message)
+            result = replace(result, findings=(*result.findings, finding))
+        attributed.append(result)
+    return tuple(attributed)
+
+
+def _named_entries(
+    words: str, refused: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Mapping[str, Any], Path]]:
+    """Yield (entry, path in it) of each entry that the error names; the first path counts."""
+    for match in _READING_EXTENDER.finditer(words):
+        index = int(match[1])
+        if index < len(refused):
+            yield refused[index], _parsed(match[2])
+    for entry in refused:
+        tls = mapping(entry.get("tlsConfig"))
+        for key in _FILES:
+            if tls.get(key) and str(tls[key]) in words:
+                yield entry, ("tlsConfig", key)
