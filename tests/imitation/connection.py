@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kube_scheduler_operator.kube.api import EventType, ListResult, PatchType, Propagation
+from kube_scheduler_operator.kube.api import EventType, ListResult, Propagation
 from kube_scheduler_operator.kube.errors import ApiError, ApiRequest, Unavailable
 from kube_scheduler_operator.kube.events import EventRecorder, Involved
 from kube_scheduler_operator.kube.resource import ObjectRef, Resource
@@ -58,20 +58,13 @@ class Connection:
     ) -> ListResult:
         raise NotImplementedError("the operator lists through its watches only")
 
-    async def create(
-        self, resource: Resource, obj: Mapping[str, Any], *, field_manager: str | None = None
-    ) -> Object:
+    async def create(self, resource: Resource, obj: Mapping[str, Any]) -> Object:
         return self._write(
             "create", resource.ref(obj), None, lambda: self._server.create(ACTOR, resource, obj)
         )
 
     async def replace(
-        self,
-        resource: Resource,
-        obj: Mapping[str, Any],
-        *,
-        subresource: str | None = None,
-        field_manager: str | None = None,
+        self, resource: Resource, obj: Mapping[str, Any], *, subresource: str | None = None
     ) -> Object:
         ref = resource.ref(obj)
         if not obj["metadata"].get("resourceVersion"):
@@ -83,16 +76,7 @@ class Connection:
             lambda: self._server.replace(ACTOR, resource, obj, subresource),
         )
 
-    async def patch(
-        self,
-        ref: ObjectRef,
-        patch: Any,
-        *,
-        patch_type: PatchType = PatchType.MERGE,
-        subresource: str | None = None,
-        force: bool = False,
-        field_manager: str | None = None,
-    ) -> Object:
+    async def patch(self, ref: ObjectRef, patch: Any) -> Object:
         raise NotImplementedError("a pass never patches: its writes carry what was read")
 
     async def delete(
@@ -100,7 +84,6 @@ class Connection:
         ref: ObjectRef,
         *,
         uid: str | None = None,
-        resource_version: str | None = None,
         grace_period_seconds: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:

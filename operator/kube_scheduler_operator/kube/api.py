@@ -5,7 +5,7 @@ Objects are plain dicts in both directions. Every method raises subclasses of `e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, Protocol, TypeAlias
@@ -20,14 +20,6 @@ Body: TypeAlias = Mapping[str, Any]
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 """The type of an Event."""
-
-
-class PatchType(Enum):
-    """The format of a patch; the value is its Content-Type."""
-
-    MERGE = "application/merge-patch+json"  # RFC 7386
-    JSON = "application/json-patch+json"  # RFC 6902
-    APPLY = "application/apply-patch+yaml"  # server-side apply
 
 
 class Propagation(Enum):
@@ -77,43 +69,26 @@ class Api(Protocol):
     ) -> ListResult:
         """Return all objects of a kind, in one namespace or (None) in all."""
 
-    async def create(
-        self, resource: Resource, obj: Body, *, field_manager: str | None = None
-    ) -> Object:
+    async def create(self, resource: Resource, obj: Body) -> Object:
         """Create `obj` (`metadata.generateName` is allowed). Raises AlreadyExists."""
 
     async def replace(
-        self,
-        resource: Resource,
-        obj: Body,
-        *,
-        subresource: str | None = None,
-        field_manager: str | None = None,
+        self, resource: Resource, obj: Body, *, subresource: str | None = None
     ) -> Object:
         """PUT `obj`. With `metadata.resourceVersion`, raises Conflict if the object has changed."""
 
-    async def patch(
-        self,
-        ref: ObjectRef,
-        patch: Body | Sequence[Body],
-        *,
-        patch_type: PatchType = PatchType.MERGE,
-        subresource: str | None = None,
-        force: bool = False,
-        field_manager: str | None = None,
-    ) -> Object:
-        """Patch one object; `force` takes fields from other managers (APPLY only)."""
+    async def patch(self, ref: ObjectRef, patch: Body) -> Object:
+        """Change one object by a merge patch."""
 
     async def delete(
         self,
         ref: ObjectRef,
         *,
         uid: str | None = None,
-        resource_version: str | None = None,
         grace_period_seconds: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
-        """Delete one object, with the preconditions `uid` and `resource_version`.
+        """Delete one object.
 
-        Raises NotFound if it does not exist, Conflict if a precondition fails.
+        Raises NotFound if it does not exist, Conflict if it has another uid.
         """

@@ -13,7 +13,7 @@ import os
 import random
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -25,7 +25,7 @@ from ..base.backoff import Backoff
 from ..base.json_text import TooLargeError
 from ..base.limits import DOCUMENT, REFUSAL, TEXT, Size
 from . import protobuf
-from .api import Body, ListResult, Object, PatchType, Propagation
+from .api import Body, ListResult, Object, Propagation
 from .credentials import Access, Credentials
 from .errors import (
     ApiError,
@@ -55,6 +55,9 @@ RETRY_AFTER_LIMIT: Final = 10.0
 
 PAGE: Final = 500
 """Objects per page of a list; limits peak memory of client and server."""
+
+_MERGE_PATCH: Final = "application/merge-patch+json"  # RFC 7386
+_APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 NO_ANSWER: Final = "<error>"
 """The code of a request without a response, as in client-go's metrics."""
@@ -210,50 +213,36 @@ class ApiClient:
         self._notices.report(selection.left_out)
         return selection
 
-    async def create(
-        self, resource: Resource, obj: Body, *, field_manager: str | None = None
-    ) -> Object:
+    async def create(self, resource: Resource, obj: Body) -> Object:
         namespace = obj["metadata"].get("namespace") if resource.namespaced else None
         if resource.namespaced and not namespace:
             raise ValueError(f"{resource.kind} needs metadata.namespace")
         request = ApiRequest("create", resource.path(namespace), resource, namespace)
-        return await self._request_object("POST", request, self._write_params(field_manager), obj)
+        return await self._request_object("POST", request, self._write_params, obj)
 
     async def replace(
-        self,
-        resource: Resource,
-        obj: Body,
-        *,
-        subresource: str | None = None,
-        field_manager: str | None = None,
+        self, resource: Resource, obj: Body, *, subresource: str | None = None
     ) -> Object:
         request = _request_to("update", resource.ref(obj), subresource)
-        return await self._request_object("PUT", request, self._write_params(field_manager), obj)
+        return await self._request_object("PUT", request, self._write_params, obj)
 
-    async def patch(
-        self,
-        ref: ObjectRef,
-        patch: Body | Sequence[Body],
-        *,
-        patch_type: PatchType = PatchType.MERGE,
-        subresource: str | None = None,
-        force: bool = False,
-        field_manager: str | None = None,
-    ) -> Object:
-        params = self._write_params(field_manager)
-        if patch_type is PatchType.APPLY:
-            params["force"] = "true" if force else "false"
-        request = _request_to("patch", ref, subresource)
+    async def patch(self, ref: ObjectRef, patch: Body) -> Object:
+        request = _request_to("patch", ref)
         return await self._request_object(
-            "PATCH", request, params, patch, content_type=patch_type.value
+            "PATCH", request, self._write_params, patch, content_type=_MERGE_PATCH
         )
+
+    async def apply(self, ref: ObjectRef, obj: Body) -> Object:
+        """Create or change an object by server-side apply, also fields of other managers."""
+        params = {**self._write_params, "force": "true"}
+        request = _request_to("patch", ref)
+        return await self._request_object("PATCH", request, params, obj, content_type=_APPLY_PATCH)
 
     async def delete(
         self,
         ref: ObjectRef,
         *,
         uid: str | None = None,
-        resource_version: str | None = None,
         grace_period_seconds: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
@@ -262,13 +251,8 @@ class ApiClient:
             "apiVersion": "v1",
             "propagationPolicy": propagation.value,
         }
-        preconditions = {
-            name: value
-            for name, value in (("uid", uid), ("resourceVersion", resource_version))
-            if value
-        }
-        if preconditions:
-            options["preconditions"] = preconditions
+        if uid:
+            options["preconditions"] = {"uid": uid}
         if grace_period_seconds is not None:
             options["gracePeriodSeconds"] = grace_period_seconds
         if self.dry_run:
@@ -278,7 +262,7 @@ class ApiClient:
     async def create_in(self, ref: ObjectRef, subresource: str, obj: Body) -> Object:
         """POST `obj` to a subresource of an object, e.g. "token" of a ServiceAccount."""
         request = _request_to("create", ref, subresource)
-        return await self._request_object("POST", request, self._write_params(None), obj)
+        return await self._request_object("POST", request, self._write_params, obj)
 
     async def get_text(self, ref: ObjectRef, subresource: str, **params: str) -> str:
         """GET a subresource in plain text: "log" of a Pod."""
@@ -327,18 +311,17 @@ class ApiClient:
         request = ApiRequest("get", path, aggregated=aggregated)
         return await self._request_object("GET", request, limit=limit)
 
-    def _write_params(self, field_manager: str | None) -> dict[str, str]:
-        params = {"fieldManager": field_manager or self._field_manager}
-        if self.dry_run:
-            params["dryRun"] = "All"
-        return params
+    @property
+    def _write_params(self) -> dict[str, str]:
+        dry_run = {"dryRun": "All"} if self.dry_run else {}
+        return {"fieldManager": self._field_manager, **dry_run}
 
     async def _request_object(
         self,
         method: str,
         request: ApiRequest,
         params: Mapping[str, str] | None = None,
-        body: Body | Sequence[Body] | None = None,
+        body: Body | None = None,
         *,
         content_type: str = "application/json",
         limit: Size = DOCUMENT,
@@ -445,7 +428,7 @@ def _sent_headers(call: _Call, access: Access) -> Any:
     return (*headers.items(), *access.impersonation) if access.impersonation else headers
 
 
-def _encode(request: ApiRequest, body: Body | Sequence[Body]) -> bytes:
+def _encode(request: ApiRequest, body: Body) -> bytes:
     try:
         return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:

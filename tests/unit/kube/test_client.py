@@ -13,7 +13,7 @@ from aiohttp import web
 
 from kube_scheduler_operator.base.backoff import NO_RETRIES, Backoff
 from kube_scheduler_operator.kube import errors
-from kube_scheduler_operator.kube.api import Api, PatchType, Propagation
+from kube_scheduler_operator.kube.api import Api, Propagation
 from kube_scheduler_operator.kube.client import DRY_RUN, ApiClient, Patience, Writes
 from kube_scheduler_operator.kube.credentials import Access, Credentials
 from kube_scheduler_operator.kube.resource import (
@@ -70,33 +70,38 @@ async def test_writes_have_a_field_manager_and_all_requests_a_user_agent(
     api: Any, client: Any
 ) -> None:
     await client.create(CONFIG_MAPS, body())
-    await client.replace(CONFIG_MAPS, body(), field_manager="other")
-    assert [seen.query for seen in api.seen] == [{"fieldManager": "me"}, {"fieldManager": "other"}]
+    await client.replace(CONFIG_MAPS, body())
+    assert [seen.query for seen in api.seen] == [{"fieldManager": "me"}] * 2
     assert api.seen[0].headers["User-Agent"] == "me"
 
 
 @pytest.mark.parametrize(
-    ("patch_type", "content_type", "query"),
+    ("method", "content_type", "query"),
     [
-        (PatchType.MERGE, "application/merge-patch+json", {}),
-        (PatchType.JSON, "application/json-patch+json", {}),
-        (PatchType.APPLY, "application/apply-patch+yaml", {"force": "true"}),
+        ("patch", "application/merge-patch+json", {}),
+        ("apply", "application/apply-patch+yaml", {"force": "true"}),
     ],
 )
 async def test_patch_has_the_content_type_of_its_format(
-    api: Any, client: Any, patch_type: Any, content_type: Any, query: Any
+    api: Any, client: Any, method: str, content_type: str, query: dict[str, str]
 ) -> None:
     api.put(SCHEDULERS, "cluster")
     ref = ObjectRef(SCHEDULERS, None, "cluster")
     api.fail(500, method="PATCH", times=1)
     with pytest.raises(errors.Unavailable):
-        await client.patch(
-            ref, {"spec": {}}, patch_type=patch_type, subresource="status", force=True
-        )
+        await getattr(client, method)(ref, {"spec": {}})
     (seen,) = api.seen
-    assert seen.path == SCHEDULERS.path(None, "cluster", "status")
+    assert seen.path == SCHEDULERS.path(None, "cluster")
     assert seen.headers["Content-Type"] == content_type
     assert seen.query == {"fieldManager": "me", **query}
+
+
+async def test_a_subresource_is_replaced_at_its_own_path(api: Any, client: Any) -> None:
+    scheduler = api.put(SCHEDULERS, "cluster")
+    api.fail(500, method="PUT", times=1)
+    with pytest.raises(errors.Unavailable):
+        await client.replace(SCHEDULERS, scheduler, subresource="status")
+    assert [seen.path for seen in api.seen] == [SCHEDULERS.path(None, "cluster", "status")]
 
 
 async def test_replace_of_a_changed_object_is_a_conflict(api: Any, client: Any) -> None:
@@ -138,7 +143,6 @@ async def test_delete_sends_its_preconditions(api: Any, client: Any) -> None:
     await client.delete(
         CONFIG,
         uid=uid,
-        resource_version="5",
         grace_period_seconds=0,
         propagation=Propagation.FOREGROUND,
     )
@@ -147,7 +151,7 @@ async def test_delete_sends_its_preconditions(api: Any, client: Any) -> None:
         "kind": "DeleteOptions",
         "propagationPolicy": "Foreground",
         "gracePeriodSeconds": 0,
-        "preconditions": {"uid": uid, "resourceVersion": "5"},
+        "preconditions": {"uid": uid},
     }
 
 

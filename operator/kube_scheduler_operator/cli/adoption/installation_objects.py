@@ -260,13 +260,11 @@ async def try_pod(dry: ApiClient, what: str, pod: Object) -> DryRun:
 
 async def try_role(dry: ApiClient, resource: Resource, obj: Object) -> DryRun | None:
     """Try to grant a role; None if that is a matter of plain rights."""
-    from ...kube.api import PatchType
-
     metadata = obj["metadata"]
     what = f"{obj['kind']} {metadata['name']}"
     ref = ObjectRef(resource, metadata.get("namespace"), metadata["name"])
     try:
-        await dry.patch(ref, obj, patch_type=PatchType.APPLY, force=True)
+        await dry.apply(ref, obj)
     except NotFound:
         return None  # its namespace does not exist yet
     except Forbidden as error:
