@@ -1,16 +1,32 @@
-"""A cache whose memory is bounded, although users write its keys.
+"""Caches whose memory is bounded, although users write their keys.
 
-A limit on the number of entries is not enough: the labels or resources of one Pod have up to a
-megabyte, and every change of the Pod adds an entry.
+For texts, a limit on the number of entries is not enough: the labels or resources of one Pod have
+up to a megabyte, and every change of the Pod adds an entry.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+
+class Recent(OrderedDict[Key, Value]):
+    """The newest values by key, `most` of them."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def keep(self, key: Key, value: Value) -> None:
+        """Remember a value as the newest one."""
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
 
 
 class BoundedCache(Generic[Key, Value]):

@@ -6,9 +6,10 @@ Each is counted, and logged with its traceback once instead of in every reconcil
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
+
+from .bounded_cache import Recent
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +19,7 @@ DEFECT: Final = "OperatorError"
 _REMEMBERED: Final = 1024
 _TEXT_LIMIT: Final = 300  # characters; an exception can quote a value of any size
 
-_logged: OrderedDict[str, None] = OrderedDict()
+_logged: Recent[str, None] = Recent(_REMEMBERED)
 _observers: list[Callable[[str], None]] = []
 
 
@@ -42,7 +43,5 @@ def contained(scope: str, name: str, error: Exception) -> str:
     key = f"{where}: {text}"
     if key not in _logged:
         log.error("Defect in the operator, contained in %s", where, exc_info=error)
-        while len(_logged) >= _REMEMBERED:
-            _logged.popitem(last=False)
-    _logged[key] = None
+    _logged.keep(key, None)
     return text

@@ -33,6 +33,16 @@ def age(obj: Object) -> tuple[str, str]:
     return str(metadata.get("creationTimestamp") or ""), metadata["name"]
 
 
+def uid_of(obj: Object) -> str:
+    """Return the uid; empty for an object without one."""
+    return str(obj["metadata"].get("uid") or "")
+
+
+def version_of(obj: Object) -> int:
+    """Return the resourceVersion; 0 for an object without one, which is older than any."""
+    return int(obj["metadata"].get("resourceVersion") or 0)
+
+
 def label(obj: Object, key: str) -> str:
     return str((obj["metadata"].get("labels") or {}).get(key, ""))
 

@@ -162,12 +162,12 @@ def find(
     `context` is the kubeconfig's current one. `impersonation` (`impersonate`) replaces that of the
     kubeconfig.
     """
-    path = kubeconfig or os.environ.get("KUBECONFIG")
+    path = kubeconfig or os.environ.get("KUBECONFIG") or ""
     if not path and os.environ.get("KUBERNETES_SERVICE_HOST"):
-        access = in_cluster()
+        credentials = Credentials(lambda: read_service_account(SERVICE_ACCOUNT_DIR))
     else:
-        access = from_kubeconfig(path or "~/.kube/config", context)
-    return access.impersonating(impersonation) if impersonation else access
+        credentials = Credentials(lambda: read_kubeconfig(path or "~/.kube/config", context))
+    return credentials.impersonating(impersonation) if impersonation else credentials
 
 
 def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers:
@@ -184,16 +184,6 @@ def impersonate(user: str, groups: Iterable[str] = (), uid: str = "") -> Headers
     if headers and not user:
         raise CredentialsError("--as-group and --as-uid need --as, the user to impersonate")
     return (("Impersonate-User", user), *headers) if user else ()
-
-
-def from_kubeconfig(path: str, context: str | None = None) -> Credentials:
-    """Return credentials of a kubeconfig: certificate, token, token file, exec plugin, password."""
-    return Credentials(lambda: read_kubeconfig(path, context))
-
-
-def in_cluster(directory: Path = SERVICE_ACCOUNT_DIR) -> Credentials:
-    """Return credentials of the Pod's service account."""
-    return Credentials(lambda: read_service_account(directory))
 
 
 def fingerprint(paths: Iterable[str]) -> Files:
@@ -239,7 +229,10 @@ def read_service_account(directory: Path) -> Access:
 
 
 def read_kubeconfig(path: str, context: str | None = None) -> Access:
-    """Read one kubeconfig, or several separated like $PATH; may run an exec plugin.
+    """Read one kubeconfig, or several separated like $PATH.
+
+    The credentials may be a certificate, a token, a token file, a password or an exec plugin, which
+    is run.
 
     Raises:
         CredentialsError: it is missing or invalid, or has no credentials.

@@ -10,12 +10,12 @@ import asyncio
 import datetime
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
+from ..base.bounded_cache import Recent
 from ..base.foreign_text import visible
 from ..base.limits import EVENT_NOTE
 from ..base.times import rfc3339
@@ -53,13 +53,6 @@ class Involved:
     uid: str = ""  # needed for `kubectl describe` to show the event
 
 
-class EventObserver(Protocol):
-    """Receives every event, for `event_recorder_total_events_count{severity}`."""
-
-    def __call__(self, severity: EventType) -> None:
-        """Return an event was reported."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Entry:
     involved: Involved
@@ -79,7 +72,7 @@ class EventRecorder:
     """Sends events from a task of its own; an async context manager.
 
     `component` is the name of the program, `instance` that of its Pod; `involved` is the default
-    object of events; `observer` receives every event.
+    object of events; `observer` receives the type of every event.
     """
 
     def __init__(
@@ -89,7 +82,7 @@ class EventRecorder:
         component: str,
         instance: str,
         involved: Involved,
-        observer: EventObserver | None = None,
+        observer: Callable[[EventType], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
     ) -> None:
@@ -101,8 +94,8 @@ class EventRecorder:
         self._clock = clock
         self._now = now
         self._queue: asyncio.Queue[_Entry] = asyncio.Queue(_BACKLOG)
-        self._posted: OrderedDict[_Entry, _Posted] = OrderedDict()
-        self._buckets: OrderedDict[Involved, TokenBucket] = OrderedDict()
+        self._posted: Recent[_Entry, _Posted] = Recent(_REMEMBERED)
+        self._buckets: Recent[Involved, TokenBucket] = Recent(_REMEMBERED)
         self._task: asyncio.Task[None] | None = None
         self.dropped = 0
 
@@ -141,8 +134,7 @@ class EventRecorder:
         about = involved or self._involved
         level = logging.WARNING if severity == "Warning" else logging.INFO
         _log.log(level, "event for %s %s: %s: %s", about.kind, about.name, reason, message)
-        if self._observer:
-            self._observer(severity)
+        self._observer(severity)
         try:
             self._queue.put_nowait(_Entry(about, severity, reason, visible(message)[:EVENT_NOTE]))
         except asyncio.QueueFull:
@@ -167,9 +159,8 @@ class EventRecorder:
 
     def _allowed(self, involved: Involved) -> bool:
         """Take a token from the object's bucket."""
-        bucket = self._buckets.pop(involved, None) or TokenBucket(BURST, REFILL, self._clock)
-        self._buckets[involved] = bucket
-        _shrink(self._buckets)
+        bucket = self._buckets.get(involved) or TokenBucket(BURST, REFILL, self._clock)
+        self._buckets.keep(involved, bucket)
         if bucket.left() < 1:
             return False
         bucket.spend()
@@ -191,9 +182,7 @@ class EventRecorder:
                 return
         body = self._body(entry)
         await self._api.create(EVENTS, body)
-        self._posted[entry] = _Posted(EVENTS.ref(body), 1, now)
-        self._posted.move_to_end(entry)
-        _shrink(self._posted)
+        self._posted.keep(entry, _Posted(EVENTS.ref(body), 1, now))
 
     def _body(self, entry: _Entry) -> dict[str, Any]:
         about = entry.involved
@@ -229,8 +218,3 @@ class EventRecorder:
 
     def _stamp(self) -> str:
         return rfc3339(self._now())
-
-
-def _shrink(memory: OrderedDict[Any, Any]) -> None:
-    while len(memory) > _REMEMBERED:
-        memory.popitem(last=False)

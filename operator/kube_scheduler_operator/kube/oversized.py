@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from ..base.json_text import TooLargeError
+from ..base.bounded_cache import Recent
+from ..base.json_text import TooLargeError, read_json
 from .api import LeftOut, Object
 from .pages import Page
+from .reading import Loads
 
 log = logging.getLogger(__name__)
 
@@ -46,17 +47,28 @@ class Notices:
     """Logs every object that is left out, once."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[LeftOut, None] = OrderedDict()
+        self._known: Recent[LeftOut, None] = Recent(_REMEMBERED)
 
     def report(self, left_out: Iterable[LeftOut]) -> None:
         """Log these objects, each once."""
         for obj in left_out:
             if obj not in self._known:
                 log.warning("%s", obj)
-            self._known[obj] = None
-            self._known.move_to_end(obj)
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            self._known.keep(obj, None)
+
+    def event(self, line: str | bytes, loads: Loads = json.loads) -> Any:
+        """Decode a line of a watch; of an object that is too large, log it and return its deletion.
+
+        Raises:
+            ValueError: this is not JSON, or does not name its object.
+        """
+        try:
+            return read_json(line, loads=loads)
+        except TooLargeError as error:
+            data = line if isinstance(line, bytes) else line.encode()
+            event, left_out = without_content(data, error)
+        self.report((left_out,))
+        return event
 
 
 def without_content(line: bytes, error: TooLargeError) -> tuple[Object, LeftOut]:

@@ -25,8 +25,8 @@ from typing import Any, Final, Protocol
 import aiohttp
 
 from ..base.backoff import Backoff
-from ..base.json_text import TooLargeError, read_json
 from ..base.klog import kv
+from ..base.objects import uid_of
 from . import protobuf
 from .api import Object
 from .client import ApiClient
@@ -39,7 +39,8 @@ from .errors import (
     Unauthorized,
     from_response,
 )
-from .oversized import Notices, without_content
+from .list_sources import selected
+from .oversized import Notices
 from .pages import Page, PageSize
 from .reading import Lines, Loads
 from .resource import Resource
@@ -68,11 +69,19 @@ BACKOFF: Final = Backoff.exponential(0.5, 30.0)
 class Receiver(Protocol):
     """Receives the objects of a reflector."""
 
-    def set(self, obj: Object) -> None:
-        """Return an object exists or has changed. The receiver may keep it."""
+    def set(self, obj: Object) -> object:
+        """Take an object that exists or has changed. The receiver may keep it."""
 
-    def remove(self, obj: Object) -> None:
-        """Return an object was deleted; it may have only metadata (namespace, name, uid)."""
+    def remove(self, obj: Object) -> object:
+        """Take an object that was deleted; it may have only metadata (namespace, name, uid)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """A receiver of two functions."""
+
+    set: Callable[[Object], object]
+    remove: Callable[[Object], object]
 
 
 @dataclass(slots=True)
@@ -98,8 +107,7 @@ class Selection:
 
     @property
     def params(self) -> dict[str, str]:
-        params = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
-        return {name: value for name, value in params.items() if value}
+        return selected(self.label_selector, self.field_selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +168,11 @@ class Reflector:
         self._request = ApiRequest(
             "list", resource.path(self._selection.namespace), resource, self._selection.namespace
         )
+
+    @property
+    def age(self) -> float:
+        """Seconds since data was last received; infinite before."""
+        return self._clock() - self.state.received_at
 
     async def synced(self) -> None:
         """Wait for the first complete list."""
@@ -272,7 +285,7 @@ class Reflector:
         kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         for item in page.items:
             key = _key(item)
-            seen[key] = _uid(item)
+            seen[key] = uid_of(item)
             if self._known.get(key, seen[key]) != seen[key]:  # a new object of the same name
                 self._remove(_tombstone(key, self._known[key]))
             self._set({**kind, **item})
@@ -333,7 +346,7 @@ class Reflector:
             raise _error(self._request, obj)
         version = obj["metadata"].get("resourceVersion")
         if kind in ("ADDED", "MODIFIED"):
-            self._known[_key(obj)] = _uid(obj)
+            self._known[_key(obj)] = uid_of(obj)
             self._set(obj)
             self.state.events += 1
         elif kind == "DELETED":
@@ -372,15 +385,7 @@ class _Changes:
             ValueError: invalid data.
         """
         for line in self._lines.feed(data):
-            yield self._event(line)
-
-    def _event(self, line: bytes) -> Any:
-        try:
-            return read_json(line, loads=self._loads)
-        except TooLargeError as error:
-            event, left_out = without_content(line, error)
-        self._notices.report((left_out,))
-        return event
+            yield self._notices.event(line, self._loads)
 
 
 def _key(obj: Mapping[str, Any]) -> tuple[str, str]:
@@ -395,10 +400,6 @@ def _tombstone(key: tuple[str, str], uid: str) -> Object:
 def _number(version: str) -> int:
     """Return 0 for a version that is not a number."""
     return int(version) if version.isdecimal() else 0
-
-
-def _uid(obj: Mapping[str, Any]) -> str:
-    return str(obj["metadata"].get("uid") or "")
 
 
 def _error(request: ApiRequest, status: Any) -> ApiError:

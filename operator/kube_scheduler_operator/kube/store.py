@@ -7,11 +7,12 @@ kind (documented since Kubernetes 1.35, and true long before), until etcd is res
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from ..base.bounded_cache import Recent
+from ..base.objects import uid_of, version_of
 from .resource import ObjectRef, Resource, Stream
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -38,7 +39,7 @@ class Known:
 
     def contradiction(self, obj: Fields) -> str:
         """Return why `obj`, from a later response, proves an etcd restore; empty if it does not."""
-        version = _version(obj)
+        version = version_of(obj)
         if version < self.version:
             return f"{self.ref} has resourceVersion {version} after {self.version}"
         return ""
@@ -89,7 +90,7 @@ class Store:
     def __init__(self) -> None:
         self._by_resource: dict[Resource, _Objects] = {}
         self._shared: set[Resource] = set()  # kinds whose dict a view uses: copy before writing
-        self._deleted: OrderedDict[ObjectRef, tuple[str, int]] = OrderedDict()
+        self._deleted: Recent[ObjectRef, tuple[str, int]] = Recent(_TOMBSTONES)
         self._listed: set[Stream] = set()
 
     def put(self, resource: Resource, obj: Fields, *, may_return: bool = False) -> bool:
@@ -103,17 +104,17 @@ class Store:
             Whether the store changed.
         """
         ref = resource.ref(obj)
-        version = _version(obj)
+        version = version_of(obj)
         stored = self.get(ref)
-        if stored is not None and version <= _version(stored):
+        if stored is not None and version <= version_of(stored):
             return False
         deleted_uid, deleted_version = self._deleted.get(ref, ("", -1))
         # A uid never returns, whatever the version: the response to a write that raced with the
         # deletion can have a version that no watch delivers.
-        if deleted_uid and _uid(obj) == deleted_uid and may_return:
+        if deleted_uid and uid_of(obj) == deleted_uid and may_return:
             # With one change it may leave one selector and enter another one.
             deleted_version -= 1
-        elif deleted_uid and _uid(obj) == deleted_uid:
+        elif deleted_uid and uid_of(obj) == deleted_uid:
             return False
         if deleted_uid and version <= deleted_version:
             return False
@@ -129,14 +130,14 @@ class Store:
             Whether the store changed.
         """
         ref = resource.ref(obj)
-        version = _version(obj)
+        version = version_of(obj)
         stored = self.get(ref)
-        same = stored is not None and _uid(stored) == _uid(obj)
-        if stored is not None and not same and _version(stored) > version:
+        same = stored is not None and uid_of(stored) == uid_of(obj)
+        if stored is not None and not same and version_of(stored) > version:
             return False
         if stored is not None:
-            version = max(version, _version(stored))
-        self._bury(ref, _uid(obj), version)
+            version = max(version, version_of(stored))
+        self._bury(ref, uid_of(obj), version)
         if stored is None:
             return False
         del self._writable(resource)[ref]
@@ -154,7 +155,7 @@ class Store:
     def known(self, ref: ObjectRef) -> Known:
         """Return what is known of `ref` now, to be compared with the response to a request."""
         if (stored := self.get(ref)) is not None:
-            return Known(ref, _version(stored))
+            return Known(ref, version_of(stored))
         return Known(ref, self._deleted.get(ref, ("", -1))[1])
 
     def clear(self) -> None:
@@ -199,19 +200,7 @@ class Store:
         known_uid, known_version = self._deleted.get(ref, (uid, -1))
         if known_version > version:
             uid, version = known_uid, known_version
-        self._deleted[ref] = (uid, version)
-        self._deleted.move_to_end(ref)
-        if len(self._deleted) > _TOMBSTONES:
-            self._deleted.popitem(last=False)
-
-
-def _uid(obj: Fields) -> str:
-    return str(obj["metadata"].get("uid") or "")
-
-
-def _version(obj: Fields) -> int:
-    """Return the resourceVersion; 0 for an object without one, which loses to any."""
-    return int(obj["metadata"].get("resourceVersion") or 0)
+        self._deleted.keep(ref, (uid, version))
 
 
 def _slim(obj: Fields) -> Fields:

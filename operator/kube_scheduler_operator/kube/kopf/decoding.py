@@ -16,10 +16,10 @@ from urllib.parse import parse_qsl, urlencode
 
 import aiohttp
 
-from ...base.json_text import TooLargeError, bounded, read_json
+from ...base.json_text import bounded
 from ..api import Object
 from ..list_sources import take_first
-from ..oversized import Notices, without_content
+from ..oversized import Notices
 from ..pages import Page, Pages, PageSize
 from ..protobuf_list import ACCEPT_METADATA
 from ..reading import Lines, abort, decoded, read_body
@@ -33,7 +33,8 @@ _sizes: Final[dict[str, PageSize]] = {}
 
 def install_decoder() -> None:
     """Make kopf read responses and watch events within limits."""
-    vars(client_api).update(json=SimpleNamespace(loads=_event), get=_get, iter_jsonlines=_lines)
+    decoder = SimpleNamespace(loads=_notices.event)
+    vars(client_api).update(json=decoder, get=_get, iter_jsonlines=_lines)
 
 
 async def _get(url: str, **arguments: Any) -> Any:
@@ -96,16 +97,6 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             yield line
     for line in lines.close():
         yield line
-
-
-def _event(text: str) -> Any:
-    """Return an event of a watch; of an object that is too large, its deletion."""
-    try:
-        return read_json(text)
-    except TooLargeError as error:
-        event, left_out = without_content(text.encode(), error)
-    _notices.report((left_out,))
-    return event
 
 
 def event_within_limits(event: Object) -> Object:

@@ -13,13 +13,14 @@ import dataclasses
 import logging
 import random
 import time
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
+from ...base.bounded_cache import Recent
+from ...base.objects import uid_of, version_of
 from ..api import Object
-from ..resource import Resource, Stream, WatchSpec
+from ..resource import Stream, WatchSpec
 from .decoding import event_within_limits, install_decoder
 from .imports import check_private_names, infinite_watch, kopf, watching
 from .merging import Selected, merged, quiet_ends
@@ -32,19 +33,6 @@ _REMEMBERED: Final = 1024
 
 TICKET: Final = "ticket"
 """Key in a raw event of a list: the Ticket that `Session.deliver` settles."""
-
-
-class WatchObserver(Protocol):
-    """Receives the state of watches, for metrics and conditions. Called in any thread."""
-
-    def missing(self, resources: tuple[Resource, ...]) -> None:
-        """Return the API server does not serve these kinds; empty once it serves all."""
-
-    def failed(self, stream: Stream | None, error: Exception) -> None:
-        """Return a stream, or (None) watching as a whole, failed and will be retried."""
-
-    def listed(self, stream: Stream) -> None:
-        """Return a stream was listed, for the first time or again."""
 
 
 class Ticket:
@@ -73,7 +61,7 @@ class StreamState:
         self.opened = False
         self.received_at: float | None = None
         self.known: dict[tuple[str | None, str], Object] = {}
-        self._deleted: OrderedDict[str, int] = OrderedDict()  # uid -> version of the deletion
+        self._deleted: Recent[str, int] = Recent(_REMEMBERED)  # uid -> version of the deletion
 
     def received(self) -> None:
         """Return the server sent an event or a bookmark."""
@@ -84,8 +72,8 @@ class StreamState:
 
         The list was read after all that this stream has delivered.
         """
-        known, version = self.known.get(_key(listed)), _version(listed)
-        before = self._deleted.get(_uid(listed), 0) if known is None else _version(known)
+        known, version = self.known.get(_key(listed)), version_of(listed)
+        before = self._deleted.get(uid_of(listed), 0) if known is None else version_of(known)
         if version >= before:
             return ""
         name = listed["metadata"]["name"]
@@ -95,19 +83,14 @@ class StreamState:
         """Track `event`; return the events to emit: it, after the end of a replaced object."""
         key, slim = _key(event["object"]), _slim(event["object"])
         before = self.known.get(key)
-        other = before is not None and _uid(before) != _uid(slim)
+        other = before is not None and uid_of(before) != uid_of(slim)
         if event["type"] == "DELETED":
             if not other:
                 self.known.pop(key, None)
-            self._bury(slim)
+            self._deleted.keep(uid_of(slim), version_of(slim))
             return [event]
         self.known[key] = slim
         return [_deleted(before), event] if before is not None and other else [event]
-
-    def _bury(self, deleted: Object) -> None:
-        self._deleted[_uid(deleted)] = _version(deleted)
-        if len(self._deleted) > _REMEMBERED:
-            self._deleted.popitem(last=False)
 
     def vanished(self, seen: set[tuple[str | None, str]]) -> list[Object]:
         """Make DELETED events for all known objects that are not in a complete list."""
@@ -278,14 +261,6 @@ def _ticketed(event: Object, ticket: Ticket | None) -> Object:
 def _key(obj: Object) -> tuple[str | None, str]:
     metadata = obj["metadata"]
     return metadata.get("namespace"), metadata["name"]
-
-
-def _uid(obj: Object) -> str:
-    return str(obj["metadata"].get("uid"))
-
-
-def _version(obj: Object) -> int:
-    return int(obj["metadata"].get("resourceVersion") or 0)
 
 
 def _slim(obj: Object) -> Object:

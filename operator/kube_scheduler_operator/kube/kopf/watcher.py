@@ -23,7 +23,7 @@ from ..errors import KubeError, NotFound
 from ..resource import Resource, Stream, WatchSpec
 from .imports import kopf
 from .settings import Login, Tuning, configure, quiet
-from .streams import TICKET, Streams, WatchObserver, install
+from .streams import TICKET, Streams, install
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,6 @@ class Watcher:
         on_event: OnEvent,
         on_listed: OnListed,
         on_rewound: Callable[[str], None] = lambda _: None,
-        observer: WatchObserver | None = None,
         tuning: Tuning | None = None,
     ) -> None:
         self._watches = tuple(watches)
@@ -67,7 +66,6 @@ class Watcher:
         self._on_event = on_event
         self._on_listed = on_listed
         self._on_rewound = on_rewound
-        self._observer = observer
         self.tuning = tuning or Tuning()
         self._life = 0  # counts calls of `start_over`
         self._streams = self._new_streams()
@@ -167,8 +165,6 @@ class Watcher:
 
     def _post_listed(self, stream: Stream, life: int) -> None:
         self._reported.pop(stream, None)
-        if self._observer:
-            self._observer.listed(stream)
         self._post(life, self._on_listed, stream)
 
     def _post(self, life: int, function: Callable[..., None], *arguments: object) -> None:
@@ -189,8 +185,6 @@ class Watcher:
                 "watch of %s failed and will be retried: %s", stream or "the cluster", text
             )
             self._reported[stream] = text
-        if self._observer:
-            self._observer.failed(stream, error)
 
     def _stuck(self, running: float) -> str:
         """Return why kopf must restart after `running` seconds; empty if it is healthy."""
@@ -263,8 +257,6 @@ class Watcher:
             _log.warning("waiting for required kinds; install their CRDs: %s", names)
         else:
             _log.info("the API server serves all kinds")
-        if self._observer:
-            self._observer.missing(missing)
 
 
 class Session:

@@ -7,12 +7,12 @@ import json
 import logging
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ...base import names
+from ...base.bounded_cache import Recent
 from ...base.defects import contained
 from ...base.json_text import parse_json
 from ...base.klog import kv
@@ -68,7 +68,7 @@ class NamespaceLabels:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: OrderedDict[str, tuple[float, Mapping[str, str]]] = OrderedDict()
+        self._known: Recent[str, tuple[float, Mapping[str, str]]] = Recent(REMEMBERED)
         self._reading: dict[str, asyncio.Task[Mapping[str, str]]] = {}
 
     def known(self, name: str) -> Mapping[str, str] | None:
@@ -100,10 +100,7 @@ class NamespaceLabels:
         async with asyncio.timeout(ANSWER_SECONDS):
             namespace = await api.get(NAMESPACES.named(name))
         labels: Mapping[str, str] = mapping(namespace["metadata"].get("labels"))
-        self._known[name] = (self._clock(), labels)
-        self._known.move_to_end(name)
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+        self._known.keep(name, (self._clock(), labels))
         return labels
 
     def _done(self, name: str, done: asyncio.Task[Mapping[str, str]]) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
+from ...base.bounded_cache import Recent
 from ...kube.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 
 ALLOWED_SECONDS: Final = 35.0
@@ -103,9 +103,8 @@ def cached(authorize: Authorize, clock: Callable[[], float] = time.monotonic) ->
     A result is valid for ALLOWED_SECONDS or REFUSED_SECONDS. Errors are not cached. The cache has
     hashes of tokens only.
     """
-    results: OrderedDict[tuple[bytes | User, str], tuple[float, AuthorizationResult]] = (
-        OrderedDict()
-    )
+    results: Recent[tuple[bytes | User, str], tuple[float, AuthorizationResult]]
+    results = Recent(_CACHE_SIZE)
 
     async def lookup(client: Client, path: str) -> AuthorizationResult:
         hashed = hashlib.sha256(client.encode()).digest() if isinstance(client, str) else client
@@ -115,10 +114,7 @@ def cached(authorize: Authorize, clock: Callable[[], float] = time.monotonic) ->
             return entry[1]
         result = await authorize(client, path)
         seconds = ALLOWED_SECONDS if result.allowed else REFUSED_SECONDS
-        results[key] = (clock() + seconds, result)
-        results.move_to_end(key)
-        while len(results) > _CACHE_SIZE:
-            results.popitem(last=False)
+        results.keep(key, (clock() + seconds, result))
         return result
 
     return lookup

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from ...base.bounded_cache import Recent
 from ...kube.reflector import BATCH
 from ...kube.token_bucket import TokenBucket
 from ..policies.cluster import Cluster
@@ -64,7 +64,7 @@ class CacheFreshness:
         self._clock = clock
         self._sleep = sleep
         # (agent, pod) -> (version of the view at the last rejection, time of the first one)
-        self._rejections: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()
+        self._rejections: Recent[tuple[str, str], tuple[int, float]] = Recent(_REMEMBERED)
         self._seconds = TokenBucket(SAVED, 1 / SHARE, clock)
 
     def may_be_stale(self, agent: str, pod: Pod) -> bool:
@@ -79,11 +79,7 @@ class CacheFreshness:
         key = (agent, pod.key)
         before = self._rejections.get(key)
         first = self._clock() if before is None else before[1]
-        self._rejections[key] = self._cluster.version, first
-        if before is not None:
-            self._rejections.move_to_end(key)
-        elif len(self._rejections) > _REMEMBERED:
-            self._rejections.popitem(last=False)
+        self._rejections.keep(key, (self._cluster.version, first))
 
     async def wait(self, version: int, enough: Callable[[], bool]) -> None:
         """Wait for events since a version of the view, until `enough` or no more are expected."""

@@ -7,10 +7,11 @@ one event per minute, and all Pods together get at most one per second.
 from __future__ import annotations
 
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from ...base.bounded_cache import Recent
 from ...kube.events import EventRecorder, Involved
 from ...kube.token_bucket import TokenBucket
 from ..policies.policy import Rejections
@@ -37,7 +38,7 @@ class PodEventRecorder:
         self.withheld = 0  # number of events over the rate limit
         self._recorder = recorder
         self._clock = clock
-        self._last_events: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._last_events: Recent[tuple[str, str, str], float] = Recent(_REMEMBERED)
         self._tokens = TokenBucket(BURST, _REFILL, clock)
 
     def rejected(self, agent: str, args: Args, rejections: Rejections) -> None:
@@ -53,10 +54,7 @@ class PodEventRecorder:
             self.withheld += 1
             return
         self._tokens.spend()
-        self._last_events[key] = now
-        self._last_events.move_to_end(key)
-        while len(self._last_events) > _REMEMBERED:
-            self._last_events.popitem(last=False)
+        self._last_events.keep(key, now)
         self.sent += 1
         about = Involved("v1", "Pod", pod.name, pod.namespace or "default", pod.uid)
         self._recorder.event("Warning", REASON, message(agent, rejections), about)

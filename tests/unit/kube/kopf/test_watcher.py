@@ -22,6 +22,7 @@ from kube_scheduler_operator.kube.resource import (
     NODES,
     PODS,
     SCHEDULERS,
+    Resource,
     Stream,
     WatchSpec,
 )
@@ -39,6 +40,30 @@ QUICK = Tuning(
 CONFIG = WatchSpec(CONFIG_MAPS, "ops")
 
 
+class RecordedWatcher(Watcher):
+    """A watcher that also records what it logs."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.failures: list[tuple[Stream | None, Exception]] = []
+        self.waits: list[tuple[str, ...]] = []
+        self.lists = 0
+
+    def _failed(self, stream: Stream | None, error: Exception) -> None:
+        super()._failed(stream, error)
+        self.failures.append((stream, error))
+
+    def _post_listed(self, stream: Stream, life: int) -> None:
+        super()._post_listed(stream, life)
+        self.lists += 1
+
+    def _report_missing(self, missing: tuple[Resource, ...]) -> None:
+        before = self.missing
+        super()._report_missing(missing)
+        if before != missing:
+            self.waits.append(tuple(map(str, missing)))
+
+
 class Cluster:
     """A watcher that feeds a store, and everything that it delivered."""
 
@@ -46,19 +71,16 @@ class Cluster:
         self.store = Store()
         self.events: list[tuple[str, str, str]] = []
         self.marks: list[Stream] = []
-        self.failures: list[tuple[Stream | None, Exception]] = []
-        self.waits: list[tuple[str, ...]] = []
-        self.lists = 0
         self.evidence: list[str] = []
-        self.watcher = Watcher(
+        self.watcher = RecordedWatcher(
             watches,
             registry,
             on_event=self.on_event,
             on_listed=self.on_listed,
             on_rewound=self.evidence.append,
-            observer=self,
             tuning=tuning,
         )
+        self.failures, self.waits = self.watcher.failures, self.watcher.waits
 
     def on_event(self, resource: Any, kind: str, obj: Any) -> None:
         self.events.append((kind, obj["metadata"]["name"], obj["metadata"]["uid"]))
@@ -70,15 +92,6 @@ class Cluster:
     def on_listed(self, stream: Stream) -> None:
         self.store.mark_listed(stream)
         self.marks.append(stream)
-
-    def missing(self, resources: Any) -> None:
-        self.waits.append(tuple(str(resource) for resource in resources))
-
-    def listed(self, stream: Stream) -> None:
-        self.lists += 1
-
-    def failed(self, stream: Stream | None, error: Exception) -> None:
-        self.failures.append((stream, error))
 
     def names(self, resource: Any = CONFIG_MAPS) -> set[str]:
         return {obj["metadata"]["name"] for obj in self.store.view().list(resource)}
@@ -158,7 +171,7 @@ async def test_objects_lost_across_410_in_the_stream_are_reported_deleted(five: 
         five.remove(CONFIG_MAPS, "d", "ops")
         five.lose_history()
         await cluster.until(lambda: len(cluster.marks) > 1)
-        assert cluster.lists == 2
+        assert cluster.watcher.lists == 2
         assert cluster.names() == set("ace")
         deleted = [name for kind, name, _ in cluster.events if kind == "DELETED"]
         assert sorted(deleted) == ["b", "d"]
