@@ -1,20 +1,18 @@
-"""A work queue with the contract of client-go's, and a debounce.
+"""The work queue of the reconcile: client-go's contract for a single key, and a debounce.
 
-A key is queued at most once, is never processed twice at the same time, and returns after `done` if
-it was added meanwhile. The debounce collects a burst of events before the first `get`. The clock is
-a parameter, so that tests run on virtual time.
+One reconcile covers the whole cluster, so the queue either waits or is empty. It is queued at most
+once, never runs twice at the same time, and is queued again after `done` if it was added meanwhile.
+The debounce collects a burst of events before the first `get`. The clock is a parameter, so that
+tests run on virtual time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Hashable
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from ..base.backoff import Backoff
-
-K = TypeVar("K", bound=Hashable)
 
 BACKOFF: Final = Backoff.exponential(0.005, 1000.0)
 """Delays of `add_rate_limited` (client-go's default rate limiter)."""
@@ -27,44 +25,37 @@ class ShutDown(Exception):  # noqa: N818 - the end of work is not an error
     """The queue is closed and empty."""
 
 
-class Timer(Protocol):
-    """The result of `Clock.call_later`."""
-
-    def cancel(self) -> None:
-        """Cancel the call."""
-
-
 class Clock(Protocol):
     """The part of an event loop that a queue needs; tests pass a virtual one."""
 
     def time(self) -> float:
         """Return monotonic seconds."""
 
-    def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> asyncio.TimerHandle:
         """Call `callback` in `delay` seconds."""
 
 
 class QueueObserver(Protocol):
     """Receives measurements, for metrics under client-go's `workqueue_` names."""
 
-    def added(self, depth: int) -> None:
-        """Return a key was added; the queue now has `depth` keys."""
+    def added(self) -> None:
+        """Work was added to the empty queue."""
 
-    def got(self, depth: int, waited: float) -> None:
-        """Return a key left the queue after `waited` seconds; `depth` keys remain."""
+    def got(self, waited: float) -> None:
+        """Work left the queue after `waited` seconds."""
 
     def finished(self, worked: float) -> None:
-        """Return a key was processed in `worked` seconds."""
+        """Work took `worked` seconds."""
 
     def retried(self) -> None:
-        """Return a key was added with back-off."""
+        """Work was added with back-off."""
 
 
-class WorkQueue(Generic[K]):
-    """Keys to process, each at most once at a time. For one event loop.
+class WorkQueue:
+    """For one event loop.
 
-    `debounce` is the number of seconds between the `add` of an idle key and its `get`; more adds of
-    the key in that time neither count nor prolong it.
+    `debounce` is the number of seconds between an `add` to the idle queue and its `get`; more adds
+    in that time neither count nor prolong it.
     """
 
     def __init__(
@@ -77,116 +68,93 @@ class WorkQueue(Generic[K]):
         self._debounce = debounce
         self._clock = clock
         self._observer = observer
-        self._dirty: dict[K, float] = {}  # queued key -> time of its add
-        self._ready: deque[K] = deque()  # the keys of _dirty that `get` may return
-        self._processing: dict[K, float] = {}  # key in process -> time of its get
-        self._delayed: dict[K, tuple[float, Timer]] = {}  # earliest add_after of each key
-        self._gathering: dict[K, Timer] = {}
-        self._failures: dict[K, int] = {}
+        self._added_at: float | None = None  # None: the queue is empty
+        self._ready = False  # whether `get` may return
+        self._got_at: float | None = None  # None: nothing is in process
+        self._delayed: tuple[float, asyncio.TimerHandle] | None = None  # the earliest `add_after`
+        self._gathering: asyncio.TimerHandle | None = None
+        self._failures = 0  # since the last `forget`
         self._wake = asyncio.Event()
         self._closed = False
 
-    def __len__(self) -> int:
-        """Count the queued keys, including those in their debounce."""
-        return len(self._dirty)
-
-    def add(self, key: K) -> None:
-        """Queue `key`."""
-        if self._closed or key in self._dirty:
+    def add(self) -> None:
+        """Queue work."""
+        if self._closed or self._added_at is not None:
             return
-        self._dirty[key] = self._time.time()
+        self._added_at = self._time.time()
         if self._observer:
-            self._observer.added(len(self._dirty))
-        if key not in self._processing:
-            self._gather(key)
+            self._observer.added()
+        if self._got_at is None:
+            self._gather()
 
-    def add_after(self, key: K, delay: float) -> None:
-        """Queue `key` in `delay` seconds; the earliest of several calls counts."""
+    def add_after(self, delay: float) -> None:
+        """Queue work in `delay` seconds; the earliest of several calls counts."""
         if self._closed:
             return
         if delay <= 0:
-            self.add(key)
+            self.add()
             return
         due = self._time.time() + delay
-        if key in self._delayed:
-            earlier, timer = self._delayed[key]
+        if self._delayed is not None:
+            earlier, timer = self._delayed
             if earlier <= due:
                 return
             timer.cancel()
-        self._delayed[key] = (due, self._time.call_later(delay, lambda: self._due(key)))
+        self._delayed = (due, self._time.call_later(delay, self._due))
 
-    def add_rate_limited(self, key: K) -> float:
-        """Queue `key` again after a failure, with the delays of `BACKOFF`.
-
-        Returns:
-            The delay, seconds.
-        """
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        delay = BACKOFF.delay(failures)
+    def add_rate_limited(self) -> None:
+        """Queue work again after a failure, with the delays of `BACKOFF`."""
+        delay = BACKOFF.delay(self._failures)
+        self._failures += 1
         if self._observer and not self._closed:
             self._observer.retried()
-        self.add_after(key, delay)
-        return delay
+        self.add_after(delay)
 
-    def forget(self, key: K) -> None:
-        """Reset the back-off of `key` after a success."""
-        self._failures.pop(key, None)
+    def forget(self) -> None:
+        """Reset the back-off after a success."""
+        self._failures = 0
 
-    def failures(self, key: K) -> int:
-        """Count the failures of `key` since the last `forget`."""
-        return self._failures.get(key, 0)
-
-    async def get(self) -> K:
-        """Return the next key; call `done` after processing it.
+    async def get(self) -> None:
+        """Wait for work; call `done` after it.
 
         Raises:
             ShutDown: the queue is closed and empty.
         """
-        while not self._ready:
+        while not self.take():
             if self._closed:
                 raise ShutDown
             self._wake.clear()
             await self._wake.wait()
-        return self.get_nowait()
 
-    def get_nowait(self) -> K:
-        """Return the next key, if one is ready; call `done` after processing it.
-
-        Raises:
-            asyncio.QueueEmpty: no key is ready.
-        """
-        if not self._ready:
-            raise asyncio.QueueEmpty
-        key = self._ready.popleft()
+    def take(self) -> bool:
+        """Return whether work is ready, which then is in process; call `done` after it."""
+        if not self._ready or self._added_at is None:
+            return False
         now = self._time.time()
-        waited = now - self._dirty.pop(key)
-        self._processing[key] = now
+        waited = now - self._added_at
+        self._ready, self._added_at, self._got_at = False, None, now
         if self._observer:
-            self._observer.got(len(self._dirty), waited)
-        return key
+            self._observer.got(waited)
+        return True
 
-    def done(self, key: K) -> None:
-        """End the processing of `key`; if it was added meanwhile, it is queued again.
-
-        Raises:
-            KeyError: `key` is not in process.
-        """
-        worked = self._time.time() - self._processing.pop(key)
+    def done(self) -> None:
+        """End the work in process; if it was added meanwhile, it is queued again."""
+        if self._got_at is None:
+            raise RuntimeError("no work is in process")
+        worked = self._time.time() - self._got_at
+        self._got_at = None
         if self._observer:
             self._observer.finished(worked)
-        if key in self._dirty:
-            self._gather(key)
+        if self._added_at is not None:
+            self._gather()
 
     def close(self) -> None:
-        """Take no more keys; `get` still returns those that are ready, the others are dropped."""
+        """Take no more work; `get` still returns if some is ready, otherwise it is dropped."""
         self._closed = True
-        for _, timer in self._delayed.values():
-            timer.cancel()
-        for timer in self._gathering.values():
-            timer.cancel()
-        self._delayed.clear()
-        self._gathering.clear()
+        if self._delayed is not None:
+            self._delayed[1].cancel()
+        if self._gathering is not None:
+            self._gathering.cancel()
         self._wake.set()
 
     @property
@@ -195,19 +163,18 @@ class WorkQueue(Generic[K]):
             self._clock = asyncio.get_running_loop()
         return self._clock
 
-    def _gather(self, key: K) -> None:
+    def _gather(self) -> None:
         if self._closed:
             return
         if self._debounce > 0:
-            self._gathering[key] = self._time.call_later(self._debounce, lambda: self._release(key))
+            self._gathering = self._time.call_later(self._debounce, self._release)
         else:
-            self._release(key)
+            self._release()
 
-    def _release(self, key: K) -> None:
-        self._gathering.pop(key, None)
-        self._ready.append(key)
+    def _release(self) -> None:
+        self._ready = True
         self._wake.set()
 
-    def _due(self, key: K) -> None:
-        del self._delayed[key]
-        self.add(key)
+    def _due(self) -> None:
+        self._delayed = None
+        self.add()

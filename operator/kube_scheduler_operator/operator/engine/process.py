@@ -16,7 +16,6 @@ import contextlib
 import gc
 import logging
 import os
-import signal
 import socket
 import time
 import uuid
@@ -34,6 +33,7 @@ from ...base.objects import Object
 from ...base.platform import Platform
 from ...base.recognition import Decision
 from ...base.settings import Settings
+from ...base.tasks import stop_on_signals
 from ...config.language.version_skew import MINORS_BEHIND
 from ...config.language.versions import Version
 from ...kube.client import ApiClient, Writes
@@ -76,7 +76,6 @@ log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-_KEY = "cluster"  # the queue's only key: one reconcile covers the whole cluster
 _CALM = timedelta(seconds=60)  # kubelets have reported what an outage delayed
 _STALE_SECONDS = 600.0  # without a reconcile for this long, /healthz fails
 DECIDE_SECONDS: Final = 60.0
@@ -109,7 +108,7 @@ class Operator:
         self._snapshot_metrics = SnapshotMetrics(self._metrics)
         self._credentials: Credentials = find(options.kubeconfig)
         self._store = Store()
-        self._queue: WorkQueue[str] = WorkQueue(observer=self._metrics.queue("reconcile"))
+        self._queue = WorkQueue(observer=self._metrics.queue)
         self._throttle = Throttle()
         namespaces = options.settings.secondary_namespaces
         self._clock = ServerClock()
@@ -153,10 +152,7 @@ class Operator:
 
     async def run(self) -> int:
         """Run until SIGTERM or SIGINT, and return the exit code."""
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+        stop = stop_on_signals()
         api = self._make_client(lambda: True)
         # A process that was paused, and wakes after its Lease is lost, must write nothing: neither
         # the rest of a plan nor a repeated request.
@@ -331,7 +327,7 @@ class Operator:
             lambda: self._wake(urgent=False),
         )
         self._placements = placements
-        self._queue.add(_KEY)  # for objects listed before this process led
+        self._queue.add()  # for objects listed before this process led
         reconciling = asyncio.create_task(self._run_queue(executor, recorder), name="reconcile")
         polling = asyncio.create_task(self._poller.run(api), name="polling")
         following = asyncio.create_task(self._follow_version(api, stop), name="version")
@@ -430,7 +426,7 @@ class Operator:
         """Note a listed stream; once all are listed, objects that are absent do not exist."""
         self._store.mark_listed(stream)
         if self._synced:
-            self._queue.add(_KEY)
+            self._queue.add()
             self._webhook.changed()
 
     @property
@@ -488,12 +484,12 @@ class Operator:
 
     def _wake(self, *, urgent: bool) -> None:
         self._throttle.event(urgent=urgent)
-        self._queue.add(_KEY)
+        self._queue.add()
 
     async def _run_queue(self, executor: Executor, recorder: EventRecorder) -> None:
         while True:
             try:
-                key = await self._queue.get()
+                await self._queue.get()
             except ShutDown:
                 return
             try:
@@ -501,7 +497,7 @@ class Operator:
                     await self._throttle.wait()
                     await self._reconcile(executor, recorder)
             finally:
-                self._queue.done(key)
+                self._queue.done()
 
     async def _reconcile(self, executor: Executor, recorder: EventRecorder) -> None:
         began = time.monotonic()
@@ -582,13 +578,13 @@ class Operator:
     def _queue_next(self, executor: Executor, plan: Plan, *, at_once: bool) -> None:
         if executor.write_errors or plan.failures:
             # Other write sets succeeded: the next reconcile reports this error, retries back off.
-            self._queue.add_rate_limited(_KEY)
+            self._queue.add_rate_limited()
         else:
-            self._queue.forget(_KEY)
+            self._queue.forget()
         if at_once:
-            self._queue.add(_KEY)
+            self._queue.add()
         after = soonest(plan.requeue_after, executor.wait(), self._options.settings.resync)
-        self._queue.add_after(_KEY, after if after is not None else 0.0)
+        self._queue.add_after(after if after is not None else 0.0)
 
     def _note_success(self, plan: Plan, began: float) -> None:
         """Note an executed plan, for probes and metrics."""
@@ -607,7 +603,7 @@ class Operator:
     def _failed(self, error: str, began: float) -> None:
         self._last_error = self._failing = error
         self._metrics.passed(time.monotonic() - began, success=False)
-        self._queue.add_rate_limited(_KEY)
+        self._queue.add_rate_limited()
 
     def _follow_log_level(self, spec: Mapping[str, object], recorder: EventRecorder) -> None:
         level = str(spec.get("operatorLogLevel") or "Normal")

@@ -115,7 +115,7 @@ class OperatorMetrics:
             "without a decision (invalid, busy, error)",
             ["result"],
         )
-        self._queues = QueueInstruments(self.registry)
+        self.queue = QueueMetrics(self.registry, "reconcile")
         self._rewinds = counter(
             f"{PREFIX}etcd_restores", "Times that the API server had an older state than before"
         )
@@ -157,10 +157,6 @@ class OperatorMetrics:
     def event_sent(self, severity: str) -> None:
         """Note an Event; `severity` is its type, Normal or Warning."""
         self._events[severity] += 1
-
-    def queue(self, name: str) -> QueueMetrics:
-        """Return the metrics of one work queue, initially zero."""
-        return QueueMetrics(self._queues, name)
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """Return all metrics in the format that `accept` prefers, and its Content-Type."""
@@ -204,74 +200,65 @@ class OperatorMetrics:
 
 
 class QueueMetrics:
-    """The metrics of one work queue; a `kube.queue.QueueObserver`."""
+    """The metrics of a work queue, under client-go's names; a `kube.queue.QueueObserver`."""
 
-    def __init__(self, instruments: QueueInstruments, name: str) -> None:
-        self._depth = instruments.depth.labels(name)
-        self._adds = instruments.adds.labels(name)
-        self._retries = instruments.retries.labels(name)
-        self._queue_duration = instruments.queue_duration.labels(name)
-        self._work_duration = instruments.work_duration.labels(name)
-        self._clock = instruments.clock
+    def __init__(
+        self,
+        registry: prometheus_client.CollectorRegistry,
+        name: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._began: float | None = None
-        # With one worker, the longest running item is the only one.
-        instruments.unfinished.labels(name).set_function(self._unfinished)
-        instruments.longest.labels(name).set_function(self._unfinished)
+        named = ["name"]
+        gauge = partial(prometheus_client.Gauge, labelnames=named, registry=registry)
+        counter = partial(prometheus_client.Counter, labelnames=named, registry=registry)
+        histogram = partial(
+            prometheus_client.Histogram, labelnames=named, buckets=QUEUE_BUCKETS, registry=registry
+        )
+        self._depth = gauge("workqueue_depth", "Current depth of the work queue").labels(name)
+        self._adds = counter("workqueue_adds", "Items added to the work queue").labels(name)
+        self._retries = counter("workqueue_retries", "Items added again after a failure").labels(
+            name
+        )
+        self._queue_duration = histogram(
+            "workqueue_queue_duration_seconds", "Time that an item stays in the work queue"
+        ).labels(name)
+        self._work_duration = histogram(
+            "workqueue_work_duration_seconds", "Time to process an item"
+        ).labels(name)
+        # The queue has one item, which is the longest running one.
+        for metric, documentation in (
+            (
+                "workqueue_unfinished_work_seconds",
+                "Duration of unfinished work; large values indicate that it is stuck",
+            ),
+            (
+                "workqueue_longest_running_processor_seconds",
+                "Duration of the longest unfinished work",
+            ),
+        ):
+            gauge(metric, documentation).labels(name).set_function(self._unfinished)
 
-    def added(self, depth: int) -> None:
-        """Return an item was added; the queue now has `depth` items."""
+    def added(self) -> None:
         self._adds.inc()
-        self._depth.set(depth)
+        self._depth.set(1)
 
-    def got(self, depth: int, waited: float) -> None:
-        """Return an item left the queue after `waited` seconds; `depth` items remain."""
+    def got(self, waited: float) -> None:
         self._queue_duration.observe(waited)
-        self._depth.set(depth)
+        self._depth.set(0)
         self._began = self._clock()
 
     def finished(self, worked: float) -> None:
-        """Return an item was processed in `worked` seconds."""
         self._work_duration.observe(worked)
         self._began = None
 
     def retried(self) -> None:
-        """Return an item was added again after a failure."""
         self._retries.inc()
 
     def _unfinished(self) -> float:
         began = self._began  # a scrape is in another thread
         return 0.0 if began is None else self._clock() - began
-
-
-class QueueInstruments:
-    """The instruments that all work queues of a process share; the label `name` has the queue."""
-
-    def __init__(
-        self,
-        registry: prometheus_client.CollectorRegistry,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.clock = clock
-        name = ["name"]
-        gauge = partial(prometheus_client.Gauge, labelnames=name, registry=registry)
-        counter = partial(prometheus_client.Counter, labelnames=name, registry=registry)
-        histogram = partial(
-            prometheus_client.Histogram, labelnames=name, buckets=QUEUE_BUCKETS, registry=registry
-        )
-        self.depth = gauge("workqueue_depth", "Current depth of the work queue")
-        self.adds = counter("workqueue_adds", "Items added to the work queue")
-        self.retries = counter("workqueue_retries", "Items added again after a failure")
-        self.queue_duration = histogram(
-            "workqueue_queue_duration_seconds", "Time that an item stays in the work queue"
-        )
-        self.work_duration = histogram("workqueue_work_duration_seconds", "Time to process an item")
-        self.unfinished = gauge(
-            "workqueue_unfinished_work_seconds",
-            "Duration of unfinished work; large values indicate that it is stuck",
-        )
-        self.longest = gauge(
-            "workqueue_longest_running_processor_seconds", "Duration of the longest unfinished work"
-        )
 
 
 class _StateCollector(Collector):

@@ -43,7 +43,7 @@ def busy_operator() -> OperatorMetrics:
     metrics.defect_contained("SchedulerProfile")
     metrics.rollout_duration.labels("installed").observe(10)
     metrics.installer_failures.labels("InstallerFailed").inc()
-    metrics.queue("reconcile").added(1)
+    metrics.queue.added()
     return metrics
 
 

@@ -168,29 +168,30 @@ def test_requests_under_client_go_names(metrics: OperatorMetrics) -> None:
 
 
 def test_queue_under_client_go_names(metrics: OperatorMetrics) -> None:
-    queue = metrics.queue("passes")
-    assert value(metrics, "workqueue_adds_total", name="passes") == 0
-    queue.added(2)
-    queue.got(1, waited=0.5)
+    queue = metrics.queue
+    assert value(metrics, "workqueue_adds_total", name="reconcile") == 0
+    queue.added()
+    assert value(metrics, "workqueue_depth", name="reconcile") == 1
+    queue.got(waited=0.5)
     queue.finished(0.25)
     queue.retried()
     names = ("depth", "adds_total", "retries_total")
-    assert [value(metrics, f"workqueue_{n}", name="passes") for n in names] == [1, 1, 1]
+    assert [value(metrics, f"workqueue_{n}", name="reconcile") for n in names] == [0, 1, 1]
     waited = "workqueue_queue_duration_seconds_sum"
-    assert value(metrics, waited, name="passes") == 0.5
-    assert value(metrics, "workqueue_work_duration_seconds_sum", name="passes") == 0.25
+    assert value(metrics, waited, name="reconcile") == 0.5
+    assert value(metrics, "workqueue_work_duration_seconds_sum", name="reconcile") == 0.25
 
 
 def test_unfinished_work_is_exported(metrics: OperatorMetrics, clock: Clock) -> None:
-    queue = metrics.queue("passes")
+    queue = metrics.queue
     queue._clock = clock
     names = ("unfinished_work_seconds", "longest_running_processor_seconds")
 
     def shown() -> list[float | None]:
-        return [value(metrics, f"workqueue_{name}", name="passes") for name in names]
+        return [value(metrics, f"workqueue_{name}", name="reconcile") for name in names]
 
     assert shown() == [0, 0]
-    queue.got(0, waited=0)
+    queue.got(waited=0)
     clock.now += 7
     assert shown() == [7, 7]
     queue.finished(7)
@@ -231,7 +232,7 @@ def test_output_has_the_preferred_format_and_parses(
     metrics.leading("lock", True)
     metrics.watch_ages = lambda: {("pods", "a"): 1.0}
     metrics.passed(0.1, success=True)
-    metrics.queue("passes").added(1)
+    metrics.queue.added()
     body, actual = metrics.render(accept)
     assert actual.startswith(content_type)
     families = {f.name for f in parser(body.decode())}  # type: ignore[operator]
