@@ -22,17 +22,16 @@ from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
-from aiohttp import web
 
 from kube_scheduler_operator.operator.admission.decisions import ReviewAnswer
 from kube_scheduler_operator.operator.admission.review_connection import (
     ReviewConnection,
     SharedDesk,
 )
-from kube_scheduler_operator.scheduling.extender.http_types import HttpRequest, HttpResponse
 from kube_scheduler_operator.scheduling.extender.wire import ArgsReader, WireError
 from kube_scheduler_operator.serving.certificate import ServingCertificate
 from kube_scheduler_operator.serving.health import HealthServer
+from kube_scheduler_operator.serving.http_types import HttpRequest, HttpResponse
 from kube_scheduler_operator.simulate import questions
 from kube_scheduler_operator.simulate.api_server import WorldServer
 from kube_scheduler_operator.simulate.job import PATH
@@ -72,10 +71,7 @@ def get(path: str) -> bytes:
 async def telemetry(
     _folder: Path, certificate: ServingCertificate | None = None
 ) -> AsyncIterator[Port]:
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(text="up 1\n")
-
-    server = HealthServer(metrics)
+    server = HealthServer(lambda _: HttpResponse(200, b"up 1\n"))
     client = None
     if certificate is not None:
         client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,1 +1,1 @@
-"""What programs serve with: TLS certificates, limits of connections, and health checks."""
+"""What programs serve with: an HTTP server, TLS certificates, limits and health checks."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from typing import ClassVar, Final, TypeAlias
 
 from ..base.foreign_text import one_line
 from .address_rate import AddressRate
-from .connections import Listener, Sharing
-
-if TYPE_CHECKING:
-    import ssl
-
-    from aiohttp import web
-    from aiohttp.typedefs import Middleware
-
-    Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from .connections import Sharing
+from .http_connection import Connection
+from .http_server import HttpServer
+from .http_types import Answer, App, HttpRequest, HttpResponse, Limits
 
 Checks: TypeAlias = Callable[[], Mapping[str, str | None]]
 """Returns the checks by name: None if passed, otherwise the reason."""
@@ -34,6 +28,9 @@ HANDSHAKES: Final = 10.0
 HANDSHAKES_AT_ONCE: Final = 100
 HANDSHAKES_TOGETHER: Final = 4
 """Handshakes of one address at a time."""
+
+MAX_BODY: Final = 16 * 1024
+"""Bytes of a body, which is read only to be ignored."""
 
 HANDSHAKE_SECONDS: Final = 5.0
 PATIENCE: Final = 1.0
@@ -52,7 +49,24 @@ def check_result(checks: Checks) -> tuple[int, str]:
     return 503 if failed else 200, "\n".join(lines) + "\n"
 
 
-class HealthServer:
+class HealthConnection(Connection):
+    """Keeps the headers of a request; used as intended if metrics were read on it."""
+
+    BUG: ClassVar = HttpResponse(500, b"500 Internal Server Error")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._headers = {}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._headers[name.lower()] = value
+
+    def proves(self, request: HttpRequest, answer: HttpResponse) -> bool:
+        return request.path == b"/metrics" and answer.status == 200
+
+
+class HealthServer(HttpServer):
     """Serves health checks and metrics from `start` to `stop`.
 
     `alive` has the checks of /healthz and /livez, `ready` those of /readyz. Idle connections are
@@ -62,87 +76,39 @@ class HealthServer:
 
     def __init__(
         self,
-        metrics: Handler,
+        metrics: App,
         *,
         alive: Checks = dict,
         ready: Checks = dict,
-        middlewares: Iterable[Middleware] = (),
         keep_alive: float = 30.0,
     ) -> None:
-        from aiohttp import web  # check_result alone must not load a server
-
-        self._busy: set[asyncio.Protocol] = set()
-        self._proven: set[asyncio.Protocol] = set()
-
-        @web.middleware
-        async def follow(request: web.Request, handler: Handler) -> web.StreamResponse:
-            return await self._follow(request, handler)
-
-        app = web.Application(middlewares=[follow, *middlewares], client_max_size=16 * 1024)
-        app.router.add_get("/metrics", metrics)
-        for path, checks in (("/healthz", alive), ("/livez", alive), ("/readyz", ready)):
-            app.router.add_get(path, _handler(checks))
-        self._listener: Listener[asyncio.Protocol] | None = None
-        self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            handle_signals=False,
-            keepalive_timeout=keep_alive,
-            shutdown_timeout=2.0,
+        limits = Limits(
+            body=MAX_BODY,
+            bodies=MAX_CONNECTIONS * MAX_BODY,
+            idle_seconds=keep_alive,
+            connections=MAX_CONNECTIONS,
         )
-
-    async def start(
-        self, host: str, port: int, tls: ssl.SSLContext | None = None
-    ) -> tuple[str, int]:
-        """Listen; return the address and port. Raises OSError if the port is not available."""
-        await self._runner.setup()
-        server = self._runner.server
-        if server is None:
-            raise RuntimeError("the server is not set up")
-        sharing: Sharing[asyncio.Protocol] = Sharing(
+        sharing: Sharing[Connection] = Sharing(
             AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
             HANDSHAKE_SECONDS,
             HANDSHAKES_TOGETHER,
-            lambda connection: connection in self._proven,
+            lambda connection: connection.proven,
             CONNECTIONS_OF_ONE,
         )
-        self._listener = Listener(
-            server, MAX_CONNECTIONS, tls, lambda connection: connection not in self._busy, sharing
-        )
-        await self._listener.start(host, port)
-        return self._listener.address
+        super().__init__(self._respond, limits, HealthConnection, sharing)
+        self._metrics = metrics
+        self._checks = {b"/healthz": alive, b"/livez": alive, b"/readyz": ready}
 
-    async def _follow(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Note which connection is in use, and on which one metrics were read."""
-        self._busy.add(request.protocol)
-        try:
-            response = await handler(request)
-        finally:
-            self._busy.discard(request.protocol)
-        if request.path == "/metrics" and response.status == 200 and self._runner.server:
-            self._proven.intersection_update(self._runner.server.connections)
-            self._proven.add(request.protocol)
-        return response
-
-    def close_connections(self) -> None:
-        """Close all connections, of which most are idle; clients repeat an unanswered request."""
-        for connection in self._runner.server.connections if self._runner.server else ():
-            connection.force_close()
-
-    async def stop(self) -> None:
-        """Stop listening and give requests in progress two seconds."""
-        if self._listener is not None:
-            await self._listener.close()
-        await self._runner.cleanup()
-        if self._listener is not None:
-            self._listener.abort()
+    def _respond(self, request: HttpRequest) -> Answer | Awaitable[Answer]:
+        checks = self._checks.get(request.path)
+        if checks is None and request.path != b"/metrics":
+            return HttpResponse(404, b"404: Not Found")
+        if request.method not in (b"GET", b"HEAD"):
+            allow = b"Allow: GET,HEAD\r\n"
+            return HttpResponse(405, b"405: Method Not Allowed", headers=allow)
+        return self._metrics(request) if checks is None else health_response(checks)
 
 
-def _handler(checks: Checks) -> Handler:
-    from aiohttp import web
-
-    async def handle(_request: web.Request) -> web.Response:
-        status, text = check_result(checks)
-        return web.Response(status=status, text=text)
-
-    return handle
+def health_response(checks: Checks) -> HttpResponse:
+    status, report = check_result(checks)
+    return HttpResponse(status, report.encode())

@@ -24,11 +24,11 @@ from ..base.times import timestamp
 from ..scheduling.extender.assembly import Assembly
 from ..scheduling.extender.config_reader import from_document
 from ..scheduling.extender.decisions import Decisions
-from ..scheduling.extender.http_types import HttpResponse
 from ..scheduling.extender.prioritize_response import Fragments
 from ..scheduling.extender.verbs import FILTER, PRIORITIZE, VerbContext
 from ..scheduling.extender.wire import Binding
 from ..scheduling.policies.cluster import Cluster
+from ..serving.http_types import HttpResponse
 from .kinds import NODES, PODS, Object
 from .store import WorldStore
 from .world import World

@@ -7,9 +7,13 @@ import subprocess
 import sys
 
 import aiohttp
-from aiohttp import web
 
 from kube_scheduler_operator.serving.health import MAX_CONNECTIONS, HealthServer, check_result
+from kube_scheduler_operator.serving.http_types import HttpRequest, HttpResponse
+
+
+def metrics(_request: HttpRequest) -> HttpResponse:
+    return HttpResponse(200, b"up 1\n")
 
 
 def test_checks_are_formatted_as_in_kubernetes() -> None:
@@ -21,9 +25,6 @@ def test_checks_are_formatted_as_in_kubernetes() -> None:
 
 
 async def test_health_and_metrics_are_served() -> None:
-    async def metrics(_request: web.Request) -> web.Response:
-        return web.Response(text="up 1\n")
-
     server = HealthServer(metrics, ready=lambda: {"leader": "not elected"})
     host, port = await server.start("127.0.0.1", 0)
     try:
@@ -44,9 +45,6 @@ async def test_health_and_metrics_are_served() -> None:
 
 
 async def test_many_connections_do_not_lock_out_a_probe() -> None:
-    async def metrics(_request: web.Request) -> web.Response:
-        return web.Response()
-
     server = HealthServer(metrics)
     address = await server.start("127.0.0.1", 0)
     strangers = [await asyncio.open_connection(*address) for _ in range(MAX_CONNECTIONS + 20)]

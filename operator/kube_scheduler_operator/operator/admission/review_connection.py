@@ -16,6 +16,8 @@ from typing import Final
 from ...base.json_text import count_values, separators
 from ...serving.address_rate import source
 from ...serving.connections import set_reading
+from ...serving.http_connection import CLOSE, head_of
+from ...serving.http_types import TEXT, HttpResponse
 from .decisions import ANSWER_SECONDS, CANNOT_DECIDE, ReviewAnswer, text
 from .fair_shares import AddressTurns, BodyShares, BodyTicket
 from .http_head import MAX_BODY, TOO_LARGE, read_head
@@ -33,13 +35,7 @@ Pod has a few hundred."""
 LINGER: Final = 0.5
 """Seconds in which a rejected client can receive the reason."""
 
-_REASONS: Final = {
-    200: b"OK", 400: b"Bad Request", 404: b"Not Found", 405: b"Method Not Allowed",
-    408: b"Request Timeout", 411: b"Length Required", 413: b"Content Too Large",
-    415: b"Unsupported Media Type", 429: b"Too Many Requests",
-    431: b"Request Header Fields Too Large", 500: b"Internal Server Error",
-    503: b"Service Unavailable",
-}  # fmt: skip
+_JSON: Final = b"application/json; charset=utf-8"
 
 BUSY: Final = text(429, "too many concurrent requests", "busy")
 TOO_MANY_VALUES: Final = text(413, f"the body has more than {MAX_VALUES} values", "invalid")
@@ -285,11 +281,8 @@ class ReviewConnection(asyncio.Protocol):
             self._shared.count(answer.result)
         if self._transport is None or self._transport.is_closing():
             return
-        kind = b"application/json" if answer.status == 200 else b"text/plain"
-        close = b"" if stays else b"Connection: close\r\n"
-        head = b"HTTP/1.1 %d %b\r\nContent-Type: %b; charset=utf-8\r\n%bContent-Length: %d\r\n\r\n"
-        values = (answer.status, _REASONS[answer.status], kind, close, len(answer.body))
-        self._transport.write(head % values + answer.body)
+        response = HttpResponse(answer.status, answer.body, _JSON if answer.status == 200 else TEXT)
+        self._transport.write(head_of(response, b"" if stays else CLOSE) + answer.body)
 
     def _read(self, on: bool) -> None:
         if self._transport is not None:

@@ -7,17 +7,18 @@ therefore require one (`authorize`).
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import gzip
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final, TypeAlias
 
-from aiohttp import web
-
 from ...base.klog import kv
+from ...base.tasks import cancel
 from ...serving.certificate import ServingCertificate
 from ...serving.health import Checks, HealthServer
+from ...serving.http_types import HttpRequest, HttpResponse, text
 from .authorize import Authorize, Client, User
 
 log = logging.getLogger(__name__)
@@ -26,14 +27,14 @@ MAX_IN_FLIGHT: Final = 64
 REQUEST_SECONDS: Final = 10.0  # Prometheus gives up after 10 s by default
 KEEP_ALIVE_SECONDS: Final = 90.0  # longer than the usual scrape interval: one handshake is enough
 REFRESH_SECONDS: Final = 2.0
+GRACE: Final = 2.0
+_COMPRESSION: Final = 6  # the level of zlib
 
 Refresh: TypeAlias = Callable[[], Awaitable[bool]]
 """Updates the certificate and its context; whether open connections have outdated settings."""
 
 Render: TypeAlias = Callable[[str], tuple[bytes, str]]
 """Accept header -> body and Content-Type; see `metrics.OperatorMetrics.render`."""
-
-_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class TelemetryServer:
@@ -63,11 +64,7 @@ class TelemetryServer:
         self._refresh = refresh
         self._in_flight = 0
         self._server = HealthServer(
-            self._metrics,
-            alive=alive,
-            ready=ready,
-            middlewares=[self._limit],
-            keep_alive=KEEP_ALIVE_SECONDS,
+            self._metrics, alive=alive, ready=ready, keep_alive=KEEP_ALIVE_SECONDS
         )
         self._refresher: asyncio.Task[None] | None = None
 
@@ -84,68 +81,64 @@ class TelemetryServer:
 
     async def stop(self) -> None:
         """Close the port; requests in progress have two seconds to end."""
-        if self._refresher is not None:
-            self._refresher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._refresher
-        await self._server.stop()
+        await cancel(self._refresher)
+        await self._server.stop(GRACE)
 
     async def _keep_fresh(self, refresh: Refresh) -> None:
         while True:
             await asyncio.sleep(REFRESH_SECONDS)
             if await refresh():
-                self._server.close_connections()
+                self._server.finish()  # clients repeat a request without an answer
 
-    @web.middleware
-    async def _limit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Limit the number and duration of requests, except probes."""
-        if request.path != "/metrics":
-            return await handler(request)
+    async def _metrics(self, request: HttpRequest) -> HttpResponse:
+        """Answer a scrape; probes are limited neither in number nor in time."""
         if self._in_flight >= MAX_IN_FLIGHT:
-            return _text(429, "too many concurrent requests: retry", {"Retry-After": "1"})
+            busy = text(429, "too many concurrent requests: retry")
+            return replace(busy, headers=b"Retry-After: 1\r\n")
         self._in_flight += 1
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
-                return await handler(request)
+                return await self._authorized(request)
         except TimeoutError:
-            return _text(504, f"no response within {REQUEST_SECONDS:g} s: retry")
+            return text(504, f"no response within {REQUEST_SECONDS:g} s: retry")
         finally:
             self._in_flight -= 1
 
-    async def _metrics(self, request: web.Request) -> web.Response:
+    async def _authorized(self, request: HttpRequest) -> HttpResponse:
         client = _client(request)
         if not client:
             return _unauthorized("a bearer token is required, for example of a ServiceAccount")
         try:
-            authorization = await self._authorize(client, request.path)
+            authorization = await self._authorize(client, "/metrics")
         except Exception as error:  # refuse the request and keep serving
             log.warning(
                 "Cannot authorize a request for metrics", extra=kv(err=type(error).__name__)
             )
-            return _text(503, "cannot verify the token, the API server is not available: retry")
+            return text(503, "cannot verify the token, the API server is not available: retry")
         if not authorization.authenticated:
             return _unauthorized(authorization.reason)
         if not authorization.allowed:
-            return _text(403, authorization.reason)
-        body, content_type = self._render(request.headers.get("Accept", ""))
-        response = web.Response(body=body, headers={"Content-Type": content_type})
-        response.enable_compression()
-        return response
+            return text(403, authorization.reason)
+        body, content_type = self._render(_header(request, b"accept"))
+        response = HttpResponse(200, body, content_type.encode())
+        if "gzip" not in _header(request, b"accept-encoding"):
+            return response
+        encoded = gzip.compress(body, _COMPRESSION)
+        return replace(response, body=encoded, headers=b"Content-Encoding: gzip\r\n")
 
 
-def _client(request: web.Request) -> Client:
+def _client(request: HttpRequest) -> Client:
     """Return the client of a request: by its certificate, else by its token; empty: neither."""
-    connection = request.get_extra_info("ssl_object")
-    user = User.of_certificate(connection.getpeercert()) if connection is not None else None
+    user = User.of_certificate(request.certificate)
     if user is not None:
         return user
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, token = _header(request, b"authorization").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _unauthorized(reason: str) -> web.Response:
-    return _text(401, reason, {"WWW-Authenticate": "Bearer"})
+def _header(request: HttpRequest, name: bytes) -> str:
+    return request.headers.get(name, b"").decode("utf-8", "replace")
 
 
-def _text(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(status=status, text=text + "\n", headers=headers)
+def _unauthorized(reason: str) -> HttpResponse:
+    return replace(text(401, reason), headers=b"WWW-Authenticate: Bearer\r\n")

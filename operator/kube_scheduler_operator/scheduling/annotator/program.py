@@ -11,7 +11,6 @@ import contextlib
 import gc
 import logging
 import os
-import signal
 import socket
 import time
 import uuid
@@ -24,14 +23,15 @@ import orjson
 
 from ...base.klog import kv
 from ...base.names import OWN_LABELS
-from ...kube.api import Object
+from ...base.tasks import cancel, stop_on_signals
 from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.lease import ElectionLease, LeaderElector, Timings
-from ...kube.reflector import Decoding, Reflector, ReflectorTuning, Selection
+from ...kube.reflector import Callbacks, Decoding, Reflector, ReflectorTuning, Selection
 from ...kube.resource import NODES, PODS
 from ...kube.server_clock import ServerClock
 from ...serving.health import HealthServer
+from ...serving.http_types import HttpResponse
 from ..load.policy import LoadPolicy
 from ..load.policy_follower import PolicyFollower
 from ..policies.pod_fields import POD
@@ -52,6 +52,9 @@ annotations are valid for minutes."""
 
 POLICY_INTERVAL: Final = 2.0
 """Seconds between reads of the policy file; a mounted ConfigMap changes at most once a minute."""
+
+GRACE: Final = 2.0
+"""Seconds that requests in progress may take when the program ends."""
 
 NODES_PAGE: Final = 100
 """Number of complete Node objects in memory; each has tens of kilobytes."""
@@ -86,19 +89,14 @@ class AnnotatorProgram:
 
     async def run(self) -> int:
         """Run until SIGTERM; return the exit code."""
-        stop = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        stop = stop_on_signals()
         credentials = find(self._options.kubeconfig)
         client = ApiClient(credentials, field_manager="load-annotator", clock=self._clock)
         async with client as api, self._serving():
             leading = asyncio.create_task(self._compete(api))
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait((leading, stopping), return_when=asyncio.FIRST_COMPLETED)
-            leading.cancel()
-            stopping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await leading
+            await cancel(stopping, leading)
         log.info("Terminated")
         return 0
 
@@ -154,8 +152,13 @@ class AnnotatorProgram:
     ) -> None:
         """Work until the policy changes so that other watches are needed."""
         async with asyncio.TaskGroup() as group:
+            registry = annotator.nodes
             nodes = Reflector(
-                api, NODES, _Nodes(annotator), decoding=Decoding(orjson.loads), tuning=_NODES_PACE
+                api,
+                NODES,
+                Callbacks(registry.update, lambda node: registry.remove(node["metadata"]["name"])),
+                decoding=Decoding(orjson.loads),
+                tuning=_NODES_PACE,
             )
             tasks = [group.create_task(nodes.run())]
             if bindings is not None:
@@ -227,39 +230,23 @@ class AnnotatorProgram:
 
     @contextlib.asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
-        from aiohttp import web
-
-        async def metrics(_request: web.Request) -> web.Response:
-            headers = {"Content-Type": "text/plain; version=0.0.4"}
-            return web.Response(text=self._metrics(), headers=headers)
-
-        server = HealthServer(metrics)
+        content_type = b"text/plain; version=0.0.4; charset=utf-8"
+        server = HealthServer(lambda _: HttpResponse(200, self._metrics(), content_type))
         try:
             host, port = await server.start(self._options.address, self._options.port)
             log.info("Serving", extra=kv(address=f"{host}:{port}"))
             yield
         finally:
-            await server.stop()
+            await server.stop(GRACE)
 
-    def _metrics(self) -> str:
+    def _metrics(self) -> bytes:
         annotator, nodes = self._annotator, dict[str, int]()
         if annotator is not None:
             state = take_state(annotator, self._file.digest, "", self._clock.seconds())
             nodes = {
                 "known": state.known, "stale": state.staleCount, "missing": state.missingCount,
             }  # fmt: skip
-        return self._counters.exposition(annotator is not None, nodes)
-
-
-class _Nodes:
-    def __init__(self, annotator: Annotator) -> None:
-        self._nodes = annotator.nodes
-
-    def set(self, obj: Object) -> None:
-        self._nodes.update(obj)
-
-    def remove(self, obj: Object) -> None:
-        self._nodes.remove(obj["metadata"]["name"])
+        return self._counters.exposition(annotator is not None, nodes).encode()
 
 
 def _log_change(state: ReportedState, logged: str) -> str:

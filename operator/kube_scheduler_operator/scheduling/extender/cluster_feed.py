@@ -7,18 +7,17 @@ are served from the data at hand.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from ...base.tasks import cancel
 from ...kube.api import Object
 from ...kube.client import ApiClient
+from ...kube.protobuf import Message
 from ...kube.reading import Loads
-from ...kube.reflector import Decoding, Reflector, ReflectorTuning, Selection
-from ...kube.resource import CONFIG_MAPS, NODES, PODS
+from ...kube.reflector import Callbacks, Decoding, Reflector, ReflectorTuning, Selection
+from ...kube.resource import CONFIG_MAPS, NODES, PODS, Resource
 from ..policies.cluster import Cluster
 from ..policies.pod_fields import POD
 
@@ -33,56 +32,6 @@ PACE: Final = ReflectorTuning(page=200)
 ConfigMapCallback = Callable[[str, str, "Mapping[str, str] | None"], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """The state of the watch of one resource."""
-
-    resource: str  # plural name
-    synced: bool  # whether the initial list is complete
-    age: float  # seconds since data was last received
-    events: int
-    lists: int
-    failures: int
-    problem: str  # why the watch fails; empty if it works
-
-
-class _Nodes:
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def set(self, obj: Object) -> None:
-        self._cluster.set_node(obj)
-
-    def remove(self, obj: Object) -> None:
-        self._cluster.remove_node(obj["metadata"]["name"])
-
-
-class _Pods:
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def set(self, obj: Object) -> None:
-        self._cluster.set_pod(obj)
-
-    def remove(self, obj: Object) -> None:
-        metadata = obj["metadata"]
-        self._cluster.remove_pod(
-            metadata.get("namespace") or "", metadata["name"], metadata.get("uid") or ""
-        )
-
-
-class _ConfigMap:
-    def __init__(self, callback: ConfigMapCallback) -> None:
-        self._callback = callback
-
-    def set(self, obj: Object) -> None:
-        metadata = obj["metadata"]
-        self._callback(metadata["namespace"], metadata["name"], obj.get("data") or {})
-
-    def remove(self, obj: Object) -> None:
-        self._callback(obj["metadata"]["namespace"], obj["metadata"]["name"], None)
-
-
 class ClusterFeed:
     """Watches nodes, the ConfigMaps of policies and, with `pods`, bound Pods (see `watch_pods`)."""
 
@@ -95,17 +44,13 @@ class ClusterFeed:
         loads: Loads,
         pods: bool = True,
         pace: ReflectorTuning = PACE,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._cluster = cluster
         self._client = client
         self._on_config_map = on_config_map
         self._loads = loads
         self._pace = pace
-        self._clock = clock
-        self._nodes = Reflector(
-            client, NODES, _Nodes(cluster), decoding=Decoding(loads), tuning=pace
-        )
-        self._pods_receiver = _Pods(cluster)
+        self._nodes = self._reflector(NODES, Callbacks(cluster.set_node, self._remove_node))
         self._pods: Reflector | None = None
         self._pods_task: asyncio.Task[None] | None = None
         self._needs_pods = pods
@@ -118,7 +63,7 @@ class ClusterFeed:
             await self._nodes.run()
         finally:
             await self.watch_config_maps(())
-            await _ended(self._pods_task)
+            await cancel(self._pods_task)
 
     async def synced(self) -> None:
         """Return after the initial lists of nodes and Pods."""
@@ -129,18 +74,13 @@ class ClusterFeed:
     async def watch_pods(self, needed: bool) -> None:
         """Start or stop the watch of bound Pods, the most expensive one: it decodes every Pod."""
         if needed and self._pods is None:
-            self._pods = Reflector(
-                self._client,
-                PODS,
-                self._pods_receiver,
-                Selection(field_selector=BOUND),
-                decoding=Decoding(self._loads, POD),
-                tuning=self._pace,
-            )
+            receiver = Callbacks(self._cluster.set_pod, self._remove_pod)
+            selection = Selection(field_selector=BOUND)
+            self._pods = self._reflector(PODS, receiver, selection, fields=POD)
             self._pods_task = asyncio.create_task(self._pods.run())
         elif not needed and self._pods is not None:
             reflector, self._pods = self._pods, None
-            await _ended(self._pods_task)
+            await cancel(self._pods_task)
             reflector.forget()
 
     async def watch_config_maps(self, config_maps: Iterable[tuple[str, str]]) -> None:
@@ -148,37 +88,42 @@ class ClusterFeed:
         desired = set(config_maps)
         for key in desired - set(self._config_maps):
             namespace, name = key
-            reflector = Reflector(
-                self._client,
-                CONFIG_MAPS,
-                _ConfigMap(self._on_config_map),
-                Selection(namespace, field_selector=f"metadata.name={name}"),
-                decoding=Decoding(self._loads),
-                tuning=self._pace,
-            )
+            receiver = Callbacks(self._set_config_map, self._remove_config_map)
+            selection = Selection(namespace, field_selector=f"metadata.name={name}")
+            reflector = self._reflector(CONFIG_MAPS, receiver, selection)
             self._config_maps[key] = asyncio.create_task(reflector.run())
         for key in set(self._config_maps) - desired:
-            await _ended(self._config_maps.pop(key))
+            await cancel(self._config_maps.pop(key))
 
-    def watched(self) -> list[Watched]:
-        now = self._clock()
-        return [
-            Watched(
-                reflector.resource.plural,
-                reflector.state.synced,
-                now - reflector.state.received_at if reflector.state.lists else float("inf"),
-                reflector.state.events,
-                reflector.state.lists,
-                reflector.state.failures,
-                reflector.state.problem,
-            )
-            for reflector in (self._nodes, self._pods)
-            if reflector is not None
-        ]
+    def watched(self) -> list[Reflector]:
+        """Return the watches of nodes and, if there is one, of Pods."""
+        return [self._nodes] if self._pods is None else [self._nodes, self._pods]
 
+    def _reflector(
+        self,
+        resource: Resource,
+        receiver: Callbacks,
+        selection: Selection | None = None,
+        *,
+        fields: Message | None = None,
+    ) -> Reflector:
+        decoding = Decoding(self._loads, fields)
+        return Reflector(
+            self._client, resource, receiver, selection, decoding=decoding, tuning=self._pace
+        )
 
-async def _ended(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    def _remove_node(self, node: Object) -> None:
+        self._cluster.remove_node(node["metadata"]["name"])
+
+    def _remove_pod(self, pod: Object) -> None:
+        metadata = pod["metadata"]
+        namespace, uid = metadata.get("namespace") or "", metadata.get("uid") or ""
+        self._cluster.remove_pod(namespace, metadata["name"], uid)
+
+    def _set_config_map(self, config_map: Object) -> None:
+        metadata, data = config_map["metadata"], config_map.get("data") or {}
+        self._on_config_map(metadata["namespace"], metadata["name"], data)
+
+    def _remove_config_map(self, config_map: Object) -> None:
+        metadata = config_map["metadata"]
+        self._on_config_map(metadata["namespace"], metadata["name"], None)

@@ -18,10 +18,10 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from ... import __version__
+from ...kube.reflector import Reflector
+from ...serving.http_server import HttpServer
 from .agent import PolicyAgent
 from .call_counters import BUCKETS, CallCounters
-from .cluster_feed import Watched
-from .http_server import HttpServer
 from .verbs import BIND, PREEMPT
 
 PREFIX: Final = "kube_scheduler_operator_extender_"
@@ -34,7 +34,7 @@ class MetricSources:
     calls: Callable[[], Iterable[CallCounters]] = tuple
     agents: Callable[[], Iterable[PolicyAgent]] = tuple
     servers: Callable[[], Iterable[HttpServer]] = tuple
-    watched: Callable[[], Iterable[Watched]] = tuple
+    watched: Callable[[], Iterable[Reflector]] = tuple
     nodes: Callable[[], int] = int  # numbers in the node view
     pods: Callable[[], int] = int
     decisions: Callable[[], int] = int  # number of Pods with recorded decisions
@@ -150,7 +150,7 @@ def _ports(servers: Iterable[HttpServer]) -> Iterator[Any]:
     yield family
 
 
-def _watches(watched: Iterable[Watched]) -> Iterator[Any]:
+def _watches(watched: Iterable[Reflector]) -> Iterator[Any]:
     labels = ["resource"]
     synced = _family("watch_synced", "1 after the initial list of a resource", labels)
     ages = _family("watch_age_seconds", "Time since a watch last received data", labels)
@@ -158,11 +158,12 @@ def _watches(watched: Iterable[Watched]) -> Iterator[Any]:
     lists = _counter("watch_lists", "Full lists of a resource", labels)
     failures = _counter("watch_failures", "Failed list and watch requests", labels)
     for watch in watched:
-        synced.add_metric([watch.resource], watch.synced)
-        ages.add_metric([watch.resource], watch.age)
-        events.add_metric([watch.resource], watch.events)
-        lists.add_metric([watch.resource], watch.lists)
-        failures.add_metric([watch.resource], watch.failures)
+        values, state = [watch.resource.plural], watch.state
+        synced.add_metric(values, state.synced)
+        ages.add_metric(values, watch.age)
+        events.add_metric(values, state.events)
+        lists.add_metric(values, state.lists)
+        failures.add_metric(values, state.failures)
     yield from (synced, ages, events, lists, failures)
 
 

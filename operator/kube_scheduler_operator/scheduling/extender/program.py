@@ -7,7 +7,6 @@ import contextlib
 import gc
 import logging
 import os
-import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -21,19 +20,20 @@ import uvloop
 from ... import __version__
 from ...base import klog, names
 from ...base.klog import kv
+from ...base.tasks import cancel, stop_on_signals
 from ...kube.client import ApiClient
 from ...kube.credentials import SERVICE_ACCOUNT_DIR, find, fingerprint
 from ...kube.events import EventRecorder, Involved
 from ...kube.resource import PODS, ObjectRef
 from ...kube.server_clock import ServerClock
+from ...serving.http_server import HttpServer
+from ...serving.http_types import HEALTH_LIMITS, Limits
 from ..policies.cluster import Cluster
 from .assembly import Assembly, NodeLearner
 from .cluster_feed import ClusterFeed
 from .config import Config, ConfigError, Listen
 from .config_reader import override, read
 from .decisions import Decisions
-from .http_server import HttpServer
-from .http_types import HEALTH_LIMITS, Limits
 from .metrics import ExtenderMetrics, MetricSources
 from .pod_events import PodEventRecorder
 from .prioritize_response import Fragments
@@ -131,10 +131,7 @@ class ExtenderProgram:
 
     async def run(self) -> int:
         """Serve until a signal arrives."""
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+        stop = stop_on_signals()
         self._assembly.use(self._config)
         self._apply()
         async with contextlib.AsyncExitStack() as stack:
@@ -146,7 +143,7 @@ class ExtenderProgram:
                 self._context.learn = NodeLearner(self._cluster)
                 log.info("Not watching the API: node data comes from requests only")
             reloading = asyncio.create_task(self._reloading())
-            stack.push_async_callback(_cancelled, reloading)
+            stack.push_async_callback(cancel, reloading)
             await stop.wait()
             log.info("Stopping")
             self._stopping = True
@@ -217,9 +214,8 @@ class ExtenderProgram:
             )
             await self._follow_config_maps()
             task = asyncio.create_task(self._feed.run())
-            stack.push_async_callback(_cancelled, task)
             settled = asyncio.create_task(self._settle(self._feed))
-            stack.push_async_callback(_cancelled, settled)
+            stack.push_async_callback(cancel, settled, task)
             yield
 
     async def _settle(self, feed: ClusterFeed) -> None:
@@ -349,8 +345,9 @@ class ExtenderProgram:
         }
         if self._feed is not None:
             for watch in self._feed.watched():
-                why = watch.problem or "the initial list is in progress"
-                checks[f"watch-{watch.resource}"] = None if watch.synced else f"not synced: {why}"
+                why = watch.state.problem or "the initial list is in progress"
+                problem = None if watch.state.synced else f"not synced: {why}"
+                checks[f"watch-{watch.resource.plural}"] = problem
         elif self._config.watch:
             checks["watch"] = "not started"
         return checks
@@ -374,9 +371,3 @@ class ExtenderProgram:
 
     def _events(self) -> tuple[int, int]:
         return (self._pod_events.sent, self._pod_events.withheld) if self._pod_events else (0, 0)
-
-
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task

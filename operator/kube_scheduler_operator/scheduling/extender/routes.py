@@ -8,10 +8,10 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from ...serving.health import Checks, check_result
+from ...serving.health import Checks, health_response
+from ...serving.http_types import JSON, Answer, HttpRequest, HttpResponse, text
 from .agent import PolicyAgent
 from .call_counters import CallCounters
-from .http_types import JSON, Answer, HttpRequest, HttpResponse, text
 from .verbs import (
     BIND,
     FILTER,
@@ -66,7 +66,7 @@ class Routes:
             return self._other(request)
         if request.method != b"POST":
             return text(405, "extender verbs accept only POST")
-        if self.certificates and not request.verified:
+        if self.certificates and not request.certificate:
             return text(
                 403, "a client certificate of the CA in listen.tls.clientCAFile is required"
             )
@@ -85,7 +85,7 @@ class Routes:
         if request.path == b"/explain":
             if request.method not in (b"GET", b"HEAD"):
                 return text(405, "only GET and HEAD are allowed")
-            if self.certificates and not request.verified:
+            if self.certificates and not request.certificate:
                 return text(403, "a client certificate is required")
             return self._explained(request)
         served = ", ".join(sorted(path.decode() for path in self.verbs)) or "nothing"
@@ -101,8 +101,7 @@ class Routes:
             return orjson.dumps(dict(self._version()))
         if path == b"/metrics":
             return HttpResponse(200, self._render(), b"text/plain; version=0.0.4; charset=utf-8")
-        status, report = check_result(self._ready if path == b"/readyz" else self._alive)
-        return HttpResponse(status, report.encode())
+        return health_response(self._ready if path == b"/readyz" else self._alive)
 
     def _explained(self, request: HttpRequest) -> Answer:
         query = parse_qs(request.query.decode("utf-8", "replace"))

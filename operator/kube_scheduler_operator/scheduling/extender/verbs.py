@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ...base import klog
 from ...base.klog import kv
+from ...serving.http_types import JSON, Answer, HttpResponse
 from ..policies.cluster import Cluster
 from ..policies.policy import Rejections
 from . import wire
@@ -21,7 +22,6 @@ from .agent import PolicyAgent, PolicyFailedError
 from .cache_freshness import CacheFreshness
 from .call_counters import CallCounters
 from .decisions import Decisions
-from .http_types import JSON, Answer, HttpResponse
 from .prioritize_response import Fragments
 from .wire import Args, ArgsReader, Binding, WireError, preempted, read_preemption
 
@@ -42,18 +42,13 @@ Rejected = Callable[[str, Args, "Rejections"], None]
 class VerbContext:
     """State shared by all verbs."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        fragments: Fragments,
-        decisions: Decisions,
-        rejected: Rejected = lambda _agent, _args, _rejections: None,
-    ) -> None:
+    def __init__(self, cluster: Cluster, fragments: Fragments, decisions: Decisions) -> None:
         self.cluster = cluster  # the node view
         self.reader = ArgsReader()
         self.fragments = fragments  # the parts of prioritize responses
         self.decisions = decisions  # the record for /explain
-        self.rejected = rejected  # called when no node is left
+        # called when no node is left
+        self.rejected: Rejected = lambda _agent, _args, _rejections: None
         # takes the complete nodes of a request if there are no watches; None: unused
         self.learn: Callable[[list[dict[str, Any]]], None] | None = None
         self.freshness = CacheFreshness(cluster)  # detects that the node view may be stale

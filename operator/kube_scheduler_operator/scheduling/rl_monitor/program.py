@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import signal
 from dataclasses import dataclass
 
 from ... import __version__
 from ...base import names
 from ...base.klog import kv
+from ...base.tasks import cancel, stop_on_signals
 from ...kube.client import ApiClient
 from ...kube.credentials import find
 from ...kube.reflector import Reflector, Selection
@@ -32,9 +31,7 @@ class RlMonitorOptions:
 
 async def run(options: RlMonitorOptions) -> int:
     """Watch until SIGTERM or SIGINT; return the exit code."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_on_signals()
     program = f"{names.PROGRAM}-rl-monitor"
     async with ApiClient(
         find(options.kubeconfig or None),
@@ -47,7 +44,7 @@ async def run(options: RlMonitorOptions) -> int:
                            return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
         waiting.cancel()
         if not begin.done():
-            await _cancel(begin)
+            await cancel(begin)
             return 0
         monitor, reflector = begin.result()
         tasks = [
@@ -56,8 +53,7 @@ async def run(options: RlMonitorOptions) -> int:
         ]
         await stop.wait()
         log.info("Stopping")
-        for task in tasks:
-            await _cancel(task)
+        await cancel(*tasks)
         await write(monitor, store)
     return 0
 
@@ -69,9 +65,3 @@ async def _begin(
     log.info("Watching pods", extra=kv(namespace=options.namespace or "(all)"))
     selection = Selection(options.namespace, field_selector="spec.nodeName!=")
     return monitor, Reflector(client, PODS, monitor, selection)
-
-
-async def _cancel(task: asyncio.Task[object]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task

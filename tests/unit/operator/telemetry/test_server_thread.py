@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from aiohttp import web
 
 from kube_scheduler_operator.operator.telemetry.server_thread import ServerThread
 from kube_scheduler_operator.serving.certificate import ServingCertificate
 from kube_scheduler_operator.serving.health import HealthServer
+from kube_scheduler_operator.serving.http_types import HttpResponse
 
 if TYPE_CHECKING:
     from ...conftest import CertificateFiles
@@ -41,13 +41,10 @@ async def test_probes_are_answered_while_the_main_loop_is_blocked(
         threads.append(threading.get_ident())
         return {}
 
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response()
-
     @asynccontextmanager
     async def serving() -> AsyncIterator[None]:
         threads.append(threading.get_ident())
-        server = HealthServer(metrics, alive=alive)
+        server = HealthServer(lambda _: HttpResponse(200, b""), alive=alive)
         _, port = await server.start("127.0.0.1", 0, certificate.context)
         ports.append(port)
         yield

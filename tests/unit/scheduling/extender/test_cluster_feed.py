@@ -80,14 +80,14 @@ def test_only_bound_and_unfinished_pods_are_watched() -> None:
 
 
 async def test_nodes_and_bound_pods_are_listed(world: World) -> None:
-    assert not any(one.synced for one in world.view.watched())
+    assert not any(one.state.synced for one in world.view.watched())
     await asyncio.wait_for(world.view.synced(), 20)
     assert sorted(world.cluster.index) == [f"n{number}" for number in range(5)]
     assert world.requested("n0") == 500.0
     assert len(world.cluster.pod_keys()) == 1
     nodes, pods = world.view.watched()
-    assert (nodes.resource, nodes.synced, nodes.lists) == ("nodes", True, 1)
-    assert (pods.resource, pods.synced) == ("pods", True)
+    assert (nodes.resource, nodes.state.synced, nodes.state.lists) == (NODES, True, 1)
+    assert (pods.resource, pods.state.synced) == (PODS, True)
 
 
 async def test_events_update_the_view(world: World) -> None:
@@ -137,7 +137,7 @@ async def test_pods_are_watched_while_a_policy_needs_them(world: World) -> None:
     await asyncio.wait_for(world.view.synced(), 20)
     await world.view.watch_pods(False)
     assert not world.cluster.pod_keys()
-    assert [one.resource for one in world.view.watched()] == ["nodes"]
+    assert [one.resource for one in world.view.watched()] == [NODES]
     world.bind("q", "n1")
     world.api.put(NODES, "n5", status={"allocatable": {"cpu": "4"}})
     await until(lambda: "n5" in world.cluster.index)

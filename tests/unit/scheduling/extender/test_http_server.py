@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kube_scheduler_operator.scheduling.extender import http_connection, http_server
-from kube_scheduler_operator.scheduling.extender.http_types import (
+from kube_scheduler_operator.serving import http_connection, http_server
+from kube_scheduler_operator.serving.http_types import (
     Answer,
     HttpRequest,
     HttpResponse,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
+from kube_scheduler_operator.kube.reflector import Reflector, ReflectorState
+from kube_scheduler_operator.kube.resource import NODES
 from kube_scheduler_operator.scheduling.extender import config_reader
-from kube_scheduler_operator.scheduling.extender.cluster_feed import Watched
-from kube_scheduler_operator.scheduling.extender.http_server import HttpServer
-from kube_scheduler_operator.scheduling.extender.http_types import HttpRequest
 from kube_scheduler_operator.scheduling.extender.metrics import (
     PREFIX,
     ExtenderMetrics,
@@ -20,6 +21,8 @@ from kube_scheduler_operator.scheduling.extender.metrics import (
 from kube_scheduler_operator.scheduling.extender.routes import calls_of
 from kube_scheduler_operator.scheduling.extender.verbs import VerbContext
 from kube_scheduler_operator.scheduling.policies.cluster import Cluster
+from kube_scheduler_operator.serving.http_server import HttpServer
+from kube_scheduler_operator.serving.http_types import HttpRequest
 
 from .conftest import StubPolicy, agent_of, names_body
 from .test_routes import routes_of
@@ -35,7 +38,8 @@ def served(context: VerbContext, cluster: Cluster) -> dict[str, tuple[str, str, 
         routes(HttpRequest(b"POST", f"/agent/{verb}".encode(), b"", names_body("a", "x")))
     server = HttpServer(routes)
     server.refused = {413: 2}
-    watched = Watched("nodes", True, 3.0, 4, 1, 2, "")
+    watched = Reflector(Mock(), NODES, Mock())
+    watched.state = ReflectorState(True, "7", time.monotonic() - 3.0, 4, 1, 2)
     metrics = ExtenderMetrics(
         MetricSources(
             calls=lambda: calls_of(routes.verbs),

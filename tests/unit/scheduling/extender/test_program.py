@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kube_scheduler_operator.scheduling.extender.http_types import HEALTH_LIMITS
+from kube_scheduler_operator.serving.http_types import HEALTH_LIMITS
 
 from .conftest import names_body, node, nodes_body
 

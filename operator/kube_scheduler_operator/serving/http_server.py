@@ -1,10 +1,10 @@
-"""HTTP/1.1 for kube-scheduler: short requests, one after the other, on keep-alive connections.
+"""HTTP/1.1 for short requests, one after the other, on keep-alive connections.
 
-kube-scheduler waits for each response within its scheduling cycle, so a request creates no task, no
-timer, no header table and no object but its body (`hack/bench http-servers` compares this with
-general servers). Because any client on the network may connect, the server also has limits on
-headers, bodies, connections and time, and supports pipelining, `Expect: 100-continue`, chunked
-bodies, half-closed connections and clients that do not read.
+kube-scheduler waits for each response of an extender within its scheduling cycle, so a request
+creates no task, no timer, no header table and no object but its body. Because any client on the
+network may connect, the server also has limits on headers, bodies, connections and time, and
+supports pipelining, `Expect: 100-continue`, chunked bodies, half-closed connections and clients
+that do not read.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import ssl
 import time
 from typing import Final
 
-from ...serving.address_rate import AddressRate
-from ...serving.connections import Listener, Sharing
+from .address_rate import AddressRate
+from .connections import Listener, Sharing
 from .http_connection import Connection, Connections
 from .http_types import App, Limits
 
@@ -38,10 +38,21 @@ RECEIVED: Final = 256 * 1024
 
 
 class HttpServer(Connections):
-    """Accepts connections and enforces their time limits."""
+    """Accepts connections and enforces their time limits.
 
-    def __init__(self, app: App, limits: Limits | None = None) -> None:
+    `connection` is their class. `sharing` is how clients of different addresses share the server;
+    None: with TLS, one address may have all connections, and without it they do not share it.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        limits: Limits | None = None,
+        connection: type[Connection] = Connection,
+        sharing: Sharing[Connection] | None = None,
+    ) -> None:
         super().__init__(app, limits)
+        self._connection, self._sharing = connection, sharing
         self._listener: Listener[Connection] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -50,30 +61,40 @@ class HttpServer(Connections):
         """The listening port."""
         return self._listener.address[1] if self._listener is not None else 0
 
-    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
-        """Listen.
+    async def start(
+        self, host: str, port: int, tls: ssl.SSLContext | None = None
+    ) -> tuple[str, int]:
+        """Listen; return the address and port.
 
         Raises:
             OSError: the port is not available.
         """
+        sharing = self._sharing
+        if sharing is None and tls is not None:
+            sharing = _of_few_clients(self.limits.connections)
         self._listener = Listener(
-            lambda: Connection(self),
+            lambda: self._connection(self),
             self.limits.connections,
             tls,
             lambda connection: connection.idle,
-            self._sharing() if tls is not None else None,
+            sharing,
         )
         await self._listener.start(host, port)
         loop = asyncio.get_running_loop()
         self.now = loop.time()
         self._timer = loop.call_later(SWEEP, self._sweep)
+        return self._listener.address
+
+    def finish(self) -> None:
+        """Close all connections, each after the last response that is due."""
+        for connection in list(self.connections):
+            connection.finish()
 
     async def stop(self, grace: float = 5.0) -> None:
         """Stop accepting, finish requests in progress, and close within `grace` seconds."""
         if self._listener is not None:
             await self._listener.close()
-        for connection in list(self.connections):
-            connection.finish()
+        self.finish()
         try:
             async with asyncio.timeout(grace):
                 while self.connections:
@@ -88,20 +109,21 @@ class HttpServer(Connections):
         if self._timer is not None:
             self._timer.cancel()
 
-    def _sharing(self) -> Sharing[Connection]:
-        """Binds of a kube-scheduler come all at once, so one address may have all connections."""
-        return Sharing(
-            AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
-            HANDSHAKE_SECONDS,
-            HANDSHAKES_TOGETHER,
-            lambda connection: connection.proven,
-            self.limits.connections,
-            received=RECEIVED,
-        )
-
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         self.now = loop.time()
         for connection in list(self.connections):
             connection.check(self.now)
         self._timer = loop.call_later(SWEEP, self._sweep)
+
+
+def _of_few_clients(connections: int) -> Sharing[Connection]:
+    """Binds of a kube-scheduler come all at once, so one address may have all connections."""
+    return Sharing(
+        AddressRate(HANDSHAKES, HANDSHAKES_AT_ONCE, PATIENCE, time.monotonic),
+        HANDSHAKE_SECONDS,
+        HANDSHAKES_TOGETHER,
+        lambda connection: connection.proven,
+        connections,
+        received=RECEIVED,
+    )

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Mapping
-from typing import Final
+from typing import Any, ClassVar, Final
 
 import httptools
 
-from ...base.klog import kv
-from ...serving.connections import set_reading
+from ..base.klog import kv
+from .connections import set_reading
 from .http_types import Answer, App, HttpRequest, HttpResponse, Limits, text
 
 log = logging.getLogger(__name__)
@@ -19,22 +19,21 @@ log = logging.getLogger(__name__)
 LINGER: Final = 2.0
 """Seconds during which further bytes of a refused client are read and discarded."""
 
+CLOSE: Final = b"Connection: close\r\n"
+
 _ONE_WRITE: Final = 256 * 1024
 """Up to this size, copying a body behind its headers is cheaper than a second system call."""
 
 _REASONS: Final[Mapping[int, bytes]] = {
     200: b"OK", 400: b"Bad Request", 401: b"Unauthorized", 403: b"Forbidden", 404: b"Not Found",
-    405: b"Method Not Allowed", 408: b"Request Timeout", 413: b"Content Too Large",
-    417: b"Expectation Failed", 431: b"Request Header Fields Too Large",
+    405: b"Method Not Allowed", 408: b"Request Timeout", 411: b"Length Required",
+    413: b"Content Too Large", 415: b"Unsupported Media Type", 417: b"Expectation Failed",
+    429: b"Too Many Requests", 431: b"Request Header Fields Too Large",
     500: b"Internal Server Error", 501: b"Not Implemented", 503: b"Service Unavailable",
-    505: b"HTTP Version Not Supported",
+    504: b"Gateway Timeout",
 }  # fmt: skip
 
-
 _OK: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
-
-
-_BUG: Final = text(500, "internal error; the extender's log has the traceback")
 
 
 class Connections:
@@ -66,6 +65,8 @@ class Connections:
 class Connection(asyncio.Protocol):
     """One client connection. httptools' parser (llhttp) calls the methods `on_…`."""
 
+    BUG: ClassVar = text(500, "internal error; the extender's log has the traceback")
+
     # The part of a request that is being received.
     _NOTHING, _HEAD, _BODY = range(3)
 
@@ -76,7 +77,8 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self._tls = False
-        self._verified = False
+        self._certificate: Mapping[str, Any] = {}
+        self._headers: dict[bytes, bytes] = {}  # empty unless a subclass keeps them
         self._receiving = Connection._NOTHING
         self._since = server.now  # time of the last progress, for `check`
         self._url = b""
@@ -102,7 +104,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment] # uvloop's has all the methods
         tls = transport.get_extra_info("ssl_object")
         self._tls = tls is not None
-        self._verified = self._tls and bool(tls.getpeercert())
+        self._certificate = (tls.getpeercert() if tls is not None else None) or {}
         self._server.joined(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
@@ -201,7 +203,9 @@ class Connection(asyncio.Protocol):
         self._around = 0
         body, self._body = bytes(self._body), b""
         path, _, query = self._url.partition(b"?")
-        request = HttpRequest(self._parser.get_method(), path, query, body, self._verified)
+        request = HttpRequest(
+            self._parser.get_method(), path, query, body, self._certificate, self._headers
+        )
         alive = self._parser.should_keep_alive()
         if self._waiting or self._task or self._unread:
             self._waiting.append((request, alive))
@@ -215,7 +219,7 @@ class Connection(asyncio.Protocol):
             answer = self._app(request)
         except Exception:
             log.exception("A request failed", extra=kv(path=request.path[:200].decode("latin-1")))
-            answer = _BUG
+            answer = self.BUG
         if isinstance(answer, bytes | HttpResponse):
             self._send(answer, request, alive)
         else:
@@ -227,7 +231,7 @@ class Connection(asyncio.Protocol):
             answer = await pending
         except Exception:
             log.exception("A request failed", extra=kv(path=request.path[:200].decode("latin-1")))
-            answer = _BUG
+            answer = self.BUG
         self._task = None
         self._send(answer, request, alive)
         self._next()
@@ -252,13 +256,13 @@ class Connection(asyncio.Protocol):
             return
         close = b""
         if not alive or (self._ending and not self._waiting):
-            close = b"Connection: close\r\n"
+            close = CLOSE
         if isinstance(answer, bytes):
             body, head = answer, _OK % (close, len(answer))
             self.proven = True
         else:
-            body, head = answer.body, _head(answer, close)
-            self.proven = self.proven or answer.status == 200
+            body, head = answer.body, head_of(answer, close)
+            self.proven = self.proven or self.proves(request, answer)
         if request.method == b"HEAD":
             transport.write(head)
         elif len(body) <= _ONE_WRITE:
@@ -270,6 +274,10 @@ class Connection(asyncio.Protocol):
         if close:
             self._waiting.clear()
             transport.close()
+
+    def proves(self, _request: HttpRequest, answer: HttpResponse) -> bool:
+        """Return whether the connection was used as intended."""
+        return answer.status == 200
 
     def _release(self, size: int) -> None:
         """Stop counting `size` bytes of bodies; a refusal has already released all of them."""
@@ -297,7 +305,7 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         answer = text(status, why)
-        self._transport.write(_head(answer, b"Connection: close\r\n") + answer.body)
+        self._transport.write(head_of(answer, CLOSE) + answer.body)
         if self._transport.can_write_eof():
             self._transport.write_eof()
         else:
@@ -342,12 +350,14 @@ class Connection(asyncio.Protocol):
             self._refuse(408, "the request was not complete in time")
 
 
-def _head(answer: HttpResponse, close: bytes) -> bytes:
+def head_of(answer: HttpResponse, close: bytes) -> bytes:
+    """Return the head of a response; `close` is CLOSE if it is the last of its connection."""
     reason = _REASONS.get(answer.status, b"Unknown")
-    return b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\n%bContent-Length: %d\r\n\r\n" % (
+    return b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\n%b%bContent-Length: %d\r\n\r\n" % (
         answer.status,
         reason,
         answer.content_type,
+        answer.headers,
         close,
         len(answer.body),
     )

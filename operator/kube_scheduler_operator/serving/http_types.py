@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
 JSON: Final = b"application/json"
 TEXT: Final = b"text/plain; charset=utf-8"
@@ -38,7 +38,10 @@ class HttpRequest:
     path: bytes  # the request target without its query
     query: bytes  # the part after the first question mark, or empty
     body: bytes
-    verified: bool = False  # whether the client presented a certificate that the server trusts
+    # the client's certificate, as `ssl` returns it, if the server trusts it
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+    # by name, in lower case; only if the server's connections keep them
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class HttpResponse:
     status: int
     body: bytes
     content_type: bytes = TEXT
+    headers: bytes = b""  # further lines of the head, each with its end
 
 
 Answer: TypeAlias = bytes | HttpResponse
