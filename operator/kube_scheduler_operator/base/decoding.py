@@ -69,9 +69,9 @@ class DecodingRun:
         self.problems.append(problem)
         return REFUSED
 
-    def invalid(self, path: Path, message: str, fix: str = "") -> Absent:
+    def invalid(self, path: Path, message: str) -> Absent:
         """Report a value that has the right type."""
-        return self.report(Problem(INVALID_VALUE, path, message, fix))
+        return self.report(Problem(INVALID_VALUE, path, message))
 
     def wrong_type(self, path: Path, value: Any, expected: str) -> Absent:  # noqa: ARG002 - for subclasses
         return self.report(Problem(INVALID_TYPE, path, f"this must be {expected}"))
@@ -197,15 +197,13 @@ class String:
         self,
         choices: tuple[str, ...] = (),  # the accepted strings; empty: all
         longest: int | None = None,  # in characters
-        expected: str = "a string",  # the noun in messages
     ) -> None:
         self.choices = choices
         self.longest = longest
-        self.expected = expected
 
     def __call__(self, value: Any, path: Path, run: DecodingRun) -> Any:
         if not isinstance(value, str):
-            return run.wrong_type(path, value, self.expected)
+            return run.wrong_type(path, value, "a string")
         if self.choices and value not in self.choices:
             hint = did_you_mean(value, self.choices) or f"; use {listing(self.choices)}"
             return run.invalid(path, f'"{value}" is not known{hint}')

@@ -75,12 +75,15 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _quantity(text: str) -> float:
-    from ...scheduling.exporter.usage_source import quantity
+    from ...base.quantities import quantity
 
     try:
-        return quantity(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        number = quantity(text, milli=True) / 1000
+    except ValueError:
+        number = 0.0
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a quantity such as 4, 3500m or 8Gi")
+    return number
 
 
 def _seconds(text: str) -> float:

@@ -64,7 +64,7 @@ class PodBindings:
         self._forget(metadata.get("uid") or f"{metadata.get('namespace')}/{metadata['name']}")
 
     def hot(self, node: str, now: float) -> int:
-        """Return Crane's hot value of a node."""
+        """Return Crane's hot value of a node at `now`, in seconds since 1970."""
         times = self._times.get(node)
         if not times:
             return 0

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ...base.backoff import Backoff
 from ...base.klog import kv
@@ -20,6 +20,7 @@ from ...kube.errors import Conflict, KubeError, NotFound
 from ...kube.resource import NODES, ObjectRef
 from ..load.policy import LoadPolicy, time_zone
 from . import annotation
+from .bindings import PodBindings
 from .counters import Counters
 from .measurement import Load, MeasurementError
 from .nodes import AnnotatedNode, NodeRegistry
@@ -52,14 +53,6 @@ HOT_VALUE_INTERVAL: Final = 10.0
 _API_BACKOFF: Final = Backoff((1.0, 2.0, 5.0, 10.0, 20.0, 30.0))
 
 
-class Bindings(Protocol):
-    def hot(self, node: str, now: float) -> int:
-        """Return Crane's hot value of a node at `now`, in seconds since 1970."""
-
-    def requested(self, node: str) -> Mapping[str, float]:
-        """Return the sum of the requests of a node's pods by resource."""
-
-
 class Annotator:
     """Measures and annotates nodes while its process leads.
 
@@ -73,7 +66,7 @@ class Annotator:
         policy: LoadPolicy,
         source: LoadSource,
         *,
-        bindings: Bindings | None = None,
+        bindings: PodBindings | None = None,
         counters: Counters | None = None,
         now: Callable[[], float],
     ) -> None:

@@ -40,9 +40,7 @@ _SKEW: Final = 60.0
 """Tolerated clock skew between machines in seconds."""
 
 
-def why_write(
-    written: Load | None, load: Load, policy: LoadPolicy, tolerance: Tolerance = TOLERANCE
-) -> str:
+def why_write(written: Load | None, load: Load, policy: LoadPolicy) -> str:
     """Return the reason to write a load now; "" if it need not be written.
 
     `written` is the load in the node's annotation; None if missing or invalid.
@@ -58,13 +56,13 @@ def why_write(
     if age + policy.cycle / 2 > refresh_of(policy) or age < -max(policy.cycle, _SKEW):
         return "refresh"
     before, now = _usage(written), _usage(load)
-    if _crossed(before, now, policy.rules, tolerance.limit):
+    if _crossed(before, now, policy.rules):
         return "limit"
-    if any(abs(before[name] - now[name]) > tolerance.usage for name in METRICS):
+    if any(abs(before[name] - now[name]) > TOLERANCE.usage for name in METRICS):
         return "usage"
-    if abs(score(before, policy.rules) - score(now, policy.rules)) > tolerance.score:
+    if abs(score(before, policy.rules) - score(now, policy.rules)) > TOLERANCE.score:
         return "score"
-    return _amounts(written, load, tolerance)
+    return _amounts(written, load)
 
 
 def refresh_of(policy: LoadPolicy) -> float:
@@ -79,18 +77,15 @@ def refresh_of(policy: LoadPolicy) -> float:
 
 
 def requested_changed(
-    written: Mapping[str, float],
-    requested: Mapping[str, float],
-    capacities: tuple[float, float],
-    tolerance: Tolerance = TOLERANCE,
+    written: Mapping[str, float], requested: Mapping[str, float], capacities: tuple[float, float]
 ) -> bool:
     """Return whether sums of requests differ from the written ones by more than the tolerance."""
     for name in {*written, *requested}:
         change = abs(written.get(name, 0.0) - requested.get(name, 0.0))
         if name == "pods":
-            allowed = float(tolerance.pods)
+            allowed = float(TOLERANCE.pods)
         elif name in ("cpu", "memory"):
-            allowed = tolerance.requested * capacities[name == "memory"]
+            allowed = TOLERANCE.requested * capacities[name == "memory"]
         else:
             allowed = 0.0  # devices and rarely requested resources
         if change > allowed:
@@ -102,25 +97,23 @@ def _usage(load: Load) -> dict[str, float]:
     return dict(zip(METRICS, load.values, strict=False))
 
 
-def _crossed(
-    before: Mapping[str, float], now: Mapping[str, float], rules: Rules, near: float
-) -> bool:
+def _crossed(before: Mapping[str, float], now: Mapping[str, float], rules: Rules) -> bool:
     """Return whether a filter would decide wrongly with the written load."""
     for predicate in rules.predicates:
         old, new = before.get(predicate.name, math.nan), now.get(predicate.name, math.nan)
         wrong = (old > predicate.limit) != (new > predicate.limit)
-        if wrong and abs(new - predicate.limit) > near:
+        if wrong and abs(new - predicate.limit) > TOLERANCE.limit:
             return True
     return False
 
 
-def _amounts(written: Load, load: Load, tolerance: Tolerance) -> str:
+def _amounts(written: Load, load: Load) -> str:
     for key, old, new in zip(KEYS, written.values, load.values, strict=True):
         if key.startswith("free_"):
             forecast = key.endswith("_forecast")
-            allowed = tolerance.forecast if forecast else tolerance.amount
+            allowed = TOLERANCE.forecast if forecast else TOLERANCE.amount
             if abs(old - new) > allowed * load.capacities["memory" in key]:
                 return "forecast" if forecast else "amount"
-        elif key == "congestion" and abs(old - new) > tolerance.congestion:
+        elif key == "congestion" and abs(old - new) > TOLERANCE.congestion:
             return "congestion"
     return ""

@@ -10,7 +10,6 @@ the node, so it counts as busy.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -19,12 +18,6 @@ _STAT_COLUMNS: Final = 8
 """user nice system idle iowait irq softirq steal; guest and guest_nice follow."""
 
 _IDLE: Final = (3, 4)
-
-_QUANTITY: Final = re.compile(r"(\d+(?:\.\d+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
-_SCALE: Final = {
-    "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
-    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50,
-}  # fmt: skip
 
 
 class ReadingError(Exception):
@@ -138,19 +131,6 @@ class CgroupSource:
             host = self._host.read(now)
             cpus, memory = cpus or host.cpus, memory or host.memory
         return Reading(now, busy, now * cpus, max(used, 0.0), memory, cpus)
-
-
-def quantity(text: str) -> float:
-    """Parse a positive quantity such as 4, 3500m or 8Gi.
-
-    Raises:
-        ValueError: the text is not a positive quantity.
-    """
-    match = _QUANTITY.fullmatch(text)
-    number = float(match[1]) * _SCALE.get(match[2] or "", 1.0) if match else 0.0
-    if number <= 0:
-        raise ValueError(f"{text!r} is not a quantity such as 4, 3500m or 8Gi")
-    return number
 
 
 def _read(path: Path) -> str:

@@ -25,10 +25,6 @@ class PolicyFollower:
     The file is read at most once per `interval` seconds. With `required`, it must be valid at the
     start.
 
-    Attributes:
-        policy: the policy in use.
-        error: why the current file is not in use; empty if it is.
-
     Raises:
         LoadPolicyError, OSError: the file is required and not valid.
     """
@@ -45,8 +41,8 @@ class PolicyFollower:
         self._read_at = clock()
         self._content: bytes | None = None
         self._rejected: bytes | None = None
-        self.policy = LoadPolicy()
-        self.error = ""
+        self.policy = LoadPolicy()  # the policy in use
+        self.error = ""  # why the current file is not in use; empty if it is
         if required:
             self._accept(self._path.read_bytes())
         else:

@@ -52,21 +52,14 @@ class Cluster:
 
     A node gets an index with its first event or the first of its Pods, and keeps it until the node
     and all its Pods are gone. The index is then reused.
-
-    Attributes:
-        index: node name to index.
-        names: index to node name; empty for an unused index.
-        nodes: index to node; None if only its Pods are known.
-        version: incremented with every change that is visible to policies.
-        names_version: incremented when an index is assigned or released.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.index: dict[str, int] = {}
-        self.names: list[str] = []
-        self.nodes: list[Node | None] = []
-        self.version = 0
-        self.names_version = 0
+        self.index: dict[str, int] = {}  # node name to index
+        self.names: list[str] = []  # index to node name; empty for an unused index
+        self.nodes: list[Node | None] = []  # index to node; None if only its Pods are known
+        self.version = 0  # incremented with every change that is visible to policies
+        self.names_version = 0  # incremented when an index is assigned or released
         self.now = clock
         """Seconds since 1970, by the clock of those who wrote times into Pods and annotations."""
         self._pods: dict[str, tuple[int, Pod]] = {}

@@ -21,9 +21,6 @@ class HotValues:
         cluster: the node view.
         rules: the rules.
         changed: called with a node's index when its value has changed with time.
-
-    Attributes:
-        column: the value of each node; 0 without recent Pods.
     """
 
     def __init__(
@@ -34,7 +31,7 @@ class HotValues:
         self._bound: dict[int, list[float]] = {}
         self._seen: dict[str, tuple[int, float]] = {}
         self._due: list[tuple[float, int, str]] = []
-        self.column = Column(0.0)
+        self.column = Column(0.0)  # the value of each node; 0 without recent Pods
 
     def pod(self, index: int, pod: Pod, added: bool) -> bool:
         """Process an added or removed Pod; returns whether the node's value has changed."""

@@ -30,10 +30,6 @@ class InFlight:
         lag: seconds before a measurement; Pods that were bound earlier are fully included.
         fades: whether Pods bound within the lag are included in proportion to their time, as in a
             mean over the lag; otherwise they are not included, as if usage were reported late.
-
-    Attributes:
-        columns: one for each value; 0 without such Pods.
-        matrix: the same as a matrix.
     """
 
     def __init__(
@@ -46,7 +42,7 @@ class InFlight:
         *,
         fades: bool,
     ) -> None:
-        self.matrix = Matrix(count, 0.0)
+        self.matrix = Matrix(count, 0.0)  # a column for each value; 0 without such Pods
         self.columns = tuple(self.matrix.column(at) for at in range(count))
         self._estimate, self._clock, self._measured = estimate, clock, measured
         self._lag, self._fades = lag, fades

@@ -37,14 +37,11 @@ def pod_type(pod: Pod) -> str:
 
 
 class LearnedValues:
-    """Values by type and node, in the order of their last change.
-
-    Attributes:
-        rated: node -> time of its last rated event in seconds since 1970, by the node's clock;
-            earlier events of the node are not counted again.
-    """
+    """Values by type and node, in the order of their last change."""
 
     def __init__(self) -> None:
+        # node -> time of its last rated event in seconds since 1970, by the node's clock; earlier
+        # events of the node are not counted again
         self.rated: dict[str, float] = {}
         self._values: dict[tuple[str, str], float] = {}
 

@@ -72,11 +72,6 @@ class LoadColumns:
         annotations: one of FORMATS.
         valid: name to validity in seconds; VALID for others.
         zone: time zone of crane's timestamps, whose suffix Z has no meaning.
-
-    Attributes:
-        columns: name to column; NaN where unknown.
-        matrix: the columns as a matrix, in the order of `names` without repetitions.
-        measured: time of a node's latest measurement; NaN if unknown.
     """
 
     def __init__(
@@ -93,9 +88,9 @@ class LoadColumns:
         self._annotations, self._zone = annotations, zone
         self._valid = valid or {}
         self._names = tuple(dict.fromkeys(names))
-        self.matrix = Matrix(len(self._names))
+        self.matrix = Matrix(len(self._names))  # a column for each of `names`; NaN where unknown
         self.columns = {name: self.matrix.column(at) for at, name in enumerate(self._names)}
-        self.measured = Column()
+        self.measured = Column()  # time of a node's latest measurement; NaN if unknown
         self._until: dict[str, Column] = {name: Column(math.inf) for name in self._names}
         self._seen: dict[int, tuple[str | None, ...]] = {}
         self._due = math.inf

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from .arrays import UNKNOWN, Bools, Floats, Ints, Matrix, MatrixColumn, clip, np
 from .cluster import Cluster, Node
+from .in_flight import InFlight
 from .node_loads import LoadColumns
 from .pods import Pod
 from .policy import BEST, Policy, Rejections
@@ -32,7 +33,11 @@ class NodePolicy(Policy):
     preemption_helps: bool = False  # whether a rejected node may accept the Pod after an eviction
     allocatable: dict[str, MatrixColumn]  # by resource; NaN where unknown
     capacity: dict[str, MatrixColumn]
+    # The metrics of nodes in `loads`, from the annotations that the argument `annotations` names; a
+    # policy with other needs creates `loads` in `start`.
+    load_metrics: ClassVar[tuple[str, ...]] = ()
     loads: LoadColumns | None = None  # None: unused
+    in_flight: InFlight | None = None  # the Pods that `loads` does not include yet; None: unused
 
     def __init__(self, arguments: Any, cluster: Cluster) -> None:
         super().__init__(arguments, cluster)
@@ -46,9 +51,15 @@ class NodePolicy(Policy):
         score, rejects = (self.score_one, self.rejects_one) if self.singly else (None, None)
         self._scores = NodeTables(cluster, self._changes, self.scores_of, score)
         self._rejected = NodeTables(cluster, self._changes, self._rejects, rejects)
+        if self.load_metrics:
+            annotations = arguments.annotations
+            self.loads = LoadColumns(
+                cluster, self.load_metrics, self.changed, annotations=annotations
+            )
         self.start()
         # Also to names: a node without other data has a row in the tables.
-        self.listen(on_name=self._named, on_node=self._node)
+        on_pod = self._pod if self.in_flight is not None else None
+        self.listen(on_name=self._named, on_node=self._node, on_pod=on_pod)
 
     # --- overridden by subclasses ---------------------------------------------------------------
 
@@ -58,9 +69,6 @@ class NodePolicy(Policy):
     def on_node(self, index: int, node: Node | None) -> bool:
         """Process a change of a node; returns whether more than the columns has changed."""
         return False
-
-    def on_load(self, index: int) -> None:
-        """Process a change of a node's load."""
 
     def kind(self, pod: Pod) -> Hashable:
         """Return the inputs of the score from a Pod."""
@@ -178,9 +186,14 @@ class NodePolicy(Policy):
                     column[index] = amount
                     changed = True
         if self.loads is not None and self.loads.read(index, node):
-            self.on_load(index)
+            if self.in_flight is not None:
+                self.in_flight.renew(index)
             changed = True
         if changed or node is None:
+            self.changed(index)
+
+    def _pod(self, index: int, pod: Pod, added: bool) -> None:
+        if self.in_flight is not None and self.in_flight.pod(index, pod, added):
             self.changed(index)
 
     def _rejects(self, kind: Hashable, indices: Ints) -> Floats:

@@ -25,16 +25,7 @@ FINISHED: Final = ("Succeeded", "Failed")
 
 
 class Demand:
-    """The immutable resources of a Pod, shared by Pods with the same resources.
-
-    Attributes:
-        requests: the amounts that the scheduler reserves: the sum over containers or, if greater,
-            the largest requirement of the init containers, plus the overhead. Pod-level resources
-            override those of containers.
-        limits: likewise for limits; absent for a resource that some container does not limit.
-        containers: (requests, limits) of each container that runs concurrently.
-        overhead: resources of the container runtime.
-    """
+    """The immutable resources of a Pod, shared by Pods with the same resources."""
 
     __slots__ = ("containers", "limits", "overhead", "requests")
 
@@ -42,8 +33,8 @@ class Demand:
         containers = [_part(container) for container in _objects(spec.get("containers"))]
         inits = _InitContainers(_objects(spec.get("initContainers")))
         running = containers + inits.sidecars
-        self.containers = tuple(running)
-        self.overhead: Amounts = amounts(spec.get("overhead"))
+        self.containers = tuple(running)  # (requests, limits) of those that run concurrently
+        self.overhead: Amounts = amounts(spec.get("overhead"))  # of the container runtime
         pod = _mapping(spec.get("resources"))
         requests, limits = _total(running), _total_limits(running)
         _raise_to(requests, inits.requests)
@@ -54,7 +45,11 @@ class Demand:
             requests[name] = requests.get(name, 0.0) + amount
             if name in limits:
                 limits[name] += amount
+        # The amounts that the scheduler reserves: the sum over containers or, if greater, the
+        # largest requirement of the init containers, plus the overhead. Pod-level resources
+        # override those of containers.
         self.requests: Amounts = requests
+        # Likewise; absent for a resource that some container does not limit.
         self.limits: Amounts = limits
 
     def same(self, other: Demand) -> bool:
@@ -75,19 +70,14 @@ class _InitContainers:
 
     The time is linear in the resources of all: a Pod may have thousands of sidecars and, after
     them, as many init containers.
-
-    Attributes:
-        sidecars: the resources of the sidecars.
-        requests: the largest requests while an init container runs.
-        limits: likewise for limits, of the resources that all limit which run then.
     """
 
     __slots__ = ("_added", "_before", "_limited", "limits", "requests", "sidecars")
 
     def __init__(self, containers: Iterable[Mapping[str, Any]]) -> None:
         self.sidecars: list[Part] = []
-        self.requests: dict[str, float] = {}
-        self.limits: dict[str, float] = {}
+        self.requests: dict[str, float] = {}  # the largest while an init container runs
+        self.limits: dict[str, float] = {}  # likewise, of what all limit which run then
         self._before: dict[str, float] = {}  # the requests of the sidecars so far
         self._added: set[str] = set()  # of these, what no init container ran beside alone
         self._limited: dict[str, float] = {}  # the limits of the sidecars so far

@@ -51,18 +51,14 @@ class ChangeLog:
 
 
 class NodeTable:
-    """The values of all nodes for one kind of Pod.
-
-    Attributes:
-        values: one per node; NONE if unknown (intp, at least the number of nodes).
-        texts: cached reasons and figures by node, removed when the node changes.
-        epoch, read: position in the change log.
-    """
+    """The values of all nodes for one kind of Pod."""
 
     __slots__ = ("epoch", "read", "texts", "values")
 
     def __init__(self, epoch: int, read: int, values: Ints) -> None:
-        self.epoch, self.read, self.values = epoch, read, values
+        self.epoch, self.read = epoch, read  # position in the change log
+        self.values = values  # one per node; NONE if unknown (intp, at least the number of nodes)
+        # cached reasons and figures by node, removed when the node changes
         self.texts: dict[int, tuple[str, str]] = {}
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kube_scheduler_operator.scheduling.annotator import patch_filter
 from kube_scheduler_operator.scheduling.annotator.annotation import own, read_own
 from kube_scheduler_operator.scheduling.annotator.measurement import KEYS, Load, score
 from kube_scheduler_operator.scheduling.annotator.patch_filter import (
@@ -81,13 +83,13 @@ def test_fluctuation_near_a_limit_is_tolerated() -> None:
     assert why_write(just_below, load(cpu_usage_avg_5m=0.656), POLICY) == "limit"
 
 
-def test_small_change_with_high_weight_is_written() -> None:
+def test_small_change_with_high_weight_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = Rules(predicates=(), priorities=(Priority("cpu_usage_avg_5m", 1.0),))
-    wide = type(TOLERANCE)(usage=0.5)
+    monkeypatch.setattr(patch_filter, "TOLERANCE", replace(TOLERANCE, usage=0.5))
     before, now = load(), load(cpu_usage_avg_5m=0.36)
-    assert why_write(before, now, LoadPolicy(rules), wide) == "score"
+    assert why_write(before, now, LoadPolicy(rules)) == "score"
     light = (Priority("cpu_usage_avg_5m", 0.1), Priority("mem_usage_avg_5m", 1.0))
-    assert why_write(before, now, LoadPolicy(Rules(predicates=(), priorities=light)), wide) == ""
+    assert why_write(before, now, LoadPolicy(Rules(predicates=(), priorities=light))) == ""
 
 
 @pytest.mark.parametrize(

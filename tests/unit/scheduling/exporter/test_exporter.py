@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.__main__ import main
+from kube_scheduler_operator.cli.programs import node_metrics
 
 OPERATOR = Path(__file__).resolve().parents[4] / "operator"
 RESIDENT_LIMIT_MIB = 30
@@ -137,12 +139,26 @@ def test_address_in_use_is_an_error(start: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "number"), [("4", 4), ("3500m", 3.5), ("8Gi", 8 * 2**30), ("1.5k", 1500)]
+)
+def test_capacities_are_quantities(text: str, number: float) -> None:
+    parser = argparse.ArgumentParser()
+    node_metrics.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["node-metrics", "--cgroup=/a", f"--cpu-capacity={text}"])
+    assert args.cpu_capacity == number
+
+
+@pytest.mark.parametrize(
     ("flags", "message"),
     [
         (["--listen-address=here"], "is not HOST:PORT"),
         (["--listen-address=x:99999"], "is not HOST:PORT"),
         (["--interval=0"], "is not a number of seconds"),
         (["--cgroup=/a", "--memory-capacity=much"], "is not a quantity"),
+        *(
+            (["--cgroup=/a", f"--cpu-capacity={wrong}"], "is not a quantity")
+            for wrong in ("", "0", "-1", "4x", "1 Gi", "nan")
+        ),
         (["--cpu-capacity=4"], "require --cgroup"),
         (["--tls-private-key-file=k"], "require --tls-cert-file"),
     ],

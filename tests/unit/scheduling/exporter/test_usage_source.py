@@ -11,7 +11,6 @@ from kube_scheduler_operator.scheduling.exporter.usage_source import (
     CgroupSource,
     HostSource,
     ReadingError,
-    quantity,
 )
 
 STAT = """\
@@ -134,10 +133,3 @@ def test_missing_cgroup_is_reported(tmp_path: Path, write: Any) -> None:
     write(tmp_path, 1, 1, 0)
     with pytest.raises(ReadingError, match="nodes/two"):
         CgroupSource(tmp_path, "nodes/two", 1.0, 1.0, host).read(0.0)
-
-
-def test_quantities() -> None:
-    assert [quantity(text) for text in ("4", "3500m", "8Gi", "1.5k")] == [4, 3.5, 8 * 2**30, 1500]
-    for wrong in ("", "0", "-1", "4x", "1 Gi", "nan"):
-        with pytest.raises(ValueError, match="is not a quantity"):
-            quantity(wrong)

@@ -34,13 +34,9 @@ class Congestion(NodePolicy):
     env: ClassVar = {"CONGESTION_FACTOR_MAX": "maximum"}
     scores = True
     pods = False
+    load_metrics = (CONGESTION,)
     arguments: CongestionArguments
     loads: LoadColumns
-
-    def start(self) -> None:
-        self.loads = LoadColumns(
-            self.cluster, [CONGESTION], self.changed, annotations=self.arguments.annotations
-        )
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
         factor = self.loads.columns[CONGESTION].take(indices, len(self.cluster))

@@ -21,7 +21,6 @@ from ....base.quantities import CPU, MEMORY
 from ...load.policy import CRANE_ZONE, Predicate, Rules, time_zone
 from ...load.policy_follower import PolicyFollower
 from ..arrays import Bools, Floats, Ints, np
-from ..cluster import Cluster
 from ..formulas import crane
 from ..hot_values import HotValues
 from ..in_flight import InFlight
@@ -50,10 +49,7 @@ class LoadAware(NodePolicy):
     singly = True
     arguments: LoadAwareArguments
     loads: LoadColumns
-
-    def __init__(self, arguments: LoadAwareArguments, cluster: Cluster) -> None:
-        super().__init__(arguments, cluster)
-        self.listen(on_pod=self._pod)
+    in_flight: InFlight
 
     def start(self) -> None:
         arguments = self.arguments
@@ -127,14 +123,11 @@ class LoadAware(NodePolicy):
         for at, rule in enumerate(self.rules.priorities):
             columns[rule.name] = shown(measured[at])
             columns[f"{rule.name}Expected"] = shown(expected[at])
-        for resource, column in zip(self.resources, self._in_flight.columns, strict=True):
+        for resource, column in zip(self.resources, self.in_flight.columns, strict=True):
             columns[f"{resource}InFlight"] = shown(column.take(indices, size))
         columns["hotValue"] = shown(self._hot_values(indices))
         columns["percent"] = shown(self._score(kind, indices))
         return rows_of(columns)
-
-    def on_load(self, index: int) -> None:
-        self._in_flight.renew(index)
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -163,7 +156,7 @@ class LoadAware(NodePolicy):
             valid=valid,
             zone=time_zone(zone),
         )
-        self._in_flight = InFlight(
+        self.in_flight = InFlight(
             2, self._estimates.of, self.cluster.now, self.loads.measured, WINDOW, fades=True
         )
         self._hot = HotValues(self.cluster, self.rules.hot_values, self.changed)
@@ -194,7 +187,7 @@ class LoadAware(NodePolicy):
 
     def _pod(self, index: int, pod: Pod, added: bool) -> None:
         hotter = self._hot.pod(index, pod, added)
-        more = self._in_flight.pod(index, pod, added)
+        more = self.in_flight.pod(index, pod, added)
         if hotter or more:
             self.changed(index)
 
@@ -234,7 +227,7 @@ class Expectation:
         added = np.zeros((len(policy.resources) + 1, len(indices)))
         amounts = added[:-1]
         if policy.arguments.in_flight:
-            amounts += policy._in_flight.matrix.take(indices, size)
+            amounts += policy.in_flight.matrix.take(indices, size)
         if kind is not None:
             amounts += np.array(kind).reshape(-1, 1)
         if variance:
@@ -251,7 +244,7 @@ class Expectation:
         figures = policy.loads.matrix.of(index)
         if policy.arguments.compatibility:
             return [figures[row] for row in self._rows]
-        added = policy._in_flight.matrix.of(index) if policy.arguments.in_flight else [0.0, 0.0]
+        added = policy.in_flight.matrix.of(index) if policy.arguments.in_flight else [0.0, 0.0]
         for at, capacity in enumerate(policy.capacities.of(index)):
             amount = added[at]
             if kind is not None:

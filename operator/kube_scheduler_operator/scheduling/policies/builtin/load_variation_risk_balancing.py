@@ -25,6 +25,8 @@ FIGURES: Final = {
 }
 """Resource to metrics: (usage, mean of unused, standard deviation of unused)."""
 
+METRICS: Final = tuple(name for figures in FIGURES.values() for name in figures)
+
 
 @dataclass(frozen=True, slots=True)
 class LoadVariationRiskBalancingArguments:
@@ -45,14 +47,9 @@ class LoadVariationRiskBalancing(NodePolicy):
     scores = True
     pods = False
     resources = (CPU, MEMORY)
+    load_metrics = METRICS
     arguments: LoadVariationRiskBalancingArguments
     loads: LoadColumns
-
-    def start(self) -> None:
-        names = [name for figures in FIGURES.values() for name in figures]
-        self.loads = LoadColumns(
-            self.cluster, names, self.changed, annotations=self.arguments.annotations
-        )
 
     def kind(self, pod: Pod) -> tuple[float, float]:
         return pod.requests.get(CPU, 0.0), pod.requests.get(MEMORY, 0.0)

@@ -19,7 +19,7 @@ from ..node_loads import OWN, SAFE, LoadColumns
 from ..node_policy import NodePolicy, rows_of, shown, ten
 from ..pods import Pod
 from ..policy import argument
-from .load_variation_risk_balancing import FIGURES, use, use_at
+from .load_variation_risk_balancing import METRICS, use, use_at
 
 Kind = tuple[float, float, float, float]
 """Requests and limits of a Pod: (CPU, memory, CPU limit, memory limit)."""
@@ -45,6 +45,7 @@ class LowRiskOverCommitment(NodePolicy):
     Arguments: ClassVar[type] = LowRiskOverCommitmentArguments
     scores = True
     resources = (CPU, MEMORY)
+    load_metrics = METRICS
     arguments: LowRiskOverCommitmentArguments
     loads: LoadColumns
 
@@ -53,10 +54,6 @@ class LowRiskOverCommitment(NodePolicy):
         self.listen(on_pod=self._pod)
 
     def start(self) -> None:
-        names = [name for figures in FIGURES.values() for name in figures]
-        self.loads = LoadColumns(
-            self.cluster, names, self.changed, annotations=self.arguments.annotations
-        )
         self._requests, self._limits = Matrix(2, 0.0), Matrix(2, 0.0)
         weights = {**WEIGHTS, **self.arguments.risk_limit_weights}
         self._weights = np.array([[weights[resource]] for resource in self.resources])

@@ -58,20 +58,17 @@ class SafePolicy(NodePolicy):
     scores = True
     pods = False
     resources = (CPU, MEMORY)
+    load_metrics = tuple(
+        f"{prefix}_{figure}"
+        for prefix in PREFIXES.values()
+        for figure in ("mean", "std", "forecast")
+    )
     arguments: SafeArguments
     loads: LoadColumns
 
     def start(self) -> None:
         self._seen = (0, 0)
         self._risks: dict[tuple[Hashable, ...], Floats] = {}
-        names = [
-            f"{prefix}_{figure}"
-            for prefix in PREFIXES.values()
-            for figure in ("mean", "std", "forecast")
-        ]
-        self.loads = LoadColumns(
-            self.cluster, names, self.changed, annotations=self.arguments.annotations
-        )
 
     def kind(self, pod: Pod) -> Kind:
         return pod.requests.get(CPU, 0.0), pod.requests.get(MEMORY, 0.0)

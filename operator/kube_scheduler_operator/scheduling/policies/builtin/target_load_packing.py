@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Final, cast
 
 from ....base.quantities import CPU
 from ..arrays import Floats, Ints
-from ..cluster import Cluster
 from ..formulas import trimaran
 from ..in_flight import InFlight
 from ..node_loads import FORMATS, OWN, LoadColumns
@@ -45,18 +44,13 @@ class TargetLoadPacking(NodePolicy):
     Arguments: ClassVar[type] = TargetLoadPackingArguments
     scores = True
     resources = (CPU,)
+    load_metrics = (USAGE,)
     arguments: TargetLoadPackingArguments
     loads: LoadColumns
-
-    def __init__(self, arguments: TargetLoadPackingArguments, cluster: Cluster) -> None:
-        super().__init__(arguments, cluster)
-        self.listen(on_pod=self._pod)
+    in_flight: InFlight
 
     def start(self) -> None:
-        self.loads = LoadColumns(
-            self.cluster, [USAGE], self.changed, annotations=self.arguments.annotations
-        )
-        self._in_flight = InFlight(
+        self.in_flight = InFlight(
             1,
             lambda pod: (self.kind(pod),),
             self.cluster.now,
@@ -87,7 +81,7 @@ class TargetLoadPacking(NodePolicy):
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
         size = len(self.cluster)
         usage = shown(self.loads.columns[USAGE].take(indices, size))
-        in_flight = shown(self._in_flight.columns[0].take(indices, size))
+        in_flight = shown(self.in_flight.columns[0].take(indices, size))
         return [
             {"usage": used, "inFlight": missing, "pod": kind, "percentWithPod": percent}
             for used, missing, percent in zip(
@@ -95,17 +89,10 @@ class TargetLoadPacking(NodePolicy):
             )
         ]
 
-    def on_load(self, index: int) -> None:
-        self._in_flight.renew(index)
-
     def _use(self, kind: Hashable, indices: Ints) -> Floats:
         """Return percent of capacity, including the Pod and Pods that are not measured yet."""
         size = len(self.cluster)
         usage = self.loads.columns[USAGE].take(indices, size)
         capacity = self.capacity[CPU].take(indices, size)
-        in_flight = self._in_flight.columns[0].take(indices, size)
+        in_flight = self.in_flight.columns[0].take(indices, size)
         return 100.0 * (usage + (in_flight + cast("float", kind)) / capacity)
-
-    def _pod(self, index: int, pod: Pod, added: bool) -> None:
-        if self._in_flight.pod(index, pod, added):
-            self.changed(index)

@@ -14,7 +14,7 @@ from ....base.json_text import parse_json
 from ....base.limits import ANNOTATION
 from ....base.quantities import CPU, MEMORY
 from ..arrays import Bools, Floats, Ints, Matrix, np
-from ..cluster import Cluster, Node
+from ..cluster import Node
 from ..formulas import koordinator
 from ..in_flight import InFlight
 from ..node_loads import FORMATS, OWN, LoadColumns
@@ -72,10 +72,7 @@ class UsageThresholds(NodePolicy):
     resources = RESOURCES
     arguments: UsageThresholdsArguments
     loads: LoadColumns
-
-    def __init__(self, arguments: UsageThresholdsArguments, cluster: Cluster) -> None:
-        super().__init__(arguments, cluster)
-        self.listen(on_pod=self._pod)
+    in_flight: InFlight
 
     def start(self) -> None:
         arguments = self.arguments
@@ -88,7 +85,7 @@ class UsageThresholds(NodePolicy):
             valid=dict.fromkeys(names, arguments.expiration_seconds),
         )
         self._estimates = PodEstimator(arguments.estimated_scaling_factors)
-        self._in_flight = InFlight(
+        self.in_flight = InFlight(
             2,
             self._estimates.of,
             self.cluster.now,
@@ -137,7 +134,7 @@ class UsageThresholds(NodePolicy):
         columns: dict[str, Any] = {}
         for at, resource in enumerate(RESOURCES):
             columns[f"{resource}Usage"] = shown(self.loads.matrix.take(indices, size)[at])
-            columns[f"{resource}InFlight"] = shown(self._in_flight.matrix.take(indices, size)[at])
+            columns[f"{resource}InFlight"] = shown(self.in_flight.matrix.take(indices, size)[at])
             columns[f"{resource}PercentWithPod"] = shown(self._percent(kind, indices)[at])
             columns[f"{resource}Threshold"] = shown(self._thresholds.take(indices, size)[at])
         return rows_of(columns)
@@ -151,14 +148,11 @@ class UsageThresholds(NodePolicy):
             self._thresholds[at, index] = threshold
         return changed
 
-    def on_load(self, index: int) -> None:
-        self._in_flight.renew(index)
-
     def _used(self, kind: Hashable, indices: Ints) -> Floats:
         """Return the expected use of each resource (float64[2, n]); NaN where unknown."""
         size = len(self.cluster)
         used = self.loads.matrix.take(indices, size) * self.capacities.take(indices, size)
-        used += self._in_flight.matrix.take(indices, size)
+        used += self.in_flight.matrix.take(indices, size)
         used += np.array(kind)[:, None]
         return used
 
@@ -178,10 +172,6 @@ class UsageThresholds(NodePolicy):
             ]
             for of_node in zip(thresholds, percents, strict=True)
         ]
-
-    def _pod(self, index: int, pod: Pod, added: bool) -> None:
-        if self._in_flight.pod(index, pod, added):
-            self.changed(index)
 
 
 def _thresholds(text: str | None) -> dict[str, float]:
