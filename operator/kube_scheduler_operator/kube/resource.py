@@ -125,13 +125,13 @@ class WatchSpec:
         return Stream(self.resource, self.namespace)
 
 
-def _namespaced(api_version: str, kind: str) -> Resource:
+def namespaced(api_version: str, kind: str) -> Resource:
     """Return a built-in kind whose plural is regular."""
     group, _, version = api_version.rpartition("/")
     return Resource(group, version, f"{kind.lower()}s", kind, namespaced=True)
 
 
-def _cluster_scoped(api_version: str, kind: str, plural: str = "") -> Resource:
+def cluster_scoped(api_version: str, kind: str, plural: str = "") -> Resource:
     group, _, version = api_version.rpartition("/")
     return Resource(group, version, plural or f"{kind.lower()}s", kind, namespaced=False)
 
@@ -141,53 +141,53 @@ _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 _OPENSHIFT_CONFIG: Final = "config.openshift.io/v1"
 _OWN: Final = "kube-scheduler-operator.dev/v1alpha1"
 
-CONFIG_MAPS: Final = _namespaced("v1", "ConfigMap")
-PODS: Final = _namespaced("v1", "Pod")
-NODES: Final = _cluster_scoped("v1", "Node")
-EVENTS: Final = _namespaced("v1", "Event")
-EVENTS_V1: Final = _namespaced("events.k8s.io/v1", "Event")  # the same objects, with reporter
-NAMESPACES: Final = _cluster_scoped("v1", "Namespace")
-SERVICES: Final = _namespaced("v1", "Service")
-SERVICE_ACCOUNTS: Final = _namespaced("v1", "ServiceAccount")
-SECRETS: Final = _namespaced("v1", "Secret")
-DEPLOYMENTS: Final = _namespaced("apps/v1", "Deployment")
-DAEMON_SETS: Final = _namespaced("apps/v1", "DaemonSet")
-JOBS: Final = _namespaced("batch/v1", "Job")
-LEASES: Final = _namespaced("coordination.k8s.io/v1", "Lease")
+CONFIG_MAPS: Final = namespaced("v1", "ConfigMap")
+PODS: Final = namespaced("v1", "Pod")
+NODES: Final = cluster_scoped("v1", "Node")
+EVENTS: Final = namespaced("v1", "Event")
+EVENTS_V1: Final = namespaced("events.k8s.io/v1", "Event")  # the same objects, with reporter
+NAMESPACES: Final = cluster_scoped("v1", "Namespace")
+SERVICES: Final = namespaced("v1", "Service")
+SERVICE_ACCOUNTS: Final = namespaced("v1", "ServiceAccount")
+SECRETS: Final = namespaced("v1", "Secret")
+DEPLOYMENTS: Final = namespaced("apps/v1", "Deployment")
+DAEMON_SETS: Final = namespaced("apps/v1", "DaemonSet")
+JOBS: Final = namespaced("batch/v1", "Job")
+LEASES: Final = namespaced("coordination.k8s.io/v1", "Lease")
 NETWORK_POLICIES: Final = Resource(
     "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", namespaced=True
 )
-DISRUPTION_BUDGETS: Final = _namespaced("policy/v1", "PodDisruptionBudget")
-ROLES: Final = _namespaced(_RBAC, "Role")
-ROLE_BINDINGS: Final = _namespaced(_RBAC, "RoleBinding")
-CLUSTER_ROLES: Final = _cluster_scoped(_RBAC, "ClusterRole")
-CLUSTER_ROLE_BINDINGS: Final = _cluster_scoped(_RBAC, "ClusterRoleBinding")
-CUSTOM_RESOURCE_DEFINITIONS: Final = _cluster_scoped(
+DISRUPTION_BUDGETS: Final = namespaced("policy/v1", "PodDisruptionBudget")
+ROLES: Final = namespaced(_RBAC, "Role")
+ROLE_BINDINGS: Final = namespaced(_RBAC, "RoleBinding")
+CLUSTER_ROLES: Final = cluster_scoped(_RBAC, "ClusterRole")
+CLUSTER_ROLE_BINDINGS: Final = cluster_scoped(_RBAC, "ClusterRoleBinding")
+CUSTOM_RESOURCE_DEFINITIONS: Final = cluster_scoped(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 )
-MUTATING_POLICIES: Final = _cluster_scoped(
+MUTATING_POLICIES: Final = cluster_scoped(
     _ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"
 )
-MUTATING_POLICY_BINDINGS: Final = _cluster_scoped(_ADMISSION, "MutatingAdmissionPolicyBinding")
-MUTATING_WEBHOOKS: Final = _cluster_scoped(_ADMISSION, "MutatingWebhookConfiguration")
-VALIDATING_WEBHOOKS: Final = _cluster_scoped(_ADMISSION, "ValidatingWebhookConfiguration")
-TOKEN_REVIEWS: Final = _cluster_scoped("authentication.k8s.io/v1", "TokenReview")
-SUBJECT_ACCESS_REVIEWS: Final = _cluster_scoped("authorization.k8s.io/v1", "SubjectAccessReview")
-SELF_SUBJECT_ACCESS_REVIEWS: Final = _cluster_scoped(
+MUTATING_POLICY_BINDINGS: Final = cluster_scoped(_ADMISSION, "MutatingAdmissionPolicyBinding")
+MUTATING_WEBHOOKS: Final = cluster_scoped(_ADMISSION, "MutatingWebhookConfiguration")
+VALIDATING_WEBHOOKS: Final = cluster_scoped(_ADMISSION, "ValidatingWebhookConfiguration")
+TOKEN_REVIEWS: Final = cluster_scoped("authentication.k8s.io/v1", "TokenReview")
+SUBJECT_ACCESS_REVIEWS: Final = cluster_scoped("authorization.k8s.io/v1", "SubjectAccessReview")
+SELF_SUBJECT_ACCESS_REVIEWS: Final = cluster_scoped(
     "authorization.k8s.io/v1", "SelfSubjectAccessReview"
 )
-SCHEDULERS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "Scheduler")
-API_SERVERS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "APIServer")
-FEATURE_GATES: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "FeatureGate")
-INFRASTRUCTURES: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "Infrastructure")
-CLUSTER_OPERATORS: Final = _cluster_scoped(_OPENSHIFT_CONFIG, "ClusterOperator")
-SCHEDULER_PROFILES: Final = _cluster_scoped(_OWN, "SchedulerProfile")
-SCHEDULER_EXTENDERS: Final = _cluster_scoped(_OWN, "SchedulerExtender")
-LOAD_POLICIES: Final = _cluster_scoped(_OWN, "LoadPolicy", plural="loadpolicies")
-OPERATOR_SETTINGS: Final = _cluster_scoped(_OWN, "OperatorSettings", plural="operatorsettings")
-KUBE_SCHEDULERS: Final = _cluster_scoped("operator.openshift.io/v1", "KubeScheduler")
-SECONDARY_SCHEDULERS: Final = _cluster_scoped(_OWN, "SecondaryScheduler")
-AKS_SCHEDULER_CONFIGURATIONS: Final = _cluster_scoped(
+SCHEDULERS: Final = cluster_scoped(_OPENSHIFT_CONFIG, "Scheduler")
+API_SERVERS: Final = cluster_scoped(_OPENSHIFT_CONFIG, "APIServer")
+FEATURE_GATES: Final = cluster_scoped(_OPENSHIFT_CONFIG, "FeatureGate")
+INFRASTRUCTURES: Final = cluster_scoped(_OPENSHIFT_CONFIG, "Infrastructure")
+CLUSTER_OPERATORS: Final = cluster_scoped(_OPENSHIFT_CONFIG, "ClusterOperator")
+SCHEDULER_PROFILES: Final = cluster_scoped(_OWN, "SchedulerProfile")
+SCHEDULER_EXTENDERS: Final = cluster_scoped(_OWN, "SchedulerExtender")
+LOAD_POLICIES: Final = cluster_scoped(_OWN, "LoadPolicy", plural="loadpolicies")
+OPERATOR_SETTINGS: Final = cluster_scoped(_OWN, "OperatorSettings", plural="operatorsettings")
+KUBE_SCHEDULERS: Final = cluster_scoped("operator.openshift.io/v1", "KubeScheduler")
+SECONDARY_SCHEDULERS: Final = cluster_scoped(_OWN, "SecondaryScheduler")
+AKS_SCHEDULER_CONFIGURATIONS: Final = cluster_scoped(
     "aks.azure.com/v1alpha1", "SchedulerConfiguration"
 )
 """Configures the scheduler of Azure's managed clusters."""

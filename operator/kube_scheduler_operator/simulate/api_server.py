@@ -52,17 +52,15 @@ Verb = Callable[[bytes], Awaitable[tuple[int, bytes]]]
 class DecisionListener(Protocol):
     """Gets kube-scheduler's decisions as they are written."""
 
-    def bound(self, pod: Object, node: str) -> str | None:
-        """Return a pod is being bound; an error message refuses it."""
+    def bound(self, pod: Object, node: str) -> None: ...
 
     def unschedulable(self, pod: Object) -> None:
-        """Return the status of a pod without a node was written."""
+        """Take the status of a pod without a node."""
 
     def deleted(self, pod: Object) -> None:
-        """Return a pod was deleted, which is how preemption ends."""
+        """Take a deleted pod: preemption ends this way."""
 
-    def event(self, event: Object) -> None:
-        """Return an Event was written."""
+    def event(self, event: Object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +78,6 @@ class _Target:
 
 
 class WorldServer:
-    """Serves a store."""
-
     def __init__(
         self,
         store: WorldStore,
@@ -93,9 +89,7 @@ class WorldServer:
         self._clock = clock
         self._secret = secrets.token_urlsafe(32)
         self.unknown: set[str] = set()  # kinds that were read and that no world has, by name
-        self.requests = 0
         self._generated = 0  # names made of generateName
-        self.watched: set[str] = set()  # kinds of which a watch has sent all objects, by name
         self._store = store
         self._controllers = Controllers(store)
         self._listener = listener
@@ -135,7 +129,6 @@ class WorldServer:
         return web.Response(body=body, status=status, content_type=_JSON)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        self.requests += 1
         parts = request.match_info["path"].strip("/").split("/")
         if discovery := self._discovery(parts):
             return _response(discovery)
@@ -246,7 +239,6 @@ class WorldServer:
             await self._send_all(response, contents)
             if initial:
                 await response.write(_bookmark(resource, version, end_of_list=True))
-            self.watched.add(resource.name)
             while not self._closing.is_set():
                 if pending:
                     batch = b"".join(pending)
@@ -333,8 +325,7 @@ class WorldServer:
         if pod is None:
             return _failure(404, "NotFound", f'pods "{target.name}" not found')
         node = (obj.get("target") or {}).get("name", "")
-        if refused := self._listener.bound(pod, node):
-            return _failure(409, "Conflict", refused)
+        self._listener.bound(pod, node)
         pod["spec"]["nodeName"] = node
         condition = {
             "type": "PodScheduled",

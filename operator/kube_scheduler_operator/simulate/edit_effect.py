@@ -6,7 +6,6 @@ own place free again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -14,16 +13,13 @@ from typing import Any, Final
 import orjson
 
 from ..base.objects import controller_of
-from ..config.language.feature_gates import Gates
 from ..kube.resource import KUBE_SCHEDULERS
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
-from .kinds import PODS, Object
-from .probes import ALL, families_of, probe, probe_profiles, reasons, whole_reason
-from .process import binary_version
-from .run import Run, RunOptions
-from .scenario import is_daemon, pod_name
-from .why import explicit_gates
+from .kinds import PODS, Object, pod_name
+from .probes import ALL, probe, reasons, whole_reason
+from .run import Run, RunOptions, gates_of, probing_all
+from .scenario import is_daemon
 from .world import World
 
 MOST_KINDS: Final = 2000
@@ -92,9 +88,6 @@ async def edit_effect(
     """Try the pods of a world with two configurations.
 
     `options` are those of today; the other arguments are those after the edit.
-
-    Raises:
-        SimulationError: kube-scheduler could not be run.
     """
     before = options
     after = replace(options, config=config, flags=flags, extenders=tuple(extenders))
@@ -151,18 +144,9 @@ async def _accepted(
         else:
             reason = f'no scheduler serves spec.schedulerName "{name}"'
             acceptances[at] = _Acceptance(frozenset(), reason)
-    gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
+    gates = gates_of(options)
     for name, chosen in by_name.items():
-        profile = profiles[name]
-        only = frozenset({ALL})
-        run_options = replace(
-            options,
-            profiles=probe_profiles(profile, families_of(profile, gates), gates)[:1],
-            probes=only,
-            extended=only,
-            probed=name,
-        )
-        async with Run(world, run_options) as run:
+        async with Run(world, probing_all(options, profiles[name], gates)) as run:
             for at in chosen:
                 acceptances[at] = await _acceptance(run, groups[at].first, at)
     return [acceptances[at] for at in range(len(groups))]
@@ -182,5 +166,5 @@ async def _acceptance(run: Run, pod: Object, number: int) -> _Acceptance:
         run.put(PODS, {**pod, "metadata": dict(metadata)})
     if decision.candidates:
         return _Acceptance(frozenset(decision.candidates), "")
-    texts = Counter(text for _, text in reasons(decision.message))
+    texts = dict.fromkeys(text for _, text in reasons(decision.message))
     return _Acceptance(frozenset(), "; ".join(texts) or whole_reason(decision.message))

@@ -100,8 +100,6 @@ _CONTROL_PLANE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """What the Job is made of."""
-
     namespace: str
     node: str
     image: str

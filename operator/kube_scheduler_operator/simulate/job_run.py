@@ -32,8 +32,6 @@ class PodNotRunningError(SimulationError):
 
 
 class SimulationJob:
-    """One Job."""
-
     def __init__(self, api: ApiClient, plan: JobPlan, *, poll: float = POLL) -> None:
         self.plan = plan  # what it is made of
         self._job = job_of(plan)

@@ -10,50 +10,36 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..kube.resource import Resource
+from ..kube.resource import Resource, cluster_scoped, namespaced
 from ..kube.store import MIRROR_ANNOTATION
 
 Object = dict[str, Any]
 
-NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
-PODS: Final = Resource("", "v1", "pods", "Pod", namespaced=True)
-NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-SERVICES: Final = Resource("", "v1", "services", "Service", namespaced=True)
-CONTROLLERS: Final = Resource(
-    "", "v1", "replicationcontrollers", "ReplicationController", namespaced=True
-)
-REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet", namespaced=True)
-STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet", namespaced=True)
-BUDGETS: Final = Resource(
-    "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True
-)
-VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
-CLAIMS: Final = Resource(
-    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True
-)
-_STORAGE: Final = "storage.k8s.io"
-STORAGE_CLASSES: Final = Resource(
-    _STORAGE, "v1", "storageclasses", "StorageClass", namespaced=False
-)
-CSI_NODES: Final = Resource(_STORAGE, "v1", "csinodes", "CSINode", namespaced=False)
-CSI_DRIVERS: Final = Resource(_STORAGE, "v1", "csidrivers", "CSIDriver", namespaced=False)
+NODES: Final = cluster_scoped("v1", "Node")
+PODS: Final = namespaced("v1", "Pod")
+NAMESPACES: Final = cluster_scoped("v1", "Namespace")
+SERVICES: Final = namespaced("v1", "Service")
+CONTROLLERS: Final = namespaced("v1", "ReplicationController")
+REPLICA_SETS: Final = namespaced("apps/v1", "ReplicaSet")
+STATEFUL_SETS: Final = namespaced("apps/v1", "StatefulSet")
+BUDGETS: Final = namespaced("policy/v1", "PodDisruptionBudget")
+VOLUMES: Final = cluster_scoped("v1", "PersistentVolume")
+CLAIMS: Final = namespaced("v1", "PersistentVolumeClaim")
+_STORAGE: Final = "storage.k8s.io/v1"
+STORAGE_CLASSES: Final = cluster_scoped(_STORAGE, "StorageClass", "storageclasses")
+CSI_NODES: Final = cluster_scoped(_STORAGE, "CSINode")
+CSI_DRIVERS: Final = cluster_scoped(_STORAGE, "CSIDriver")
 CSI_CAPACITIES: Final = Resource(
-    _STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity", namespaced=True
+    "storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", namespaced=True
 )
-ATTACHMENTS: Final = Resource(
-    _STORAGE, "v1", "volumeattachments", "VolumeAttachment", namespaced=False
-)
-_DRA: Final = "resource.k8s.io"
-RESOURCE_CLAIMS: Final = Resource(_DRA, "v1", "resourceclaims", "ResourceClaim", namespaced=True)
-CLAIM_TEMPLATES: Final = Resource(
-    _DRA, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True
-)
-RESOURCE_SLICES: Final = Resource(_DRA, "v1", "resourceslices", "ResourceSlice", namespaced=False)
-DEVICE_CLASSES: Final = Resource(_DRA, "v1", "deviceclasses", "DeviceClass", namespaced=False)
-PRIORITY_CLASSES: Final = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
-)
-QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
+ATTACHMENTS: Final = cluster_scoped(_STORAGE, "VolumeAttachment")
+_DRA: Final = "resource.k8s.io/v1"
+RESOURCE_CLAIMS: Final = namespaced(_DRA, "ResourceClaim")
+CLAIM_TEMPLATES: Final = namespaced(_DRA, "ResourceClaimTemplate")
+RESOURCE_SLICES: Final = cluster_scoped(_DRA, "ResourceSlice")
+DEVICE_CLASSES: Final = cluster_scoped(_DRA, "DeviceClass", "deviceclasses")
+PRIORITY_CLASSES: Final = cluster_scoped("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses")
+QUOTAS: Final = namespaced("v1", "ResourceQuota")
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 
@@ -128,6 +114,11 @@ _VOLUMES: Final = (
     "rbd",
 )
 """Sources of volumes that restrict where a pod can run."""
+
+
+def pod_name(pod: Mapping[str, Any]) -> str:
+    """Return namespace/name."""
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _kept(source: Any, fields: Iterable[str]) -> Object:
@@ -232,8 +223,6 @@ def _whole(*fields: str) -> Callable[[Mapping[str, Any]], Object]:
 
 @dataclass(frozen=True, slots=True)
 class WorldKind:
-    """A kind of a world."""
-
     resource: Resource
     # the fields beside metadata that matter, of an object
     keep: Callable[[Mapping[str, Any]], Object]

@@ -46,8 +46,6 @@ _INIT: Final = 1
 
 
 class Order:
-    """A program to start."""
-
     __slots__ = ("arguments", "files", "folder", "output")
 
     def __init__(
@@ -273,7 +271,7 @@ def socket_address(text: str) -> str:
 
 
 def _noted(_number: int, _frame: object) -> None:
-    """Return the number is in the pipe of signals."""
+    """Do nothing: the number is in the pipe of signals."""
 
 
 def _ended() -> Iterator[int]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_NAME
-from ..config.language.feature_gates import Gates
 from .configuration import profiles_of
 from .kinds import Object
 from .owners import owner_of
-from .probes import ALL, families_of, probe, probe_profiles, reasons, whole_reason
-from .process import binary_version
-from .run import Run, RunOptions
-from .why import Fix, explain, explicit_gates
+from .probes import ALL, probe, reasons, whole_reason
+from .run import Run, RunOptions, gates_of, probing_all
+from .why import Fix, explain
 from .world import UNKNOWN_TIME, World
 
 GATED: Final = "gated"
@@ -53,9 +51,6 @@ async def waiting_groups(
     """Return the waiting pods of a namespace, or of all (None), by cause; the largest group first.
 
     Changes are tried for the first `fixes` groups.
-
-    Raises:
-        SimulationError: kube-scheduler could not be run.
     """
     pods = [
         pod
@@ -96,17 +91,7 @@ async def _causes(
     world: World, options: RunOptions, profile: Mapping[str, Any], pods: Sequence[Object]
 ) -> list[tuple[str, str]]:
     """Return (kind, cause) of a profile's pods, each tried alone in the world as it is."""
-    gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
-    everything = probe_profiles(profile, families_of(profile, gates), gates)[:1]
-    only = frozenset({ALL})
-    run_options = replace(
-        options,
-        profiles=everything,
-        probes=only,
-        extended=only,
-        probed=str(profile["schedulerName"]),
-    )
-    async with Run(world, run_options) as run:
+    async with Run(world, probing_all(options, profile, gates_of(options))) as run:
         probes = [probe(pod, f"simulation-{at:05d}", ALL) for at, pod in enumerate(pods)]
         decisions = list((await run.schedule(probes, settle=False)).values())
     causes = []

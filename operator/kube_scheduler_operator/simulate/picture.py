@@ -23,8 +23,6 @@ _FULL: Final = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The results of one configuration."""
-
     title: str  # the name of the configuration
     outcomes: Sequence[PlacementOutcome]
     rows: Sequence[tuple[str, str]]  # (name, value) of figures below the diagrams

@@ -21,12 +21,12 @@ from ..base.objects import controller_of
 from ..config.language.feature_gates import Gates
 from .configuration import default_configuration, profiles_of
 from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision
-from .kinds import NODES, PODS, STATEFUL_SETS, Object
+from .kinds import NODES, PODS, STATEFUL_SETS, Object, pod_name
 from .owners import owner_of
 from .probes import families_of, probe, probe_profiles, profile_of
 from .process import binary_version
 from .run import Run, RunOptions
-from .scenario import Prepared, add_objects, pod_name, recreated
+from .scenario import Prepared, add_objects, recreated
 from .utilization import Utilization, utilization_of
 from .workloads import SimulatedWorkload
 from .world import World
@@ -140,9 +140,6 @@ async def placements(
     Runs of small clusters take place at the same time: they mostly wait. New pods of several
     workloads come in another order each time, see `interleaved`. `subject` has namespace/name of
     the pods that the question is about; for `in_order` see `Prepared`, for `largest` see `place`.
-
-    Raises:
-        SimulationError: kube-scheduler could not be run.
     """
     prepared = Prepared(world, pods, subject, in_order=in_order)
     base = utilization_of(world)
@@ -349,9 +346,6 @@ async def eligible_nodes(
     """Return the nodes for which the DaemonSet controller creates a pod.
 
     It applies the rules of taints and of node affinity; room is kube-scheduler's decision.
-
-    Raises:
-        SimulationError: kube-scheduler could not be run.
     """
     (pod,) = workload.pods([f"{workload.name}-simulated-probe"])
     gates = Gates(binary_version(options.binary))

@@ -244,12 +244,9 @@ async def _lines(log: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class LocalProgram:
-    """A program of this machine."""
-
     path: Path
 
     def version(self) -> str:
-        """Return what it writes for --version."""
         return subprocess.run(
             [PROGRAM, "--version"],
             executable=self.path,
@@ -262,7 +259,6 @@ class LocalProgram:
     async def start(
         self, config: Mapping[str, Any], url: str, flags: Sequence[str] = ()
     ) -> LocalProcess:
-        """Start it with a configuration for the API server at `url`."""
         process = LocalProcess()
         try:
             process.start(self.path, config, url, flags)
@@ -286,7 +282,6 @@ class LocalProcess:
     def start(
         self, binary: Path, config: Mapping[str, Any], url: str, flags: Sequence[str]
     ) -> None:
-        """Start it with a configuration for the API server at `url`."""
         folder = self._folder.name
         for name, content in configuration_files(folder, config, url).items():
             path = Path(folder, name)
@@ -323,7 +318,6 @@ class LocalProcess:
             )
 
     async def end(self) -> None:
-        """End it."""
         if self._process is not None:
             self._process.kill()  # it has nothing to save
             await asyncio.to_thread(self._process.wait, _STOP_SECONDS * 5)

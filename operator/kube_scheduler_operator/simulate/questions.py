@@ -1,8 +1,9 @@
 """The questions that a simulation answers, and their form between processes.
 
 A question is a coroutine function with the parameters `world` and `options` and further ones of its
-own; their annotations, and that of the result, define its JSON. A request is compressed lines of
-JSON: the question first, then one object of the world in each line, as the world has them.
+own; their annotations, and that of the result, define its JSON. All of them raise SimulationError
+if kube-scheduler could not be run. A request is compressed lines of JSON: the question first, then
+one object of the world in each line, as the world has them.
 """
 
 from __future__ import annotations
@@ -76,7 +77,6 @@ class LocalSimulator:
     async def ask(
         self, question: Question[T], world: World, options: RunOptions, **arguments: Any
     ) -> T:
-        """Return the answer to a question about a world."""
         return await question(world=world, options=options, **arguments)
 
     async def close(self) -> None:

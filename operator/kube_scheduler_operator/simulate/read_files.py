@@ -321,13 +321,7 @@ def _json(text: str) -> Iterator[Any]:
             rest = _BETWEEN.match(text, at)
             at = rest.end() if rest else at
             continue
-        items = _json_items(text, head, decoder)
-        while True:
-            try:
-                yield next(items)
-            except StopIteration as stop:
-                at = stop.value
-                break
+        at = yield from _json_items(text, head, decoder)
 
 
 def _json_items(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final
 
 import orjson
 
+from ..config.language.feature_gates import FLAG_PREFIX, Gates, parse_gates
 from ..kube.resource import Resource
 from .api_server import WorldServer
 from .configuration import SPY, profiles_of, simulated, spying_extender
@@ -26,8 +27,9 @@ from .decisions import (
     scheduled_condition,
 )
 from .extenders import Handler, InProcessExtenders, SimulatedExtender
-from .kinds import PODS, Object
-from .process import Binary, KubeSchedulerProcess, SimulationError
+from .kinds import PODS, Object, pod_name
+from .probes import ALL, families_of, probe_profiles
+from .process import Binary, KubeSchedulerProcess, SimulationError, binary_version
 from .store import WorldStore
 from .world import Key, World
 
@@ -49,8 +51,6 @@ _LOWEST_PRIORITY: Final = -(2**31)
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to run kube-scheduler."""
-
     binary: Binary
     config: Mapping[str, Any]  # the KubeSchedulerConfiguration
     flags: Sequence[str] = ()  # further flags, e.g. --feature-gates
@@ -69,6 +69,28 @@ class RunOptions:
     extended: frozenset[str] = frozenset()
     # the schedulerName of the probed pods, for extenders that select pods by it
     probed: str = ""
+
+
+def gates_of(options: RunOptions) -> Gates:
+    """Return the feature gates of the program with these flags.
+
+    Raises:
+        SimulationError: the program does not report its version.
+    """
+    values = [flag.partition("=")[2] for flag in options.flags if flag.startswith(FLAG_PREFIX)]
+    return Gates(binary_version(options.binary), parse_gates(values))
+
+
+def probing_all(options: RunOptions, profile: Mapping[str, Any], gates: Gates) -> RunOptions:
+    """Return the options for probes with all filters of a profile."""
+    only = frozenset({ALL})
+    return replace(
+        options,
+        profiles=probe_profiles(profile, families_of(profile, gates), gates)[:1],
+        probes=only,
+        extended=only,
+        probed=str(profile["schedulerName"]),
+    )
 
 
 class Run:
@@ -176,7 +198,7 @@ class Run:
             status.pop("conditions", None)  # kube-scheduler only writes a condition that changes
             status.pop("nominatedNodeName", None)
             self._controllers.prepare(prepared)
-            key = _name(prepared)
+            key = pod_name(prepared)
             self.decisions[key] = PodDecision(key)
             fed.append(key)
             self._store.put(PODS, prepared)
@@ -218,18 +240,15 @@ class Run:
             await asyncio.sleep(_POLL)
 
     def put(self, resource: Resource, obj: Object) -> None:
-        """Add or change an object of the world."""
         self._store.put(resource, obj)
 
     def delete(self, resource: Resource, keys: Collection[Key]) -> None:
-        """Delete objects of the world."""
         for key in keys:
             self._store.delete(resource, key)
 
     def forget(self, pods: Iterable[Object]) -> None:
-        """Delete pods that were fed."""
         for pod in pods:
-            self._store.delete(PODS, _key(_name(pod)))
+            self._store.delete(PODS, _key(pod_name(pod)))
 
     async def _settled(self, fed: Sequence[str], settle: bool) -> None:
         waiting = set(fed)
@@ -300,17 +319,14 @@ class Run:
 
     # --- what kube-scheduler writes -------------------------------------------------------------
 
-    def bound(self, pod: Object, node: str) -> str | None:
-        """Return a pod is being bound."""
-        decision = self.decisions.get(_name(pod))
+    def bound(self, pod: Object, node: str) -> None:
+        decision = self.decisions.get(pod_name(pod))
         self._changed = time.monotonic()
         if decision is not None:
             decision.node, decision.reason, decision.message = node, "", ""
-        return None
 
     def unschedulable(self, pod: Object) -> None:
-        """Return the status of a pod was written."""
-        decision = self.decisions.get(_name(pod))
+        decision = self.decisions.get(pod_name(pod))
         self._changed = time.monotonic()
         if decision is None or decision.node:
             return
@@ -322,12 +338,11 @@ class Run:
             decision.nominated = nominated
 
     def deleted(self, pod: Object) -> None:
-        """Return a pod was preempted."""
         self._changed = time.monotonic()
-        self.preempted.append((_name(pod), pod["spec"].get("nodeName") or ""))
+        self.preempted.append((pod_name(pod), pod["spec"].get("nodeName") or ""))
 
     def event(self, event: Object) -> None:
-        """Return an Event was written: that of a preemption names the pod that it made room for."""
+        """Take an Event: that of a preemption names the pod that it made room for."""
         if event.get("reason") != "Preempted":
             return
         preemptor, victim = event.get("related") or {}, event.get("regarding") or {}
@@ -362,7 +377,7 @@ class Run:
         names = args.get("nodenames") or args.get("NodeNames") or []
         if pod.get("spec", {}).get("schedulerName") not in self._options.probes:
             return 200, orjson.dumps({"NodeNames": names})
-        decision = self.decisions.get(_name(pod))
+        decision = self.decisions.get(pod_name(pod))
         if decision is not None:
             decision.candidates = list(names)
         rejected = dict.fromkeys(names, SPY)
@@ -371,11 +386,6 @@ class Run:
 
 def _preempts(decision: PodDecision) -> bool:
     return bool(decision.nominated and not decision.node)
-
-
-def _name(pod: Mapping[str, Any]) -> str:
-    metadata = pod["metadata"]
-    return f"{metadata['namespace']}/{metadata['name']}"
 
 
 def _key(name: str) -> Key:

@@ -13,7 +13,7 @@ from ..kube.label_selector import matches
 from ..kube.resource import Resource
 from ..kube.store import MIRROR_ANNOTATION
 from .constraints import UNSCHEDULABLE_TAINT
-from .kinds import BUDGETS, CSI_NODES, HOSTNAME, NODES, PODS, RESOURCE_SLICES, Object
+from .kinds import BUDGETS, CSI_NODES, HOSTNAME, NODES, PODS, RESOURCE_SLICES, Object, pod_name
 from .workloads import DAEMON_SET, SimulatedWorkload, pinned
 from .world import World
 
@@ -37,8 +37,6 @@ class ScenarioError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is changed."""
-
     without: tuple[str, ...] = ()  # nodes that are gone, with their pods
     drain: tuple[str, ...] = ()
     # (number, node) of nodes that are added, each like an existing one
@@ -84,11 +82,6 @@ class Prepared:
             self.pods.append(pod)
             self.subject.add(name)
             self.groups.setdefault(title, []).append(name)
-
-
-def pod_name(pod: Mapping[str, Any]) -> str:
-    """Return namespace/name."""
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def is_daemon(pod: Mapping[str, Any]) -> bool:

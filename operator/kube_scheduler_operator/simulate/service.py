@@ -36,8 +36,6 @@ connections."""
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """How to serve."""
-
     host: str  # the address to listen on; loopback is reached by port-forwarding only. Empty: all.
     key_hash: str  # SHA-256 of the key that requests must have, in hex
     wait: float = 60.0  # seconds until the operand and the first client must be there

@@ -20,6 +20,7 @@ from ..scheduling.load.policy import LoadPolicyError
 from ..scheduling.load.policy_files import read_spec
 from ..scheduling.policies.policy import (
     ArgumentsError,
+    Policy,
     UnknownPolicyError,
     policy_class,
     read_arguments,
@@ -139,6 +140,5 @@ def _simulated(
 
 
 def _reads_config_maps(policy: str) -> bool:
-    from ..scheduling.policies.policy import Policy
 
     return policy_class(policy).config_maps is not Policy.config_maps

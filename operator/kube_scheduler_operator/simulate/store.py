@@ -21,8 +21,6 @@ _VERSION_OF_WORLD = "1"
 
 @dataclass(slots=True)
 class _Kind:
-    """The objects of one kind."""
-
     objects: dict[Key, bytes] = field(default_factory=dict)  # key -> JSON
     events: list[tuple[int, bytes]] = field(default_factory=list)  # (version, event) of all changes
     watchers: set[Watcher] = field(default_factory=set)  # those that get the next events
@@ -102,7 +100,6 @@ class WorldStore:
 
 
 def event_line(event: str, content: bytes) -> bytes:
-    """Return a watch event."""
     return b'{"type":"%b","object":%b}\n' % (event.encode(), content)
 
 

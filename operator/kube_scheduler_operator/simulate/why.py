@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..base.quantities import amounts
-from ..config.language.feature_gates import FLAG_PREFIX, Gates, parse_gates
 from ..scheduling.policies.pods import Demand
 from .configuration import profiles_of, simulated
 from .constraint import Constraint, containers
@@ -31,8 +30,7 @@ from .probes import (
     reasons,
     whole_reason,
 )
-from .process import binary_version
-from .run import Run, RunOptions
+from .run import Run, RunOptions, gates_of
 from .world import World
 
 _MOST_COMBINATIONS: Final = 6
@@ -82,8 +80,6 @@ class Fix:
 
 @dataclass(slots=True)
 class Explanation:
-    """The answer for a pod."""
-
     pod: str  # namespace/name
     scheduler: str  # spec.schedulerName
     profiles: list[str]  # the schedulerNames that the configuration serves
@@ -111,9 +107,6 @@ async def explain(world: World, pod: Object, options: RunOptions) -> Explanation
     """Explain a pod of a world.
 
     A running pod is taken off its node first, and tried as if it was new.
-
-    Raises:
-        SimulationError: kube-scheduler could not be run.
     """
     spec = pod["spec"]
     names = [profile["schedulerName"] for profile in profiles_of(options.config)]
@@ -143,7 +136,7 @@ class _Inquiry:
         self._pod = copy.deepcopy(pod)
         self._pod["spec"].pop("nodeName", None)
         self._pod["spec"].pop("schedulingGates", None)
-        gates = Gates(binary_version(options.binary), explicit_gates(options.flags))
+        gates = gates_of(options)
         profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
         profile = profiles[answer.scheduler]
         self._families = families_of(profile, gates)
@@ -392,7 +385,7 @@ class _Inquiry:
                 yield Fix(text, tuple(decision.candidates), len(constraints))
 
     async def _new_nodes(self) -> None:
-        """Return one more node like each kind of node that there is."""
+        """Add one more node like each kind of node that there is, and see where the pod fits."""
         kinds: dict[str, tuple[Object, int]] = {}
         for node in self._world.all(NODES):
             key = _kind_of(node)
@@ -437,12 +430,6 @@ class _Inquiry:
 
 def _generic(family: str, texts: Sequence[str]) -> Cause:
     return Cause("; ".join(texts) or f"rejected by {family}")
-
-
-def explicit_gates(flags: Sequence[str]) -> dict[str, bool]:
-    """Return the feature gates that flags of kube-scheduler set."""
-    values = [flag.partition("=")[2] for flag in flags if flag.startswith(FLAG_PREFIX)]
-    return parse_gates(values)
 
 
 def _allocatable(world: World, node: str, resource: str) -> float:

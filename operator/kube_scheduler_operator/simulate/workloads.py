@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Final
 
 from ..base.objects import mapping
@@ -53,7 +54,6 @@ class SimulatedWorkload:
 
     @property
     def title(self) -> str:
-        """Kind and name, for messages."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
     def pods(self, names: Iterable[str]) -> Iterator[Object]:
@@ -72,10 +72,8 @@ class SimulatedWorkload:
     def names(self, world: World) -> Iterator[str]:
         """Yield names that no pod of the world has, without end."""
         taken = {name for namespace, name in world.objects[PODS] if namespace == self.namespace}
-        number = 0
-        while True:
+        for number in count():
             name = f"{self.name}-{number}" if self.ordinals else f"{self.name}-simulated-{number}"
-            number += 1
             if name not in taken:
                 yield name
 
@@ -198,7 +196,7 @@ def _check_resources(holder: Any, where: str) -> None:
 
 
 def _default_requests(container: Object) -> None:
-    """Return the API server sets a missing request to the limit."""
+    """Set a missing request to the limit, as the API server does."""
     resources = mapping(container.get("resources"))
     if limits := mapping(resources.get("limits")):
         requests = {**limits, **mapping(resources.get("requests"))}

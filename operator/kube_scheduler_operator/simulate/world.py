@@ -6,6 +6,7 @@ them are only sent to kube-scheduler.
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,8 +26,6 @@ UNKNOWN_TIME: Final = "2020-01-01T00:00:00Z"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An object of a world."""
-
     content: bytes  # the object as JSON, without a resourceVersion
     node: str = ""  # the node of a bound pod; otherwise empty
 
@@ -42,8 +41,6 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class World:
-    """The objects of a cluster by kind."""
-
     # kind -> key -> object
     objects: dict[Resource, dict[Key, Entry]] = field(
         default_factory=lambda: {resource: {} for resource in KINDS}
@@ -133,3 +130,34 @@ class World:
     def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
         """Remove an object, if it exists."""
         self.objects[resource].pop((namespace, name), None)
+
+
+# --- what a result depends on --------------------------------------------------------------------
+
+
+_UNRELATED: Final[Mapping[Resource, str]] = {PODS: "conditions", NODES: "images"}
+"""Fields of the status that no filter reads: kube-scheduler writes one while a Pod waits, the
+kubelet the other after each pull."""
+
+
+def situation(world: World, others: Any) -> str:
+    """Return the SHA-256 (hex) of all that decides which nodes accept the Pods of a world.
+
+    `others` is further JSON data on which the result depends.
+    """
+    digest = hashlib.sha256(orjson.dumps(others, option=orjson.OPT_SORT_KEYS))
+    for resource, kind in KINDS.items():
+        if kind.read_by_scheduler:
+            for _, entry in sorted(world.objects[resource].items()):
+                digest.update(_relevant(resource, entry))
+    return digest.hexdigest()
+
+
+def _relevant(resource: Resource, entry: Entry) -> bytes:
+    """Return the object as JSON, without its unrelated field."""
+    field = _UNRELATED.get(resource)
+    if field is None:
+        return entry.content
+    obj: Object = entry.object()
+    obj["status"].pop(field, None)
+    return orjson.dumps(obj)

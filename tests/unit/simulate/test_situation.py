@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kube_scheduler_operator.simulate.situation import situation
-from kube_scheduler_operator.simulate.world import World
+from kube_scheduler_operator.simulate.world import World, situation
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",

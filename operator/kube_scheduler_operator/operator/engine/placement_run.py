@@ -42,8 +42,7 @@ from ...simulate.questions import NO_BINARY, read_answer, request
 from ...simulate.read_cluster import read_cluster
 from ...simulate.run import RunOptions
 from ...simulate.simulated_extenders import simulated_extenders, version_of
-from ...simulate.situation import situation
-from ...simulate.world import World
+from ...simulate.world import World, situation
 from ..model.placements import PlacementAnswer, PlacementQuestion, PlacementRules
 
 log = logging.getLogger(__name__)
