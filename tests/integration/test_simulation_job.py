@@ -20,7 +20,8 @@ import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.console.errors import CommandError
-from kube_scheduler_operator.cli.simulation.in_cluster import JobChoice, JobSimulator, Operand
+from kube_scheduler_operator.cli.simulation.in_cluster import JobChoice, JobSimulator
+from kube_scheduler_operator.cli.simulation.running_scheduler import Operand
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.kube.errors import Forbidden

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "operator/kube_scheduler_operato
 USES = {
     "cli/commands/check.py": "shows how far the clock of this machine is off the API server's",
     "cli/commands/must_gather.py": "names a directory",
-    "cli/commands/rollout.py": "a snapshot from which settings are composed, without waits",
+    "cli/cluster/operator_objects.py": "a snapshot from which settings are composed, without waits",
     "cli/adoption/input.py": "a snapshot has one; the preview does not read it",
     "cli/console/output.py": "the time of day in front of a line",
     "operator/engine/intake.py": "a default; the operator passes the API server's time",

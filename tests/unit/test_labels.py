@@ -128,7 +128,8 @@ def test_no_selector_looks_into_all_namespaces() -> None:
 
 def test_what_is_listed_everywhere_is_still_listed() -> None:
     for name, kind in EVERYWHERE:
-        assert f"list({kind}" in (PACKAGE / name).read_text(), f"remove {name}, {kind}"
+        text = (PACKAGE / name).read_text().replace("list(kinds.", "list(")
+        assert f"list({kind}" in text, f"remove {name}, {kind}"
 
 
 @pytest.mark.parametrize(

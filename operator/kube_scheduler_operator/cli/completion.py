@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..base.foreign_text import one_line
+from ..base.platform import PLATFORMS
+from ..kube.errors import KubeError
 from ..kube.resource import NAMESPACES, NODES, PODS, SECONDARY_SCHEDULERS, Resource
 from .cluster.operator_objects import list_by_name
+from .console.errors import CommandError
 from .console.parser import CommandParser
 from .console.pod_reference import KIND_WORDS, workload_kind
 
@@ -156,8 +159,6 @@ def _values(line: _Line, action: argparse.Action, current: str) -> Completions:
 def _static(dest: str, line: _Line) -> list[str] | None:
     """Return values that need no cluster; None for another destination."""
     if dest == "platform":
-        from ..base.platform import PLATFORMS
-
         return ["auto", *PLATFORMS]
     if dest == "provider":
         from ..config.lint.providers.table import PROVIDERS
@@ -192,12 +193,9 @@ def _contexts(kubeconfig: str | None) -> list[str]:
 def _from_cluster(source: Source, flags: dict[str, str], current: str) -> list[str]:
     """Return names from the cluster; none if it does not answer in time."""
     from ..base.backoff import NO_RETRIES
-    from ..base.platform import PLATFORMS
     from ..kube.client import ApiClient, Patience
-    from ..kube.errors import KubeError
     from ..operator.engine.detect_platform import decide_platform
     from .cluster.connection import credentials_of
-    from .console.errors import CommandError
     from .console.flags import add_cluster_flags
 
     parser = argparse.ArgumentParser()

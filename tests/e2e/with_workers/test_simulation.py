@@ -18,7 +18,8 @@ import pytest
 from cluster import archive, binaries, images, nodes, operator_image
 from cluster.observe import OPERATOR_NAMESPACE, schedule_pod, until
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.simulation.in_cluster import JobChoice, JobSimulator, Operand
+from kube_scheduler_operator.cli.simulation.in_cluster import JobChoice, JobSimulator
+from kube_scheduler_operator.cli.simulation.running_scheduler import Operand
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
 from kube_scheduler_operator.simulate import kinds

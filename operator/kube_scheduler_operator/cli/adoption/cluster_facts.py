@@ -15,34 +15,13 @@ from urllib.parse import urlsplit
 from ...base import names, x509
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
+from ...kube import resource as kinds
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import (
-    CLUSTER_OPERATORS,
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    CONFIGURED,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    DEPLOYMENTS,
-    KUBE_SCHEDULERS,
-    LEASES,
-    MUTATING_WEBHOOKS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    ROLE_BINDINGS,
-    ROLES,
-    SCHEDULERS,
-    SECRETS,
-    SERVICES,
-    VALIDATING_WEBHOOKS,
-    ObjectRef,
-)
 from ...operator.controlplane.adoption.preview import AdoptionPreview, preview
 from ...operator.model import operand_pods
-from ..checks.facts import ClusterFacts, DryRun, KnownCertificate
+from ..checks.facts import ClusterFacts, DryRun, KnownCertificate, Observed
 from ..checks.installation import is_operator, is_scheduler
-from ..checks.observed import Observed
-from ..cluster.operands import list_operand_pods
+from ..cluster.operands import lease_of, list_operand_pods
 from ..cluster.operator_objects import find_object, find_singleton
 from ..console.errors import CommandError, error_message
 from .input import NodeFiles, from_cluster
@@ -62,6 +41,7 @@ from .installation_objects import (
 if TYPE_CHECKING:
     from ...base.recognition import Recognition
     from ...kube.client import ApiClient
+    from ...kube.resource import ObjectRef
 
 T = TypeVar("T")
 
@@ -71,7 +51,8 @@ _CONTROL_PLANE_NODES: Final = 9
 
 _CONNECT_SECONDS: Final = 5.0
 _ROLE_KINDS: Final = {
-    kind.kind: kind for kind in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
+    kind.kind: kind
+    for kind in (kinds.CLUSTER_ROLES, kinds.CLUSTER_ROLE_BINDINGS, kinds.ROLES, kinds.ROLE_BINDINGS)
 }
 
 
@@ -83,6 +64,12 @@ async def observed(request: Awaitable[T]) -> Observed[T]:
         return Observed(error=error_message(error))
 
 
+async def _observed(**requests: Awaitable[Any]) -> dict[str, Any]:
+    """Await requests at the same time; the fact that each one reads is the name of its field."""
+    facts = await asyncio.gather(*map(observed, requests.values()))
+    return dict(zip(requests, facts, strict=True))
+
+
 async def common_facts(
     api: ApiClient,
     platform: Platform,
@@ -92,27 +79,21 @@ async def common_facts(
     ahead: float,
 ) -> ClusterFacts:
     """Read what both kinds of checks need."""
-    nodes, leases, crds, webhooks, server = await asyncio.gather(
-        observed(_items(api.list(NODES))),
-        observed(_by_name(api.list(LEASES, _NODE_LEASES))),
-        observed(_by_name(api.list(CUSTOM_RESOURCE_DEFINITIONS))),
-        observed(_webhooks(api)),
-        observed(_server_certificates(api)),
-    )
-    own = own_crds()
     return ClusterFacts(
         now,
         platform,
         ahead,
         recognition,
         version,
-        server=server,
-        nodes=nodes,
-        node_leases=leases,
-        crds=crds,
-        own_crds=own,
-        webhooks=webhooks,
-        kubescheduler=await observed(find_singleton(api, KUBE_SCHEDULERS)),
+        own_crds=own_crds(),
+        **await _observed(
+            nodes=_items(api.list(kinds.NODES)),
+            node_leases=_by_name(api.list(kinds.LEASES, _NODE_LEASES)),
+            crds=_by_name(api.list(kinds.CUSTOM_RESOURCE_DEFINITIONS)),
+            webhooks=_webhooks(api),
+            server=_server_certificates(api),
+            kubescheduler=find_singleton(api, kinds.KUBE_SCHEDULERS),
+        ),
     )
 
 
@@ -126,25 +107,18 @@ async def facts_before(
     """
     platform = facts.platform
     objects = installation_objects(platform, files)
-    everything = [*objects, *facts.own_crds]
-    namespace, deployments, missing, rbac, pods, adoption = await asyncio.gather(
-        observed(find_object(api, ObjectRef(NAMESPACES, None, platform.target_namespace))),
-        observed(_schedulers(api)),
-        observed(_missing(api, everything)),
-        observed(_roles(dry, objects)),
-        observed(_pods(dry, platform, objects)),
-        observed(_adoption(api, platform)),
-    )
     return replace(
         facts,
         images=images_of(objects),
-        namespace=namespace,
-        deployments=deployments,
-        missing_rights=missing,
-        rbac=rbac,
-        admission=pods,
-        adoption=adoption,
-        host_pods=await observed(_host_pods(api, facts)),
+        **await _observed(
+            namespace=find_object(api, kinds.NAMESPACES.named(platform.target_namespace)),
+            deployments=_schedulers(api),
+            missing_rights=_missing(api, [*objects, *facts.own_crds]),
+            rbac=_roles(dry, objects),
+            admission=_pods(dry, platform, objects),
+            adoption=_adoption(api, platform),
+            host_pods=_host_pods(api, facts),
+        ),
     )
 
 
@@ -152,39 +126,25 @@ async def facts_after(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
     """Add the state of an installed operator."""
     platform = facts.platform
     space, own = platform.operator_namespace, platform.operator
-    deployment, lease, operand_lease, overall = await asyncio.gather(
-        observed(find_object(api, ObjectRef(DEPLOYMENTS, space, own.deployment))),
-        observed(find_object(api, ObjectRef(LEASES, space, own.lease))),
-        observed(
-            find_object(
-                api,
-                ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name),
-            )
-        ),
-        observed(find_object(api, ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR))),
+    overall = kinds.CLUSTER_OPERATORS.named(names.CLUSTEROPERATOR)
+    read = await _observed(
+        deployment=find_object(api, kinds.DEPLOYMENTS.named(own.deployment, space)),
+        operator_lease=find_object(api, kinds.LEASES.named(own.lease, space)),
+        operand_lease=find_object(api, lease_of(platform)),
+        cluster_operator=find_object(api, overall),
+        operator_pods=_items(api.list(kinds.PODS, platform.target_namespace)),
+        operand_pods=list_operand_pods(api, platform),
+        missing_account_rights=_account(api, platform),
     )
-    pods, operands, rights = await asyncio.gather(
-        observed(_items(api.list(PODS, platform.target_namespace))),
-        observed(list_operand_pods(api, platform)),
-        observed(_account(api, platform)),
+    by_kind = await _observed(
+        **{
+            kind: _by_name(api.list(resource))
+            for kind, resource in kinds.CONFIGURED.items()
+            if resource not in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS)
+        }
     )
-    kinds = {
-        kind: await observed(_by_name(api.list(resource)))
-        for kind, resource in CONFIGURED.items()
-        if resource not in (SCHEDULERS, KUBE_SCHEDULERS)
-    }
-    return replace(
-        facts,
-        deployment=deployment,
-        operator_lease=lease,
-        operand_lease=operand_lease,
-        cluster_operator=overall,
-        operator_pods=pods,
-        operand_pods=operands,
-        missing_account_rights=rights,
-        kinds=kinds,
-        certificates=await observed(_certificates(api, platform, operands)),
-    )
+    certificates = await observed(_certificates(api, platform, read["operand_pods"]))
+    return replace(facts, **read, kinds=by_kind, certificates=certificates)
 
 
 async def _items(request: Awaitable[Any]) -> list[Object]:
@@ -200,7 +160,7 @@ async def _by_name(request: Awaitable[Any]) -> dict[str, Object]:
 
 
 async def _schedulers(api: ApiClient) -> list[Object]:
-    deployments = await api.list(DEPLOYMENTS)
+    deployments = await api.list(kinds.DEPLOYMENTS)
     return [obj for obj in deployments.items if is_operator(obj) or is_scheduler(obj)]
 
 
@@ -247,7 +207,7 @@ async def _host_pods(api: ApiClient, facts: ClusterFacts) -> list[Object]:
         return pods
     for node in facts.control_plane_nodes()[:_CONTROL_PLANE_NODES]:
         selector = f"spec.nodeName={node['metadata']['name']}"
-        pods += (await api.list(PODS, field_selector=selector)).items
+        pods += (await api.list(kinds.PODS, field_selector=selector)).items
     return pods
 
 
@@ -257,19 +217,19 @@ async def _host_pods(api: ApiClient, facts: ClusterFacts) -> list[Object]:
 async def _webhooks(api: ApiClient) -> list[tuple[str, str]]:
     """Return (webhook, Service) of webhooks for new Pods that must answer and have no Service."""
     missing = []
-    services: dict[tuple[str, str], bool] = {}
-    for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
+    services: dict[ObjectRef, bool] = {}
+    for kind in (kinds.VALIDATING_WEBHOOKS, kinds.MUTATING_WEBHOOKS):
         for configuration in (await api.list(kind)).items:
             for hook in configuration.get("webhooks") or ():
                 service = mapping(mapping(hook.get("clientConfig")).get("service"))
-                key = (str(service.get("namespace")), str(service.get("name")))
+                namespace, name = str(service.get("namespace")), str(service.get("name"))
                 if not service or hook.get("failurePolicy") == "Ignore" or not _for_pods(hook):
                     continue
-                if key not in services:
-                    ref = ObjectRef(SERVICES, *key)
-                    services[key] = await find_object(api, ref) is not None
-                if not services[key]:
-                    missing.append((str(hook["name"]), "/".join(key)))
+                ref = kinds.SERVICES.named(name, namespace)
+                if ref not in services:
+                    services[ref] = await find_object(api, ref) is not None
+                if not services[ref]:
+                    missing.append((str(hook["name"]), f"{namespace}/{name}"))
     return missing
 
 
@@ -323,7 +283,7 @@ async def _certificates(
 ) -> list[KnownCertificate]:
     """Return those of the assignment webhook, and of the kubeconfigs of schedulers."""
     certificates = [*_of_schedulers(operands.value or {})]
-    for configuration in (await api.list(MUTATING_WEBHOOKS)).items:
+    for configuration in (await api.list(kinds.MUTATING_WEBHOOKS)).items:
         if configuration["metadata"]["name"] != names.ASSIGNMENT:
             continue
         for hook in configuration.get("webhooks") or ():
@@ -334,7 +294,7 @@ async def _certificates(
                 name = f"what the API server trusts for the webhook {hook['name']}"
                 certificates.append(KnownCertificate(name, expires, renew))
         secret = await find_object(
-            api, ObjectRef(SECRETS, platform.operator_namespace, names.WEBHOOK)
+            api, kinds.SECRETS.named(names.WEBHOOK, platform.operator_namespace)
         )
         certificate = mapping(mapping(secret).get("data")).get("tls.crt")
         if certificate:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...base import names
 from ...base.objects import Object, mapping
@@ -16,7 +15,7 @@ from ...base.settings import Settings
 from ...base.source.reader import read
 from ...kube import resource as kinds
 from ...kube.api import Api
-from ...kube.errors import Forbidden, NotFound
+from ...kube.errors import Forbidden
 from ...node.config_reader.program import report_content
 from ...node.config_reader.report import ConfigReport
 from ...operator.controlplane.adoption.api_defaults import as_mirror_pod, is_scheduler
@@ -25,7 +24,7 @@ from ...operator.model import operand_pods
 from ...operator.model.mirror_pods import foreign_by_node, of_manifest
 from ...operator.model.snapshot import Snapshot
 from ..cluster.operands import list_operand_pods
-from ..cluster.operator_objects import find_singleton, list_by_name, list_config_maps
+from ..cluster.operator_objects import read_snapshot
 from ..console.errors import UsageError
 from ..console.input_files import read_bytes
 
@@ -133,7 +132,8 @@ class AdoptionInput:
 
 def from_files(files: NodeFiles, platform: Platform) -> AdoptionInput:
     pods = files.pods(platform)
-    return AdoptionInput(_snapshot(platform, pods), files.reports_for(pods))
+    snapshot = replace(_snapshot(platform), operand_pods=pods)
+    return AdoptionInput(snapshot, files.reports_for(pods))
 
 
 async def from_cluster(api: Api, platform: Platform, files: NodeFiles) -> AdoptionInput:
@@ -145,49 +145,34 @@ async def from_cluster(api: Api, platform: Platform, files: NodeFiles) -> Adopti
     live = await list_operand_pods(api, platform)
     notes: list[str] = []
     pods = {node: of_manifest(pod) for node, pod in live.items()}
-    snapshot = replace(_snapshot(platform, pods), foreign_metadata=foreign_by_node(live))
+    snapshot = _snapshot(platform)
     try:
-        snapshot = await _with_objects(api, snapshot)
+        snapshot = await read_snapshot(api, platform)
     except Forbidden as error:
         what = error.request.resource.name if error.request.resource else error.request.path
         notes.append(f"the operator's objects are left out, because you may not read {what}")
+    snapshot = replace(
+        snapshot,
+        scheduler=snapshot.scheduler or _UNSET,
+        kubescheduler=snapshot.kubescheduler or _UNSET,
+        scheduler_profiles=snapshot.scheduler_profiles or {},
+        scheduler_extenders=snapshot.scheduler_extenders or {},
+        operator_settings=snapshot.operator_settings or {},
+        operand_pods=pods,
+        foreign_metadata=foreign_by_node(live),
+    )
     read = await _recorded(api, snapshot, notes)
     reports = {**read, **files.reports_for(pods)}
     recorded = tuple(sorted(node for node in read if reports[node] is read[node]))
     return AdoptionInput(snapshot, reports, recorded, tuple(notes))
 
 
-def _snapshot(platform: Platform, pods: Mapping[str, Object]) -> Snapshot:
-    unset = {"metadata": {"name": names.CLUSTER}, "spec": {}}
-    return Snapshot(
-        now=datetime.now(UTC),
-        platform=platform,
-        settings=Settings(),
-        scheduler=unset,
-        kubescheduler=unset,
-        operand_pods=pods,
-    )
+_UNSET: Final = {"metadata": {"name": names.CLUSTER}, "spec": {}}
 
 
-async def _with_objects(api: Api, snapshot: Snapshot) -> Snapshot:
-    """Add the objects of an installed operator, as far as they exist."""
-    fields: dict[str, Any] = {}
-    with suppress(NotFound):
-        fields["config_maps"] = await list_config_maps(api, snapshot.platform)
-    for key, resource in (
-        ("scheduler", kinds.SCHEDULERS),
-        ("kubescheduler", kinds.KUBE_SCHEDULERS),
-    ):
-        obj = await find_singleton(api, resource)
-        if obj is not None:
-            fields[key] = obj
-    for key, resource in (
-        ("scheduler_profiles", kinds.SCHEDULER_PROFILES),
-        ("scheduler_extenders", kinds.SCHEDULER_EXTENDERS),
-        ("operator_settings", kinds.OPERATOR_SETTINGS),
-    ):
-        fields[key] = await list_by_name(api, resource) or {}
-    return replace(snapshot, **fields)
+def _snapshot(platform: Platform) -> Snapshot:
+    """Return a cluster without the operator."""
+    return Snapshot(datetime.now(UTC), platform, Settings(), scheduler=_UNSET, kubescheduler=_UNSET)
 
 
 async def _recorded(api: Api, snapshot: Snapshot, notes: list[str]) -> dict[str, ConfigReport]:

@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ...base import assets, names
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
+from ...kube import resource as kinds
 from ...kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound
-from ...kube.resource import (
-    PODS,
-    SELF_SUBJECT_ACCESS_REVIEWS,
-    SUBJECT_ACCESS_REVIEWS,
-    ObjectRef,
-    Resource,
-)
+from ...kube.resource import Resource
 from ...operator.controlplane.node_pods import render_restore_pod
 from ..checks.facts import DryRun
 from ..console.input_files import read_documents
@@ -170,7 +165,7 @@ async def denied(
     Raises:
         KubeError: reviews cannot be requested.
     """
-    kind = SUBJECT_ACCESS_REVIEWS if user else SELF_SUBJECT_ACCESS_REVIEWS
+    kind = kinds.SUBJECT_ACCESS_REVIEWS if user else kinds.SELF_SUBJECT_ACCESS_REVIEWS
     semaphore = asyncio.Semaphore(_PARALLEL)
 
     async def is_allowed(request: AccessRequest) -> bool:
@@ -235,7 +230,7 @@ async def try_pod(dry: ApiClient, what: str, pod: Object) -> DryRun:
     """Try to create a Pod; `dry` is a client with dryRun."""
     namespace = pod["metadata"]["namespace"]
     try:
-        await dry.create(PODS, pod)
+        await dry.create(kinds.PODS, pod)
     except NotFound:
         return DryRun(what, unanswered=f"namespace {namespace} does not exist yet")
     except Forbidden as error:
@@ -262,7 +257,7 @@ async def try_role(dry: ApiClient, resource: Resource, obj: Object) -> DryRun | 
     """Try to grant a role; None if that is a matter of plain rights."""
     metadata = obj["metadata"]
     what = f"{obj['kind']} {metadata['name']}"
-    ref = ObjectRef(resource, metadata.get("namespace"), metadata["name"])
+    ref = resource.named(metadata["name"], metadata.get("namespace"))
     try:
         await dry.apply(ref, obj)
     except NotFound:

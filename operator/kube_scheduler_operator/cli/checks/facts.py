@@ -5,15 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from ...base.objects import Object
 from ...base.platform import Platform
-from .observed import Observed
 
 if TYPE_CHECKING:
     from ...base.recognition import Recognition
     from ...operator.controlplane.adoption.preview import AdoptionPreview
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class NotObservedError(Exception):
+    """What a check needs could not be read; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed(Generic[T_co]):
+    """A value that was read, or the reason why it was not."""
+
+    value: T_co | None = None
+    error: str = ""  # why it was not read; empty if it was
+
+    def get(self) -> T_co:
+        """Get the value, or raise NotObservedError."""
+        if self.error:
+            raise NotObservedError(self.error)
+        return cast("T_co", self.value)
+
 
 UNREAD: Final[Observed[Any]] = Observed(error="it was not read")
 """A fact that no check of this run needs."""
@@ -28,8 +48,6 @@ class KnownCertificate:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The answer to a request with dryRun."""
-
     what: str  # the object, for messages
     error: str = ""  # the refusal of the API server; empty if it accepts the object
     unanswered: str = ""  # why there is no answer; empty if there is one

@@ -8,13 +8,7 @@ from typing import Any, Final
 from ... import __version__
 from ...base import names
 from ...base.objects import Object, mapping
-from ...kube.resource import (
-    LOAD_POLICIES,
-    OPERATOR_SETTINGS,
-    SCHEDULER_EXTENDERS,
-    SCHEDULER_PROFILES,
-    SECONDARY_SCHEDULERS,
-)
+from ...kube import resource as kinds
 from ...operator.model import operand_pods
 from ...operator.status.conditions import condition_in
 from ...operator.status.scheduler_lease import lease_allowance
@@ -242,11 +236,11 @@ def operands(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
 
 
 _OBJECTS: Final = (
-    (SCHEDULER_PROFILES.kind, "profiles.md"),
-    (SCHEDULER_EXTENDERS.kind, "extenders-faults.md"),
-    (OPERATOR_SETTINGS.kind, "operator-settings.md"),
-    (SECONDARY_SCHEDULERS.kind, "secondary-schedulers.md"),
-    (LOAD_POLICIES.kind, "load-aware.md"),
+    (kinds.SCHEDULER_PROFILES.kind, "profiles.md"),
+    (kinds.SCHEDULER_EXTENDERS.kind, "extenders-faults.md"),
+    (kinds.OPERATOR_SETTINGS.kind, "operator-settings.md"),
+    (kinds.SECONDARY_SCHEDULERS.kind, "secondary-schedulers.md"),
+    (kinds.LOAD_POLICIES.kind, "load-aware.md"),
 )
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from .facts import ClusterFacts
-from .observed import NotObservedError
+from .facts import ClusterFacts, NotObservedError
 
 PAGE: Final = "troubleshooting.md"
 """The page of docs/ with a section for each check."""
@@ -45,10 +44,6 @@ class Check:
     name: str  # in the table, and the anchor of its section in the documentation
     # yields problems; may return what it saw without any, as the text of `ok`
     find: Callable[[ClusterFacts], Iterator[CheckProblem | str]]
-    # what to do if a fact is missing
-    unread: str = (
-        "grant the right that the message names, or run the command as an administrator (--as)"
-    )
 
     @property
     def link(self) -> str:
@@ -70,7 +65,10 @@ def run_check(check: Check, facts: ClusterFacts) -> tuple[CheckResult, ...]:
             )
     except NotObservedError as error:
         state = CheckState.NOT_CHECKED
-        results.append(CheckResult(check.name, state, str(error), check.unread, check.link))
+        hint = (
+            "grant the right that the message names, or run the command as an administrator (--as)"
+        )
+        results.append(CheckResult(check.name, state, str(error), hint, check.link))
     if not results:
         return (CheckResult(check.name, CheckState.OK, summary, link=check.link),)
     order = list(CheckState)

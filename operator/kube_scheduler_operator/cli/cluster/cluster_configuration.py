@@ -19,9 +19,9 @@ from ...config.effective.control_plane.observe import is_users_flag
 from ...config.effective.control_plane.overrides import ARGUMENTS, read_overrides
 from ...config.language.command_line import normalized_name
 from ...config.language.versions import Version
-from ...kube.resource import CONFIG_MAPS, ObjectRef
+from ...kube.resource import CONFIG_MAPS
 
-REF: Final = ObjectRef(CONFIG_MAPS, "kube-system", "kubeadm-config")
+REF: Final = CONFIG_MAPS.named("kubeadm-config", "kube-system")
 OWNER: Final = "ConfigMap kube-system/kubeadm-config"
 _KEY: Final = "ClusterConfiguration"
 _FIELD: Final = "spec.unsupportedConfigOverrides.arguments of KubeScheduler"

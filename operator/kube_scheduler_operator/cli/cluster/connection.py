@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...base import names
 from ...base.platform import PLATFORMS, Platform
 from ...kube.errors import KubeError
-from ..console.errors import CommandError, print_error
+from ..console.errors import CommandError, Run, print_error
 from ..console.output import print_remark
 
 if TYPE_CHECKING:
@@ -20,25 +20,31 @@ if TYPE_CHECKING:
     from ...kube.credentials import Credentials
     from ...kube.server_clock import ServerClock
 
-    Work = Callable[[ApiClient, Platform], Awaitable[int]]
+    Work = Callable[[ApiClient, Platform, argparse.Namespace], Awaitable[int]]
 
 
-def run_connected(args: argparse.Namespace, work: Work, *, failure: int = 1) -> int:
-    """Connect and perform `work` on the platform; its exit code, or `failure` after an error."""
-    # Loaded here, so that `--help` is instant.
-    from ...operator.engine.detect_platform import decide_platform
+def connected(work: Work, *, failure: int = 1) -> Run:
+    """Return the `run` of a command that performs `work` in a cluster.
 
-    async def with_platform(api: ApiClient) -> int:
-        platform = PLATFORMS.get(args.platform)
-        if platform is None:
-            decided = await decide_platform(api, None)
-            platform = decided.decision.platform
-            for why in decided.unanswered:
-                note = f"note: --platform {platform.name} is assumed: {why}"
-                print_remark(note)
-        return await work(api, platform)
+    The exit code is that of the work, or `failure` after an error.
+    """
 
-    return run_with_api(args, with_platform, failure=failure)
+    def run(args: argparse.Namespace) -> int:
+        # Loaded here, so that `--help` is instant.
+        from ...operator.engine.detect_platform import decide_platform
+
+        async def with_platform(api: ApiClient) -> int:
+            platform = PLATFORMS.get(args.platform)
+            if platform is None:
+                decided = await decide_platform(api, None)
+                platform = decided.decision.platform
+                for why in decided.unanswered:
+                    print_remark(f"note: --platform {platform.name} is assumed: {why}")
+            return await work(api, platform, args)
+
+        return run_with_api(args, with_platform, failure=failure)
+
+    return run
 
 
 def run_with_api(
@@ -61,7 +67,7 @@ def run_with_api(
         print_remark(f"error: --platform {args.platform!r} is unknown; use {known}")
         return 2
 
-    async def connected() -> int:
+    async def perform() -> int:
         task = asyncio.current_task()
         # Only the main thread can handle signals.
         if task is not None and threading.current_thread() is threading.main_thread():
@@ -75,7 +81,7 @@ def run_with_api(
             return await work(api)
 
     try:
-        return asyncio.run(connected())
+        return asyncio.run(perform())
     except asyncio.CancelledError:
         return 128 + signal.SIGTERM
     except (KubeError, CommandError) as error:

@@ -23,6 +23,11 @@ async def list_operand_pods(api: Api, platform: Platform) -> dict[str, Object]:
     return {pod["spec"].get("nodeName", ""): pod for pod in pods.items}
 
 
+def lease_of(platform: Platform) -> ObjectRef:
+    """Return the key of the Lease that the schedulers share."""
+    return LEASES.named(platform.operand_lease_name, platform.operand_lease_namespace)
+
+
 def operand_on(pods: Mapping[str, Object], node: str) -> Object:
     """Return the scheduler pod of a node.
 
@@ -42,8 +47,7 @@ async def find_leader(api: Api, platform: Platform, pods: Mapping[str, Object]) 
     Raises:
         CommandError: none of them does.
     """
-    ref = ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name)
-    lease = await find_object(api, ref) or {}
+    lease = await find_object(api, lease_of(platform)) or {}
     holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
     for node in pods:
         if holder.startswith(f"{node}_"):

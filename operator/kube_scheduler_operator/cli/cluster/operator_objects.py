@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 from ...base import names
 from ...base.platform import Platform
+from ...base.settings import Settings
+from ...kube import resource as kinds
 from ...kube.api import Api, Object
 from ...kube.errors import NotFound
-from ...kube.resource import CONFIG_MAPS, KUBE_SCHEDULERS, ObjectRef, Resource
+from ...kube.resource import ObjectRef, Resource
+from ...operator.model.snapshot import Snapshot
 from ..console.errors import CommandError
 
 
@@ -19,7 +25,7 @@ async def find_object(api: Api, ref: ObjectRef) -> Object | None:
 
 async def find_singleton(api: Api, resource: Resource) -> Object | None:
     """Return the object "cluster" of a kind; None if it does not exist."""
-    return await find_object(api, ObjectRef(resource, None, names.CLUSTER))
+    return await find_object(api, resource.named(names.CLUSTER))
 
 
 async def get_kubescheduler(api: Api) -> Object:
@@ -28,7 +34,7 @@ async def get_kubescheduler(api: Api) -> Object:
     Raises:
         CommandError: it does not exist.
     """
-    kubescheduler = await find_singleton(api, KUBE_SCHEDULERS)
+    kubescheduler = await find_singleton(api, kinds.KUBE_SCHEDULERS)
     if kubescheduler is None:
         raise CommandError(
             f'KubeScheduler "{names.CLUSTER}" does not exist: is the operator installed in this '
@@ -46,8 +52,39 @@ async def list_by_name(api: Api, resource: Resource) -> dict[str, Object] | None
     return {obj["metadata"]["name"]: obj for obj in listed.items}
 
 
+async def read_snapshot(api: Api, platform: Platform) -> Snapshot:
+    """Read what users have set, and the operator's ConfigMaps, as the operator sees them.
+
+    Kinds that are not installed, and objects that do not exist, are None.
+    """
+    snapshot = Snapshot(
+        now=datetime.now(UTC),
+        platform=platform,
+        settings=Settings(),
+        config_maps=await list_config_maps(api, platform),
+        scheduler=await find_singleton(api, kinds.SCHEDULERS),
+        kubescheduler=await find_singleton(api, kinds.KUBE_SCHEDULERS),
+        scheduler_profiles=await list_by_name(api, kinds.SCHEDULER_PROFILES),
+        scheduler_extenders=await list_by_name(api, kinds.SCHEDULER_EXTENDERS),
+        operator_settings=await list_by_name(api, kinds.OPERATOR_SETTINGS),
+    )
+    if platform.cluster_config:
+        snapshot = replace(
+            snapshot,
+            apiserver=await find_singleton(api, kinds.API_SERVERS),
+            feature_gate=await find_singleton(api, kinds.FEATURE_GATES),
+            infrastructure=await find_singleton(api, kinds.INFRASTRUCTURES),
+        )
+    if platform.credentials is not None:
+        # A flag depends on whether it exists.
+        name = platform.credentials.serving_certificate
+        secret = await find_object(api, kinds.SECRETS.named(name, platform.target_namespace))
+        snapshot = replace(snapshot, secrets={name: secret} if secret is not None else {})
+    return snapshot
+
+
 async def list_config_maps(api: Api, platform: Platform) -> dict[str, Object]:
     """Return the operator's own ConfigMaps in the target namespace, by name."""
     selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
-    listed = await api.list(CONFIG_MAPS, platform.target_namespace, label_selector=selector)
+    listed = await api.list(kinds.CONFIG_MAPS, platform.target_namespace, label_selector=selector)
     return {obj["metadata"]["name"]: obj for obj in listed.items}

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ...base import names
 from ...base.crd_schema import validate_object
-from ...base.findings import format_path
+from ...base.decoding import sentence
 from ...base.objects import annotation, mapping
 from ...base.platform import Platform
 from ...config.effective.attachment import ValidationResult, name_of
@@ -40,13 +40,12 @@ from ...config.effective.settings.requested_pod import OWN_RESOURCES
 from ...config.effective.settings.validate import PodDefaults
 from ...config.language.schema import KIND
 from ...config.language.validation.configuration import Target, validate_config
-from ...config.language.versions import Version
 from ...config.lint.known_kinds import wrong_types
 from ...config.lint.operator_objects import DEFINITION
 from ...kube import resource as kinds
 from ...kube.api import Api, Object
 from ...kube.errors import Forbidden
-from ...kube.resource import ObjectRef, Resource
+from ...kube.resource import Resource
 from ...operator.controlplane.adoption.adopted import read_record
 from ...operator.controlplane.desired import content_of as revision_content
 from ...operator.controlplane.requested_settings import recorded_object
@@ -63,8 +62,6 @@ from .scheduler_contents import parse_content, running_hash
 
 @dataclass(frozen=True, slots=True)
 class InputObjects:
-    """The objects in some files."""
-
     single: Mapping[str, Mapping[str, Any]]  # objects of kinds of which one is allowed, by kind
     profiles: Mapping[str, Mapping[str, Any]]  # by name
     extenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
@@ -136,8 +133,7 @@ def _refuse_malformed(obj: Mapping[str, Any], api_version: str, name: str) -> No
         what = f"{obj['kind']} has apiVersion {obj['apiVersion']}; use {api_version}"
         raise CommandError(f"{name}: {what}")
     for problem in wrong_types({**obj, "apiVersion": api_version}):
-        path = format_path(problem.path)
-        raise CommandError(f"{name}: {path}: {problem.sentence}")
+        raise CommandError(f"{name}: {sentence(problem)}")
 
 
 SECONDARY: Final = kinds.SECONDARY_SCHEDULERS.kind
@@ -313,7 +309,7 @@ async def proposed_secondary(
         CommandError: the objects would not be accepted, or it is not deployed.
     """
     name = objects.scheduler
-    scheduler = await find_object(api, ObjectRef(kinds.SECONDARY_SCHEDULERS, None, name))
+    scheduler = await find_object(api, kinds.SECONDARY_SCHEDULERS.named(name))
     running = running_hash(scheduler or {})
     if scheduler is None or not running:
         raise CommandError(
@@ -341,11 +337,11 @@ async def proposed_secondary(
 
 
 async def proposed_managed(
-    api: Api, platform: Platform, objects: InputObjects, scheduler: Object, image: str
+    api: Api, platform: Platform, objects: InputObjects, scheduler: Object, before: ParsedRevision
 ) -> ParsedRevision:
     """Return the content of the managed scheduler that the objects lead to.
 
-    `image` is the image of kube-scheduler.
+    `before` is a content of it, which has the image of kube-scheduler.
 
     Raises:
         CommandError: the objects would not be accepted.
@@ -355,25 +351,20 @@ async def proposed_managed(
     memory = None
     if recorded is not None:
         memory = AcceptedSettings(1, recorded, recorded_in=f'SecondaryScheduler "{name}"')
-    facts = Facts(
-        platform=platform,
-        default_version=Version.of_image(image),
-        image=image,
-        planned=True,
-        managed_scheduler=name,
-        pods=PodDefaults(DEFAULT_RESOURCES),
+    facts = replace(
+        _facts(platform, before), managed_scheduler=name, pods=PodDefaults(DEFAULT_RESOURCES)
     )
     known = with_input(await _known(api, platform, recorded), objects)
     composed = effective(known, facts, lambda: memory)
     _refuse_errors(composed.control_plane, objects)
     config_map = await _config_map(api, scheduler, running_hash(scheduler))
-    operand = OperandDefaults(image, agent_image=_agent_image(config_map))
+    operand = OperandDefaults(before.image, agent_image=_agent_image(config_map))
     return _content(composed.secondaries.of(name), objects, platform, operand)
 
 
 async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
     name, namespace = scheduler["metadata"]["name"], str(scheduler["spec"]["namespace"])
-    ref = ObjectRef(kinds.CONFIG_MAPS, namespace, config_map_name(name, content_hash))
+    ref = kinds.CONFIG_MAPS.named(config_map_name(name, content_hash), namespace)
     config_map = await find_object(api, ref)
     if config_map is None:
         raise CommandError(f"{ref} does not exist; the operator creates it again, so retry later")
@@ -412,8 +403,7 @@ _ALL: Final = "`validate` reports all errors"
 
 def _refuse_unknown(obj: Mapping[str, Any]) -> None:
     for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
-        path = format_path(problem.path)
-        raise CommandError(f"the API server would reject it: {path}: {problem.sentence}; {_ALL}")
+        raise CommandError(f"the API server would reject it: {sentence(problem)}; {_ALL}")
 
 
 def _agent_image(config_map: Mapping[str, Any]) -> str:
@@ -438,5 +428,4 @@ def _refuse_invalid(results: Iterable[ValidationResult], objects: Mapping[str, A
 
 def _refuse_bad(config: Mapping[str, Any], before: ParsedRevision) -> None:
     for problem in validate_config(config, Target(gates_of(before))):
-        path = format_path(problem.path)
-        raise CommandError(f"kube-scheduler would not start: {path}: {problem.sentence}; {_ALL}")
+        raise CommandError(f"kube-scheduler would not start: {sentence(problem)}; {_ALL}")

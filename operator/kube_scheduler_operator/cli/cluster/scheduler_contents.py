@@ -1,4 +1,4 @@
-"""The contents of a SecondaryScheduler: what it runs, what it ran, and what it refused.
+"""A SecondaryScheduler: what it runs, what it ran and what it refused, and its Pods.
 
 Where the provider runs the control plane's scheduler, they are what revisions are elsewhere. A
 content has no number: it is identified by the hash in the name of its ConfigMap.
@@ -7,21 +7,22 @@ content has no number: it is identified by the hash in the name of its ConfigMap
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base import names
-from ...base.objects import annotation, mapping
+from ...base.objects import annotation, is_controlled_by, mapping
 from ...base.platform import Platform
 from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
 from ...config.effective.pipeline import is_ours
 from ...kube.api import Api, Object
-from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS, ObjectRef
+from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECONDARY_SCHEDULERS
 from ...operator.controlplane.revision.content import RevisionContent
 from ...operator.secondary.content import SecondaryContent, content_of, is_content
 from ...operator.secondary.history import HistoryEntry
 from ...operator.secondary.history import read as read_history
+from ...simulate.kinds import REPLICA_SETS
 from ..console.errors import CommandError
 from .compare import ParsedRevision, parse_revision
 from .operator_objects import find_object, list_by_name
@@ -53,7 +54,7 @@ async def find_scheduler(api: Api, platform: Platform, name: str | None = None) 
         CommandError: it does not exist.
     """
     if name:
-        scheduler = await find_object(api, ObjectRef(SECONDARY_SCHEDULERS, None, name))
+        scheduler = await find_object(api, SECONDARY_SCHEDULERS.named(name))
         if scheduler is None:
             raise CommandError(
                 f'SecondaryScheduler "{name}" does not exist; see kubectl get secondaryschedulers'
@@ -166,3 +167,32 @@ def parse_content(content: SecondaryContent) -> ParsedRevision:
     spec.pop("initContainers", None)
     pod = {names.POD_KEY: json.dumps({"spec": spec}), **data}
     return parse_revision(RevisionContent({names.CONFIG: config, names.POD: pod}))
+
+
+# --- its Pods -----------------------------------------------------------------------------------
+
+
+async def list_scheduler_pods(api: Api, scheduler: Mapping[str, Any]) -> list[Object]:
+    """Return the Pods that the SecondaryScheduler's Deployment made.
+
+    A label proves nothing. Owners exclude the Pods of other namespaces, and those that other
+    programs made in this one. Who may create Pods in the namespace of a SecondaryScheduler is
+    trusted as that scheduler, because such a Pod may have its account.
+    """
+    name, namespace = str(scheduler["metadata"]["name"]), str(scheduler["spec"]["namespace"])
+    deployment = await find_object(api, DEPLOYMENTS.named(name, namespace))
+    if deployment is None or not is_controlled_by(deployment, _uid(scheduler)):
+        return []
+    selector = f"{names.SECONDARY_LABEL}={name}"
+    replica_sets = await api.list(REPLICA_SETS, namespace, label_selector=selector)
+    pods = await api.list(PODS, namespace, label_selector=selector)
+    own = {_uid(obj) for obj in _controlled(replica_sets.items, {_uid(deployment)})}
+    return _controlled(pods.items, own)
+
+
+def _controlled(objects: Iterable[Object], uids: set[str]) -> list[Object]:
+    return [obj for obj in objects if any(is_controlled_by(obj, uid) for uid in uids)]
+
+
+def _uid(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("uid") or "")

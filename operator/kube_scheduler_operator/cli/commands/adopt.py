@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ...base.findings import listing
+from ...base.source.yaml_text import yaml_text
 from ...config.migrate.changes import Severity
 from ..console.errors import CommandError, UsageError, error_message
 from ..console.flags import add_cluster_flags, add_output_flag
@@ -56,10 +59,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    from ...base.findings import listing
     from ...base.platform import KUBEADM, PLATFORMS
     from ..adoption.input import from_files, read_node_files
-    from ..cluster.connection import run_connected
+    from ..cluster.connection import connected
 
     try:
         if not (args.dry_run or args.as_profiles):
@@ -69,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             )
         files = read_node_files(args.file)
         if not files.manifests:
-            return run_connected(args, lambda api, platform: _live(api, platform, files, args))
+            return connected(partial(_live, files))(args)
         platform = KUBEADM if args.platform == "auto" else PLATFORMS.get(args.platform)
         if platform is None:
             raise UsageError(f'--platform: "{args.platform}" is not {listing(PLATFORMS)}')
@@ -81,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         return 2 if isinstance(error, UsageError) else 1
 
 
-async def _live(api: Api, platform: Platform, files: NodeFiles, args: argparse.Namespace) -> int:
+async def _live(files: NodeFiles, api: Api, platform: Platform, args: argparse.Namespace) -> int:
     from ..adoption.input import from_cluster
 
     _check_platform(platform)
@@ -124,7 +126,6 @@ def _show(adoption: AdoptionInput, args: argparse.Namespace) -> int:
 def _print_objects(preview: AdoptionPreview, output: str) -> int:
     """Print objects for `kubectl apply`, and what happens when they are applied."""
     from ...base import names
-    from ...base.source.yaml_text import yaml_text
     from ...operator.controlplane.adoption.as_objects import adopted_objects
 
     if preview.unseen:

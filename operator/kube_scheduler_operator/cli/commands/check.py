@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ...kube.errors import KubeError
+from ...base.platform import KUBEADM, PLATFORMS
+from ...kube.errors import CredentialsError, KubeError, Unauthorized
 from ..cluster.connection import run_with_api
 from ..console.errors import error_message
-from ..console.flags import add_cluster_flags, add_output_flag
+from ..console.flags import add_cluster_flags, add_output_flag, add_repeatable
 from ..console.output import counted, print_document, print_remark, text_of
 
 if TYPE_CHECKING:
@@ -39,14 +40,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--pre", action="store_true", help="check whether the operator can be installed"
     )
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="with --pre: the manifests to install, or - for standard input (default: those of "
-        "deploy/ for the platform); can be repeated",
+    add_repeatable(
+        parser,
+        "-f --filename",
+        "FILE",
+        "with --pre: the manifests to install, or - for standard input (default: those of "
+        "deploy/ for the platform)",
     )
     parser.add_argument(
         "--schedule",
@@ -95,7 +94,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _unreachable(error: KubeError) -> CheckResult:
-    from ...kube.errors import CredentialsError, Unauthorized
     from ..checks.result import CheckResult, CheckState
 
     if isinstance(error, CredentialsError):
@@ -147,9 +145,8 @@ async def _self_test(
 
 
 async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform, Any]:
-    from ...base.platform import KUBEADM, PLATFORMS
     from ...operator.engine.detect_platform import decide_platform, detect
-    from ..checks.observed import Observed
+    from ..checks.facts import Observed
 
     chosen = PLATFORMS.get(args.platform)
     try:

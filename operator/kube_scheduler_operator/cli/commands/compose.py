@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from ...base import names
 from ...base.crd_schema import validate_object
-from ...base.findings import ERROR, Finding, format_path, listing
+from ...base.decoding import sentence
+from ...base.findings import ERROR, Finding, listing
 from ...base.objects import mapping
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...config.effective.attachment import ValidationResult
@@ -34,9 +35,9 @@ from ...operator.profiles.status import plugin_table
 from ...operator.status.accepted import state_of
 from ...scheduling.load.policy import LoadPolicyError
 from ...scheduling.load.policy_files import read_spec
-from ..console.errors import UsageError, print_error
+from ..console.errors import UsageError, prints_errors
 from ..console.flags import add_file_arguments, add_for_flag, chosen_provider, file_names
-from ..console.input_files import display_name, read_files
+from ..console.input_files import display_name, objects_of, read_paths
 from ..console.output import print_document, print_remark
 from ..reports.provider_output import show_provider_output
 
@@ -117,39 +118,35 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
+@prints_errors()
 def run(args: argparse.Namespace) -> int:
-    try:
-        provider, release = _provider(args)
-        name = args.platform or KUBEADM.name
-        platform = PLATFORMS.get(name)
-        if platform is None:
-            known = ", ".join(PLATFORMS)
-            raise UsageError(f"--platform {name!r} is unknown; use {known}")
-        single, many = _read(file_names(args), platform)
-        profiles, secondary, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
-        with_defaults = {**_DEFAULT_OBJECTS, **single}
-        _refuse_unstored(secondary.values())
-        objects = Objects(
-            scheduler=with_defaults["Scheduler"],
-            kubescheduler=with_defaults["KubeScheduler"],
-            profiles=tuple(profiles.values()),
-            extenders=tuple(extenders.values()),
-            secondaries=tuple(secondary.values()),
-            apiserver=with_defaults.get("APIServer"),
-            feature_gate=with_defaults.get("FeatureGate"),
-            infrastructure=with_defaults.get("Infrastructure"),
-        )
-        facts = Facts(
-            platform=platform,
-            default_version=_operand_version(args.operand_version, provider, release),
-            payload_version=args.payload_version,
-            planned=True,
-            permissions=UNKNOWN_PERMISSIONS,
-        )
-        loads = [_load_policy(policy, platform) for policy in many[_LOAD].values()]
-    except (UsageError, ValueError) as error:
-        print_error(error)
-        return 2
+    provider, release = _provider(args)
+    name = args.platform or KUBEADM.name
+    platform = PLATFORMS.get(name)
+    if platform is None:
+        raise UsageError(f"--platform {name!r} is unknown; use {', '.join(PLATFORMS)}")
+    single, many = _read(file_names(args), platform)
+    profiles, secondary, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
+    _refuse_unstored(secondary.values())
+    with_defaults = {**_DEFAULT_OBJECTS, **single}
+    objects = Objects(
+        scheduler=with_defaults["Scheduler"],
+        kubescheduler=with_defaults["KubeScheduler"],
+        profiles=tuple(profiles.values()),
+        extenders=tuple(extenders.values()),
+        secondaries=tuple(secondary.values()),
+        apiserver=with_defaults.get("APIServer"),
+        feature_gate=with_defaults.get("FeatureGate"),
+        infrastructure=with_defaults.get("Infrastructure"),
+    )
+    facts = Facts(
+        platform=platform,
+        default_version=_operand_version(args.operand_version, provider, release),
+        payload_version=args.payload_version,
+        planned=True,
+        permissions=UNKNOWN_PERMISSIONS,
+    )
+    loads = [_load_policy(policy, platform) for policy in many[_LOAD].values()]
     if note := newer_version_note(facts.version):
         print_remark(f"note: {note}")
     composed = effective(objects, facts)
@@ -178,13 +175,11 @@ def run(args: argparse.Namespace) -> int:
     if (secondary or loads) and not single and all(map(_scheduler_of, others)):
         document = {}  # nothing configures the control plane
     if profiles:
-        document["schedulerProfiles"] = [_profile(result) for result in profile_results]
+        document["schedulerProfiles"] = list(map(_profile, profile_results))
     if extenders:
-        document["schedulerExtenders"] = [_extender(result) for result in extender_results]
+        document["schedulerExtenders"] = list(map(_extender, extender_results))
     if secondary:
-        document["secondarySchedulers"] = [
-            _secondary_document(scheduler) for scheduler in secondaries
-        ]
+        document["secondarySchedulers"] = list(map(_secondary_document, secondaries))
     if loads:
         document["loadPolicies"] = loads
     print_document(document, args.output)
@@ -214,10 +209,12 @@ def _operand_version(
     """Return the version of kube-scheduler.
 
     Raises:
-        UsageError: it differs from the release of the provider.
-        ValueError: not a version.
+        UsageError: it is not a version, or differs from the release of the provider.
     """
-    version = Version.parse(text) if text is not None else None
+    try:
+        version = Version.parse(text) if text is not None else None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if provider is None or release is None or not provider.kubernetes_releases:
         return version or Version.parse(DEFAULT_OPERAND_VERSION)
     if version is not None and version.short != release.short:
@@ -242,8 +239,7 @@ def _refuse_unstored(schedulers: Iterable[dict[str, Any]]) -> None:
     for obj in schedulers:
         name = obj["metadata"]["name"]
         for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
-            path = format_path(problem.path)
-            raise UsageError(f'{_SECONDARY} "{name}": {path}: {problem.sentence}')
+            raise UsageError(f'{_SECONDARY} "{name}": {sentence(problem)}')
 
 
 def _secondary_document(scheduler: EffectiveSecondary) -> dict[str, Any]:
@@ -253,12 +249,7 @@ def _secondary_document(scheduler: EffectiveSecondary) -> dict[str, Any]:
         "config": composition.config,
         "args": list(composition.arguments),
         "conditions": [
-            {
-                "type": finding.condition,
-                "status": "True",
-                "reason": finding.reason,
-                "message": finding.text,
-            }
+            _shown(finding.condition, "True", finding.reason, finding.text)
             for finding in scheduler.all_findings
         ],
     }
@@ -307,7 +298,7 @@ def _read(
     """
     single: dict[str, dict[str, Any]] = {}
     many: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in _MANY}
-    for name, was_found, documents in read_files(files):
+    for name, was_found, documents in objects_of(read_paths(files)):
         shown = "standard input" if name == display_name("-") else name
         if not documents and not was_found:
             raise UsageError(f"{shown}: no object in it; {_SUPPORTED}")
@@ -368,12 +359,11 @@ def _kind(document: Any, platform: Platform) -> str:
 def _conditions(findings: tuple[Finding, ...]) -> list[dict[str, str]]:
     """Return the conditions that the operator would set, without those that have no message."""
     return [
-        {
-            "type": condition.type,
-            "status": condition.status,
-            "reason": condition.reason,
-            "message": condition.message,
-        }
+        _shown(condition.type, condition.status, condition.reason, condition.message)
         for condition in from_findings(findings)
         if condition.message
     ]
+
+
+def _shown(type_: str, status: str, reason: str, message: str) -> dict[str, str]:
+    return {"type": type_, "status": status, "reason": reason, "message": message}

@@ -28,7 +28,7 @@ from ...config.migrate.crane_scheduler import is_dynamic_policy
 from ...config.migrate.extender_objects import KIND as EXTENDER
 from ...config.migrate.operator_objects import ConvertedObjects
 from ..console.errors import CommandError
-from ..console.flags import DEFAULT_VERSION, add_file_arguments, file_names
+from ..console.flags import add_file_arguments, add_version_flag, file_names
 from ..console.input_files import (
     UnreadableDocumentError,
     embedded_document,
@@ -60,12 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_file_arguments(parser, "what to convert")
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
-    parser.add_argument(
-        "--kubernetes-version",
-        default=DEFAULT_VERSION,
-        metavar="VERSION",
-        help="version of the kube-scheduler that will read the result (default: %(default)s)",
-    )
+    add_version_flag(parser, "the result")
     parser.add_argument(
         "--policy",
         metavar="FILE",

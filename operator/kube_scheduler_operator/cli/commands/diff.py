@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
@@ -12,13 +12,13 @@ from ...base.objects import annotation
 from ...base.platform import Platform
 from ...config.language.schema import KIND
 from ...kube.api import Api, Object
-from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS, ObjectRef
+from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from ...operator.controlplane.revision.history import Revision
 from ...operator.loadpolicy.created_objects import WorkloadSettings, policy_config_map, workloads
 from ...scheduling.load.policy import FILE, LoadPolicy, LoadPolicyError
 from ...scheduling.load.policy_files import read_policy, read_spec
 from ..cluster.compare import ParsedRevision, changes, parse_revision, unified
-from ..cluster.connection import run_connected
+from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object, get_kubescheduler
 from ..cluster.revisions import (
     find_revision,
@@ -100,22 +100,23 @@ def run(args: argparse.Namespace) -> int:
     if args.placements and not args.files:
         print_remark("error: --placements is about an edit; add -f FILE")
         return FAILED
+    return connected(_compare, failure=FAILED)(args)
 
-    async def work(api: ApiClient, platform: Platform) -> int:
-        if args.files:
-            return await _with_files(api, platform, args)
-        scheduler = await find_scheduler(api, platform, args.scheduler)
-        if scheduler is not None:
-            contents = await read_contents(api, scheduler)
-            return _print(*choose_contents(contents, args.old, args.new), args.output)
+
+async def _compare(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    if args.files:
+        return await _with_files(api, platform, args)
+    scheduler = await find_scheduler(api, platform, args.scheduler)
+    if scheduler is not None:
+        contents = await read_contents(api, scheduler)
+        before, after, labels = choose_contents(contents, args.old, args.new)
+    else:
         nodes = nodes_by_revision(await get_kubescheduler(api))
         revisions = await list_revisions(api, platform)
         old, new = choose(revisions, nodes, _number(args.old), _number(args.new))
         labels = (f"revision-{old.number}", f"revision-{new.number}")
         before, after = parse_revision(old.content), parse_revision(new.content)
-        return _print(before, after, labels, args.output)
-
-    return run_connected(args, work, failure=FAILED)
+    return _print(changes(before, after), unified(before, after, labels), args.output)
 
 
 def _number(text: str | None) -> int | None:
@@ -135,14 +136,14 @@ async def _with_files(api: ApiClient, platform: Platform, args: argparse.Namespa
         if args.placements:
             raise CommandError("--placements is not possible for a LoadPolicy")
         load_words, patch = await differences(api, platform, objects.single[LOAD], name)
-        return _output(load_words, patch, args.output)
+        return _print(load_words, patch, args.output)
     before, after, label = await _proposal(api, platform, objects, args.old)
     words, lines = changes(before, after), unified(before, after, (label, name))
     if args.placements and (words or lines):
         from ..simulation.placements import placement_sentences
 
         words = (*words, *await placement_sentences(api, platform, args, before, after))
-    return _output(words, lines, args.output)
+    return _print(words, lines, args.output)
 
 
 async def _proposal(
@@ -163,8 +164,7 @@ async def _proposal(
         if KIND in objects.single:
             after = proposal.configuration_alone(objects, before)
             return proposal.config_only(before), after, _label(content)
-        image = before.image
-        after = await proposal.proposed_managed(api, platform, objects, scheduler, image)
+        after = await proposal.proposed_managed(api, platform, objects, scheduler, before)
         return before, after, _label(content)
     nodes = nodes_by_revision(await get_kubescheduler(api))
     revisions = await list_revisions(api, platform)
@@ -179,28 +179,16 @@ async def _proposal(
     return before, after, f"revision-{revision.number}"
 
 
-def _print(
-    before: ParsedRevision, after: ParsedRevision, labels: tuple[str, str], output: str
-) -> int:
-    return _output(changes(before, after), unified(before, after, labels), output)
-
-
-def _output(words: Sequence[str], lines: Sequence[str], output: str) -> int:
+def _print(words: Sequence[str], lines: Sequence[str], output: str) -> int:
     """Print both; return 1 if there is a difference, else 0."""
-    if output == WORDS:
-        _write(words)
-    elif output == LINES:
-        _write(lines)
-    else:
+    if output == BOTH:
         # patch(1) ignores text before the first file, and # cannot start a file.
-        _write(f"# {sentence}" for sentence in words)
-        _write(lines)
-    return 1 if lines or words else 0
-
-
-def _write(lines: Iterable[str]) -> None:
-    for line in lines:
+        shown = [*(f"# {sentence}" for sentence in words), *lines]
+    else:
+        shown = [*(words if output == WORDS else lines)]
+    for line in shown:
         print_lines(line)
+    return 1 if lines or words else 0
 
 
 def find(revisions: Sequence[Revision], number: int) -> Revision:
@@ -290,7 +278,7 @@ async def differences(
         CommandError: the LoadPolicy is not deployed or would not be accepted.
     """
     name = str(obj["metadata"]["name"])
-    ref = ObjectRef(CONFIG_MAPS, platform.target_namespace, policy_config_map(name))
+    ref = CONFIG_MAPS.named(policy_config_map(name), platform.target_namespace)
     config_map = await find_object(api, ref)
     if config_map is None:
         raise CommandError(
@@ -340,7 +328,7 @@ async def _changed_workloads(
 ) -> AsyncIterator[str]:
     target = platform.target_namespace
     annotator_name = f"{names.LOAD_ANNOTATOR}-{obj['metadata']['name']}"
-    annotator = await find_object(api, ObjectRef(DEPLOYMENTS, target, annotator_name))
+    annotator = await find_object(api, DEPLOYMENTS.named(annotator_name, target))
     if annotator is None:
         return
     owners = annotator["metadata"].get("ownerReferences") or ()
@@ -348,7 +336,7 @@ async def _changed_workloads(
     policy = {**obj, "metadata": {**obj["metadata"], "uid": uid}}
     settings = _settings_of(annotator, platform)
     for resource, workload, spec_hash in workloads(policy, obj.get("spec") or {}, settings):
-        ref = ObjectRef(resource, target, workload["metadata"]["name"])
+        ref = resource.named(workload["metadata"]["name"], target)
         deployed = await find_object(api, ref)
         if deployed is None:
             yield f"{ref} created"

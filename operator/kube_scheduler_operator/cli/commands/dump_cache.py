@@ -22,7 +22,7 @@ from ...kube.resource import NODES, PODS
 from ...operator.model import operand_pods
 from ..cluster.cache_dump import CacheDump, compared_fields, differences, document, parse, render
 from ..cluster.compare import parse_revision
-from ..cluster.connection import run_connected
+from ..cluster.connection import connected
 from ..cluster.operands import find_leader, list_operand_pods, operand_on
 from ..cluster.revisions import list_revisions
 from ..console.errors import CommandError
@@ -57,29 +57,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_cluster_flags(parser)
     add_output_flag(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=connected(_compare))
 
 
-def run(args: argparse.Namespace) -> int:
-    async def work(api: ApiClient, platform: Platform) -> int:
-        if not platform.owns_static_pods:
-            raise CommandError(_no_static_pods(platform))
-        pods = await list_operand_pods(api, platform)
-        node = args.node or await find_leader(api, platform, pods)
-        scheduler = operand_on(pods, node)
-        image = args.image or await _image(api, platform, node)
-        dump = await _dump(api, scheduler, signal_pod(platform, scheduler, image))
-        nodes = await api.list(NODES, keep=compared_fields)
-        everything = await api.list(PODS, keep=compared_fields)
-        node_names = [obj["metadata"]["name"] for obj in nodes.items]
-        profiles = await _profiles(api, platform, scheduler)
-        different = differences(dump, node_names, everything.items, profiles)
-        print_document(
-            document(node, dump, different), args.output, text=render(node, dump, different)
-        )
-        return 0
-
-    return run_connected(args, work)
+async def _compare(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    if not platform.owns_static_pods:
+        raise CommandError(_no_static_pods(platform))
+    pods = await list_operand_pods(api, platform)
+    node = args.node or await find_leader(api, platform, pods)
+    scheduler = operand_on(pods, node)
+    image = args.image or await _image(api, platform, node)
+    dump = await _dump(api, scheduler, signal_pod(platform, scheduler, image))
+    nodes = await api.list(NODES, keep=compared_fields)
+    everything = await api.list(PODS, keep=compared_fields)
+    node_names = [obj["metadata"]["name"] for obj in nodes.items]
+    profiles = await _profiles(api, platform, scheduler)
+    different = differences(dump, node_names, everything.items, profiles)
+    print_document(document(node, dump, different), args.output, render(node, dump, different))
+    return 0
 
 
 def _no_static_pods(platform: Platform) -> str:

@@ -13,7 +13,7 @@ from ...config.effective.control_plane.recorded_inputs import object_edits, read
 from ...kube.api import Api, Object
 from ...operator.controlplane.revision.history import Revision
 from ..cluster.compare import ParsedRevision, changes, parse_revision
-from ..cluster.connection import run_connected
+from ..cluster.connection import connected
 from ..cluster.operator_objects import get_kubescheduler
 from ..cluster.revisions import list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import Content, find_scheduler, read_contents
@@ -31,23 +31,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_scheduler_flag(parser)
     add_cluster_flags(parser)
     add_output_flag(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=connected(_list))
 
 
-def run(args: argparse.Namespace) -> int:
-    async def work(api: Api, platform: Platform) -> int:
-        scheduler = await find_scheduler(api, platform, args.scheduler)
-        if scheduler is not None:
-            contents = summarize_contents(await read_contents(api, scheduler))
-            print_document(contents, args.output, text=render_contents(scheduler, contents))
-            return 0
+async def _list(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+    scheduler = await find_scheduler(api, platform, args.scheduler)
+    if scheduler is not None:
+        report = summarize_contents(await read_contents(api, scheduler))
+        text = render_contents(scheduler, report)
+    else:
         kubescheduler = await get_kubescheduler(api)
-        revisions = await list_revisions(api, platform)
-        report = summarize(revisions, nodes_by_revision(kubescheduler))
-        print_document(report, args.output, text=render(report))
-        return 0
-
-    return run_connected(args, work)
+        report = summarize(await list_revisions(api, platform), nodes_by_revision(kubescheduler))
+        text = render(report)
+    print_document(report, args.output, text)
+    return 0
 
 
 def summarize(

@@ -24,8 +24,8 @@ from ...base.source.yaml_text import yaml_text
 from ...kube import resource as kinds
 from ...kube.api import ListResult, Object
 from ...kube.errors import ApiError, Invalid, NotFound, Unauthorized, Unavailable
-from ...kube.resource import ObjectRef, Resource
-from ..cluster.connection import run_connected
+from ...kube.resource import Resource
+from ..cluster.connection import connected
 from ..console.errors import CommandError, error_message
 from ..console.flags import add_cluster_flags
 from ..console.output import print_lines, print_remark
@@ -35,13 +35,7 @@ if TYPE_CHECKING:
 
 LINES: Final = "100000"
 """The number of lines from the end of every log."""
-_OPTIONAL: Final = (
-    kinds.LOAD_POLICIES,
-    kinds.OPERATOR_SETTINGS,
-    kinds.SCHEDULER_EXTENDERS,
-    kinds.SCHEDULER_PROFILES,
-    kinds.SECONDARY_SCHEDULERS,
-)
+_OPTIONAL: Final = {*kinds.CONFIGURED.values()} - {kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS}
 """Kinds that the operator does not require."""
 
 
@@ -56,21 +50,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--dest", type=Path, metavar="DIR", help="new directory (default: must-gather.local.TIME)"
     )
     add_cluster_flags(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=connected(_gather))
 
 
-def run(args: argparse.Namespace) -> int:
-    async def work(api: ApiClient, platform: Platform) -> int:
-        now = datetime.now(UTC)
-        destination = args.dest or Path(f"must-gather.local.{now:%Y%m%dT%H%M%SZ}")
-        gatherer = _Gatherer(api, platform, _new_directory(destination))
-        await gatherer.gather(now)
-        print_lines(f"wrote {len(gatherer.paths)} files to {destination}")
-        for missing in gatherer.missing:
-            print_remark(f"missing: {missing}")
-        return 1 if gatherer.missing else 0
-
-    return run_connected(args, work)
+async def _gather(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    now = datetime.now(UTC)
+    destination = args.dest or Path(f"must-gather.local.{now:%Y%m%dT%H%M%SZ}")
+    gatherer = _Gatherer(api, platform, _new_directory(destination))
+    await gatherer.gather(now)
+    print_lines(f"wrote {len(gatherer.paths)} files to {destination}")
+    for missing in gatherer.missing:
+        print_remark(f"missing: {missing}")
+    return 1 if gatherer.missing else 0
 
 
 def _new_directory(path: Path) -> Path:
@@ -157,7 +148,7 @@ class _Gatherer:
         if previous:
             options["previous"] = "true"
         try:
-            text = await self.api.get_text(ObjectRef(kinds.PODS, namespace, pod), "log", **options)
+            text = await self.api.get_text(kinds.PODS.named(pod, namespace), "log", **options)
         except NotFound:
             return  # the pod was deleted meanwhile
         except Invalid as error:

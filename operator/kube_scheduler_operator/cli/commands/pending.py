@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from ...simulate.kinds import pod_name
+from ..console.errors import prints_errors
 from ..console.flags import add_cluster_flags, add_output_flag
 from ..console.output import counted, first_names, print_document, text_of
 from ..simulation.run import (
@@ -50,8 +52,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
+@prints_errors()
 def run(args: argparse.Namespace) -> int:
-    """Return 2 for invalid usage, 1 for other errors."""
     return run_simulating(
         args,
         lambda simulation: _show(simulation, args),
@@ -84,7 +86,7 @@ def to_document(group: WaitingGroup) -> dict[str, Any]:
         "cause": group.cause,
         "since": group.since,
         "owners": group.owners,
-        "pods": [_name(pod) for pod in group.pods],
+        "pods": [pod_name(pod) for pod in group.pods],
         "fix": group.fix.text if group.fix else None,
         "tried": group.tried,
     }
@@ -100,13 +102,9 @@ def lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
         yield ""
         since = f", oldest since {group.since}" if group.since else ""
         yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
-        yield f"  pods    {first_names([_name(pod) for pod in group.pods])}"
+        yield f"  pods    {first_names([pod_name(pod) for pod in group.pods])}"
         yield f"  owners  {first_names(group.owners)}"
         if group.fix is not None:
-            yield f"  helps   {_name(group.pods[0])}: {group.fix.text}"
+            yield f"  helps   {pod_name(group.pods[0])}: {group.fix.text}"
         elif group.tried:
-            yield f"  helps   {_name(group.pods[0])}: no change was found"
-
-
-def _name(pod: Any) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            yield f"  helps   {pod_name(group.pods[0])}: no change was found"

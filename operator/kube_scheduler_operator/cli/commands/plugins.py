@@ -9,6 +9,8 @@ from typing import Any, Final
 from ...base.findings import ERROR
 from ...base.platform import KUBEADM, PLATFORMS, Platform
 from ...config.effective.control_plane.recorded_inputs import read_inputs
+from ...config.effective.objects import Objects
+from ...config.effective.pipeline import effective
 from ...config.language.feature_gates import Gates
 from ...config.language.merging.merge import merge_semantically
 from ...config.language.merging.presets import (
@@ -29,11 +31,11 @@ from ...config.language.schema import KIND
 from ...kube.api import Api
 from ...operator.controlplane.revision.history import Revision
 from ..cluster.compare import gates_of, parse_revision, profiles_of
-from ..cluster.connection import run_connected
+from ..cluster.connection import connected
 from ..cluster.operator_objects import get_kubescheduler
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import find_scheduler, read_contents, readable, running_content
-from ..console.errors import CommandError, UsageError, print_error
+from ..console.errors import CommandError, UsageError, prints_errors
 from ..console.flags import (
     add_check_flags,
     add_cluster_flags,
@@ -82,32 +84,23 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run, from_cluster=parser.prog.startswith("kubectl"))
 
 
+@prints_errors()
 def run(args: argparse.Namespace) -> int:
-    """Return 2 for invalid usage, 1 for other errors."""
-    try:
-        if args.paths or args.files:
-            config, layers, gates = _from_file(args)
-            return _show(config, layers, gates, args.profile, args)
-        named = args.profile in PROFILES
-        if args.from_cluster and not named:
-            return run_connected(args, lambda api, platform: _from_cluster(api, platform, args))
-        if args.profile and not named:
-            raise UsageError(
-                f"profile {args.profile!r} does not exist; use {', '.join(PROFILES)}, or -f FILE"
-            )
-        config, layers = _named(args.profile or DEFAULT_PROFILE, args.platform)
-        return _show(config, layers, check_options(args).gates, None, args)
-    except UsageError as error:
-        print_error(error)
-        return 2
-    except CommandError as error:
-        print_error(error)
-        return 1
+    if args.paths or args.files:
+        config, layers, gates = _from_file(args)
+        return _show(config, layers, gates, args.profile, args)
+    named = args.profile in PROFILES
+    if args.from_cluster and not named:
+        return connected(_from_cluster)(args)
+    if args.profile and not named:
+        raise UsageError(
+            f"profile {args.profile!r} does not exist; use {', '.join(PROFILES)}, or -f FILE"
+        )
+    config, layers = _named(args.profile or DEFAULT_PROFILE, args.platform)
+    return _show(config, layers, check_options(args).gates, None, args)
 
 
 def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer], Gates]:
-    from ...config.effective.objects import Objects
-    from ...config.effective.pipeline import effective
     from ...config.lint.operator_objects import EXTENDER, SECONDARY, facts_of_files
     from ...config.lint.operator_objects import PROFILE as PROFILE_KIND
     from ...config.lint.validate import validate

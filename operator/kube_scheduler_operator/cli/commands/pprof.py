@@ -12,7 +12,6 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -21,30 +20,27 @@ from ...base.objects import label
 from ...base.platform import Platform
 from ...config.effective.secondary.compose import PORT
 from ...config.language.command_line import probe_target
+from ...kube import resource as kinds
 from ...kube.api import Object
 from ...kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from ...kube.resource import (
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    KUBE_SCHEDULERS,
-    LEASES,
-    SERVICE_ACCOUNTS,
-    ObjectRef,
-)
 from ...operator.controlplane.revision.history import Revision
 from ...operator.model import operand_pods
 from ..cluster.compare import parse_revision
-from ..cluster.connection import run_connected
+from ..cluster.connection import connected
 from ..cluster.operands import find_leader, list_operand_pods, operand_on
 from ..cluster.operator_objects import find_object, get_kubescheduler
 from ..cluster.revisions import list_revisions
-from ..cluster.scheduler_contents import find_scheduler, read_contents, readable, running_content
-from ..cluster.scheduler_pods import list_scheduler_pods
+from ..cluster.scheduler_contents import (
+    find_scheduler,
+    list_scheduler_pods,
+    read_contents,
+    readable,
+    running_content,
+)
 from ..console.errors import CommandError, error_message
 from ..console.flags import add_cluster_flags
 from ..console.output import print_remark
-from ..rollout.follow_rollout import RolloutState, read_state, report_changes, watch
-from ..rollout.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
+from ..rollout.follow_rollout import follow
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -77,7 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("-o", "--output-file", type=Path, required=True, metavar="FILE")
     add_cluster_flags(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=connected(_fetch_profile))
 
 
 def _seconds(text: str) -> int:
@@ -87,25 +83,22 @@ def _seconds(text: str) -> int:
     return seconds
 
 
-def run(args: argparse.Namespace) -> int:
-    async def work(api: ApiClient, platform: Platform) -> int:
-        directory = args.output_file.parent
-        if not directory.is_dir():
-            raise CommandError(f"-o {args.output_file}: directory {directory} does not exist")
-        if args.node and platform.owns_static_pods:
-            operand_on(await list_operand_pods(api, platform), args.node)
-        seconds = args.seconds or {"profile": 30, "trace": 5}.get(args.profile, 0)
-        lifetime = int(args.timeout) + seconds + 300
-        async with _reader(api, platform, lifetime) as token, _profiling(api):
-            node, pod = await _ready(api, platform, args.node, args.timeout)
-            print_remark(f"fetching {args.profile} of the scheduler on {node}")
-            with _new_file(args.output_file) as file:
-                path = url(args.profile, seconds)
-                await _fetch(api, platform, pod, (path, token, seconds, file))
-        print_remark(f"wrote {args.output_file}; analyze it with: go tool pprof {args.output_file}")
-        return 0
-
-    return run_connected(args, work)
+async def _fetch_profile(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    directory = args.output_file.parent
+    if not directory.is_dir():
+        raise CommandError(f"-o {args.output_file}: directory {directory} does not exist")
+    if args.node and platform.owns_static_pods:
+        operand_on(await list_operand_pods(api, platform), args.node)
+    seconds = args.seconds or {"profile": 30, "trace": 5}.get(args.profile, 0)
+    lifetime = int(args.timeout) + seconds + 300
+    async with _reader(api, platform, lifetime) as token, _profiling(api):
+        node, pod = await _ready(api, platform, args.node, args.timeout)
+        print_remark(f"fetching {args.profile} of the scheduler on {node}")
+        with _new_file(args.output_file) as file:
+            path = url(args.profile, seconds)
+            await _fetch(api, platform, pod, (path, token, seconds, file))
+    print_remark(f"wrote {args.output_file}; analyze it with: go tool pprof {args.output_file}")
+    return 0
 
 
 @contextmanager
@@ -139,7 +132,7 @@ async def _profiling(api: ApiClient) -> AsyncIterator[None]:
     try:
         if changed is not None:
             print_remark("enabling profiling: the schedulers restart one after the other")
-            await api.replace(KUBE_SCHEDULERS, changed)
+            await api.replace(kinds.KUBE_SCHEDULERS, changed)
         yield
     finally:
         if changed is not None:
@@ -153,7 +146,7 @@ async def _restore(api: ApiClient, before: bool | None) -> None:
             if changed is None:
                 break
             try:
-                await api.replace(KUBE_SCHEDULERS, changed)
+                await api.replace(kinds.KUBE_SCHEDULERS, changed)
                 break
             except Conflict:
                 if attempt == 4:
@@ -175,9 +168,9 @@ async def _reader(api: ApiClient, platform: Platform, seconds: int) -> AsyncIter
     """Yield a token of a temporary ServiceAccount that may only read profiles."""
     namespace = platform.target_namespace
     objects = (
-        (SERVICE_ACCOUNTS, service_account(namespace)),
-        (CLUSTER_ROLES, cluster_role()),
-        (CLUSTER_ROLE_BINDINGS, cluster_role_binding(namespace)),
+        (kinds.SERVICE_ACCOUNTS, service_account(namespace)),
+        (kinds.CLUSTER_ROLES, cluster_role()),
+        (kinds.CLUSTER_ROLE_BINDINGS, cluster_role_binding(namespace)),
     )
     created = []
     try:
@@ -210,21 +203,15 @@ async def _ready(
     """
     end = asyncio.get_running_loop().time() + seconds
     managed = await find_scheduler(api, platform)
-    name = str(managed["metadata"]["name"]) if managed is not None else ""
     while True:
         left = end - asyncio.get_running_loop().time()
-        if managed is None:
-            failed = await watch(lambda: _poll(api), _print_progress, left, report_changes)
-        else:
-            poll = partial(_poll_managed, api, platform, name)
-            failed = await watch(poll, _print_progress, left, scheduler_changes)
-        if failed:
+        if await follow(api, platform, managed, _print_progress, left):
             raise CommandError("profiling cannot be enabled: the rollout failed, see above")
         kubescheduler = await get_kubescheduler(api)
         target = await (
             _static_pod(api, platform, kubescheduler, node)
             if managed is None
-            else _managed_pod(api, platform, name, node)
+            else _managed_pod(api, platform, str(managed["metadata"]["name"]), node)
         )
         if target is not None:
             return target
@@ -235,15 +222,6 @@ async def _ready(
 
 def _print_progress(line: str) -> None:
     print_remark(f"  {line}")
-
-
-async def _poll(api: ApiClient) -> RolloutState:
-    return read_state(await get_kubescheduler(api))
-
-
-async def _poll_managed(api: ApiClient, platform: Platform, name: str) -> SchedulerRollout:
-    scheduler = await find_scheduler(api, platform, name)
-    return read_scheduler(scheduler or {}, await get_kubescheduler(api))
 
 
 async def _static_pod(
@@ -281,7 +259,7 @@ async def _pod_of(
     ]
     if node:
         return operand_on({str(pod["spec"].get("nodeName")): pod for pod in reversed(pods)}, node)
-    lease = await find_object(api, ObjectRef(LEASES, namespace, name)) or {}
+    lease = await find_object(api, kinds.LEASES.named(name, namespace)) or {}
     holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
     return next((pod for pod in pods if holder.startswith(f"{pod['metadata']['name']}_")), None)
 

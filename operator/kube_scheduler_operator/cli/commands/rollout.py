@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...base import names
 from ...base.platform import Platform
-from ...base.settings import Settings
 from ...kube import resource as kinds
-from ...kube.api import Api, Object
-from ...kube.errors import Forbidden
-from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS, ObjectRef
+from ...kube.api import Api
+from ...operator.controlplane.revision.history import read
 from ...operator.model.snapshot import Snapshot
-from ..cluster.connection import run_connected
-from ..cluster.operator_objects import (
-    find_object,
-    find_singleton,
-    get_kubescheduler,
-    list_by_name,
-    list_config_maps,
-)
+from ..cluster.connection import connected
+from ..cluster.operator_objects import find_singleton, get_kubescheduler, read_snapshot
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import find_scheduler
 from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_scheduler_flag
 from ..console.output import print_lines, print_now
-from ..rollout.follow_rollout import RolloutState, read_state, report_changes, watch
-from ..rollout.follow_scheduler import SchedulerRollout, read_scheduler, scheduler_changes
+from ..rollout.follow_rollout import follow
 
 if TYPE_CHECKING:
-    from ...kube.client import ApiClient
     from ..rollout.approval import Approval
     from ..rollout.undo import Undo
 
@@ -65,7 +53,7 @@ def _add_watch(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="stop watching after this time (default: never)",
     )
     add_cluster_flags(parser)
-    parser.set_defaults(run=run_watch)
+    parser.set_defaults(run=connected(_watch))
 
 
 def _add_undo(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,7 +74,7 @@ def _add_undo(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--dry-run", action="store_true", help="show the change without writing it")
     add_cluster_flags(parser)
-    parser.set_defaults(run=run_undo)
+    parser.set_defaults(run=connected(_undo))
 
 
 def _add_approve(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -100,70 +88,41 @@ def _add_approve(group: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--dry-run", action="store_true", help="show the edit without approving it")
     add_cluster_flags(parser)
-    parser.set_defaults(run=run_approve)
+    parser.set_defaults(run=connected(_approve))
 
 
-# --- watch ------------------------------------------------------------------------------------
-
-
-def run_watch(args: argparse.Namespace) -> int:
-    async def work(api: Api, platform: Platform) -> int:
-        scheduler = await find_scheduler(api, platform, args.scheduler)
-        if scheduler is not None:
-            name = str(scheduler["metadata"]["name"])
-
-            async def poll_scheduler() -> SchedulerRollout:
-                current = await find_scheduler(api, platform, name) or {}
-                kubescheduler = await get_kubescheduler(api)
-                return read_scheduler(current, kubescheduler, await _scheduler(api))
-
-            return await watch(poll_scheduler, print_now, args.timeout, scheduler_changes)
-
-        async def poll() -> RolloutState:
-            return read_state(await get_kubescheduler(api), await _scheduler(api))
-
-        return await watch(poll, print_now, args.timeout, report_changes)
-
-    return run_connected(args, work)
-
-
-async def _scheduler(api: Api) -> Object | None:
-    """Return the Scheduler "cluster"; None if it does not exist, or the user may not read it."""
-    try:
-        return await find_singleton(api, SCHEDULERS)
-    except Forbidden:
-        return None
+async def _watch(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+    scheduler = await find_scheduler(api, platform, args.scheduler)
+    return await follow(api, platform, scheduler, print_now, args.timeout)
 
 
 # --- undo -------------------------------------------------------------------------------------
 
 
-def run_undo(args: argparse.Namespace) -> int:
-    async def work(api: Api, platform: Platform) -> int:
-        undo = await _planned(api, platform, args.to_revision)
-        _show(undo)
-        if not undo.patch:
-            return 0
-        if args.dry_run:
-            print_lines("No changes were written (--dry-run).")
-            return 0
-        if not args.yes and not _confirmed():
-            print_lines("No changes were written.")
-            return 1
-        for resource, obj in ((SCHEDULERS, undo.scheduler), (KUBE_SCHEDULERS, undo.kubescheduler)):
-            if obj is not None:
-                # Includes the resourceVersion that was read, so a concurrent edit is a conflict.
-                await api.replace(resource, obj)
-        print_lines("Changes written. To follow the rollout: kubectl scheduler rollout watch")
+async def _undo(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+    undo = await _planned(api, platform, args.to_revision)
+    _show(undo)
+    if not undo.patch:
         return 0
-
-    return run_connected(args, work)
+    if args.dry_run:
+        print_lines("No changes were written (--dry-run).")
+        return 0
+    if not args.yes and not _confirmed("Write these changes?"):
+        print_lines("No changes were written.")
+        return 1
+    for resource, obj in (
+        (kinds.SCHEDULERS, undo.scheduler),
+        (kinds.KUBE_SCHEDULERS, undo.kubescheduler),
+    ):
+        if obj is not None:
+            # Includes the resourceVersion that was read, so a concurrent edit is a conflict.
+            await api.replace(resource, obj)
+    print_lines("Changes written. To follow the rollout: kubectl scheduler rollout watch")
+    return 0
 
 
 async def _planned(api: Api, platform: Platform, chosen: str | None) -> Undo:
-    from ...operator.controlplane.revision.history import read
-    from ..rollout.undo import plan_undo
-    from ..rollout.undo_managed import plan_managed_undo
+    from ..rollout.undo import plan_managed_undo, plan_undo
 
     snapshot = await _snapshot(api, platform)
     scheduler = await find_scheduler(api, platform)
@@ -177,33 +136,10 @@ async def _planned(api: Api, platform: Platform, chosen: str | None) -> Undo:
 
 
 async def _snapshot(api: Api, platform: Platform) -> Snapshot:
-    scheduler = await find_singleton(api, kinds.SCHEDULERS)
-    if scheduler is None:
+    if await find_singleton(api, kinds.SCHEDULERS) is None:
         raise CommandError('Scheduler "cluster" does not exist; create it first')
-    snapshot = Snapshot(
-        now=datetime.now(UTC),
-        platform=platform,
-        settings=Settings(),
-        scheduler=scheduler,
-        kubescheduler=await get_kubescheduler(api),
-        scheduler_profiles=await list_by_name(api, kinds.SCHEDULER_PROFILES),
-        scheduler_extenders=await list_by_name(api, kinds.SCHEDULER_EXTENDERS),
-        operator_settings=await list_by_name(api, kinds.OPERATOR_SETTINGS),
-        config_maps=await list_config_maps(api, platform),
-    )
-    if platform.cluster_config:
-        snapshot = replace(
-            snapshot,
-            apiserver=await find_singleton(api, kinds.API_SERVERS),
-            feature_gate=await find_singleton(api, kinds.FEATURE_GATES),
-            infrastructure=await find_singleton(api, kinds.INFRASTRUCTURES),
-        )
-    if platform.credentials is not None:
-        # A flag depends on whether it exists.
-        name = platform.credentials.serving_certificate
-        secret = await find_object(api, ObjectRef(kinds.SECRETS, platform.target_namespace, name))
-        snapshot = replace(snapshot, secrets={name: secret} if secret is not None else {})
-    return snapshot
+    await get_kubescheduler(api)
+    return await read_snapshot(api, platform)
 
 
 def _show(undo: Undo) -> None:
@@ -219,7 +155,7 @@ def _show(undo: Undo) -> None:
         print_lines(*(f"  - {difference}" for difference in undo.left), undo.others, "")
 
 
-def _confirmed(question: str = "Write these changes?") -> bool:
+def _confirmed(question: str) -> bool:
     if not sys.stdin.isatty():
         raise CommandError("confirmation requires a terminal: use --yes to write, or --dry-run")
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
@@ -228,31 +164,27 @@ def _confirmed(question: str = "Write these changes?") -> bool:
 # --- approve ----------------------------------------------------------------------------------
 
 
-def run_approve(args: argparse.Namespace) -> int:
-    async def work(api: ApiClient, platform: Platform) -> int:
-        from ..rollout.approval import plan_approval
+async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+    from ..rollout.approval import plan_approval
 
-        if not platform.owns_static_pods:
-            raise CommandError(
-                "edits are not checked where the provider runs the control plane's scheduler"
-            )
-        snapshot = await _snapshot(api, platform)
-        nodes = nodes_by_revision(snapshot.kubescheduler or {})
-        running = find_running_revision(await list_revisions(api, platform), nodes)
-        approval = plan_approval(snapshot, running)
-        _show_held(approval)
-        if args.dry_run:
-            print_lines("Nothing was approved (--dry-run).")
-            return 0
-        if not args.yes and not _confirmed("Approve this edit?"):
-            print_lines("Nothing was approved.")
-            return 1
-        ref = ObjectRef(kinds.OPERATOR_SETTINGS, None, names.CLUSTER)
-        await api.patch(ref, dict(approval.patch))
-        print_lines("Approved. To follow the rollout: kubectl scheduler rollout watch")
+    if not platform.owns_static_pods:
+        raise CommandError(
+            "edits are not checked where the provider runs the control plane's scheduler"
+        )
+    snapshot = await _snapshot(api, platform)
+    nodes = nodes_by_revision(snapshot.kubescheduler or {})
+    running = find_running_revision(await list_revisions(api, platform), nodes)
+    approval = plan_approval(snapshot, running)
+    _show_held(approval)
+    if args.dry_run:
+        print_lines("Nothing was approved (--dry-run).")
         return 0
-
-    return run_connected(args, work)
+    if not args.yes and not _confirmed("Approve this edit?"):
+        print_lines("Nothing was approved.")
+        return 1
+    await api.patch(kinds.OPERATOR_SETTINGS.named(names.CLUSTER), dict(approval.patch))
+    print_lines("Approved. To follow the rollout: kubectl scheduler rollout watch")
+    return 0
 
 
 def _show_held(approval: Approval) -> None:

@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from ..console.errors import UsageError, print_error
-from ..console.flags import DEFAULT_VERSION
+from ..console.errors import UsageError, named, prints_errors
+from ..console.flags import add_version_flag
 from ..console.output import json_text, print_lines
 
 DEFAULT_KIND: Final = "KubeSchedulerConfiguration"
-WRONG_USAGE: Final = 2
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,12 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="KIND",
         help="KubeSchedulerConfiguration or a kind of the operator (default: %(default)s)",
     )
-    parser.add_argument(
-        "--kubernetes-version",
-        default=DEFAULT_VERSION,
-        metavar="VERSION",
-        help="version of the kube-scheduler that will read the files (default: %(default)s)",
-    )
+    add_version_flag(parser, "the files")
     parser.add_argument(
         "--write",
         metavar="FOLDER",
@@ -43,15 +37,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
+@prints_errors()
 def run(args: argparse.Namespace) -> int:
-    try:
-        if args.write:
-            _write(Path(args.write))
-        else:
-            sys.stdout.write(json_text(_schema(args.kind, args.kubernetes_version)))
-    except UsageError as error:
-        print_error(error)
-        return WRONG_USAGE
+    if args.write:
+        _write(Path(args.write))
+    else:
+        sys.stdout.write(json_text(_schema(args.kind, args.kubernetes_version)))
     return 0
 
 
@@ -65,10 +56,8 @@ def _schema(kind: str, version: str) -> dict[str, Any]:
     if kind.lower() not in by_lower:
         hint = did_you_mean(kind, KINDS) or f"; use {listing(KINDS)}"
         raise UsageError(f'"{kind}" has no schema{hint}')
-    try:
+    with named("--kubernetes-version"):
         parsed = Version.parse(version)
-    except ValueError as error:
-        raise UsageError(f"--kubernetes-version: {error}") from None
     if not on_record(parsed):
         raise UsageError(
             f"--kubernetes-version: {parsed.short} is not on record; use {OLDEST.short} to "
@@ -80,11 +69,9 @@ def _schema(kind: str, version: str) -> dict[str, Any]:
 def _write(folder: Path) -> None:
     from ...config.lint.json_schemas import schema_files
 
-    try:
+    files = schema_files()
+    with named(f"--write: {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-        files = schema_files()
         for name, content in files.items():
             (folder / name).write_text(json_text(content), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--write: {folder}: {error.strerror}") from None
     print_lines(f"{len(files)} files written to {folder}")

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 from ...config.language.merging.presets import PROFILES, profile_fragment
 from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
-from ..console.errors import UsageError, print_error
-from ..console.flags import add_cluster_flags, add_files_flag, add_nodes_flag, add_output_flag
+from ...kube.resource import PODS
+from ..console.errors import UsageError, named, prints_errors
+from ..console.flags import (
+    add_cluster_flags,
+    add_files_flag,
+    add_nodes_flag,
+    add_output_flag,
+    add_repeatable,
+)
 from ..console.input_files import display_name, read_documents
 from ..console.output import counted, print_document, text_of
 from ..simulation.run import (
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
     from ..simulation.answer import ConfigurationResult, SimulationAnswer, SimulationQuestion
 
 FITS, DOES_NOT_FIT, FAILED = 0, 1, 2
-_NODES: Final = 12
 _REPEAT: Final = 5
 _ADD: Final = re.compile(r"(\d+)x(.+)")
 _DESCRIPTION: Final = """\
@@ -44,32 +50,12 @@ or in a Job in the cluster, over a copy of the cluster in memory; nothing else i
 cluster. Equal scores are decided by chance, so the simulation is repeated, and each figure is a
 median with its range. Options can be combined.
 """
-_EXAMPLES: Final = """\
-examples:
-  does a Deployment fit, and where?
-    kubectl scheduler simulate -f web.yaml
-  how many of its pods fit?
-    kubectl scheduler simulate -f web.yaml --max
-  can two nodes be drained?
-    kubectl scheduler simulate --drain worker-1 --drain worker-2
-  would three more nodes take the waiting pods?
-    kubectl scheduler simulate --add-nodes 3xworker-1
-  how would all pods be placed with another profile?
-    kubectl scheduler simulate --replay --profile HighNodeUtilization --svg nodes.svg
-  without a cluster:
-    kubectl get nodes,pods,pdb,replicasets -A -o json > cluster.json
-    kubectl scheduler simulate -f web.yaml --from-files cluster.json
-
-exit codes: 0 all pods that the question is about fit in every run, 1 some do not, 2 wrong usage, or
-the simulation could not be run
-"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
         "simulate",
         description=_DESCRIPTION,
-        epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_files_flag(
@@ -99,36 +85,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "repeated, which compares the chosen ones with each other",
     )
     add_simulation_flags(parser, config=False)
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--config",
+        "FILE",
+        "compare with this KubeSchedulerConfiguration",
         dest="configs",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="compare with this KubeSchedulerConfiguration; can be repeated",
     )
-    parser.add_argument(
-        "--without-node",
-        action="append",
-        default=[],
-        metavar="NODE",
-        help="a node that is gone, with its pods; can be repeated",
-    )
-    parser.add_argument(
+    add_repeatable(parser, "--without-node", "NODE", "a node that is gone, with its pods")
+    add_repeatable(
+        parser,
         "--drain",
-        action="append",
-        default=[],
-        metavar="NODE",
-        help="a node that is cordoned and drained; PodDisruptionBudgets are respected, and pods of "
-        "DaemonSets stay; can be repeated",
+        "NODE",
+        "a node that is cordoned and drained; PodDisruptionBudgets are respected, and pods of "
+        "DaemonSets stay",
     )
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--add-nodes",
-        action="append",
-        default=[],
-        metavar="NxNODE",
-        help="N new nodes like an existing one, with its DaemonSets' pods: 3xworker-1; can be "
-        "repeated",
+        "NxNODE",
+        "N new nodes like an existing one, with its DaemonSets' pods: 3xworker-1",
     )
     parser.add_argument(
         "--replay",
@@ -144,18 +120,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="number of runs (default: %(default)s)",
     )
     parser.add_argument("--svg", metavar="FILE", help="also draw how full the nodes are")
-    add_nodes_flag(parser, _NODES)
+    add_nodes_flag(parser)
     add_cluster_flags(parser)
     add_output_flag(parser)
     parser.set_defaults(run=run)
 
 
+@prints_errors(FAILED)
 def run(args: argparse.Namespace) -> int:
-    try:
-        question = _question(args)
-    except UsageError as error:
-        print_error(error)
-        return FAILED
+    question = _question(args)
     return run_simulating(
         args,
         lambda simulation: _simulate(simulation, question, args),
@@ -237,7 +210,6 @@ async def _admitted(
     """Return the workload with a pod as the API server would complete it: nothing is created."""
     from ...kube.client import DRY_RUN
     from ...kube.client import ApiClient as Client
-    from ...kube.resource import PODS
     from ...simulate.workloads import admit
 
     question.notes += admit(workload, world)
@@ -412,7 +384,5 @@ def _write_picture(name: str, answer: SimulationAnswer) -> None:
         Panel(column.title, column.outcomes, list(answer.cells(column)))
         for column in answer.columns
     ]
-    try:
+    with named(f"--svg {name}"):
         Path(name).write_text(svg(answer.title, panels), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--svg {name}: {error.strerror}") from None

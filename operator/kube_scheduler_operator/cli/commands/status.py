@@ -5,35 +5,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...base import names
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
 from ...config.effective.settings.placement_settings import OFF, placement_settings
+from ...kube import resource as kinds
 from ...kube.api import Api
 from ...kube.errors import Forbidden, NotFound
-from ...kube.resource import (
-    CLUSTER_OPERATORS,
-    KUBE_SCHEDULERS,
-    LEASES,
-    LOAD_POLICIES,
-    OPERATOR_SETTINGS,
-    SCHEDULER_EXTENDERS,
-    SCHEDULER_PROFILES,
-    SCHEDULERS,
-    SECONDARY_SCHEDULERS,
-    ObjectRef,
-)
+from ...kube.resource import Resource
 from ...operator.controlplane.revision.history import Revision
 from ...operator.model import operand_pods
 from ...operator.status.conditions import condition_in
 from ..cluster import cluster_configuration
 from ..cluster.compare import parse_revision
-from ..cluster.connection import run_connected
-from ..cluster.operands import identity, list_operand_pods, render_identity
+from ..cluster.connection import connected
+from ..cluster.operands import identity, lease_of, list_operand_pods, render_identity
 from ..cluster.operator_objects import find_object, find_singleton, list_by_name
 from ..cluster.revisions import list_revisions
 from ..console.errors import error_message
@@ -77,79 +66,93 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_cluster_flags(parser)
     add_output_flag(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=connected(_show))
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterState:
-    """The objects in the API; None for an object that does not exist."""
-
-    scheduler: Mapping[str, Any] | None
-    kubescheduler: Mapping[str, Any] | None
-    cluster_operator: Mapping[str, Any] | None
-    pods: Mapping[str, Mapping[str, Any]]  # of schedulers, by node
-    lease: Mapping[str, Any] | None  # of the schedulers
-    profiling_since: int  # the revision that turned profiling on; 0 if it is off
-    events_in: str  # the namespace of the operator's events
-    # objects by name; None: the kind is not installed or not readable
-    profiles: Mapping[str, Mapping[str, Any]] | None = None
-    extenders: Mapping[str, Mapping[str, Any]] | None = None
-    settings: Mapping[str, Mapping[str, Any]] | None = None
-    secondaries: Mapping[str, Mapping[str, Any]] | None = None
-    managed: bool = False  # whether they are in the place of the control plane's scheduler
-    load_policies: Sequence[Mapping[str, Any]] = ()
-    # kubeadm's ConfigMap; None if it does not exist or is not readable
-    kubeadm: Mapping[str, Any] | None = None
+async def _show(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+    shown: dict[str, Any] = {}
+    while True:
+        report = await _report(api, platform, verbose=args.verbose)
+        if report != shown:
+            if shown and args.output == "text":
+                print_now("the status has changed")
+            print_document(report, args.output, text=render(report))
+            sys.stdout.flush()
+            shown = report
+        if not args.watch:
+            return 0 if report["healthy"] else 1
+        await asyncio.sleep(INTERVAL)
 
 
-def run(args: argparse.Namespace) -> int:
-    async def work(api: Api, platform: Platform) -> int:
-        shown: dict[str, Any] = {}
-        while True:
-            report = summarize(await _read(api, platform), verbose=args.verbose)
-            if report != shown:
-                if shown and args.output == "text":
-                    print_now("the status has changed")
-                print_document(report, args.output, text=render(report))
-                sys.stdout.flush()
-                shown = report
-            if not args.watch:
-                return 0 if report["healthy"] else 1
-            await asyncio.sleep(INTERVAL)
+async def _report(api: Api, platform: Platform, *, verbose: bool) -> dict[str, Any]:
+    """Return the status as `-o json` prints it."""
+    scheduler = mapping(await find_singleton(api, kinds.SCHEDULERS))
+    kubescheduler = await find_singleton(api, kinds.KUBE_SCHEDULERS)
+    reported = await find_object(api, kinds.CLUSTER_OPERATORS.named(names.CLUSTEROPERATOR))
+    pods = await list_operand_pods(api, platform)
+    lease = await find_object(api, lease_of(platform))
+    profiling_since = _profiling_since(await list_revisions(api, platform))
+    profiles = await _listed(api, kinds.SCHEDULER_PROFILES)
+    extenders = await _listed(api, kinds.SCHEDULER_EXTENDERS)
+    settings = await _listed(api, kinds.OPERATOR_SETTINGS)
+    load_policies = await _load_policies(api)
+    secondaries = await _listed(api, kinds.SECONDARY_SCHEDULERS)
+    kubeadm = await _kubeadm(api, platform)
+    conditions = mapping(mapping(reported).get("status")).get("conditions") or ()
+    overall = {condition["type"]: condition for condition in conditions}
+    progressing = overall.get("Progressing", {})
+    spec = mapping(mapping(kubescheduler).get("spec"))
+    status = mapping(mapping(kubescheduler).get("status"))
+    holder = str(mapping(mapping(lease).get("spec")).get("holderIdentity") or "")
+    return {
+        "healthy": overall.get("Available", {}).get("status") == "True"
+        and overall.get("Degraded", {}).get("status") == "False",
+        "profile": mapping(scheduler.get("spec")).get("profile") or "LowNodeUtilization",
+        "logLevel": spec.get("logLevel") or "Normal",
+        "managementState": spec.get("managementState") or "Managed",
+        "revision": status.get("latestAvailableRevision", 0),
+        "leaseHolder": holder,
+        "profilingSince": profiling_since,
+        "conditions": {type_: c["status"] for type_, c in sorted(overall.items())},
+        "progress": progressing.get("message", ""),
+        "progressing": progressing.get("status") == "True",
+        "problems": list(_problems(kubescheduler)),
+        "warnings": [
+            *_warnings(kubescheduler, "KubeScheduler", *_FOR_INFORMATION),
+            *(
+                warning
+                for obj in (*profiles, *extenders, *settings)
+                for warning in _warnings(
+                    obj, f"{obj['kind']} {obj['metadata']['name']}", names.WARNINGS
+                )
+            ),
+            *(
+                {"object": cluster_configuration.OWNER, "message": sentence}
+                for sentence in cluster_configuration.disagreements(
+                    kubeadm, kubescheduler, [operand_pods.read(pod).image for pod in pods.values()]
+                )
+            ),
+        ],
+        "assignments": list(_assignments(secondaries)),
+        **({} if platform.owns_static_pods else _managed(status, secondaries)),
+        "eventsIn": platform.operator_namespace,
+        "nodes": list(_nodes(status, pods, holder, verbose=verbose)),
+        "loadPolicies": [_load_policy(obj) for obj in load_policies],
+        "schedulerProfiles": [_profile(obj) for obj in profiles],
+        "operatorSettings": [_settings(obj) for obj in settings],
+        "schedulerExtenders": [_extender(obj) for obj in extenders],
+    }
 
-    return run_connected(args, work)
 
-
-async def _read(api: Api, platform: Platform) -> ClusterState:
-    lease = ObjectRef(LEASES, platform.operand_lease_namespace, platform.operand_lease_name)
-    operator = ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR)
-    return ClusterState(
-        scheduler=await find_singleton(api, SCHEDULERS),
-        kubescheduler=await find_singleton(api, KUBE_SCHEDULERS),
-        cluster_operator=await find_object(api, operator),
-        pods=await list_operand_pods(api, platform),
-        lease=await find_object(api, lease),
-        profiling_since=_profiling_since(await list_revisions(api, platform)),
-        events_in=platform.operator_namespace,
-        profiles=await _allowed("SchedulerProfiles", list_by_name(api, SCHEDULER_PROFILES)),
-        extenders=await _allowed("SchedulerExtenders", list_by_name(api, SCHEDULER_EXTENDERS)),
-        settings=await _allowed("OperatorSettings", list_by_name(api, OPERATOR_SETTINGS)),
-        load_policies=await _load_policies(api),
-        secondaries=await _allowed("SecondarySchedulers", list_by_name(api, SECONDARY_SCHEDULERS)),
-        managed=not platform.owns_static_pods,
-        kubeadm=await _kubeadm(api, platform),
-    )
-
-
-async def _allowed(
-    what: str, request: Awaitable[Mapping[str, Object] | None]
-) -> Mapping[str, Object] | None:
-    """Await a request; None, and a note on stderr, without permission for it."""
+async def _listed(api: Api, resource: Resource) -> list[Object]:
+    """List the objects of a kind by name; none, and a note on stderr, without permission."""
     try:
-        return await request
+        objects = await list_by_name(api, resource) or {}
     except Forbidden as error:
-        print_remark(f"note: {what} are not shown: {error_message(error)}")
-        return None
+        plural = f"{resource.kind.removesuffix('s')}s"
+        print_remark(f"note: {plural} are not shown: {error_message(error)}")
+        return []
+    return [obj for _, obj in sorted(objects.items())]
 
 
 async def _kubeadm(api: Api, platform: Platform) -> Object | None:
@@ -165,7 +168,7 @@ async def _kubeadm(api: Api, platform: Platform) -> Object | None:
 async def _load_policies(api: Api) -> Sequence[Object]:
     """List the LoadPolicies; none without permission or without the kind."""
     try:
-        return (await api.list(LOAD_POLICIES)).items
+        return (await api.list(kinds.LOAD_POLICIES)).items
     except (Forbidden, NotFound):
         return ()
 
@@ -180,93 +183,37 @@ def _profiling_since(revisions: Sequence[Revision]) -> int:
     return since
 
 
-def summarize(cluster: ClusterState, *, verbose: bool = False) -> dict[str, Any]:
-    """Return the status as `-o json` prints it."""
-    status = mapping(mapping(cluster.kubescheduler).get("status"))
-    spec = mapping(mapping(cluster.kubescheduler).get("spec"))
-    overall_conditions = mapping(mapping(cluster.cluster_operator).get("status")).get("conditions")
-    overall = {condition["type"]: condition for condition in overall_conditions or ()}
-    pods = {node: operand_pods.read(pod) for node, pod in cluster.pods.items()}
+def _nodes(
+    status: Mapping[str, Any], pods: Mapping[str, Object], holder: str, *, verbose: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield the state of each control-plane node; `holder` is that of the schedulers' Lease."""
     entries = {entry["nodeName"]: entry for entry in status.get("nodeStatuses") or ()}
-    holder = str(mapping(mapping(cluster.lease).get("spec")).get("holderIdentity") or "")
-    nodes = [
-        {
+    for node in sorted({*entries, *pods}):
+        pod = operand_pods.read(pods[node]) if node in pods else None
+        yield {
             "node": node,
             "revision": entries.get(node, {}).get("currentRevision", 0),
             "target": entries.get(node, {}).get("targetRevision", 0),
-            "runs": pods[node].revision if node in pods else None,
-            "ready": node in pods and pods[node].ready,
-            "restarts": pods[node].restarts if node in pods else 0,
-            "image": pods[node].image if node in pods else "",
+            "runs": pod.revision if pod else None,
+            "ready": bool(pod and pod.ready),
+            "restarts": pod.restarts if pod else 0,
+            "image": pod.image if pod else "",
             "leader": holder.startswith(f"{node}_"),
-            **({"scheduler": identity(cluster.pods.get(node))} if verbose else {}),
+            **({"scheduler": identity(pods.get(node))} if verbose else {}),
         }
-        for node in sorted({*entries, *pods})
-    ]
-    problems = [
-        {"condition": c["type"], "reason": c.get("reason", ""), "message": c.get("message", "")}
-        for c in status.get("conditions") or ()
-        if (c["type"].endswith("Degraded") and c["status"] == "True")
-        or (c["type"].endswith("Available") and c["status"] == "False")
-    ]
-    if cluster.kubescheduler is None:
-        problems.append(
-            {
-                "condition": "KubeScheduler",
-                "reason": "NotFound",
-                "message": 'KubeScheduler "cluster" does not exist: is the operator installed?',
-            }
-        )
-    healthy = (
-        overall.get("Available", {}).get("status") == "True"
-        and overall.get("Degraded", {}).get("status") == "False"
-    )
-    return {
-        "healthy": healthy,
-        "profile": mapping(mapping(cluster.scheduler).get("spec")).get("profile")
-        or "LowNodeUtilization",
-        "logLevel": spec.get("logLevel") or "Normal",
-        "managementState": spec.get("managementState") or "Managed",
-        "revision": status.get("latestAvailableRevision", 0),
-        "leaseHolder": holder,
-        "profilingSince": cluster.profiling_since,
-        "conditions": {type_: c["status"] for type_, c in sorted(overall.items())},
-        "progress": overall.get("Progressing", {}).get("message", ""),
-        "progressing": overall.get("Progressing", {}).get("status") == "True",
-        "problems": problems,
-        "warnings": [
-            *_warnings("KubeScheduler", cluster.kubescheduler, *_FOR_INFORMATION),
-            *(
-                warning
-                for kind, objects in (
-                    ("SchedulerProfile", cluster.profiles),
-                    ("SchedulerExtender", cluster.extenders),
-                    ("OperatorSettings", cluster.settings),
-                )
-                for name, obj in sorted((objects or {}).items())
-                for warning in _warnings(f"{kind} {name}", obj, names.WARNINGS)
-            ),
-            *(
-                {"object": cluster_configuration.OWNER, "message": sentence}
-                for sentence in cluster_configuration.disagreements(
-                    cluster.kubeadm, cluster.kubescheduler, [pod.image for pod in pods.values()]
-                )
-            ),
-        ],
-        "assignments": list(_assignments(cluster.secondaries or {})),
-        **(_managed(status, cluster.secondaries or {}) if cluster.managed else {}),
-        "eventsIn": cluster.events_in,
-        "nodes": nodes,
-        "loadPolicies": [_load_policy(obj) for obj in cluster.load_policies],
-        "schedulerProfiles": [_profile(obj) for obj in _sorted(cluster.profiles)],
-        "operatorSettings": [_settings(obj) for obj in _sorted(cluster.settings)],
-        "schedulerExtenders": [_extender(obj) for obj in _sorted(cluster.extenders)],
-    }
 
 
-def _sorted(objects: Mapping[str, Object] | None) -> Iterator[Object]:
-    for _, obj in sorted((objects or {}).items()):
-        yield obj
+def _problems(kubescheduler: Object | None) -> Iterator[dict[str, str]]:
+    if kubescheduler is None:
+        message = 'KubeScheduler "cluster" does not exist: is the operator installed?'
+        yield {"condition": "KubeScheduler", "reason": "NotFound", "message": message}
+    for condition in mapping(mapping(kubescheduler).get("status")).get("conditions") or ():
+        type_, status = condition["type"], condition["status"]
+        if (type_.endswith("Degraded") and status == "True") or (
+            type_.endswith("Available") and status == "False"
+        ):
+            texts = {key: condition.get(key, "") for key in ("reason", "message")}
+            yield {"condition": type_, **texts}
 
 
 def _state(obj: Object) -> str:
@@ -277,23 +224,22 @@ def _state(obj: Object) -> str:
     return str(condition_in(status, names.ACCEPTED).get("reason", ""))
 
 
-def _assignments(secondaries: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _assignments(secondaries: Sequence[Object]) -> Iterator[dict[str, Any]]:
     """Yield whether Pods are assigned, for each SecondaryScheduler with `spec.assign`."""
-    for name, obj in sorted(secondaries.items()):
+    for obj in secondaries:
         condition = condition_in(mapping(obj.get("status")), names.ASSIGNED)
         if condition or mapping(obj.get("spec")).get("assign") is not None:
             message = condition.get("message") or "not observed by the operator yet"
             assigned = condition.get("status") == "True"
+            name = obj["metadata"]["name"]
             yield {"scheduler": name, "assigned": assigned, "message": message}
 
 
-def _managed(
-    status: Mapping[str, Any], secondaries: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
+def _managed(status: Mapping[str, Any], secondaries: Sequence[Object]) -> dict[str, Any]:
     """Return the platform and its schedulers where the provider runs the control plane's."""
     return {
         "platform": condition_in(status, names.PLATFORM_CHANGED).get("message", ""),
-        "secondarySchedulers": [_secondary(obj) for obj in _sorted(secondaries)],
+        "secondarySchedulers": [_secondary(obj) for obj in secondaries],
     }
 
 
@@ -309,7 +255,7 @@ def _secondary(obj: Object) -> dict[str, Any]:
     }
 
 
-def _warnings(owner: str, obj: Mapping[str, Any] | None, *types: str) -> Iterator[dict[str, str]]:
+def _warnings(obj: Object | None, owner: str, *types: str) -> Iterator[dict[str, str]]:
     """Yield the warnings in conditions of these types, one entry per line."""
     for condition in mapping(mapping(obj).get("status")).get("conditions") or ():
         if condition["type"] in types and condition["status"] == "True":

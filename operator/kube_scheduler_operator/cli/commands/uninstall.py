@@ -21,19 +21,9 @@ from ...base.platform import AUTHENTICATION_NAMESPACE, Platform
 from ...kube import resource as kinds
 from ...kube.api import Api, Object, Propagation
 from ...kube.errors import NotFound, Unavailable
-from ...kube.resource import (
-    CLUSTER_ROLE_BINDINGS,
-    CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    DEPLOYMENTS,
-    LOAD_POLICIES,
-    ROLE_BINDINGS,
-    SECONDARY_SCHEDULERS,
-    ObjectRef,
-    Resource,
-)
+from ...kube.resource import ObjectRef, Resource
 from ...operator.status.conditions import condition_in
-from ..cluster.connection import run_connected
+from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
 from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags
@@ -70,44 +60,41 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="keep the CustomResourceDefinitions, to delete them with `kubectl delete -k`",
     )
     add_cluster_flags(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=connected(_uninstall))
 
 
-def run(args: argparse.Namespace) -> int:
-    async def work(api: Api, platform: Platform) -> int:
-        uninstall = Uninstall(api, platform, print_now, keep_crds=args.keep_crds)
-        try:
-            async with asyncio.timeout(args.timeout):
-                await uninstall.run()
-        except TimeoutError:
-            raise CommandError(
-                f"not finished after {args.timeout:g} s: {uninstall.pending}; resolve this and run "
-                "the command again"
-            ) from None
-        return 0
-
-    return run_connected(args, work)
+async def _uninstall(api: Api, platform: Platform, args: argparse.Namespace) -> int:
+    uninstall = _Uninstall(api, platform, keep_crds=args.keep_crds)
+    try:
+        async with asyncio.timeout(args.timeout):
+            await uninstall.run()
+    except TimeoutError:
+        raise CommandError(
+            f"not finished after {args.timeout:g} s: {uninstall.pending}; resolve this and run "
+            "the command again"
+        ) from None
+    return 0
 
 
-class Uninstall:
-    def __init__(
-        self, api: Api, platform: Platform, report: Callable[[str], None], *, keep_crds: bool
-    ) -> None:
+_MANAGED: Final = f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"
+_OF_SECONDARIES: Final = f"{names.SECONDARY_LABEL},{_MANAGED}"
+_OF_LOAD_POLICIES: Final = f"{names.LOAD_LABEL},{_MANAGED}"
+_OF_THE_REST: Final = f"{_MANAGED},!{names.SECONDARY_LABEL},!{names.LOAD_LABEL}"
+
+
+class _Uninstall:
+    def __init__(self, api: Api, platform: Platform, *, keep_crds: bool) -> None:
         self.pending = "the API server does not respond"  # what the current step waits for
         self._api = api
         self._platform = platform
-        self._report = report
         self._keep_crds = keep_crds
+        self._secondary_namespaces: set[str] = set()
         namespace = platform.operator_namespace
-        self._kubescheduler = ObjectRef(kinds.KUBE_SCHEDULERS, None, names.CLUSTER)
         operators = list(filter(None, (platform.former_operator, platform.operator)))
         self._deployments = [
-            ObjectRef(DEPLOYMENTS, namespace, operator.deployment) for operator in operators
+            kinds.DEPLOYMENTS.named(operator.deployment, namespace) for operator in operators
         ]
-        self._leases = [
-            ObjectRef(kinds.LEASES, namespace, operator.lease) for operator in operators
-        ]
-        self._lease = self._leases[-1]
+        self._leases = [kinds.LEASES.named(operator.lease, namespace) for operator in operators]
         self._operator = _LeaseWatch()
 
     async def run(self) -> None:
@@ -122,25 +109,19 @@ class Uninstall:
                 return await self._steps()
             except Unavailable as error:
                 self.pending = str(error)
-                self._report(self.pending)
+                print_now(self.pending)
             await asyncio.sleep(INTERVAL)
 
     async def _steps(self) -> None:
-        loads = LoadPolicyRemoval(self._api, self._platform, self._report)
-        await loads.delete()
-        secondary = SecondarySchedulerRemoval(self._api, self._report)
+        await self._delete_all(kinds.LOAD_POLICIES)
         if not self._platform.owns_static_pods:
             await self._restore()  # or the operator makes its SecondaryScheduler again
-        await secondary.delete()
-        await self._until(secondary.remaining)
+        for obj in await self._delete_all(kinds.SECONDARY_SCHEDULERS):
+            self._secondary_namespaces.add(obj["spec"]["namespace"])
+        await self._until(self._left_of_secondaries)
         if self._platform.owns_static_pods:
             await self._restore()
-
-        async def annotations() -> str:
-            left = await loads.remaining()
-            return f"{left}{await self._operator_problem()}" if left else ""
-
-        await self._until(annotations)
+        await self._until(self._left_of_load_policies)
         await self._stop()
         await self._remove(kinds.SECONDARY_SCHEDULERS)
         await self._remove(kinds.LOAD_POLICIES)
@@ -154,7 +135,7 @@ class Uninstall:
         await self._remove(kinds.SCHEDULER_PROFILES)
         await self._remove(kinds.SCHEDULER_EXTENDERS)
         await self._remove(kinds.OPERATOR_SETTINGS)
-        self._report("done: removed everything except namespace, ServiceAccounts and RBAC rules")
+        print_now("done: removed everything except namespace, ServiceAccounts and RBAC rules")
 
     async def _until(self, poll: Callable[[], Awaitable[str]]) -> None:
         """Poll until nothing is pending, and report every change."""
@@ -165,39 +146,91 @@ class Uninstall:
                 return
             if self.pending != reported:
                 reported = self.pending
-                self._report(reported)
+                print_now(reported)
             await asyncio.sleep(INTERVAL)
+
+    async def _left(self, resource: Resource, selector: str, namespace: str) -> list[str]:
+        listed = await self._api.list(resource, namespace, label_selector=selector)
+        return [str(resource.ref(obj)) for obj in listed.items]
+
+    # --- SecondarySchedulers and LoadPolicies -------------------------------------------------
+
+    async def _delete_all(self, resource: Resource) -> list[Object]:
+        """Delete all objects of a kind, if it is installed; return those that existed."""
+        objects: list[Object] = []
+        with suppress(NotFound):
+            objects = list((await self._api.list(resource)).items)
+        for obj in objects:
+            ref = resource.ref(obj)
+            await self._delete(ref, obj["metadata"]["uid"])
+            print_now(f"deleted {ref}")
+        return objects
+
+    async def _left_of_secondaries(self) -> str:
+        """Return what the garbage collector has not deleted yet; empty: nothing.
+
+        It finds these objects by their owner, so the CustomResourceDefinition must not be deleted
+        before it is done. Only the objects with the greatest effect are checked: cluster-wide
+        rights and Deployments.
+        """
+        rights = await self._api.list(kinds.CLUSTER_ROLE_BINDINGS, label_selector=_OF_SECONDARIES)
+        left = [str(kinds.CLUSTER_ROLE_BINDINGS.ref(obj)) for obj in rights.items]
+        left += await self._left(kinds.ROLE_BINDINGS, _OF_SECONDARIES, AUTHENTICATION_NAMESPACE)
+        for namespace in sorted(self._secondary_namespaces):
+            left += await self._left(kinds.DEPLOYMENTS, _OF_SECONDARIES, namespace)
+        return f"waiting for the garbage collector to delete {', '.join(left)}" if left else ""
+
+    async def _left_of_load_policies(self) -> str:
+        """Return what has not been removed yet; empty: nothing.
+
+        A Job of the running operator removes annotations from nodes.
+        """
+        target = self._platform.target_namespace
+        config_maps = await self._api.list(
+            kinds.CONFIG_MAPS, target, label_selector=_OF_LOAD_POLICIES
+        )
+        left = {config_map["metadata"]["name"] for config_map in config_maps.items}
+        if not left:
+            return ""
+        waits = f"waiting for the garbage collector to delete {', '.join(sorted(left))}"
+        if names.LOAD_STATE in left:
+            job = f"Job {target}/{names.LOAD_CLEANUP}"
+            waits = f"waiting for the operator to remove annotations from nodes ({job})"
+        return f"{waits}{await self._operator_problem()}"
 
     # --- the nodes ----------------------------------------------------------------------------
 
     async def _restore(self) -> None:
         """Set managementState Removed and wait until the operator has restored every node."""
-        kubescheduler = await find_object(self._api, self._kubescheduler)
+        ref = kinds.KUBE_SCHEDULERS.named(names.CLUSTER)
+        on_nodes = self._platform.owns_static_pods
+        kubescheduler = await find_object(self._api, ref)
         if kubescheduler is None:
             left = await self._owned()
             if not left:
-                what = "node" if self._platform.owns_static_pods else "scheduler of the operator"
-                does = "has to be restored" if self._platform.owns_static_pods else "is left"
-                self._report(f"{self._kubescheduler} does not exist: no {what} {does}")
+                nothing = (
+                    "node has to be restored" if on_nodes else "scheduler of the operator is left"
+                )
+                print_now(f"{ref} does not exist: no {nothing}")
                 return
-            await self._create(left)
+            await self._create(ref, left)
         elif (kubescheduler.get("spec") or {}).get("managementState") != "Removed":
-            await self._api.patch(self._kubescheduler, {"spec": {"managementState": "Removed"}})
-            self._report("set managementState of KubeScheduler cluster to Removed")
-        await self._until(self._restoring)
-        self._report(
+            await self._api.patch(ref, {"spec": {"managementState": "Removed"}})
+            print_now("set managementState of KubeScheduler cluster to Removed")
+        await self._until(partial(self._restoring, ref))
+        print_now(
             "every node runs its previous scheduler again"
-            if self._platform.owns_static_pods
+            if on_nodes
             else "the operator has deleted its scheduler"
         )
 
-    async def _create(self, left: list[str]) -> None:
+    async def _create(self, ref: ObjectRef, left: list[str]) -> None:
         """Create a KubeScheduler, because the operator reads managementState from it."""
-        resource = self._kubescheduler.resource
+        resource = ref.resource
         body = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
-            "metadata": {"name": self._kubescheduler.name},
+            "metadata": {"name": ref.name},
             "spec": {"managementState": "Removed"},
         }
         try:
@@ -207,16 +240,16 @@ class Uninstall:
                 f"the kind {resource.kind} is not installed, but {', '.join(left)} exist: nodes "
                 "may still run the operator's scheduler; apply crds/ and run the command again"
             ) from None
-        self._report(
-            f"created {self._kubescheduler} with managementState Removed, because {len(left)} "
-            "objects of the operator exist without it"
+        print_now(
+            f"created {ref} with managementState Removed, because {len(left)} objects of the "
+            "operator exist without it"
         )
 
-    async def _restoring(self) -> str:
+    async def _restoring(self, ref: ObjectRef) -> str:
         """Return what the operator has not done yet; empty: nothing."""
-        kubescheduler = await find_object(self._api, self._kubescheduler)
+        kubescheduler = await find_object(self._api, ref)
         if kubescheduler is None:
-            raise CommandError(f"{self._kubescheduler} was deleted: run the command again")
+            raise CommandError(f"{ref} was deleted: run the command again")
         status = kubescheduler.get("status") or {}
         progressing = (
             names.NODE_INSTALLER_PROGRESSING
@@ -237,14 +270,12 @@ class Uninstall:
 
     async def _operator_problem(self) -> str:
         """Return a suffix for messages if no operator renews its Lease."""
-        if self._operator.holder(await find_object(self._api, self._lease)):
+        lease = self._leases[-1]
+        if self._operator.holder(await find_object(self._api, lease)):
             return ""
-        lease_name = f"{self._lease.namespace}/{self._lease.name}"
-        return f": no operator is running (Lease {lease_name}); start it"
+        return f": no operator is running (Lease {lease.namespace}/{lease.name}); start it"
 
     async def _owned(self) -> list[str]:
-        others = f"!{names.SECONDARY_LABEL},!{names.LOAD_LABEL}"
-        selector = f"{names.MANAGED_BY_LABEL}={names.PROGRAM},{others}"
         resources = [
             kinds.CONFIG_MAPS,
             kinds.PODS,
@@ -258,9 +289,9 @@ class Uninstall:
             resources.append(kinds.SECRETS)
         target = self._platform.target_namespace
         return [
-            str(resource.ref(obj))
+            ref
             for resource in resources
-            for obj in (await self._api.list(resource, target, label_selector=selector)).items
+            for ref in await self._left(resource, _OF_THE_REST, target)
         ]
 
     # --- the operator -------------------------------------------------------------------------
@@ -271,11 +302,8 @@ class Uninstall:
         An operator of former names is included: it would lead as soon as this one has stopped.
         """
         for ref in self._deployments:
-            deployment = await find_object(self._api, ref)
-            if deployment is not None:
-                await self._delete(ref, deployment["metadata"]["uid"], foreground=True)
-                await self._until(partial(self._deleting, ref, "its pods are terminating"))
-                self._report("the operator has stopped")
+            if await self._delete_if_present(ref, "its pods are terminating", foreground=True):
+                print_now("the operator has stopped")
         for ref in self._leases:
             await self._until(partial(self._leading, ref, _LeaseWatch()))
             lease = await find_object(self._api, ref)
@@ -289,9 +317,6 @@ class Uninstall:
             return ""
         return f"another operator is running as {holder}; stop it"
 
-    async def _deleting(self, ref: ObjectRef, why: str) -> str:
-        return "" if await find_object(self._api, ref) is None else f"{ref}: {why}"
-
     # --- the objects --------------------------------------------------------------------------
 
     async def _remove(self, resource: Resource, name: str = "") -> None:
@@ -300,34 +325,46 @@ class Uninstall:
         On OpenShift, and with other operators of its kinds, the kinds have other owners. Without a
         name only the kind is deleted.
         """
-        kind = ObjectRef(CUSTOM_RESOURCE_DEFINITIONS, None, resource.name)
+        kind = kinds.CUSTOM_RESOURCE_DEFINITIONS.named(resource.name)
         definition = await find_object(self._api, kind)
         if definition is None:
             return
-        ref = ObjectRef(resource, None, name) if name else None
+        ref = resource.named(name) if name else None
         if label(definition, names.PART_OF_LABEL) != names.PROGRAM:
-            self._report(f"kept {ref or kind}: its kind was not installed with the operator")
+            print_now(f"kept {ref or kind}: its kind was not installed with the operator")
             return
-        obj = await find_object(self._api, ref) if ref else None
-        if ref and obj is not None:
-            await self._delete(ref, obj["metadata"]["uid"])
-            await self._until(lambda: self._deleting(ref, "waiting for its deletion"))
-            self._report(f"deleted {ref}")
+        if ref and await self._delete_if_present(ref, _WAITING):
+            print_now(f"deleted {ref}")
         if self._keep_crds:
             return
-        others = (await self._api.list(resource)).items
-        if others:
+        if others := (await self._api.list(resource)).items:
             used = ", ".join(obj["metadata"]["name"] for obj in others)
-            self._report(f"kept {kind}: other objects of this kind exist: {used}")
-            return
-        await self._delete(kind, definition["metadata"]["uid"])
-        await self._until(lambda: self._deleting(kind, "waiting for its deletion"))
-        self._report(f"deleted {kind}")
+            print_now(f"kept {kind}: other objects of this kind exist: {used}")
+        elif await self._delete_if_present(kind, _WAITING):
+            print_now(f"deleted {kind}")
+
+    async def _delete_if_present(
+        self, ref: ObjectRef, pending: str, *, foreground: bool = False
+    ) -> bool:
+        """Delete an object and wait until it is gone; return whether it existed."""
+        obj = await find_object(self._api, ref)
+        if obj is None:
+            return False
+        await self._delete(ref, obj["metadata"]["uid"], foreground=foreground)
+
+        async def deleting() -> str:
+            return "" if await find_object(self._api, ref) is None else f"{ref}: {pending}"
+
+        await self._until(deleting)
+        return True
 
     async def _delete(self, ref: ObjectRef, uid: str, *, foreground: bool = False) -> None:
         how = Propagation.FOREGROUND if foreground else Propagation.BACKGROUND
         with suppress(NotFound):
             await self._api.delete(ref, uid=uid, propagation=how)
+
+
+_WAITING: Final = "waiting for its deletion"
 
 
 class _LeaseWatch:
@@ -347,85 +384,3 @@ class _LeaseWatch:
         duration = float(spec.get("leaseDurationSeconds") or 0)
         expired = time.monotonic() - self._since > duration
         return "" if expired else str(spec.get("holderIdentity") or "")
-
-
-# --- SecondarySchedulers and LoadPolicies -------------------------------------------------------
-
-
-_OF_SECONDARIES: Final = f"{names.SECONDARY_LABEL},{names.MANAGED_BY_LABEL}={names.PROGRAM}"
-
-
-class SecondarySchedulerRemoval:
-    """Deletes all SecondarySchedulers; the garbage collector deletes the objects that they own.
-
-    The garbage collector finds these objects by their owner, so the CustomResourceDefinition must
-    not be deleted before it is done.
-    """
-
-    def __init__(self, api: Api, report: Callable[[str], None]) -> None:
-        self._api = api
-        self._report = report
-        self._namespaces: set[str] = set()
-
-    async def delete(self) -> None:
-        for obj in await _delete_all(self._api, SECONDARY_SCHEDULERS, self._report):
-            self._namespaces.add(obj["spec"]["namespace"])
-
-    async def remaining(self) -> str:
-        """Return what the garbage collector has not deleted yet; empty: nothing.
-
-        Only the objects with the greatest effect are checked: cluster-wide rights and Deployments.
-        """
-        left = [
-            *await self._left_rights(),
-            *await self._left(ROLE_BINDINGS, AUTHENTICATION_NAMESPACE),
-        ]
-        for namespace in sorted(self._namespaces):
-            left += await self._left(DEPLOYMENTS, namespace)
-        return f"waiting for the garbage collector to delete {', '.join(left)}" if left else ""
-
-    async def _left_rights(self) -> list[str]:
-        listed = await self._api.list(CLUSTER_ROLE_BINDINGS, label_selector=_OF_SECONDARIES)
-        return [str(CLUSTER_ROLE_BINDINGS.ref(obj)) for obj in listed.items]
-
-    async def _left(self, resource: Resource, namespace: str) -> list[str]:
-        listed = await self._api.list(resource, namespace, label_selector=_OF_SECONDARIES)
-        return [str(resource.ref(obj)) for obj in listed.items]
-
-
-class LoadPolicyRemoval:
-    """Deletes all LoadPolicies; a Job of the running operator removes annotations from nodes."""
-
-    def __init__(self, api: Api, platform: Platform, report: Callable[[str], None]) -> None:
-        self._api = api
-        self._platform = platform
-        self._report = report
-
-    async def delete(self) -> None:
-        await _delete_all(self._api, LOAD_POLICIES, self._report)
-
-    async def remaining(self) -> str:
-        """Return what has not been removed yet; empty: nothing."""
-        selector = f"{names.LOAD_LABEL},{names.MANAGED_BY_LABEL}={names.PROGRAM}"
-        target = self._platform.target_namespace
-        config_maps = (await self._api.list(CONFIG_MAPS, target, label_selector=selector)).items
-        left = {config_map["metadata"]["name"] for config_map in config_maps}
-        if names.LOAD_STATE in left:
-            job = f"Job {target}/{names.LOAD_CLEANUP}"
-            return f"waiting for the operator to remove annotations from nodes ({job})"
-        if left:
-            return f"waiting for the garbage collector to delete {', '.join(sorted(left))}"
-        return ""
-
-
-async def _delete_all(api: Api, resource: Resource, report: Callable[[str], None]) -> list[Object]:
-    """Delete all objects of a kind, if it is installed; return those that existed."""
-    objects: list[Object] = []
-    with suppress(NotFound):
-        objects = list((await api.list(resource)).items)
-    for obj in objects:
-        ref = resource.ref(obj)
-        with suppress(NotFound):
-            await api.delete(ref, uid=obj["metadata"]["uid"])
-        report(f"deleted {ref}")
-    return objects

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ..console.errors import UsageError, print_error
+from ..console.errors import UsageError, prints_errors
 from ..console.flags import (
     add_check_flags,
     add_file_arguments,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ...config.lint.reports.report import ValidationReport
 
 FORMATS: Final = ("text", "json", "github", "gitlab", "junit", "sarif")
-WRONG_USAGE: Final = 2
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,17 +58,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
+@prints_errors()
 def run(args: argparse.Namespace) -> int:
     from ...base.findings import ERROR
     from ..reports.findings import report_text
 
-    try:
-        options = check_options(args, args.platform)
-        options = replace(options, images=options.images.extended_by(args.allowed_images))
-        report = _checked(args, options)
-    except UsageError as error:
-        print_error(error)
-        return WRONG_USAGE
+    options = check_options(args, args.platform)
+    options = replace(options, images=options.images.extended_by(args.allowed_images))
+    report = _checked(args, options)
     sys.stdout.write(report_text(report, options.gates.version.short, args.output))
     return 1 if report.count(ERROR) else 0
 

@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import __version__
+from ...config.language.versions import Version
+from ...kube.resource import CLUSTER_OPERATORS, SECONDARY_SCHEDULERS
 from ..console.flags import add_cluster_flags, add_output_flag
-from ..console.output import text_of
+from ..console.output import format_table, print_document, text_of
 
 if TYPE_CHECKING:
     from ...base.objects import Object
@@ -53,32 +55,28 @@ class Versions:
 
 def run(args: argparse.Namespace) -> int:
     if args.client:
-        from ..console.output import print_document
-
         document = {"client": __version__}
         print_document(document, args.output, text=f"client  {__version__}")
         return 0
-    from ..cluster.connection import run_connected
+    from ..cluster.connection import connected
 
-    async def work(api: ApiClient, platform: Platform) -> int:
-        from ..console.output import print_document
+    return connected(_show)(args)
 
-        versions = await _read(api, platform)
-        report = summarize(versions)
-        print_document(report, args.output, text=text_of(render(versions, report)))
-        return 0 if report["fits"] else 1
 
-    return run_connected(args, work)
+async def _show(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    versions = await _read(api, platform)
+    report = summarize(versions)
+    print_document(report, args.output, text_of(render(versions, report)))
+    return 0 if report["fits"] else 1
 
 
 async def _read(api: ApiClient, platform: Platform) -> Versions:
     from ...base import names
-    from ...kube.resource import CLUSTER_OPERATORS, SECONDARY_SCHEDULERS, ObjectRef
     from ...operator.model import operand_pods
     from ..cluster.operands import list_operand_pods
     from ..cluster.operator_objects import find_object, list_by_name
 
-    reported = await find_object(api, ObjectRef(CLUSTER_OPERATORS, None, names.CLUSTEROPERATOR))
+    reported = await find_object(api, CLUSTER_OPERATORS.named(names.CLUSTEROPERATOR))
     pods = await list_operand_pods(api, platform)
     images = {f"node {node}": operand_pods.read(pod).image for node, pod in sorted(pods.items())}
     secondaries = await list_by_name(api, SECONDARY_SCHEDULERS) or {}
@@ -104,8 +102,6 @@ def _operator_version(cluster_operator: Object | None) -> str:
 
 
 def _version_in(image: str) -> str:
-    from ...config.language.versions import Version
-
     try:
         return str(Version.of_image(image))
     except ValueError:
@@ -128,8 +124,6 @@ def summarize(versions: Versions) -> dict[str, Any]:
 
 def _client_problem(versions: Versions) -> str:
     """Return why the client does not fit the operator; empty if it does, or if that is unknown."""
-    from ...config.language.versions import Version
-
     if versions.payload or not versions.operator:
         return ""
     try:
@@ -147,7 +141,6 @@ def _client_problem(versions: Versions) -> str:
 
 def _scheduler_problems(versions: Versions) -> list[str]:
     from ...config.language.version_skew import version_skew
-    from ...config.language.versions import Version
 
     try:
         api_server = Version.parse(versions.api_server)
@@ -163,7 +156,6 @@ def _scheduler_problems(versions: Versions) -> list[str]:
 
 def _notes(versions: Versions) -> list[str]:
     from ...config.language.validation.newer_versions import newer_version_note
-    from ...config.language.versions import Version
 
     notes = []
     if not versions.operator:
@@ -191,8 +183,6 @@ def _notes(versions: Versions) -> list[str]:
 
 
 def render(versions: Versions, report: Mapping[str, Any]) -> list[str]:
-    from ..console.output import format_table
-
     names_by_version: dict[str, list[str]] = {}
     for scheduler in versions.schedulers:
         names_by_version.setdefault(scheduler.version or "unknown", []).append(scheduler.name)

@@ -6,19 +6,28 @@ The answer comes from kube-scheduler itself, which runs on this machine over a c
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from ...base.findings import listing
 from ...base.objects import mapping
 from ...kube.errors import KubeError
-from ...kube.resource import PODS, ObjectRef, Resource
-from ..cluster.connection import run_connected
+from ...kube.resource import PODS
+from ..cluster.connection import connected
 from ..cluster.operator_objects import find_object
-from ..console.errors import CommandError, UsageError, error_message, print_error
+from ..console.errors import CommandError, UsageError, error_message, prints_errors
 from ..console.flags import add_cluster_flags, add_nodes_flag, add_output_flag
-from ..console.output import counted, format_table, print_document, print_remark, text_of
+from ..console.output import (
+    counted,
+    limited,
+    limited_table,
+    print_document,
+    print_remark,
+    text_of,
+)
 from ..console.pod_reference import PodReference, add_pod_flags, pod_reference
 from ..simulation.extender_decisions import (
     RememberedDecisions,
@@ -32,8 +41,8 @@ from ..simulation.run import (
     Simulation,
     add_simulation_flags,
     from_cluster,
+    from_files,
     missing_lines,
-    run_on_files,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +54,6 @@ if TYPE_CHECKING:
     from ...simulate.why import Explanation
     from ...simulate.world import World
 
-_NODES: Final = 12
 _NAMED: Final = 3
 _FIXES: Final = 6
 _PREEMPTION: Final = "no pod with a lower priority would make room for it"
@@ -74,63 +82,39 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="also show the current input of each policy of an extender for each node",
     )
-    add_nodes_flag(parser, _NODES)
+    add_nodes_flag(parser)
     add_simulation_flags(parser)
     add_cluster_flags(parser)
     add_output_flag(parser)
     parser.set_defaults(run=run)
 
 
+@prints_errors()
 def run(args: argparse.Namespace) -> int:
-    """Return 2 for invalid usage, 1 for other errors."""
     reference = pod_reference(args)
     if args.url:
-        return _of_url(args, f"{reference.namespace}/{reference.name}")
-
-    async def work(api: ApiClient, platform: Platform) -> int:
-        if reference.workload is not None:
-            return await _of_workload(api, platform, reference, reference.workload, args)
-        return await _of_cluster(api, platform, reference, args)
-
+        key = f"{reference.namespace}/{reference.name}"
+        return _extenders_alone(args, key, remembered_at(args.url, key, details=args.details))
     if args.from_files:
-        return run_on_files(args, lambda simulation: _explain(simulation, reference, args))
-    return run_connected(args, work)
+        return asyncio.run(_explain(from_files(args), reference, args))
+    return connected(_of_pod if reference.workload is None else _of_workload)(args)
 
 
-def _of_url(args: argparse.Namespace, key: str) -> int:
-    try:
-        agents = remembered_at(args.url, key, details=args.details)
-    except CommandError as error:
-        print_error(error)
-        return 1
-    return _extenders_alone(args, key, agents)
-
-
-async def _of_workload(
-    api: ApiClient,
-    platform: Platform,
-    reference: PodReference,
-    kind: Resource,
-    args: argparse.Namespace,
-) -> int:
-    workload = await find_object(api, ObjectRef(kind, reference.namespace, reference.name))
+async def _of_workload(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    reference = pod_reference(args)
+    workload = await find_object(api, reference.ref)
     if workload is None:
         raise CommandError(f"{reference.title} does not exist")
     template = mapping(mapping(workload.get("spec")).get("template"))
     name = mapping(template.get("spec")).get("schedulerName")
-    simulation = await from_cluster(api, platform, args, name)
-    try:
+    async with aclosing(await from_cluster(api, platform, args, name)) as simulation:
         return await _explain(simulation, reference, args)
-    finally:
-        await simulation.close()
 
 
-async def _of_cluster(
-    api: ApiClient, platform: Platform, reference: PodReference, args: argparse.Namespace
-) -> int:
-    key = (reference.namespace, reference.name)
-    pod = await find_object(api, ObjectRef(PODS, *key))
-    name = "/".join(key)
+async def _of_pod(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    reference = pod_reference(args)
+    pod = await find_object(api, reference.ref)
+    name = f"{reference.namespace}/{reference.name}"
     agents = await remembered(api, platform, name, details=args.details)
     if pod is None:
         if not agents.answers:
@@ -139,11 +123,8 @@ async def _of_cluster(
         return _extenders_alone(args, name, agents)
     scheduler_name = (pod.get("spec") or {}).get("schedulerName")
     try:
-        simulation = await from_cluster(api, platform, args, scheduler_name)
-        try:
+        async with aclosing(await from_cluster(api, platform, args, scheduler_name)) as simulation:
             return await _explain(simulation, reference, args, agents)
-        finally:
-            await simulation.close()
     except (CommandError, KubeError) as error:
         if not agents.answers:
             if isinstance(error, (KubeError, UsageError)):  # agents are the only other source
@@ -196,12 +177,11 @@ async def _explain(
 
 def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[MissingPods]]:
     """Return (the pod to explain, the pods of its workload that do not exist)."""
-    from ...simulate.kinds import PODS as POD_KIND
     from ...simulate.owners import missing_pods, pods_of
 
     namespace, name = reference.namespace, reference.name
     if reference.workload is None:
-        return world.get(POD_KIND, name, namespace), []
+        return world.get(PODS, name, namespace), []
     kind = reference.workload.kind
     owner = f"{kind}/{name}"
     missing = [pods for pods in missing_pods(world, namespace) if pods.owner == owner]
@@ -224,9 +204,7 @@ def _without_pod(
 
 
 def _similar_pods(world: World, reference: PodReference) -> str:
-    from ...simulate.kinds import PODS as POD_KIND
-
-    keys = list(world.objects[POD_KIND])
+    keys = list(world.objects[PODS])
     others = [namespace for namespace, name in keys if name == reference.name]
     if others:
         return f"; a pod of that name is in namespace {listing(others)}: use -n"
@@ -396,9 +374,9 @@ def _table(explanation: Explanation, most: int) -> Iterator[str]:
     plugins = [
         name for name in plugins if any(scores.get(name) for scores in decision.scores.values())
     ]
-    shown = order[:most] if most > 0 else order
+    shown = limited(order, most)
     if explanation.node in order and explanation.node not in shown:
-        shown.append(explanation.node)
+        shown = [*shown, explanation.node]
     best = set(decision.best)
     rows = [["NODE", "TOTAL", *plugins, ""]]
     for node in shown:
@@ -410,6 +388,4 @@ def _table(explanation: Explanation, most: int) -> Iterator[str]:
         ]
         cells = [str(scores.get(name, "-")) for name in plugins]
         rows.append([node, str(decision.totals[node]), *cells, ", ".join(marks)])
-    yield from (f"  {line}" for line in format_table(rows))
-    if len(order) > len(shown):
-        yield f"  … and {len(order) - len(shown)} more (--nodes 0 shows all)"
+    yield from limited_table(rows, len(order))

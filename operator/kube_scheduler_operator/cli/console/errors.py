@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TypeAlias
 
-from ...base.foreign_text import foreign_lines, one_line
+from ...base.foreign_text import foreign_lines
 from ...base.limits import MESSAGE_LENGTH
 from ...kube.errors import Conflict, Forbidden, KubeError
+
+Run: TypeAlias = Callable[[argparse.Namespace], int]
+"""Runs a command; returns the exit code."""
 
 
 class CommandError(Exception):
@@ -21,6 +29,21 @@ class CommandError(Exception):
 
 class UsageError(CommandError):
     """A flag or an input file cannot be used; one line for each problem. The exit code is 2."""
+
+
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """Name the flag or the file with an invalid value, or that cannot be read or written.
+
+    Raises:
+        UsageError: there was a ValueError or an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{what}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{what}: {error}") from None
 
 
 def error_message(error: KubeError | CommandError) -> str:
@@ -39,7 +62,23 @@ def error_message(error: KubeError | CommandError) -> str:
     return str(error)
 
 
-def print_error(error: KubeError | CommandError | ValueError) -> None:
+def print_error(error: KubeError | CommandError) -> None:
     """Print the message on standard error; only a CommandError has several lines."""
-    text = one_line(str(error)) if isinstance(error, ValueError) else error_message(error)
-    sys.stderr.write(f"error: {text}\n")
+    sys.stderr.write(f"error: {error_message(error)}\n")
+
+
+def prints_errors(failure: int = 1) -> Callable[[Run], Run]:
+    """Print the CommandError of a command; the exit code is 2 for invalid usage, else `failure`."""
+
+    def decorated(run: Run) -> Run:
+        @wraps(run)
+        def guarded(args: argparse.Namespace) -> int:
+            try:
+                return run(args)
+            except CommandError as error:
+                print_error(error)
+                return 2 if isinstance(error, UsageError) else failure
+
+        return guarded
+
+    return decorated

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from .errors import UsageError
+from .errors import UsageError, named
 from .output import print_remark
 
 if TYPE_CHECKING:
@@ -28,14 +28,7 @@ def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
         metavar="USER",
         help="make the requests as this user, e.g. system:serviceaccount:NAMESPACE:NAME",
     )
-    parser.add_argument(
-        "--as-group",
-        dest="as_groups",
-        action="append",
-        default=[],
-        metavar="GROUP",
-        help="and as a member of this group; can be repeated",
-    )
+    add_repeatable(parser, "--as-group", "GROUP", "and as a member of this group", dest="as_groups")
     parser.add_argument("--as-uid", default="", metavar="UID", help="and with this uid")
     add_platform_flag(parser)
 
@@ -62,14 +55,29 @@ def add_file_arguments(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_files_flag(parser: argparse.ArgumentParser, what: str) -> None:
+    add_repeatable(parser, "-f --file", "FILE", what, dest="files")
+
+
+def add_repeatable(
+    parser: argparse.ArgumentParser, names: str, metavar: str, what: str, **options: Any
+) -> None:
+    """Add a flag with a list of values; `names` are separated by spaces."""
     parser.add_argument(
-        "-f",
-        "--file",
-        dest="files",
+        *names.split(),
         action="append",
         default=[],
-        metavar="FILE",
+        metavar=metavar,
         help=f"{what}; can be repeated",
+        **options,
+    )
+
+
+def add_version_flag(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--kubernetes-version",
+        default=DEFAULT_VERSION,
+        metavar="VERSION",
+        help=f"version of the kube-scheduler that will read {what} (default: %(default)s)",
     )
 
 
@@ -85,11 +93,11 @@ def file_names(args: argparse.Namespace) -> list[str]:
     return names
 
 
-def add_nodes_flag(parser: argparse.ArgumentParser, default: int) -> None:
+def add_nodes_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes",
         type=int,
-        default=default,
+        default=12,
         metavar="N",
         help="maximum number of nodes in a table; 0: all (default: %(default)s)",
     )
@@ -148,26 +156,18 @@ def chosen_provider(
 
     if args.provider is None:
         return None, None
-    try:
+    with named("--for"):
         return find_provider(args.provider)
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from None
 
 
 def add_check_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that describe the kube-scheduler for which files are checked."""
-    parser.add_argument(
-        "--kubernetes-version",
-        default=DEFAULT_VERSION,
-        metavar="VERSION",
-        help="version of the kube-scheduler that will read the files (default: %(default)s)",
-    )
-    parser.add_argument(
+    add_version_flag(parser, "the files")
+    add_repeatable(
+        parser,
         "--feature-gates",
-        action="append",
-        default=[],
-        metavar="NAME=true",
-        help="feature gates of that kube-scheduler, as in its own flag; can be repeated",
+        "NAME=true",
+        "feature gates of that kube-scheduler, as in its own flag",
     )
     parser.add_argument(
         "--custom-image",
@@ -191,14 +191,10 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
     from ...config.language.versions import Version
     from ...config.lint.checks import CheckOptions
 
-    try:
+    with named("--kubernetes-version"):
         version = Version.parse(args.kubernetes_version)
-    except ValueError as error:
-        raise UsageError(f"--kubernetes-version: {error}") from None
-    try:
+    with named("--feature-gates"):
         gates = Gates(version, parse_gates(args.feature_gates))
-    except ValueError as error:
-        raise UsageError(f"--feature-gates: {error}") from None
     stock = not args.custom_image and platform_name != "openshift"
     for problem in validate_flags({FLAG: args.feature_gates}, version, stock=stock):
         raise UsageError(f"--feature-gates: {problem.sentence}")
@@ -218,7 +214,5 @@ def check_options(args: argparse.Namespace, platform_name: str = "kubeadm") -> C
         return options
     from ...config.lint.places import options_for
 
-    try:
+    with named("--for"):
         return options_for(place, options)
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from None

@@ -139,23 +139,13 @@ def read_documents(name: str) -> list[Any]:
     return objects
 
 
-def read_files(names: Sequence[str]) -> Iterator[tuple[str, bool, list[Any]]]:
+def objects_of(files: InputFiles) -> Iterator[tuple[str, bool, list[Any]]]:
     """Yield (display name, whether it was found rather than named, objects) of each file.
 
     A file that was found in a directory or by a pattern and is not YAML is skipped.
 
     Raises:
         UnreadableDocumentError: kube-scheduler would not read a file; one line for each problem.
-        UsageError: one of them cannot be read, or has nothing to read.
-    """
-    return objects_of(read_paths(names))
-
-
-def objects_of(files: InputFiles) -> Iterator[tuple[str, bool, list[Any]]]:
-    """Do the same for files that are read already.
-
-    Raises:
-        UnreadableDocumentError: kube-scheduler would not read one; one line for each problem.
     """
     for name, content in files.contents:
         objects, errors = _parse(content, name)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, TextIO, TypeVar, cast
 
 from ...base.foreign_text import json_text as escaped_json
 from ...base.foreign_text import one_line, visible
 from ...base.source.yaml_text import yaml_text
+
+T = TypeVar("T")
 
 _NAMED: Final = 3
 
@@ -104,6 +106,19 @@ def first_names(names: Sequence[str]) -> str:
     """Return the first names and the number of others: `a, b, c, … and 2 more`."""
     rest = f", … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + rest
+
+
+def limited(rows: Sequence[T], most: int) -> Sequence[T]:
+    """Return the rows of a table, at most `most` of them (0: all)."""
+    return rows[:most] if most > 0 else rows
+
+
+def limited_table(rows: Sequence[Sequence[str]], count: int, indent: str = "  ") -> Iterator[str]:
+    """Yield the lines of a table, and how many of `count` rows it does not have."""
+    if len(rows) > 1:
+        yield from (f"{indent}{line}" for line in format_table(rows))
+    if count > len(rows) - 1:
+        yield f"{indent}… and {count - len(rows) + 1} more (--nodes 0 shows all)"
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> list[str]:

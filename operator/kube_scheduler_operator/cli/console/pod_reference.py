@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...kube.resource import DAEMON_SETS, DEPLOYMENTS, JOBS, Resource
+from ...kube.resource import DAEMON_SETS, DEPLOYMENTS, JOBS, PODS, ObjectRef, Resource
 from ...simulate.kinds import CONTROLLERS, REPLICA_SETS, STATEFUL_SETS
 
 _WORKLOADS: Final[Mapping[str, Resource]] = {
@@ -37,8 +37,11 @@ class PodReference:
     workload: Resource | None = None  # the kind of the workload; None: it is a pod
 
     @property
+    def ref(self) -> ObjectRef:
+        return (self.workload or PODS).named(self.name, self.namespace)
+
+    @property
     def title(self) -> str:
-        """The kind and namespace/name, for messages."""
         return f"{self.workload.kind if self.workload else 'pod'} {self.namespace}/{self.name}"
 
 

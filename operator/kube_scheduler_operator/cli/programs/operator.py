@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...base import names
+from ...kube.errors import KubeError
 from ..console.flags import add_platform_flag
 from ..console.output import print_remark
 
@@ -168,7 +169,6 @@ def run(args: argparse.Namespace) -> int:
     from ...base.platform import PLATFORMS
     from ...base.settings import Rollout, Settings
     from ...config.language.merging.merge import require_jsonmerge
-    from ...kube.errors import KubeError
     from ...operator.engine import process
     from ...operator.engine.detect_platform import CHOICES
     from ...serving.certificate import CertificateError

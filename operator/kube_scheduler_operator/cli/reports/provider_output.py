@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...base.findings import ERROR
 from ...base.source.yaml_text import yaml_text
-from ..console.errors import UsageError, print_error
+from ..console.errors import UsageError
 from ..console.output import json_text, print_lines, print_remark, text_of
 from .findings import finding_lines
 
@@ -32,14 +32,13 @@ def show_provider_output(
     """Print JSON with everything, or YAML files, with the findings on standard error.
 
     With a directory, the files are written into it. Returns the exit code: 0 if the provider takes
-    all of it, 1 if not, 2 if a file cannot be written.
+    all of it, 1 if not.
+
+    Raises:
+        UsageError: a file cannot be written.
     """
     if directory is not None:
-        try:
-            _write_files(directory, output.files)
-        except UsageError as error:
-            print_error(error)
-            return 2
+        _write_files(directory, output.files)
         _print_findings(output.findings)
     elif form == "json":
         document = {

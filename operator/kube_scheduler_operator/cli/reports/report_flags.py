@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..console.errors import UsageError
+from ..console.errors import UsageError, named
+from ..console.flags import add_repeatable
 from ..console.output import print_remark
 
 if TYPE_CHECKING:
@@ -56,21 +57,18 @@ def add_report_flags(parser: argparse.ArgumentParser) -> None:
         "without RULE, list all rules",
     )
     parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--severity",
-        action="append",
-        default=[],
-        metavar="RULE=SEVERITY",
-        help="error, warning or off for the warnings of a rule, also with --strict; can be "
-        "repeated",
+        "RULE=SEVERITY",
+        "error, warning or off for the warnings of a rule, also with --strict",
     )
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--ignore",
-        action="append",
-        default=[],
-        metavar="'RULE[@FILE]: REASON'",
-        help="ignore the warnings of a rule, for JSON and files that cannot have a comment "
-        "# kubectl-scheduler: ignore RULE: REASON; FILE may have wildcards; can be repeated",
+        "'RULE[@FILE]: REASON'",
+        "ignore the warnings of a rule, for JSON and files that cannot have a comment "
+        "# kubectl-scheduler: ignore RULE: REASON; FILE may have wildcards",
     )
     parser.add_argument(
         "--baseline",
@@ -104,10 +102,8 @@ def with_flags(
 
         report, _ = with_settings(report, files, settings)
         text = baseline_of(report.findings)
-        try:
+        with named(f"--baseline: {args.baseline}"):
             Path(args.baseline).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"--baseline: {args.baseline}: {error.strerror}") from None
         return replace(report, findings=(), accepted=report.findings)
     report, fixed = with_settings(report, files, settings)
     if fixed:
@@ -121,10 +117,8 @@ def with_flags(
 def _settings(args: argparse.Namespace) -> ReportSettings:
     from ...config.lint.reports.report_settings import ReportSettings, Severities
 
-    try:
+    with named("--severity"):
         severities = Severities.parse(args.severity, strict=args.strict)
-    except ValueError as error:
-        raise UsageError(f"--severity: {error}") from None
     ignored = tuple(_ignored(text) for text in args.ignore)
     if not args.baseline or args.write_baseline:
         return ReportSettings(severities, ignored)

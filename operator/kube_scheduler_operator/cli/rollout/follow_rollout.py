@@ -1,18 +1,26 @@
-"""Follows a rollout: polls KubeScheduler and reports the differences of two states."""
+"""Follows a rollout: polls its objects and reports the differences of two states."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from ...base import names
-from ...kube.errors import Unavailable
+from ...base.objects import mapping
+from ...base.platform import Platform
+from ...config.effective.pipeline import is_ours
+from ...kube.api import Api, Object
+from ...kube.errors import Forbidden, Unavailable
+from ...kube.resource import SCHEDULERS
 from ...operator.controlplane.placement_gate import HELD
 from ...operator.controlplane.rollout.node_statuses import NodeStatus, read_node_status
+from ...operator.status.conditions import condition_in
 from ...operator.status.generations import is_scheduler_observed
+from ..cluster.operator_objects import find_singleton, get_kubescheduler
+from ..cluster.scheduler_contents import find_scheduler
 
 INTERVAL: Final = 1.0
 """Seconds between polls."""
@@ -188,23 +196,111 @@ def report_changes(before: RolloutState | None, after: RolloutState) -> list[str
     return lines
 
 
-State = TypeVar("State", bound="Followed")
+# --- SecondarySchedulers: a Deployment replaces one Pod after the other --------------------------
 
 
-class Followed(Protocol):
-    """The state of a rollout, for `watch`; its fields are those of RolloutState."""
+@dataclass(frozen=True, slots=True)
+class SchedulerRollout:
+    configuration: str  # the hash of the content that its Pods run, or are about to
+    pods: str  # how many are Ready
+    problem: str  # an error that the operator retries
+    end: End | None  # the outcome; None while the rollout is in progress
+    message: str  # the details of the outcome
+    waits: Mapping[str, str] = field(default_factory=dict)  # by the name of the scheduler
 
-    @property
-    def waits(self) -> Mapping[str, str]:
-        """What the rollout waits for."""
 
-    @property
-    def end(self) -> End | None:
-        """The outcome; None while the rollout is in progress."""
+def read_scheduler(
+    scheduler: Mapping[str, Any],
+    kubescheduler: Mapping[str, Any],
+    source: Mapping[str, Any] | None = None,
+) -> SchedulerRollout:
+    """Read the state of a SecondaryScheduler's rollout.
 
-    @property
-    def message(self) -> str:
-        """The details of the outcome."""
+    For ours, errors of KubeScheduler count as well, and it has no end before the operator has
+    observed KubeScheduler and `source`, the Scheduler "cluster".
+    """
+    name = str(scheduler["metadata"]["name"])
+    status = mapping(scheduler.get("status"))
+    progressing = condition_in(status, names.PROGRESSING)
+    degraded = condition_in(status, names.DEGRADED)
+    generation = scheduler["metadata"].get("generation", 0)
+    observed = status.get("observedGeneration", 0) == generation
+    replicas = mapping(scheduler.get("spec")).get("replicas", 1)
+    ready = int(status.get("readyReplicas") or 0)
+    # During a rollout there is one more Pod.
+    pods = f"{ready} Pods are Ready, {replicas} are desired"
+    end: End | None = None
+    message = ""
+    problem, refused = "", ""
+    if degraded.get("status") == "True":
+        problem = str(degraded.get("message") or degraded.get("reason", ""))
+    if is_ours(scheduler):
+        management = mapping(kubescheduler.get("spec")).get("managementState") or "Managed"
+        if management not in ("Managed", "Force"):
+            refused = f"managementState of the KubeScheduler is {management}: nothing is rolled out"
+        refused = refused or blocking_problem(kubescheduler)
+        seen = mapping(kubescheduler.get("status")).get("observedGeneration", 0)
+        observed = observed and seen == mapping(kubescheduler.get("metadata")).get("generation", 0)
+        observed = observed and is_scheduler_observed(kubescheduler, source)
+    if observed and (refused or problem) and progressing.get("status") == "False":
+        end, message = End.FAILED, refused or problem
+    elif observed and progressing.get("status") == "False":
+        done = f"configuration {status.get('configHash', '')} runs; {pods}"
+        end, message = settled(kubescheduler if is_ours(scheduler) else {}, done)
+    waits = {name: str(progressing.get("message", ""))} if end is None else {}
+    shown = problem if end is None else ""
+    return SchedulerRollout(str(status.get("configHash") or ""), pods, shown, end, message, waits)
+
+
+def scheduler_changes(before: SchedulerRollout | None, after: SchedulerRollout) -> list[str]:
+    """Return one line per change in `after`."""
+    lines = []
+    if before is None or before.configuration != after.configuration:
+        lines.append(f"configuration: {after.configuration or 'none yet'}")
+    if before is None or before.pods != after.pods:
+        lines.append(after.pods)
+    known_waits = before.waits.values() if before is not None else ()
+    lines += [wait for wait in after.waits.values() if wait not in known_waits]
+    if after.problem and (before is None or before.problem != after.problem):
+        lines.append(after.problem)
+    return [line for line in lines if line]
+
+
+# --- either of them ------------------------------------------------------------------------------
+
+
+async def follow(
+    api: Api,
+    platform: Platform,
+    scheduler: Object | None,
+    report: Callable[[str], None],
+    seconds: float | None,
+) -> int:
+    """Follow the rollout of a SecondaryScheduler, or (None) of static Pods, as `watch` does it."""
+    if scheduler is None:
+
+        async def poll() -> RolloutState:
+            return read_state(await get_kubescheduler(api), await _source(api))
+
+        return await watch(poll, report, seconds, report_changes)
+    name = str(scheduler["metadata"]["name"])
+
+    async def poll_scheduler() -> SchedulerRollout:
+        current = await find_scheduler(api, platform, name) or {}
+        return read_scheduler(current, await get_kubescheduler(api), await _source(api))
+
+    return await watch(poll_scheduler, report, seconds, scheduler_changes)
+
+
+async def _source(api: Api) -> Object | None:
+    """Return the Scheduler "cluster"; None if it does not exist, or the user may not read it."""
+    try:
+        return await find_singleton(api, SCHEDULERS)
+    except Forbidden:
+        return None
+
+
+State = TypeVar("State", RolloutState, SchedulerRollout)
 
 
 async def watch(

@@ -11,6 +11,7 @@ import copy
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import yaml
@@ -24,12 +25,22 @@ from ...config.effective.control_plane.recorded_inputs import (
     object_edits,
     read_inputs,
 )
+from ...kube.api import Api
+from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS
 from ...operator.controlplane.desired import desired_content
 from ...operator.controlplane.revision.content import RevisionContent
 from ...operator.controlplane.revision.history import Revision
 from ...operator.model.snapshot import Snapshot
 from ..cluster.compare import changes, parse_revision
+from ..cluster.proposal import InputObjects, proposed_managed
 from ..cluster.revisions import find_revision
+from ..cluster.scheduler_contents import (
+    Content,
+    find_content,
+    read_contents,
+    readable,
+    running_content,
+)
 from ..console.errors import CommandError
 
 RESTORED = KUBESCHEDULER_FIELDS - {"observedConfig"}
@@ -60,15 +71,16 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
     Raises:
         CommandError: the revision does not exist, failed, or has no recorded inputs.
     """
-    scheduler, kubescheduler = snapshot.scheduler or {}, snapshot.kubescheduler or {}
     image = next((parse_revision(r.content).image for r in reversed(revisions) if r.complete), "")
     snapshot = replace(snapshot, settings=replace(snapshot.settings, operand_image=image))
     current, _ = desired_content(snapshot)
     target = _target(revisions, number, current)
     inputs = _inputs(revisions, target)
-    new_scheduler, new_kubescheduler = restored(snapshot, inputs)
-    changed = replace(snapshot, scheduler=new_scheduler, kubescheduler=new_kubescheduler)
-    content, findings = desired_content(changed)
+    settings = _restored(snapshot, inputs)
+    scheduler, kubescheduler = settings
+    content, findings = desired_content(
+        replace(snapshot, scheduler=scheduler, kubescheduler=kubescheduler)
+    )
     if content is None:
         problems = "; ".join(finding.text for finding in findings if finding.blocking)
         raise CommandError(
@@ -76,31 +88,34 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
             f"see `kubectl scheduler diff {target.number}`"
         )
     left = changes(parse_revision(_chosen(target.content)), parse_revision(content))
-    return Undo(
-        f"revision {target.number}",
-        None if new_scheduler == scheduler else new_scheduler,
-        None if new_kubescheduler == kubescheduler else new_kubescheduler,
-        patch_of(snapshot, new_scheduler, new_kubescheduler),
-        left if target.complete else (),
-        object_edits(inputs, read_inputs(content.inputs) or inputs),
-    )
+    undo = _undo(f"revision {target.number}", snapshot, settings, left if target.complete else ())
+    return replace(undo, profiles=object_edits(inputs, read_inputs(content.inputs) or inputs))
 
 
-def restored(snapshot: Snapshot, inputs: RecordedInputs) -> tuple[Object, Object]:
+def _current(snapshot: Snapshot) -> tuple[Object, Object]:
+    return snapshot.scheduler or {}, snapshot.kubescheduler or {}
+
+
+def _restored(snapshot: Snapshot, inputs: RecordedInputs) -> tuple[Object, Object]:
     """Return Scheduler and KubeScheduler with the recorded settings."""
-    scheduler, kubescheduler = snapshot.scheduler or {}, snapshot.kubescheduler or {}
+    scheduler, kubescheduler = _current(snapshot)
     return (
         _with(scheduler, inputs.scheduler, SCHEDULER_FIELDS),
         _with(kubescheduler, inputs.kubescheduler, RESTORED),
     )
 
 
-def patch_of(snapshot: Snapshot, scheduler: Object, kubescheduler: Object) -> tuple[str, ...]:
-    """Return the changes of both objects as a unified diff."""
-    return (
-        *_patch("Scheduler", snapshot.scheduler or {}, scheduler),
-        *_patch("KubeScheduler", snapshot.kubescheduler or {}, kubescheduler),
+def _undo(
+    target: str, snapshot: Snapshot, settings: tuple[Object, Object], left: Sequence[str]
+) -> Undo:
+    """Return the objects of these settings that change, and the changes."""
+    before = _current(snapshot)
+    scheduler, kubescheduler = (
+        None if new == old else new for old, new in zip(before, settings, strict=True)
     )
+    kinds = (SCHEDULERS.kind, KUBE_SCHEDULERS.kind)
+    patches = map(_patch, kinds, before, settings)
+    return Undo(target, scheduler, kubescheduler, tuple(chain(*patches)), tuple(left))
 
 
 def _chosen(content: RevisionContent) -> RevisionContent:
@@ -169,3 +184,85 @@ def _patch(kind: str, before: Object, after: Object) -> list[str]:
     )
     name = f"{kind} {names.CLUSTER}"
     return list(difflib.unified_diff(old, new, f"{name} now", f"{name} then", lineterm=""))
+
+
+# --- where the provider runs the control plane's scheduler ---------------------------------------
+
+
+async def plan_managed_undo(
+    api: Api, snapshot: Snapshot, scheduler: dict[str, Any], chosen: str | None
+) -> Undo:
+    """Plan the restoration of the settings of an older content of `scheduler`.
+
+    The ConfigMap of each content has the settings of Scheduler and KubeScheduler that led to it.
+    `chosen` is the hash of a content; None means the latest installed one with other settings than
+    the current ones.
+
+    Raises:
+        CommandError: it does not exist, failed, has no recorded settings, or is no longer valid.
+    """
+    contents = await read_contents(api, scheduler)
+    target = _target_content(snapshot, contents, chosen)
+    inputs = target.inputs
+    if inputs is None:
+        raise CommandError(
+            f"configuration {target.hash} has no recorded settings; see `kubectl scheduler diff "
+            f"{target.hash}` and edit Scheduler and KubeScheduler manually"
+        )
+    settings = _restored(snapshot, inputs)
+    objects = InputObjects(
+        dict(zip((SCHEDULERS.kind, KUBE_SCHEDULERS.kind), settings, strict=True)), {}
+    )
+    running = readable(running_content(contents))
+    after = await proposed_managed(api, snapshot.platform, objects, scheduler, running)
+    left = () if target.parsed is None else changes(target.parsed, after)
+    _refuse_unproved(snapshot, scheduler, target, left)
+    return replace(
+        _undo(f"configuration {target.hash}", snapshot, settings, left),
+        others="The image follows the API server's version; SchedulerProfiles, SchedulerExtenders "
+        "and the operator's version cause other differences.",
+    )
+
+
+def _refuse_unproved(
+    snapshot: Snapshot, scheduler: Object, target: Content, left: Sequence[str]
+) -> None:
+    """Check that the recorded settings lead to the content: its hash does not cover them.
+
+    Where only the operator and administrators write ConfigMaps, they are the operator's own record.
+
+    Raises:
+        CommandError: they do not.
+    """
+    namespace = str(scheduler["spec"]["namespace"])
+    others = [change for change in left if not change.startswith("image: ")]
+    if others and namespace != snapshot.platform.target_namespace:
+        raise CommandError(
+            f"the settings that are recorded for configuration {target.hash} lead to another one "
+            f"({others[0]}), and other clients may write the record in namespace {namespace}; see "
+            f"`kubectl scheduler diff {target.hash}` and edit Scheduler and KubeScheduler manually"
+        )
+
+
+def _target_content(snapshot: Snapshot, contents: Sequence[Content], chosen: str | None) -> Content:
+    if chosen is not None:
+        target = find_content(contents, chosen)
+    else:
+        installed = (
+            content
+            for content in contents
+            if not content.entry.bad
+            and content.inputs is not None
+            and _restored(snapshot, content.inputs) != _current(snapshot)
+        )
+        latest = next(installed, None)
+        if latest is None:
+            raise CommandError("no older healthy configuration with other settings exists")
+        target = latest
+    if target.entry.bad:
+        raise CommandError(
+            f"configuration {target.hash} was {target.entry.outcome}: "
+            f"{target.entry.message or 'no reason recorded'}; choose another one: kubectl "
+            "scheduler history"
+        )
+    return target

@@ -6,8 +6,9 @@ target namespace, where no tenant writes; the others are containers in Pods of S
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...base import names
@@ -20,9 +21,9 @@ from ...kube.errors import KubeError, NotFound
 from ...kube.resource import DAEMON_SETS, PODS, SCHEDULER_EXTENDERS, SECONDARY_SCHEDULERS
 from ...operator.secondary.content import content_of
 from ...operator.secondary.history import read as read_history
+from ...simulate.kinds import pod_name
 from ..cluster.operator_objects import list_by_name
-from ..cluster.scheduler_contents import read_config_maps, running_hash
-from ..cluster.scheduler_pods import list_scheduler_pods
+from ..cluster.scheduler_contents import list_scheduler_pods, read_config_maps, running_hash
 from ..console.errors import CommandError, error_message
 
 _CONTAINER: Final = "extender-"
@@ -41,10 +42,19 @@ class AgentEndpoint:
         return f"{self.extender} in pod {self.namespace}/{self.pod} on {self.node}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LocatedAgents:
-    agents: tuple[AgentEndpoint, ...]
-    notes: tuple[str, ...] = ()  # Pods that look like those of agents, and what could not be read
+    agents: list[AgentEndpoint] = field(default_factory=list)
+    # Pods that look like those of agents, and what could not be read
+    notes: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def readable(self, what: str) -> Iterator[None]:
+        """Note that agents cannot be read: others are still queried."""
+        try:
+            yield
+        except KubeError as error:
+            self.notes.append(f"{what} are left out: {error_message(error)}")
 
 
 async def find_agents(api: Api, platform: Platform) -> LocatedAgents:
@@ -66,34 +76,19 @@ async def find_agents(api: Api, platform: Platform) -> LocatedAgents:
             "no SchedulerExtender has an agent (spec.agent), so there are no decisions to "
             "show; the scheduler's own reasons are in the Pod's events: kubectl describe pod"
         )
-    located = _together(
-        [
-            await _readable(
-                "agents of the control plane's scheduler",
-                _of_control_plane(api, platform, extenders),
-            ),
-            await _readable("agents of SecondarySchedulers", _of_secondaries(api, extenders)),
-        ]
-    )
+    located = LocatedAgents()
+    ports = _ports(extenders)
+    with located.readable("agents of the control plane's scheduler"):
+        located.agents += await _of_control_plane(api, platform, ports)
+    with located.readable("agents of SecondarySchedulers"):
+        schedulers = await list_by_name(api, SECONDARY_SCHEDULERS) or {}
+        for name in sorted(_attached_to(extenders) & schedulers.keys()):
+            with located.readable(f"agents of SecondaryScheduler {name}"):
+                await _add_secondary(api, schedulers[name], ports, located)
     if not located.agents:
         reason = "no agent is running; see its condition Available: kubectl get schedulerextenders"
         raise CommandError("; ".join((reason, *located.notes)))
     return located
-
-
-def _together(parts: Sequence[LocatedAgents]) -> LocatedAgents:
-    return LocatedAgents(
-        tuple(agent for part in parts for agent in part.agents),
-        tuple(note for part in parts for note in part.notes),
-    )
-
-
-async def _readable(what: str, request: Awaitable[LocatedAgents]) -> LocatedAgents:
-    """Await the agents, or a note that they cannot be read: others are still queried."""
-    try:
-        return await request
-    except KubeError as error:
-        return LocatedAgents((), (f"{what} are left out: {error_message(error)}",))
 
 
 def _ports(extenders: Iterable[Object]) -> dict[str, int]:
@@ -116,12 +111,12 @@ def _attached_to(extenders: Iterable[Object]) -> set[str]:
 
 
 async def _of_control_plane(
-    api: Api, platform: Platform, extenders: Sequence[Object]
-) -> LocatedAgents:
+    api: Api, platform: Platform, ports: Mapping[str, int]
+) -> list[AgentEndpoint]:
     selector, target = f"app={names.EXTENDER}", platform.target_namespace
     daemon_sets = (await api.list(DAEMON_SETS, target, label_selector=selector)).items
     pods = (await api.list(PODS, target, label_selector=selector)).items
-    return LocatedAgents(tuple(agents_of_daemon_sets(_ports(extenders), daemon_sets, pods)))
+    return list(agents_of_daemon_sets(ports, daemon_sets, pods))
 
 
 def agents_of_daemon_sets(
@@ -139,40 +134,27 @@ def agents_of_daemon_sets(
                 yield _endpoint(pod, name, port)
 
 
-async def _of_secondaries(api: Api, extenders: Sequence[Object]) -> LocatedAgents:
-    schedulers = await list_by_name(api, SECONDARY_SCHEDULERS) or {}
-    return _together(
-        [
-            await _readable(
-                f"agents of SecondaryScheduler {name}",
-                _of_secondary(api, schedulers[name], _ports(extenders)),
-            )
-            for name in sorted(_attached_to(extenders) & schedulers.keys())
-        ]
-    )
-
-
-async def _of_secondary(api: Api, scheduler: Object, ports: Mapping[str, int]) -> LocatedAgents:
+async def _add_secondary(
+    api: Api, scheduler: Object, ports: Mapping[str, int], located: LocatedAgents
+) -> None:
+    """Add the agents in the Pods of a SecondaryScheduler."""
     pods = await list_scheduler_pods(api, scheduler)
     hashes = {running_hash(scheduler), *(entry.hash for entry in read_history(scheduler))}
     config_maps = await read_config_maps(api, scheduler, hashes - {""})
     containers = {key: _containers(config_map) for key, config_map in config_maps.items()}
-    agents: list[AgentEndpoint] = []
-    notes: list[str] = []
     for pod in pods:
         made_of = containers.get(label(pod, names.CONFIG_HASH_LABEL), {})
         for name, port in ports.items():
             if not _runs(pod, name):
                 continue
             if _program(_container(pod["spec"], name)) == made_of.get(f"{_CONTAINER}{name}"):
-                agents.append(_endpoint(pod, name, port))
+                located.agents.append(_endpoint(pod, name, port))
             else:
-                where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-                notes.append(
-                    f"the agent {name} in pod {where} is left out: its image, command or arguments "
-                    "are not those of the configuration that the SecondaryScheduler's status names"
+                located.notes.append(
+                    f"the agent {name} in pod {pod_name(pod)} is left out: its image, command or "
+                    "arguments are not those of the configuration that the SecondaryScheduler's "
+                    "status names"
                 )
-    return LocatedAgents(tuple(agents), tuple(notes))
 
 
 def _containers(config_map: Object) -> dict[str, Any]:

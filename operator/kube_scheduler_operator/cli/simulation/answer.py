@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ...simulate.placements import (
@@ -19,7 +19,7 @@ from ...simulate.probes import without_preemption
 from ...simulate.scenario import Drain, Prepared, Scenario
 from ...simulate.utilization import Utilization
 from ...simulate.workloads import SimulatedWorkload
-from ..console.output import counted, first_names, format_table
+from ..console.output import counted, first_names, format_table, limited, limited_table
 
 TODAY: Final = "today"
 NOW: Final = "now"
@@ -30,8 +30,6 @@ _OF: Final = ("that ", "of ")
 
 @dataclass(slots=True)
 class SimulationQuestion:
-    """What the command line asks."""
-
     scenario: Scenario
     workloads: list[SimulatedWorkload] = field(default_factory=list)  # what is placed in addition
     others: list[dict[str, Any]] = field(default_factory=list)  # other objects of the files
@@ -73,7 +71,6 @@ class SimulationAnswer:
 
     @property
     def repeat(self) -> int:
-        """The number of runs."""
         return len(self.columns[0].outcomes)
 
     @property
@@ -234,14 +231,11 @@ class SimulationAnswer:
         under = f" ({column.title})" if len(self.columns) > 1 else ""
         yield ""
         yield f"Where they are{under}:"
-        most = self.nodes
-        shown = list(counts_by_node.items())[:most] if most > 0 else list(counts_by_node.items())
         rows = [["NODE", "ZONE", "PODS"]]
         zones = column.outcomes[0].utilization.zones
-        rows += [[node, zones.get(node, "-"), shown_spread(counts)] for node, counts in shown]
-        yield from (f"  {line}" for line in format_table(rows))
-        if len(counts_by_node) > len(shown):
-            yield f"  … and {len(counts_by_node) - len(shown)} more (--nodes 0 shows all)"
+        for node, counts in limited(list(counts_by_node.items()), self.nodes):
+            rows.append([node, zones.get(node, "-"), shown_spread(counts)])
+        yield from limited_table(rows, len(counts_by_node))
 
     def _missing(self, column: ConfigurationResult) -> Iterator[str]:
         pending = [
@@ -325,10 +319,7 @@ def _removed_lines(gone: Drain) -> Iterator[str]:
 
 
 def _documents(spreads: Mapping[str, Spread]) -> dict[str, Any]:
-    return {
-        key: {"least": figure.least, "median": figure.median, "most": figure.most}
-        for key, figure in spreads.items()
-    }
+    return {key: asdict(figure) for key, figure in spreads.items()}
 
 
 def _requests(resource: str) -> str:

@@ -8,8 +8,11 @@ broken or forged: its answer is bounded in size and time, and decoded before it 
 from __future__ import annotations
 
 import asyncio
+import queue
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -20,7 +23,7 @@ from ...base.platform import Platform
 from ...kube.errors import KubeError
 from ..cluster.port_forward import ResponseLimit, Tunnel, load_client
 from ..console.errors import CommandError
-from ..console.output import format_table
+from ..console.output import limited, limited_table
 from .agent_answer import (
     AgentAnswer,
     AgentDecisions,
@@ -33,7 +36,6 @@ from .agent_answer import (
     read_agent_answer,
 )
 from .agent_endpoints import AgentEndpoint, find_agents
-from .daemon_threads import in_daemon_threads
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -49,6 +51,7 @@ _SECONDS: Final = 10.0
 _CLOSING: Final = 0.5
 """The part of it in which a connection is closed that has not ended."""
 _CHUNK: Final = 64 * 1024
+_THREADS: Final = 32
 
 
 _DECISIONS: Final = Size(4 * 2**20, 250_000)
@@ -131,7 +134,7 @@ async def _query_all(
     queries = [partial(_query, access, agent, key, end, details=details) for agent in agents]
     answers = []
     problems = []
-    for agent, answer in zip(agents, await in_daemon_threads(queries, _SECONDS), strict=True):
+    for agent, answer in zip(agents, await _in_daemon_threads(queries, _SECONDS), strict=True):
         if isinstance(answer, Exception):
             problems.append(f"{agent}: {answer or type(answer).__name__}")
         elif answer is None:
@@ -222,6 +225,42 @@ async def _get(url: str, limit: ResponseLimit) -> tuple[int, bytes]:
         return response.status, bytes(content)
 
 
+# --- threads ------------------------------------------------------------------------------------
+
+
+async def _in_daemon_threads(
+    calls: Sequence[Callable[[], T]], seconds: float
+) -> list[T | Exception | None]:
+    """Return the result or exception of each call; None: it has not ended within `seconds`.
+
+    The threads may be abandoned, so that none delays the others or the end of the program.
+    """
+    return await asyncio.to_thread(_run, calls, seconds)
+
+
+def _run(calls: Sequence[Callable[[], T]], seconds: float) -> list[T | Exception | None]:
+    waiting: queue.SimpleQueue[tuple[Future[T | Exception], Callable[[], T]]] = queue.SimpleQueue()
+    futures: list[Future[T | Exception]] = [Future() for _ in calls]
+    for pair in zip(futures, calls, strict=True):
+        waiting.put(pair)
+
+    def work() -> None:
+        while True:
+            try:
+                future, call = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                future.set_result(call())
+            except Exception as error:
+                future.set_result(error)
+
+    for _ in range(min(len(calls), _THREADS)):
+        threading.Thread(target=work, name="query", daemon=True).start()
+    wait(futures, seconds)
+    return [future.result() if future.done() else None for future in futures]
+
+
 # --- output -------------------------------------------------------------------------------------
 
 
@@ -250,10 +289,10 @@ def _filter(decision: FilterDecision, most: int) -> Iterator[str]:
     rejected = decision.rejected
     yield f"  filter at {decision.at}: {len(rejected)} of {decision.nodes} nodes rejected"
     rows = [["NODE", "POLICY AND REASON"]]
-    for row in _cut(rejected, most):
+    for row in limited(rejected, most):
         final = "; preemption does not help" if row.unresolvable else ""
         rows.append([row.node, row.reason + final])
-    yield from _table(rows, len(rejected))
+    yield from limited_table(rows, len(rejected), _INDENT)
 
 
 def _prioritize(decision: PrioritizeDecision, most: int) -> Iterator[str]:
@@ -264,9 +303,10 @@ def _prioritize(decision: PrioritizeDecision, most: int) -> Iterator[str]:
         for policy, weight in weights.items()
     ]
     rows = [["NODE", "SCORE", *heads]]
-    rows += [_scores(row, list(weights)) for row in _cut(nodes, most)]
+    rows += [_scores(row, list(weights)) for row in limited(nodes, most)]
     width = max(map(len, rows))
-    yield from _table([row + [""] * (width - len(row)) for row in rows], len(nodes))
+    padded = [row + [""] * (width - len(row)) for row in rows]
+    yield from limited_table(padded, len(nodes), _INDENT)
 
 
 def _scores(row: ScoredNode, policies: Sequence[str]) -> list[str]:
@@ -280,10 +320,11 @@ def _scores(row: ScoredNode, policies: Sequence[str]) -> list[str]:
 def _details(details: Sequence[DetailRow], most: int) -> Iterator[str]:
     keys = list(dict.fromkeys(key for row in details for key in row))
     rows = [[key.upper() if key == "node" else key for key in keys]]
-    rows += [[_value(row.get(key)) for key in keys] for row in _cut(details, most)]
-    yield from _table(rows, len(details))
+    rows += [[_value(row.get(key)) for key in keys] for row in limited(details, most)]
+    yield from limited_table(rows, len(details), _INDENT)
 
 
+_INDENT: Final = " " * 4
 _CELL: Final = 1024
 """Characters of a value in a table."""
 
@@ -293,15 +334,3 @@ def _value(value: Any) -> str:
         return "-"
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _CELL else f"{text[:_CELL]}…"
-
-
-def _cut(rows: Sequence[T], most: int) -> Sequence[T]:
-    return rows[:most] if most > 0 else rows
-
-
-def _table(rows: Sequence[Sequence[str]], count: int) -> Iterator[str]:
-    """Yield the rows, and the number of those left out."""
-    if len(rows) > 1:
-        yield from (f"    {line}" for line in format_table(rows))
-    if count > len(rows) - 1:
-        yield f"    … and {count - len(rows) + 1} more (--nodes 0 shows all)"

@@ -19,7 +19,7 @@ from ...base.settings import Settings
 from ...config.language.versions import Version
 from ...kube.api import Object
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import DEPLOYMENTS, NETWORK_POLICIES, ObjectRef
+from ...kube.resource import DEPLOYMENTS, NETWORK_POLICIES
 from ...simulate.job import NO_NODE, PATH, PORT, JobPlan, choose_node, missing_isolation
 from ...simulate.job_run import POLL, PodNotRunningError, SimulationJob
 from ...simulate.kinds import NODES
@@ -28,6 +28,7 @@ from ...simulate.questions import Question, read_answer, request
 from ..cluster.port_forward import Tunnel, load_client
 from ..console.errors import CommandError, error_message
 from ..console.output import print_remark
+from .running_scheduler import Operand
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient
@@ -39,12 +40,6 @@ T = TypeVar("T")
 _SILENCE: Final = 60.0
 """Seconds without a byte after which the Pod is lost; it sends one every five seconds."""
 _CONNECTING: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    image: str
-    command: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +132,7 @@ class JobSimulator:
 
     async def _deployment(self) -> Object:
         platform = self._platform
-        ref = ObjectRef(DEPLOYMENTS, platform.operator_namespace, platform.operator.deployment)
+        ref = DEPLOYMENTS.named(platform.operator.deployment, platform.operator_namespace)
         try:
             return await self._api.get(ref)
         except NotFound:

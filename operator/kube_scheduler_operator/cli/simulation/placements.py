@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -45,21 +46,19 @@ async def placement_sentences(
         KubeError: the cluster cannot be read.
         CommandError: the simulation cannot be run.
     """
-    simulation = await from_cluster(api, platform, args, None)
-    try:
-        old, new = _options(simulation, before), _options(simulation, after)
-        effect = await simulation.ask(
-            edit_effect,
-            options=old,
-            config=new.config,
-            flags=new.flags,
-            extenders=new.extenders,
-        )
-        sentences = [*effect.sentences(), *await _replayed(simulation, old, new)]
-    except CommandError as error:
-        raise CommandError(f"--placements: {error}") from None
-    finally:
-        await simulation.close()
+    async with aclosing(await from_cluster(api, platform, args, None)) as simulation:
+        try:
+            old, new = _options(simulation, before), _options(simulation, after)
+            effect = await simulation.ask(
+                edit_effect,
+                options=old,
+                config=new.config,
+                flags=new.flags,
+                extenders=new.extenders,
+            )
+            sentences = [*effect.sentences(), *await _replayed(simulation, old, new)]
+        except CommandError as error:
+            raise CommandError(f"--placements: {error}") from None
     return [*sentences, *(f"note: {note}" for note in simulation.notes)]
 
 

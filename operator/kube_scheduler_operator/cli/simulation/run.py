@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -14,8 +15,10 @@ from ...config.language.feature_gates import FLAG_PREFIX
 from ...config.language.schema import KIND
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
-from ..cluster.connection import run_connected
-from ..console.errors import CommandError, UsageError, print_error
+from ...simulate.kinds import NODES
+from ..cluster.connection import connected
+from ..console.errors import CommandError, UsageError
+from ..console.flags import add_repeatable
 from ..console.input_files import display_name, read_bytes
 from ..console.output import counted
 from .running_scheduler import RunningConfiguration, running_scheduler
@@ -91,20 +94,19 @@ class Simulation:
         except SimulationError as error:
             raise CommandError(str(error)) from None
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         await self.where.close()
 
 
 def add_simulation_flags(parser: argparse.ArgumentParser, *, config: bool = True) -> None:
     """Add the flags of all simulating commands; `--config` only with `config`."""
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--from-files",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="read the cluster from files or directories instead: the output of `kubectl get -o "
-        "yaml` or `-o json` for nodes, pods and the other kinds that kube-scheduler reads, or a "
-        "must-gather; can be repeated",
+        "PATH",
+        "read the cluster from files or directories instead: the output of `kubectl get -o yaml` "
+        "or `-o json` for nodes, pods and the other kinds that kube-scheduler reads, or a "
+        "must-gather",
     )
     if config:
         parser.add_argument(
@@ -116,12 +118,11 @@ def add_simulation_flags(parser: argparse.ArgumentParser, *, config: bool = True
     else:
         parser.set_defaults(config=None)
     add_kube_scheduler_flags(parser)
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--feature-gates",
-        action="append",
-        default=[],
-        metavar="NAME=true",
-        help="feature gates for kube-scheduler, as in its own flag; can be repeated",
+        "NAME=true",
+        "feature gates for kube-scheduler, as in its own flag",
     )
 
 
@@ -146,42 +147,25 @@ def add_kube_scheduler_flags(parser: argparse.ArgumentParser) -> None:
 def run_simulating(
     args: argparse.Namespace,
     show: Callable[[Simulation], Coroutine[Any, Any, int]],
-    connected: Callable[[ApiClient, Platform], Awaitable[Simulation]],
+    read: Callable[[ApiClient, Platform], Awaitable[Simulation]],
     *,
     failure: int = 1,
 ) -> int:
-    """Show the simulation of the files, or of the cluster; 2 for invalid usage.
+    """Show the simulation of the files, or of the cluster, which `read` reads.
 
-    `show` prints the answer and returns the exit code; `failure` is that of other errors.
+    `show` prints the answer and returns the exit code; `failure` is that of errors of the cluster.
+
+    Raises:
+        CommandError: the files cannot be simulated.
     """
 
-    async def work(api: ApiClient, platform: Platform) -> int:
-        simulation = await connected(api, platform)
-        try:
+    async def work(api: ApiClient, platform: Platform, _args: argparse.Namespace) -> int:
+        async with aclosing(await read(api, platform)) as simulation:
             return await show(simulation)
-        finally:
-            await simulation.close()
 
     if args.from_files:
-        return run_on_files(args, show, failure=failure)
-    return run_connected(args, work, failure=failure)
-
-
-def run_on_files(
-    args: argparse.Namespace,
-    show: Callable[[Simulation], Coroutine[Any, Any, int]],
-    *,
-    failure: int = 1,
-) -> int:
-    """Show the simulation of the files; 2 for invalid usage, `failure` for other errors."""
-    try:
         return asyncio.run(show(from_files(args)))
-    except UsageError as error:
-        print_error(error)
-        return 2
-    except CommandError as error:
-        print_error(error)
-        return failure
+    return connected(work, failure=failure)(args)
 
 
 def from_files(args: argparse.Namespace) -> Simulation:
@@ -191,7 +175,6 @@ def from_files(args: argparse.Namespace) -> Simulation:
         CommandError: a file cannot be read, or there is no kube-scheduler.
     """
     from ...config.lint.documents.other_files import counted_kinds
-    from ...simulate.kinds import NODES
     from ...simulate.read_files import WorldFileError, read_files
 
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base import names
 from ...base.objects import age, mapping
@@ -17,7 +17,7 @@ from ...base.platform import Platform
 from ...config.language.feature_gates import FLAG_PREFIX
 from ...kube.api import Api, Object
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS, ObjectRef
+from ...kube.resource import CONFIG_MAPS, SECONDARY_SCHEDULERS
 from ...operator.secondary.content import config_map_name, content_of
 from ..cluster.compare import ParsedRevision, parse_revision, profiles_of
 from ..cluster.operator_objects import get_kubescheduler
@@ -25,8 +25,11 @@ from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_
 from ..cluster.scheduler_contents import parse_content, read_config_maps, running_hash
 from ..console.errors import CommandError, error_message
 
-if TYPE_CHECKING:
-    from .in_cluster import Operand
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    image: str
+    command: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ async def _of_secondary(
     config_map = (await read_config_maps(api, scheduler, [content_hash])).get(content_hash)
     if config_map is None:
         namespace = str(scheduler["spec"]["namespace"])
-        ref = ObjectRef(CONFIG_MAPS, namespace, config_map_name(name, content_hash))
+        ref = CONFIG_MAPS.named(config_map_name(name, content_hash), namespace)
         doubt = (
             f"the configuration of SecondaryScheduler {name} is not known: there is no {ref} with "
             "the owner and the content that its status names"
@@ -130,8 +133,6 @@ def _operand_problem(scheduler: Object, content: ParsedRevision, platform: Platf
 
 
 def _operand(image: str, command: Sequence[str]) -> Operand | None:
-    from .in_cluster import Operand
-
     return Operand(image, tuple(command)) if image else None
 
 

@@ -11,7 +11,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,7 @@ from ...base.platform import Platform
 from ...base.templates import fit_name
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.errors import KubeError, NotFound
-from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS, ObjectRef
+from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS
 from ...operator.status.conditions import condition_in
 from ..checks.result import CheckResult, CheckState
 from ..cluster.operator_objects import find_object, list_by_name
@@ -64,7 +64,7 @@ async def profiles_to_try(api: ApiClient, platform: Platform) -> list[TriedProfi
     profiles: dict[str, TriedProfile] = {}
     config: Object | None = None
     if platform.owns_static_pods:
-        ref = ObjectRef(CONFIG_MAPS, platform.target_namespace, names.CONFIG)
+        ref = CONFIG_MAPS.named(names.CONFIG, platform.target_namespace)
         texts = mapping(mapping(await find_object(api, ref)).get("data"))
         config = embedded_document(texts.get(names.CONFIG_KEY))
     configured: Sequence[Any] = mapping(config).get("profiles") or ({},)
@@ -203,11 +203,8 @@ async def _explained(api: ApiClient, platform: Platform, name: str, pod: Object)
     add_simulation_flags(parser)
     try:
         flags = parser.parse_args(["--local", "--timeout", "30"])
-        simulation = await from_cluster(api, platform, flags, name)
-        try:
+        async with aclosing(await from_cluster(api, platform, flags, name)) as simulation:
             explanation = await simulation.ask(explain, pod=dict(pod))
-        finally:
-            await simulation.close()
     except (CommandError, KubeError):
         return "kubectl scheduler why POD explains a Pod with this schedulerName that waits"
     if explanation.fixes:

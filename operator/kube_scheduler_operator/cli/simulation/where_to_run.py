@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...kube.client import ApiClient
     from ...simulate.questions import Simulator
     from ...simulate.world import World
-    from .in_cluster import Operand
+    from .running_scheduler import Operand
 
 
 class Place(NamedTuple):

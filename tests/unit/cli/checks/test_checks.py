@@ -18,8 +18,12 @@ from kube_scheduler_operator.base.recognition import Recognition
 from kube_scheduler_operator.cli.adoption.input import from_files, read_node_files
 from kube_scheduler_operator.cli.checks import condition_hints
 from kube_scheduler_operator.cli.checks.condition_hints import BY_REASON, BY_TYPE, advice
-from kube_scheduler_operator.cli.checks.facts import ClusterFacts, DryRun, KnownCertificate
-from kube_scheduler_operator.cli.checks.observed import Observed
+from kube_scheduler_operator.cli.checks.facts import (
+    ClusterFacts,
+    DryRun,
+    KnownCertificate,
+    Observed,
+)
 from kube_scheduler_operator.cli.checks.operation import _OBJECTS
 from kube_scheduler_operator.cli.checks.result import CheckResult, CheckState, exit_code, run_check
 from kube_scheduler_operator.cli.checks.table import AFTER, BEFORE

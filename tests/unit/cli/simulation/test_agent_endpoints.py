@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.cluster.scheduler_pods import list_scheduler_pods
+from kube_scheduler_operator.cli.cluster.scheduler_contents import list_scheduler_pods
 from kube_scheduler_operator.cli.console.errors import CommandError
 from kube_scheduler_operator.cli.simulation.agent_endpoints import LocatedAgents, find_agents
 from kube_scheduler_operator.kube.client import ApiClient
@@ -103,7 +103,7 @@ async def test_agents_are_in_the_pods_of_the_deployment(played: Played) -> None:
     assert [(each.extender, each.pod, each.port) for each in found.agents] == [
         ("calm", "mine-1-a", port)
     ]
-    assert found.notes == ()
+    assert found.notes == []
 
 
 @pytest.mark.parametrize("owner", ["", "another", "d", "uid-of-mine"])

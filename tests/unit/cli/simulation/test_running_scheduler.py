@@ -14,8 +14,8 @@ import pytest
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.cluster.scheduler_contents import read_contents
-from kube_scheduler_operator.cli.simulation.in_cluster import Operand
 from kube_scheduler_operator.cli.simulation.running_scheduler import (
+    Operand,
     RunningConfiguration,
     running_scheduler,
 )
