@@ -11,7 +11,6 @@ import json
 import sys
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +67,5 @@ def instrument(path: Path) -> None:
 
 if __name__ == "__main__":
     instrument(Path(sys.argv[1]))
-    account = Path(sys.argv[2])
-    vars(credentials)["in_cluster"] = partial(credentials.in_cluster, account)
+    vars(credentials)["SERVICE_ACCOUNT_DIR"] = Path(sys.argv[2])
     sys.exit(main(["operator", *sys.argv[3:]]))

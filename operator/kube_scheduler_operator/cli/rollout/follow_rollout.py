@@ -333,8 +333,10 @@ async def watch(
                 before = state
                 await asyncio.sleep(INTERVAL)
     except TimeoutError:
-        waits = sorted(before.waits.items()) if before is not None else []
-        report(
-            "; ".join([f"not finished after {seconds:g} s", *(f"{n}: {what}" for n, what in waits)])
-        )
+        report(_unfinished(seconds, before.waits if before is not None else {}))
         return 1
+
+
+def _unfinished(seconds: float | None, waits: Mapping[str, str]) -> str:
+    named = [f"{name}: {wait}" for name, wait in sorted(waits.items())]
+    return "; ".join([f"not finished after {seconds:g} s", *named])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kube_scheduler_operator.base import defects
+from kube_scheduler_operator.base.bounded_cache import Recent
 from kube_scheduler_operator.kube.resource import KUBE_SCHEDULERS, SECONDARY_SCHEDULERS
 from kube_scheduler_operator.operator.controlplane import observed_facts
 from kube_scheduler_operator.operator.engine import reconcile as module
@@ -131,7 +132,7 @@ def test_an_error_is_logged_once_and_counted_each_time(
 ) -> None:
     counted: list[str] = []
     monkeypatch.setattr(defects, "_observers", [counted.append])
-    monkeypatch.setattr(defects, "_logged", type(defects._logged)())
+    monkeypatch.setattr(defects, "_logged", Recent[str, None](10))
     break_step(monkeypatch, "diagnose")
     for _ in range(3):
         cluster.reconcile()
