@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import aiohttp
 
@@ -21,10 +21,7 @@ from .errors import ApiRequest, TooLarge, Unavailable
 from .oversized import first_of_list
 from .pages import Page, PageSize, page_of
 from .protobuf_list import ACCEPT, ACCEPT_METADATA, ListDecoder, Oversized
-from .reading import decoded, read_body
-
-if TYPE_CHECKING:
-    from .client import ApiClient
+from .reading import Take, decoded, read_body
 
 T = TypeVar("T")
 
@@ -48,6 +45,15 @@ class Kept:
 
     keep: Callable[[Object], bool]  # whether an object counts
     most_read: int  # the number of objects to read in total
+
+
+class Client(Protocol):
+    """Sends requests."""
+
+    async def take(
+        self, request: ApiRequest, params: Mapping[str, str], accept: str, take: Take[T]
+    ) -> T:
+        """GET what `take` reads of the response; it is called again for each attempt."""
 
 
 def selected(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
@@ -114,7 +120,7 @@ async def take_first(kind: str, excess: str, response: aiohttp.ClientResponse) -
 class JsonSource:
     """The pages of one list; implements `pages.PageSource`."""
 
-    def __init__(self, client: ApiClient, request: ApiRequest) -> None:
+    def __init__(self, client: Client, request: ApiRequest) -> None:
         self._client = client
         self._request = request
         self._kind = request.resource.kind if request.resource else ""
@@ -139,7 +145,7 @@ class JsonSource:
 class FieldSource:
     """Pages of one list with some fields of each object."""
 
-    def __init__(self, client: ApiClient, request: ApiRequest, fields: protobuf.Message) -> None:
+    def __init__(self, client: Client, request: ApiRequest, fields: protobuf.Message) -> None:
         self._client = client
         self._request = request
         self._kind = request.resource.kind if request.resource else ""

@@ -246,12 +246,15 @@ class _MemoryApi:
 _API = _MemoryApi()
 
 
-def _connected(args: argparse.Namespace, work: Any, *, failure: int = 1) -> int:
-    try:
-        return int(asyncio.run(work(_API, KUBEADM)))
-    except (KubeError, CommandError) as error:
-        print(f"error: {error_message(error)}", file=sys.stderr)
-        return failure
+def _connected(work: Any, *, failure: int = 1) -> Callable[[argparse.Namespace], int]:
+    def run(args: argparse.Namespace) -> int:
+        try:
+            return int(asyncio.run(work(_API, KUBEADM, args)))
+        except (KubeError, CommandError) as error:
+            print(f"error: {error_message(error)}", file=sys.stderr)
+            return failure
+
+    return run
 
 
 def _validate(rng: Random, file: str, folder: Path) -> list[str]:
@@ -372,7 +375,7 @@ def run(argv: Sequence[str]) -> Outcome:
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        patch.object(diff, "run_connected", _connected),
+        patch.object(diff, "connected", _connected),
         patch.object(extender, "run", _served),
         patch.object(annotator, "run", _annotated),
     ):

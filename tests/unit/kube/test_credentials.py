@@ -220,7 +220,7 @@ def test_outside_of_a_pod_the_kubeconfig_is_suggested(
     ],
     ids=["flag", "KUBECONFIG", "pod", "home"],
 )
-def test_order_of_the_sources(
+async def test_order_of_the_sources(
     monkeypatch: pytest.MonkeyPatch, given: Any, environment: Any, in_pod: Any, expected: Any
 ) -> None:
     for name, value in (
@@ -231,9 +231,9 @@ def test_order_of_the_sources(
             monkeypatch.delenv(name, raising=False)
         else:
             monkeypatch.setenv(name, value)
-    monkeypatch.setattr(credentials, "from_kubeconfig", lambda path, context: path)
-    monkeypatch.setattr(credentials, "in_cluster", lambda: "pod")
-    assert credentials.find(given) == expected
+    monkeypatch.setattr(credentials, "read_kubeconfig", lambda path, context: Access(path))
+    monkeypatch.setattr(credentials, "read_service_account", lambda directory: Access("pod"))
+    assert (await credentials.find(given).access()).server == expected
 
 
 async def test_expiring_credentials_are_renewed_before_they_end() -> None:
