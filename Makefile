@@ -22,13 +22,10 @@ test: setup ## What CI runs, in half an hour: all fast tests, and those of real 
 	  $(MAKE) --no-print-directory in-front
 
 .PHONY: in-front
-# Lint needs one processor; each of the two prints its output when it has ended. Tests of real parts
-# wait half of their time, in which other tests run.
+# Lint needs one processor. Each of the two prints its output when it has ended.
 in-front:
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint alerts
-	@hack/beside --nice 10 "$(MAKE) --no-print-directory unit" \
-	  $(MAKE) --no-print-directory e2e SELECT=presubmit
-	@$(MAKE) --no-print-directory integration SELECT=presubmit
+	@$(MAKE) --no-print-directory unit integration e2e SELECT=presubmit
 
 .PHONY: test-all
 test-all: setup ## Every test, in parts; those that passed on the same files are not run again (root; hours)

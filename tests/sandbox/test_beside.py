@@ -48,19 +48,6 @@ def test_the_other_command_has_the_lowest_priority() -> None:
     assert output.splitlines()[-3:-1] == ["19", "True"]
 
 
-def test_the_other_command_has_the_priority_that_is_requested() -> None:
-    policy = "import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)"
-    output, _ = start("--nice", "7", f"nice; {sys.executable} -c '{policy}'", "true").communicate()
-    assert output.splitlines()[-3:-1] == ["7", "True"]
-
-
-@pytest.mark.parametrize("arguments", [(), ("true",), ("--nice", "x", "true"), ("--nice", "7")])
-def test_without_two_commands_the_usage_is_printed(arguments: tuple[str, ...]) -> None:
-    running = start(*arguments)
-    output, _ = running.communicate()
-    assert (running.returncode, "usage: beside" in output) == (2, True)
-
-
 def _is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
