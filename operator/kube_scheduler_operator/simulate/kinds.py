@@ -10,19 +10,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..kube import resource as kinds
 from ..kube.resource import Resource, cluster_scoped, namespaced
 from ..kube.store import MIRROR_ANNOTATION
 
 Object = dict[str, Any]
 
-NODES: Final = cluster_scoped("v1", "Node")
-PODS: Final = namespaced("v1", "Pod")
-NAMESPACES: Final = cluster_scoped("v1", "Namespace")
-SERVICES: Final = namespaced("v1", "Service")
+NODES: Final = kinds.NODES
+PODS: Final = kinds.PODS
+NAMESPACES: Final = kinds.NAMESPACES
+SERVICES: Final = kinds.SERVICES
 CONTROLLERS: Final = namespaced("v1", "ReplicationController")
 REPLICA_SETS: Final = namespaced("apps/v1", "ReplicaSet")
 STATEFUL_SETS: Final = namespaced("apps/v1", "StatefulSet")
-BUDGETS: Final = namespaced("policy/v1", "PodDisruptionBudget")
+BUDGETS: Final = kinds.DISRUPTION_BUDGETS
 VOLUMES: Final = cluster_scoped("v1", "PersistentVolume")
 CLAIMS: Final = namespaced("v1", "PersistentVolumeClaim")
 _STORAGE: Final = "storage.k8s.io/v1"

@@ -104,12 +104,9 @@ async def _undo(api: Api, platform: Platform, args: argparse.Namespace) -> int:
     _show(undo)
     if not undo.patch:
         return 0
-    if args.dry_run:
-        print_lines("No changes were written (--dry-run).")
-        return 0
-    if not args.yes and not _confirmed("Write these changes?"):
-        print_lines("No changes were written.")
-        return 1
+    code = _without_writing(args, "Write these changes?", "No changes were written")
+    if code is not None:
+        return code
     for resource, obj in (
         (kinds.SCHEDULERS, undo.scheduler),
         (kinds.KUBE_SCHEDULERS, undo.kubescheduler),
@@ -155,6 +152,17 @@ def _show(undo: Undo) -> None:
         print_lines(*(f"  - {difference}" for difference in undo.left), undo.others, "")
 
 
+def _without_writing(args: argparse.Namespace, question: str, result: str) -> int | None:
+    """Print `result` and return the exit code if the user wants no writes; None: write."""
+    if args.dry_run:
+        print_lines(f"{result} (--dry-run).")
+        return 0
+    if not args.yes and not _confirmed(question):
+        print_lines(f"{result}.")
+        return 1
+    return None
+
+
 def _confirmed(question: str) -> bool:
     if not sys.stdin.isatty():
         raise CommandError("confirmation requires a terminal: use --yes to write, or --dry-run")
@@ -176,12 +184,9 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
     running = find_running_revision(await list_revisions(api, platform), nodes)
     approval = plan_approval(snapshot, running)
     _show_held(approval)
-    if args.dry_run:
-        print_lines("Nothing was approved (--dry-run).")
-        return 0
-    if not args.yes and not _confirmed("Approve this edit?"):
-        print_lines("Nothing was approved.")
-        return 1
+    code = _without_writing(args, "Approve this edit?", "Nothing was approved")
+    if code is not None:
+        return code
     await api.patch(kinds.OPERATOR_SETTINGS.named(names.CLUSTER), dict(approval.patch))
     print_lines("Approved. To follow the rollout: kubectl scheduler rollout watch")
     return 0
