@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...base import names
-from ...base.objects import annotation, is_controlled_by, mapping
+from ...base.objects import annotation, is_controlled_by, mapping, uid_of
 from ...base.platform import Platform
 from ...config.effective.control_plane.recorded_inputs import RecordedInputs, read_inputs
 from ...config.effective.pipeline import is_ours
@@ -181,18 +181,14 @@ async def list_scheduler_pods(api: Api, scheduler: Mapping[str, Any]) -> list[Ob
     """
     name, namespace = str(scheduler["metadata"]["name"]), str(scheduler["spec"]["namespace"])
     deployment = await find_object(api, DEPLOYMENTS.named(name, namespace))
-    if deployment is None or not is_controlled_by(deployment, _uid(scheduler)):
+    if deployment is None or not is_controlled_by(deployment, uid_of(scheduler)):
         return []
     selector = f"{names.SECONDARY_LABEL}={name}"
     replica_sets = await api.list(REPLICA_SETS, namespace, label_selector=selector)
     pods = await api.list(PODS, namespace, label_selector=selector)
-    own = {_uid(obj) for obj in _controlled(replica_sets.items, {_uid(deployment)})}
+    own = {uid_of(obj) for obj in _controlled(replica_sets.items, {uid_of(deployment)})}
     return _controlled(pods.items, own)
 
 
 def _controlled(objects: Iterable[Object], uids: set[str]) -> list[Object]:
     return [obj for obj in objects if any(is_controlled_by(obj, uid) for uid in uids)]
-
-
-def _uid(obj: Mapping[str, Any]) -> str:
-    return str(obj["metadata"].get("uid") or "")

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ...base.backoff import Backoff
 from ...base.limits import DEPTH
-from ...base.objects import Object
+from ...base.objects import Object, uid_of
 from ...kube.resource import ObjectRef
 from ...kube.token_bucket import TokenBucket
 from ..model.plan import Action, Create, Delete
@@ -112,7 +112,7 @@ class WriteGuard:
         body, got = self._fields(action.obj, subresource), self._fields(answer, subresource)
         changes = self._changes(action, stored)
         before = self._before(ref, subresource)
-        self._uids[ref] = _uid(answer)
+        self._uids[ref] = uid_of(answer)
         self._remember(ref, subresource, answer)
         lost = frozenset(field for field in changes if got.get(field) != body.get(field))
         reverted = frozenset(
@@ -146,7 +146,7 @@ class WriteGuard:
     def _forget_if_replaced(self, ref: ObjectRef, stored: Object | None) -> None:
         """Forget a replaced object: its user has deleted it and created another one."""
         known = self._uids.get(ref)
-        if known is None or stored is None or _uid(stored) == known:
+        if known is None or stored is None or uid_of(stored) == known:
             return
         del self._uids[ref]
         self.forget(ref)
@@ -275,10 +275,6 @@ def other_manager(live: Object, fields: Iterable[str], own: str) -> str:
         owners or entries, key=lambda entry: str(entry.get("time") or ""), default={}
     )
     return str(newest.get("manager") or "")
-
-
-def _uid(obj: Object) -> str:
-    return str(obj["metadata"].get("uid") or "")
 
 
 def _fields(obj: Object, subresource: str | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from ...base.objects import uid_of
 from ...base.tasks import cancel
 from ...kube.api import Object
 from ...kube.client import ApiClient
@@ -117,8 +118,8 @@ class ClusterFeed:
 
     def _remove_pod(self, pod: Object) -> None:
         metadata = pod["metadata"]
-        namespace, uid = metadata.get("namespace") or "", metadata.get("uid") or ""
-        self._cluster.remove_pod(namespace, metadata["name"], uid)
+        namespace = metadata.get("namespace") or ""
+        self._cluster.remove_pod(namespace, metadata["name"], uid_of(pod))
 
     def _set_config_map(self, config_map: Object) -> None:
         metadata, data = config_map["metadata"], config_map.get("data") or {}
