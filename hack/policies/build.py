@@ -1,8 +1,10 @@
 """The policies: the objects that they match, their variables and validations, and their files.
 
 Every policy has the same form. Its variables prepare the data; those that end in `Problems` contain
-the lines of mistakes, with one validation each. As in kube-scheduler, rules are evaluated only if
-all types are right.
+the lines of mistakes. As in kube-scheduler, rules are evaluated only if all types are right.
+
+One validation reports all of them. For each expression of each validation, kube-controller-manager
+compiles all variables again to check their types.
 """
 
 from __future__ import annotations
@@ -426,16 +428,17 @@ def rendered(policy: Policy) -> str:
             "      message: >-",
             wrapped(message, 8),
         ]
-    for variable in mistakes:
+    if mistakes:
         out += [
             "    - expression: |-",
-            wrapped(f'variables.{variable} == ""', 8),
+            # False if one has mistakes and another one fails.
+            wrapped(" && ".join(f'variables.{variable} == ""' for variable in mistakes), 8),
             "      reason: Invalid",
             "      message: >-",
             "        there are too many mistakes to list here; fix some, or run",
             "        kube-scheduler-operator compose -f FILE to list all of them",
             "      messageExpression: |-",
-            wrapped(_shown(variable), 8),
+            wrapped(_shown(mistakes), 8),
         ]
     out += [
         "---",
@@ -466,11 +469,13 @@ def _metadata(name: str) -> list[str]:
     ]
 
 
-def _shown(variable: str) -> str:
+def _shown(variables: Sequence[str]) -> str:
     """The first mistakes in a single line, as messages cannot contain line breaks."""
+    listed = ", ".join(f"variables.{variable}" for variable in variables)
+    lines = f'[{listed}].filter(s, s != "").join("\\n").split("\\n")'
     some = f'variables.indices.map(i, i < {_SHOWN} && i < l.size(), l[i]).join(" | ")'
     rest = f'(l.size() > {_SHOWN} ? " | and more" : "")'
-    return let(f'variables.{variable}.split("\\n")', "l", f"{some} + {rest}")
+    return let(lines, "l", f"{some} + {rest}")
 
 
 __all__ = ["EXTRA_PLUGINS", "PLATFORMS", "Policy", "files", "policies", "rendered"]
