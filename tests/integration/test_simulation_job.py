@@ -20,7 +20,7 @@ import yaml
 
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.console.errors import CommandError
-from kube_scheduler_operator.cli.simulation.in_cluster import JobChoice, JobSimulator
+from kube_scheduler_operator.cli.simulation.in_cluster import JobSimulator
 from kube_scheduler_operator.cli.simulation.running_scheduler import Operand
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
@@ -148,7 +148,7 @@ def writes(server: ApiServer) -> set[tuple[str, str, str]]:
 
 async def simulator(api: ApiClient) -> tuple[JobSimulator, asyncio.Task[Any]]:
     """A simulator, and the question that it was asked."""
-    made = JobSimulator(api, PLATFORM, OPERAND, JobChoice(NAMESPACE))
+    made = JobSimulator(api, PLATFORM, OPERAND, NAMESPACE)
     world = await read_cluster(api)
     assert world.notes == []
     await made.prepare(world)
@@ -172,7 +172,7 @@ async def test_the_rights_of_the_example_are_enough_and_a_cancelled_question_lea
 
 
 async def test_another_namespace_is_refused(client: ApiClient) -> None:
-    elsewhere = JobSimulator(client, PLATFORM, OPERAND, JobChoice("default"))
+    elsewhere = JobSimulator(client, PLATFORM, OPERAND, "default")
     with pytest.raises(Forbidden):
         await elsewhere.prepare(await read_cluster(client))
 

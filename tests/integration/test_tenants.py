@@ -121,8 +121,8 @@ class World:
         kubeconfig = str(self.server.kubeconfig)
         async with ApiClient(find(kubeconfig), field_manager="test") as api:
             found = await from_cluster(api, PLATFORM, args, scheduler_name)
-        assert isinstance(found.where, JobSimulator)
-        plan = found.where._plan
+        assert isinstance(found.job, JobSimulator)
+        plan = found.job._plan
         assert plan is not None
         return found, job_of(plan)
 

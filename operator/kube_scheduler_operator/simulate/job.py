@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from ..base import names
 from ..base.quantities import amounts
+from ..base.templates import render_object
 from ..kube.label_selector import matches
 from ..scheduling.policies.pods import Demand
 from .kinds import NODES, PODS, Object
@@ -38,9 +39,6 @@ LABELS: Final = {"app": APP, names.PART_OF_LABEL: names.PROGRAM}
 PORT: Final = 8080
 """The port of the Pod, on its loopback."""
 PATH: Final = "/ask"
-
-IDENTITY: Final = "/identity"
-"""The directory of the Pod's certificate and key, in memory."""
 
 LAUNCHER_FILES: Final = "/launcher"
 """The directory of the launcher and the interpreter that runs it."""
@@ -58,8 +56,6 @@ KEPT_SECONDS: Final = 60
 PREPARING: Final = (CERTIFICATE, LAUNCHER)
 """The containers that end before the others start."""
 
-_USER: Final = 65532
-_OPERAND_USER: Final = 65533
 _MEBIBYTE: Final = 2**20
 _REQUESTS: Final = {
     LAUNCHER: {"cpu": "10m", "memory": "32Mi"},
@@ -118,110 +114,26 @@ class JobPlan:
 
 
 def job_of(plan: JobPlan) -> Object:
-    tmp = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108
-    own_tmp = {"name": "operand-tmp", "mountPath": FOLDERS}
-    launcher = {"name": "launcher", "mountPath": LAUNCHER_FILES}
-    spec: Object = {
-        "nodeName": plan.node,
-        # A set nodeName bypasses the scheduler, but taints with the effect NoExecute still evict.
-        "tolerations": [{"operator": "Exists"}],
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "dnsPolicy": "Default",
-        "terminationGracePeriodSeconds": 1,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "initContainers": [
-            {
-                **_container(LAUNCHER, plan.image, plan),
-                "command": [names.PROGRAM, "simulation-launcher"],
-                "args": [f"--directory={LAUNCHER_FILES}"],
-                "volumeMounts": [tmp, launcher],
-            },
-            {
-                # A sidecar: it ends with the other container, and its exit code does not count.
-                **_container(OPERAND, plan.operand_image, plan),
-                "restartPolicy": "Always",
-                "command": launcher_command(Path(LAUNCHER_FILES), ADDRESS, plan.operand_command),
-                "volumeMounts": [own_tmp, {**launcher, "readOnly": True}],
-            },
-        ],
-        "containers": [
-            {
-                **_container(SIMULATION, plan.image, plan),
-                "command": [names.PROGRAM, "simulation"],
-                "args": [f"--key-sha256={plan.key_hash}"],
-                "volumeMounts": [tmp],
-            }
-        ],
-        "volumes": [
-            {"name": volume["name"], "emptyDir": {"sizeLimit": "64Mi"}}
-            for volume in (tmp, own_tmp, launcher)
-        ],
-    }
-    if plan.serves_address:
-        _serve_address(spec, plan)
-    if plan.pull_secrets:
-        spec["imagePullSecrets"] = [{"name": name} for name in plan.pull_secrets]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": f"{APP}-{secrets.token_hex(4)}",
-            "namespace": plan.namespace,
-            "labels": dict(LABELS),
-        },
-        "spec": {
-            "activeDeadlineSeconds": plan.deadline,
-            "ttlSecondsAfterFinished": KEPT_SECONDS,
-            "backoffLimit": 0,
-            "podReplacementPolicy": "Failed",
-            "template": {"metadata": {"labels": dict(LABELS)}, "spec": spec},
-        },
-    }
-
-
-def _serve_address(spec: Object, plan: JobPlan) -> None:
-    """Give the Pod a certificate, and let it answer on its address with that."""
-    identity = {"name": "identity", "mountPath": IDENTITY}
-    (own,) = spec["containers"]
-    certificate = {
-        **_container(CERTIFICATE, plan.image, plan),
-        "command": [names.PROGRAM, "simulation-certificate"],
-        "args": [f"--directory={IDENTITY}"],
-        "volumeMounts": [*own["volumeMounts"], identity],
-    }
-    spec["initContainers"].insert(0, certificate)
-    spec["volumes"].append(
-        {"name": "identity", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
+    return render_object(
+        "simulation-job.yaml.j2",
+        name=f"{APP}-{secrets.token_hex(4)}",
+        labels=LABELS,
+        names=names,
+        plan=plan,
+        port=PORT,
+        kept_seconds=KEPT_SECONDS,
+        resources={name: _resources(name, plan.nodes) for name in _REQUESTS},
+        launcher_files=LAUNCHER_FILES,
+        launcher_command=launcher_command(Path(LAUNCHER_FILES), ADDRESS, plan.operand_command),
+        folders=FOLDERS,
     )
-    own["args"] += [f"--listen=:{PORT}", f"--identity={IDENTITY}"]
-    own["volumeMounts"].append({**identity, "readOnly": True})
 
 
-def _container(name: str, image: str, plan: JobPlan) -> Object:
-    memory = _MEMORY[name] + int(plan.nodes * _MEMORY_OF_A_NODE.get(name, 0))
-    user = {"runAsUser": _OPERAND_USER, "runAsGroup": _OPERAND_USER} if name == OPERAND else {}
+def _resources(container: str, nodes: int) -> Object:
+    memory = _MEMORY[container] + int(nodes * _MEMORY_OF_A_NODE.get(container, 0))
     return {
-        "name": name,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "resources": {
-            "requests": dict(_REQUESTS[name]),
-            "limits": {"cpu": _CPU_LIMIT, "memory": f"{memory}Mi"},
-        },
-        "securityContext": {
-            **user,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "requests": _REQUESTS[container],
+        "limits": {"cpu": _CPU_LIMIT, "memory": f"{memory}Mi"},
     }
 
 

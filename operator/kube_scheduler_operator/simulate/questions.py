@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -53,34 +53,6 @@ HEAD: Final = Size(_LARGEST_LINE, 1_000_000)
 """The question, with configurations and extenders."""
 
 _GIVEN: Final = frozenset({"world", "options", "return"})
-
-
-class Simulator(Protocol):
-    """Where simulations run."""
-
-    async def ask(
-        self, question: Question[T], world: World, options: RunOptions, **arguments: Any
-    ) -> T:
-        """Return the answer to a question about a world.
-
-        Raises:
-            SimulationError: kube-scheduler could not be run.
-        """
-
-    async def close(self) -> None:
-        """End what was started."""
-
-
-class LocalSimulator:
-    """Runs `options.binary` on this machine."""
-
-    async def ask(
-        self, question: Question[T], world: World, options: RunOptions, **arguments: Any
-    ) -> T:
-        return await question(world=world, options=options, **arguments)
-
-    async def close(self) -> None:
-        """Do nothing: a run ends with its question."""
 
 
 @dataclass(frozen=True, slots=True)

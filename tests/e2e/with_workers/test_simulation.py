@@ -18,7 +18,7 @@ import pytest
 from cluster import archive, binaries, images, nodes, operator_image
 from cluster.observe import OPERATOR_NAMESPACE, schedule_pod, until
 from kube_scheduler_operator.base.platform import KUBEADM
-from kube_scheduler_operator.cli.simulation.in_cluster import JobChoice, JobSimulator
+from kube_scheduler_operator.cli.simulation.in_cluster import JobSimulator
 from kube_scheduler_operator.cli.simulation.running_scheduler import Operand
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find
@@ -112,8 +112,7 @@ async def test_an_operand_reaches_nothing_of_the_simulation(
     async with ApiClient(find(str(cluster.sandbox.kubeconfig)), field_manager="test") as api:
         world = await read_cluster(api)
         operand = Operand(prying_image, ("kube-scheduler",))
-        choice = JobChoice(node=cluster.node.name)
-        simulator = JobSimulator(api, KUBEADM, operand, choice)
+        simulator = JobSimulator(api, KUBEADM, operand, node=cluster.node.name)
         try:
             await simulator.prepare(world)
             options = RunOptions(NO_BINARY, default_configuration())

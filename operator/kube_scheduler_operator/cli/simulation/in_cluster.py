@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...base.platform import Platform
@@ -42,25 +42,25 @@ _SILENCE: Final = 60.0
 _CONNECTING: Final = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class JobChoice:
-    """What the user chose about the Job; None: a default."""
-
-    namespace: str | None = None
-    node: str | None = None  # the node of its Pod
-
-
 class JobSimulator:
-    """Asks a Pod in the cluster, which starts with the first question. Close it at the end."""
+    """Asks a Pod in the cluster, which starts with the first question. Close it at the end.
+
+    `namespace` and `node` are the user's choice for the Job and its Pod; None: a default.
+    """
 
     def __init__(
-        self, api: ApiClient, platform: Platform, operand: Operand | None, choice: JobChoice
+        self,
+        api: ApiClient,
+        platform: Platform,
+        operand: Operand | None,
+        namespace: str | None = None,
+        node: str | None = None,
     ) -> None:
         self._api = api
         self._platform = platform
         self._operand = operand
-        self._choice = choice
-        self._namespace = choice.namespace or platform.operator_namespace
+        self._node = node
+        self._namespace = namespace or platform.operator_namespace
         self._key = secrets.token_urlsafe(32)
         self._job: SimulationJob | None = None
         self._tunnel: Tunnel | None = None
@@ -84,7 +84,7 @@ class JobSimulator:
                 "apply the NetworkPolicy default-deny-all of deploy/, or simulate on this machine "
                 "with --kube-scheduler PATH"
             )
-        node = self._choice.node or choose_node(world, (image, operand.image))
+        node = self._node or choose_node(world, (image, operand.image))
         if node is None:
             raise CommandError(f"{NO_NODE}; choose one with --job-node")
         self._plan = JobPlan(

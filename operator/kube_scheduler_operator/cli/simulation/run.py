@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from ...base.platform import Platform
     from ...kube.client import ApiClient
     from ...simulate.owners import MissingPods
-    from ...simulate.questions import Question, Simulator
+    from ...simulate.questions import Question
     from ...simulate.run import RunOptions
     from ...simulate.world import World
+    from .in_cluster import JobSimulator
 
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ class OwnObjects:
 class Simulation:
     world: World
     options: RunOptions
-    where: Simulator  # on this machine or in the cluster
+    job: JobSimulator | None = None  # of the cluster; None: kube-scheduler runs on this machine
     notes: list[str] = field(default_factory=list)  # what is not considered, a sentence each
     own: OwnObjects = OwnObjects()  # for extenders
 
@@ -90,12 +91,15 @@ class Simulation:
 
         world, options = world or self.world, options or self.options
         try:
-            return await self.where.ask(question, world, options, **arguments)
+            if self.job is None:
+                return await question(world=world, options=options, **arguments)
+            return await self.job.ask(question, world, options, **arguments)
         except SimulationError as error:
             raise CommandError(str(error)) from None
 
     async def aclose(self) -> None:
-        await self.where.close()
+        if self.job is not None:
+            await self.job.close()
 
 
 def add_simulation_flags(parser: argparse.ArgumentParser, *, config: bool = True) -> None:
@@ -271,7 +275,7 @@ def _simulation(
         flags = [f"{FLAG_PREFIX}{','.join(args.feature_gates)}"]
     now = measured_at(world) if own.from_files else None
     options = RunOptions(place.binary, {}, flags, args.timeout, now=now)
-    simulation = Simulation(world, options, place.where, [*notes, *world.notes], own)
+    simulation = Simulation(world, options, place.job, [*notes, *world.notes], own)
     simulation.options = simulation.with_configuration(config or default_configuration())
     if not own.extenders:
         world.drop_annotations()

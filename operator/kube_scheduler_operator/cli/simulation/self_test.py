@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...base import names
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
-from ...base.templates import fit_name
+from ...base.templates import fit_name, render_object
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS
@@ -42,9 +42,6 @@ _INTERVAL: Final = 0.1
 """Seconds between two lists of the Pods."""
 
 _CLEANUP_SECONDS: Final = 10.0
-_LIFE: Final = 60
-"""Seconds after which the kubelet ends a Pod that could not be deleted."""
-
 _NAME: Final = 63
 _CONTROL_PLANE: Final = "the control plane's scheduler"
 
@@ -99,47 +96,15 @@ async def self_test(
         await asyncio.shield(_clean_up(api, namespace, run))
 
 
-def test_pod(profile: TriedProfile, namespace: str, run: str) -> dict[str, Any]:
-    """Return the Pod of one profile; it meets the Pod Security level restricted."""
-    name = fit_name(f"scheduler-self-test-{run}-{profile.name}".lower(), _NAME)
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": {LABEL: run, names.ASSIGN_LABEL: names.ASSIGN_NEVER},
-        },
-        "spec": {
-            "schedulerName": profile.name,
-            # It tries the scheduler, not the nodes: all of them may be the control plane's.
-            "tolerations": [{"operator": "Exists"}],
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": _LIFE,
-            "terminationGracePeriodSeconds": 0,
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 65534,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "pause",
-                    "image": IMAGE,
-                    "resources": {
-                        "requests": {"cpu": "1m", "memory": "1Mi"},
-                        "limits": {"cpu": "10m", "memory": "16Mi"},
-                    },
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }
-            ],
-        },
-    }
+def test_pod(profile: TriedProfile, namespace: str, run: str) -> Object:
+    return render_object(
+        "self-test-pod.yaml.j2",
+        pod_name=fit_name(f"scheduler-self-test-{run}-{profile.name}".lower(), _NAME),
+        namespace=namespace,
+        labels={LABEL: run, names.ASSIGN_LABEL: names.ASSIGN_NEVER},
+        scheduler_name=profile.name,
+        image=IMAGE,
+    )
 
 
 async def _observe(

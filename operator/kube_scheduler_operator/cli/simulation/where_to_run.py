@@ -20,14 +20,14 @@ from ..console.errors import CommandError, UsageError, error_message
 if TYPE_CHECKING:
     from ...base.platform import Platform
     from ...kube.client import ApiClient
-    from ...simulate.questions import Simulator
     from ...simulate.world import World
+    from .in_cluster import JobSimulator
     from .running_scheduler import Operand
 
 
 class Place(NamedTuple):
-    where: Simulator
     binary: Path
+    job: JobSimulator | None = None  # that runs it in the cluster
 
 
 def add_where_flags(parser: argparse.ArgumentParser) -> None:
@@ -89,11 +89,11 @@ async def place_of_cluster(
         notes += _difference(place.binary, world.version)
         return place
     if not args.in_cluster and (binary := _fitting(world.version, config)) is not None:
-        return Place(_local_simulator(), binary)
+        return Place(binary)
     from ...simulate.questions import NO_BINARY
-    from .in_cluster import JobChoice, JobSimulator
+    from .in_cluster import JobSimulator
 
-    job = JobSimulator(api, platform, operand, JobChoice(args.job_namespace, args.job_node))
+    job = JobSimulator(api, platform, operand, args.job_namespace, args.job_node)
     try:
         await job.prepare(world)
     except (CommandError, KubeError) as error:
@@ -106,22 +106,16 @@ async def place_of_cluster(
             raise UsageError(f"{missing}; {refused}") from None
         notes += [*_difference(place.binary, world.version), refused]
         return place
-    return Place(job, NO_BINARY)
+    return Place(NO_BINARY, job)
 
 
 def _local(args: argparse.Namespace, version: str) -> Place:
     from ...simulate.process import SimulationError, find_binary
 
     try:
-        return Place(_local_simulator(), find_binary(args.kube_scheduler, version))
+        return Place(find_binary(args.kube_scheduler, version))
     except SimulationError as error:
         raise UsageError(str(error)) from None
-
-
-def _local_simulator() -> Simulator:
-    from ...simulate.questions import LocalSimulator
-
-    return LocalSimulator()
 
 
 def _fitting(version: str, config: Mapping[str, Any] | None) -> Path | None:
