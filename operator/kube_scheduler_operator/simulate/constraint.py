@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from .kinds import Object
@@ -19,6 +21,16 @@ class Constraint:
     fix: str  # how to remove it, in the imperative
     remove: Remove  # removes it from a pod
     resource: str = ""  # the name of the requested resource
+
+
+def removing(entry: Any, *path: str) -> Remove:
+    """Return what removes an entry from the list at a path of a pod."""
+
+    def remove(pod: Object) -> None:
+        holder: Any = reduce(getitem, path[:-1], pod)
+        holder[path[-1]] = [other for other in holder[path[-1]] if other != entry]
+
+    return remove
 
 
 def containers(spec: Mapping[str, Any]) -> Iterator[Object]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from ..kube.label_selector import matches, requirements, written
 from ..scheduling.policies.pods import Demand
-from .constraint import Constraint, Remove, containers
+from .constraint import Constraint, Remove, containers, removing
 from .kinds import NAMESPACES, NODES, PODS, Object
 from .volume_constraints import (
     DEVICES_FAMILY,
@@ -99,12 +100,12 @@ def _tolerate(toleration: Object) -> Remove:
 
 
 def _taints(world: World) -> Iterator[Constraint]:
-    nodes_by_taint: dict[tuple[str, str, str], int] = {}
+    nodes_by_taint: Counter[tuple[str, str, str]] = Counter()
     for node in world.all(NODES):
         for taint in node["spec"].get("taints") or ():
             if taint.get("effect") in _BLOCKING and taint.get("key") != UNSCHEDULABLE_TAINT:
                 key = (taint["key"], taint.get("value") or "", taint["effect"])
-                nodes_by_taint[key] = nodes_by_taint.get(key, 0) + 1
+                nodes_by_taint[key] += 1
     often = sorted(nodes_by_taint, key=lambda key: (-nodes_by_taint[key], key))[:_MOST_TAINTS]
     for name, value, effect in often:
         taint = f"{name}={value}:{effect}" if value else f"{name}:{effect}"
@@ -119,64 +120,57 @@ def _taints(world: World) -> Iterator[Constraint]:
 
 def _selectors(spec: Mapping[str, Any]) -> Iterator[Constraint]:
     for key, value in (spec.get("nodeSelector") or {}).items():
-
-        def remove(pod: Object, key: str = key) -> None:
-            del pod["spec"]["nodeSelector"][key]
-
         yield Constraint(
             "node affinity",
             f"the pod's nodeSelector demands the label {key}={value}",
             f"remove {key}={value} from the nodeSelector",
-            remove,
+            partial(_remove_selector, key=key),
         )
-    required = _required(spec, "nodeAffinity")
-    terms = (required or {}).get("nodeSelectorTerms") or []
+    terms = (_required(spec, "nodeAffinity") or {}).get("nodeSelectorTerms") or []
+    expressions = [
+        [(field, entry) for field in _EXPRESSIONS for entry in term.get(field) or ()]
+        for term in terms
+    ]
     if len(terms) == 1:
-        for field in ("matchExpressions", "matchFields"):
-            expressions = terms[0].get(field) or []
-            for expression in expressions:
-                label = _expression(expression)
-
-                def without_expression(
-                    pod: Object, field: str = field, wanted: Object = expression
-                ) -> None:
-                    (term,) = _required(pod["spec"], "nodeAffinity")["nodeSelectorTerms"]
-                    term[field] = [entry for entry in term[field] if entry != wanted]
-                    if not any(term.get(entry) for entry in ("matchExpressions", "matchFields")):
-                        pod["spec"]["affinity"]["nodeAffinity"].pop(_REQUIRED)
-
-                yield Constraint(
-                    "node affinity",
-                    f"the pod's node affinity demands {label}",
-                    f"remove {label} from the node affinity",
-                    without_expression,
-                )
-    elif terms:
-
-        def without_terms(pod: Object) -> None:
-            pod["spec"]["affinity"]["nodeAffinity"].pop(_REQUIRED)
-
-        texts = " or ".join(
-            " and ".join(
-                _expression(entry)
-                for field in ("matchExpressions", "matchFields")
-                for entry in term.get(field) or ()
+        for field, entry in expressions[0]:
+            label = _expression(entry)
+            yield Constraint(
+                "node affinity",
+                f"the pod's node affinity demands {label}",
+                f"remove {label} from the node affinity",
+                partial(_remove_expression, field=field, expression=entry),
             )
-            for term in terms
-        )
+    elif terms:
+        texts = (" and ".join(_expression(entry) for _, entry in term) for term in expressions)
         yield Constraint(
             "node affinity",
-            f"the pod's node affinity demands {texts}",
+            f"the pod's node affinity demands {' or '.join(texts)}",
             "remove the required node affinity",
-            without_terms,
+            _remove_node_affinity,
         )
 
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_EXPRESSIONS: Final = ("matchExpressions", "matchFields")
 
 
 def _required(spec: Mapping[str, Any], kind: str) -> Any:
     return ((spec.get("affinity") or {}).get(kind) or {}).get(_REQUIRED)
+
+
+def _remove_selector(pod: Object, key: str) -> None:
+    del pod["spec"]["nodeSelector"][key]
+
+
+def _remove_node_affinity(pod: Object) -> None:
+    pod["spec"]["affinity"]["nodeAffinity"].pop(_REQUIRED)
+
+
+def _remove_expression(pod: Object, field: str, expression: Object) -> None:
+    (term,) = _required(pod["spec"], "nodeAffinity")["nodeSelectorTerms"]
+    term[field] = [other for other in term[field] if other != expression]
+    if not any(term.get(name) for name in _EXPRESSIONS):
+        _remove_node_affinity(pod)
 
 
 def _expression(expression: Mapping[str, Any]) -> str:
@@ -191,29 +185,25 @@ def _expression(expression: Mapping[str, Any]) -> str:
 
 
 def _ports(spec: Mapping[str, Any]) -> Iterator[Constraint]:
-    seen: set[tuple[Any, str]] = set()
-    for container in containers(spec):
-        for port in container.get("ports") or ():
-            number, protocol = port.get("hostPort"), port.get("protocol") or "TCP"
-            if not number or (number, protocol) in seen:
-                continue
-            seen.add((number, protocol))
+    ports = (_host_port(port) for holder in containers(spec) for port in holder.get("ports") or ())
+    for host_port in dict.fromkeys(filter(None, ports)):
+        yield Constraint(
+            "ports",
+            f"another pod on the node uses the host port {host_port}",
+            f"remove the hostPort {host_port}",
+            partial(_remove_port, host_port=host_port),
+        )
 
-            def remove(pod: Object, number: Any = number, protocol: str = protocol) -> None:
-                for holder in containers(pod["spec"]):
-                    holder["ports"] = [
-                        other
-                        for other in holder.get("ports") or ()
-                        if (other.get("hostPort"), other.get("protocol") or "TCP")
-                        != (number, protocol)
-                    ]
 
-            yield Constraint(
-                "ports",
-                f"another pod on the node uses the host port {number}/{protocol}",
-                f"remove the hostPort {number}/{protocol}",
-                remove,
-            )
+def _host_port(port: Mapping[str, Any]) -> str:
+    number = port.get("hostPort")
+    return f"{number}/{port.get('protocol') or 'TCP'}" if number else ""
+
+
+def _remove_port(pod: Object, host_port: str) -> None:
+    for holder in containers(pod["spec"]):
+        ports = holder.get("ports") or ()
+        holder["ports"] = [port for port in ports if _host_port(port) != host_port]
 
 
 def remove_request(pod: Object, resource: str) -> None:
@@ -227,19 +217,14 @@ def remove_request(pod: Object, resource: str) -> None:
 
 def _requests(spec: Mapping[str, Any]) -> Iterator[Constraint]:
     for resource, amount in Demand(spec).requests.items():
-        if not amount:
-            continue
-
-        def remove(pod: Object, resource: str = resource) -> None:
-            remove_request(pod, resource)
-
-        yield Constraint(
-            "requests",
-            f"less than {quantity_text(resource, amount)} of {resource} is free",
-            f"request less {resource}",
-            remove,
-            resource,
-        )
+        if amount:
+            yield Constraint(
+                "requests",
+                f"less than {quantity_text(resource, amount)} of {resource} is free",
+                f"request less {resource}",
+                partial(remove_request, resource=resource),
+                resource,
+            )
 
 
 def quantity_text(resource: str, amount: float) -> str:
@@ -260,18 +245,13 @@ def _spread(spec: Mapping[str, Any]) -> Iterator[Constraint]:
     for rule in spec.get("topologySpreadConstraints") or ():
         if rule.get("whenUnsatisfiable") != "DoNotSchedule":
             continue
-
-        def remove(pod: Object, rule: Object = rule) -> None:
-            rules = pod["spec"]["topologySpreadConstraints"]
-            pod["spec"]["topologySpreadConstraints"] = [other for other in rules if other != rule]
-
         key, skew = rule.get("topologyKey"), rule.get("maxSkew")
         yield Constraint(
             "spread",
             f"pods would differ by more than {skew} between values of {key} "
             "(topologySpreadConstraints), or the node has no such label",
             f"use ScheduleAnyway for the spread over {key}",
-            remove,
+            removing(rule, "spec", "topologySpreadConstraints"),
         )
 
 
@@ -282,11 +262,6 @@ def _pod_affinity(spec: Mapping[str, Any]) -> Iterator[Constraint]:
     }
     for kind, (text, verb) in words.items():
         for term in _required(spec, kind) or ():
-
-            def remove(pod: Object, kind: str = kind, term: Object = term) -> None:
-                holder = pod["spec"]["affinity"][kind]
-                holder[_REQUIRED] = [other for other in holder[_REQUIRED] if other != term]
-
             selector = written(term.get("labelSelector")) or "any labels"
             key = term.get("topologyKey", "")
             described = text.format(selector=f"with {selector}", key=key)
@@ -294,7 +269,7 @@ def _pod_affinity(spec: Mapping[str, Any]) -> Iterator[Constraint]:
                 "pod affinity",
                 f"{described} ({verb})",
                 f"remove the {verb} to pods with {selector} per {key}",
-                remove,
+                removing(term, "spec", "affinity", kind, _REQUIRED),
             )
 
 
@@ -314,18 +289,18 @@ def _existing_anti_affinity(pod: Mapping[str, Any], world: World) -> Iterator[Co
             if keys and keys not in seen and _concerns(term, other, pod, world):
                 seen[keys] = f"{other['metadata']['namespace']}/{other['metadata']['name']}"
     for keys, name in seen.items():
-
-        def remove(pod: Object, keys: tuple[str, ...] = keys) -> None:
-            for key in keys:
-                pod["metadata"]["labels"].pop(key, None)
-
         named = ",".join(f"{key}={labels[key]}" for key in keys)
         yield Constraint(
             "pod affinity",
             f"a pod there has anti-affinity to pods with {named}, e.g. pod {name}",
             f"change the label {named} of the pod",
-            remove,
+            partial(_remove_labels, keys=keys),
         )
+
+
+def _remove_labels(pod: Object, keys: Iterable[str]) -> None:
+    for key in keys:
+        pod["metadata"]["labels"].pop(key, None)
 
 
 def _concerns(

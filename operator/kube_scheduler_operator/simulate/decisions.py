@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..base.foreign_text import foreign
+from ..base.limits import FOREIGN_NAME
 from .kinds import Object
 
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -68,6 +70,12 @@ def scheduled_condition(pod: Mapping[str, Any]) -> Object:
         if condition.get("type") == "PodScheduled":
             return dict(condition)
     return {}
+
+
+def unknown_scheduler(pod: Mapping[str, Any]) -> str:
+    """Return why nothing tries a pod whose schedulerName no profile has."""
+    name = foreign(pod["spec"]["schedulerName"], FOREIGN_NAME)
+    return f'no scheduler serves spec.schedulerName "{name}"'
 
 
 class ScoreLog:

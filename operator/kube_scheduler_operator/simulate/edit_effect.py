@@ -6,7 +6,7 @@ own place free again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -14,11 +14,11 @@ import orjson
 
 from ..base.objects import controller_of
 from ..kube.resource import KUBE_SCHEDULERS
+from .acceptance import acceptances
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
 from .kinds import PODS, Object, pod_name
-from .probes import ALL, probe, reasons, whole_reason
-from .run import Run, RunOptions, gates_of, probing_all
+from .run import RunOptions
 from .scenario import is_daemon
 from .world import World
 
@@ -70,14 +70,6 @@ class EditEffect:
             yield f"{self.left_out} more pods were not tried"
 
 
-@dataclass(frozen=True, slots=True)
-class _Acceptance:
-    """The nodes that accept a pod, and otherwise the reason."""
-
-    nodes: frozenset[str]
-    reason: str
-
-
 async def edit_effect(
     world: World,
     options: RunOptions,
@@ -89,18 +81,18 @@ async def edit_effect(
 
     `options` are those of today; the other arguments are those after the edit.
     """
-    before = options
     after = replace(options, config=config, flags=flags, extenders=tuple(extenders))
-    all_groups = alike(world, {profile["schedulerName"] for profile in profiles_of(before.config)})
+    all_groups = alike(world, {profile["schedulerName"] for profile in profiles_of(options.config)})
     effect = EditEffect(left_out=sum(len(group.pods) for group in all_groups[MOST_KINDS:]))
     groups = all_groups[:MOST_KINDS]
-    old, new = await _accepted(world, before, groups), await _accepted(world, after, groups)
+    firsts = [group.first for group in groups]
+    old, new = [await acceptances(world, rules, firsts) for rules in (options, after)]
     for group, was, would in zip(groups, old, new, strict=True):
         effect.tried += len(group.pods)
         node = group.first["spec"].get("nodeName")
         if was.nodes and not would.nodes:
             losses = effect.lost if group.running else effect.newly_waiting
-            losses.setdefault(would.reason, []).extend(group.pods)
+            losses.setdefault("; ".join(would.reasons), []).extend(group.pods)
         elif would.nodes and not was.nodes and not group.running:
             effect.newly_fitting += group.pods
         elif node in was.nodes and node not in would.nodes:
@@ -128,43 +120,3 @@ def alike(world: World, served: set[str]) -> list[AlikePods]:
         for first, names in by_content.values()
     ]
     return sorted(groups, key=lambda group: -len(group.pods))
-
-
-async def _accepted(
-    world: World, options: RunOptions, groups: Sequence[AlikePods]
-) -> list[_Acceptance]:
-    """Return the nodes that accept each group's first pod."""
-    acceptances: dict[int, _Acceptance] = {}
-    profiles = {profile["schedulerName"]: profile for profile in profiles_of(options.config)}
-    by_name: dict[str, list[int]] = {}
-    for at, group in enumerate(groups):
-        name = group.first["spec"]["schedulerName"]
-        if name in profiles:
-            by_name.setdefault(name, []).append(at)
-        else:
-            reason = f'no scheduler serves spec.schedulerName "{name}"'
-            acceptances[at] = _Acceptance(frozenset(), reason)
-    gates = gates_of(options)
-    for name, chosen in by_name.items():
-        async with Run(world, probing_all(options, profiles[name], gates)) as run:
-            for at in chosen:
-                acceptances[at] = await _acceptance(run, groups[at].first, at)
-    return [acceptances[at] for at in range(len(groups))]
-
-
-async def _acceptance(run: Run, pod: Object, number: int) -> _Acceptance:
-    """Try one pod, with its own place free."""
-    metadata = pod["metadata"]
-    key = (metadata["namespace"], metadata["name"])
-    placed = bool(pod["spec"].get("nodeName"))
-    if placed:
-        run.delete(PODS, [key])
-    asked = probe(pod, f"simulation-{number:05d}", ALL)
-    (decision,) = (await run.schedule([asked], settle=False)).values()
-    run.forget([asked])
-    if placed:
-        run.put(PODS, {**pod, "metadata": dict(metadata)})
-    if decision.candidates:
-        return _Acceptance(frozenset(decision.candidates), "")
-    texts = dict.fromkeys(text for _, text in reasons(decision.message))
-    return _Acceptance(frozenset(), "; ".join(texts) or whole_reason(decision.message))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from ..base.foreign_text import foreign
-from ..base.limits import FOREIGN_NAME
+from .acceptance import acceptances
 from .configuration import profiles_of
+from .decisions import unknown_scheduler
 from .kinds import Object
 from .owners import owner_of
-from .probes import ALL, probe, reasons, whole_reason
-from .run import Run, RunOptions, gates_of, probing_all
+from .run import RunOptions
 from .why import Fix, explain
 from .world import UNKNOWN_TIME, World
 
@@ -63,43 +61,25 @@ async def waiting_groups(
     def put(kind: str, cause: str, pod: Object) -> None:
         groups.setdefault((kind, cause), WaitingGroup(kind, cause)).pods.append(pod)
 
-    profiles = {profile["schedulerName"]: profile for profile in profiles_of(options.config)}
+    names = {profile["schedulerName"] for profile in profiles_of(options.config)}
     served: dict[str, list[Object]] = {}
     for pod in pods:
         gates = [str(gate.get("name")) for gate in pod["spec"].get("schedulingGates") or ()]
         name = pod["spec"]["schedulerName"]
         if gates:
             put(GATED, f"has the scheduling gates {', '.join(gates)}", pod)
-        elif name not in profiles:
-            shown = foreign(name, FOREIGN_NAME)
-            put(NOT_SERVED, f'no scheduler serves spec.schedulerName "{shown}"', pod)
+        elif name not in names:
+            put(NOT_SERVED, unknown_scheduler(pod), pod)
         else:
             served.setdefault(name, []).append(pod)
-    for name, chosen in served.items():
-        for pod, (kind, cause) in zip(
-            chosen, await _causes(world, options, profiles[name], chosen), strict=True
-        ):
-            put(kind, cause, pod)
+    tried = [pod for chosen in served.values() for pod in chosen]
+    for pod, acceptance in zip(tried, await acceptances(world, options, tried), strict=True):
+        if acceptance.nodes:
+            put(QUEUED, "fits: it is in the queue, or backs off", pod)
+        else:
+            put(UNSCHEDULABLE, "; ".join(sorted(acceptance.reasons)), pod)
     ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.since))
-    for group in [profile for profile in ordered if profile.kind == UNSCHEDULABLE][:fixes]:
+    for group in [group for group in ordered if group.kind == UNSCHEDULABLE][:fixes]:
         explained = await explain(world, group.pods[0], options)
         group.fix, group.tried = next(iter(explained.fixes), None), True
     return ordered
-
-
-async def _causes(
-    world: World, options: RunOptions, profile: Mapping[str, Any], pods: Sequence[Object]
-) -> list[tuple[str, str]]:
-    """Return (kind, cause) of a profile's pods, each tried alone in the world as it is."""
-    async with Run(world, probing_all(options, profile, gates_of(options))) as run:
-        probes = [probe(pod, f"simulation-{at:05d}", ALL) for at, pod in enumerate(pods)]
-        decisions = list((await run.schedule(probes, settle=False)).values())
-    causes = []
-    for decision in decisions:
-        if decision.candidates:
-            causes.append((QUEUED, "fits: it is in the queue, or backs off"))
-            continue
-        texts = sorted({reason for _, reason in reasons(decision.message)})
-        cause = "; ".join(texts) or whole_reason(decision.message)
-        causes.append((UNSCHEDULABLE, cause))
-    return causes

@@ -15,15 +15,13 @@ from itertools import groupby, islice
 from statistics import median
 from typing import Final
 
-from ..base.foreign_text import foreign
-from ..base.limits import FOREIGN_NAME
 from ..base.objects import controller_of
 from ..config.language.feature_gates import Gates
 from .configuration import default_configuration, profiles_of
-from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision
+from .decisions import NO_SCHEDULER, NOT_TRIED, PodDecision, unknown_scheduler
 from .kinds import NODES, PODS, STATEFUL_SETS, Object, pod_name
 from .owners import owner_of
-from .probes import families_of, probe, probe_profiles, profile_of
+from .probes import families_of, probe, probe_profiles
 from .process import binary_version
 from .run import Run, RunOptions
 from .scenario import Prepared, add_objects, recreated
@@ -47,6 +45,7 @@ _SMALL: Final = 200
 """Nodes of a cluster whose runs take place at the same time, _AT_ONCE of them."""
 _ELIGIBILITY: Final = ("cordon", "taints", "node affinity")
 """The families of plugins whose rules the DaemonSet controller applies."""
+_ELIGIBLE: Final = "eligible"
 
 
 @dataclass(slots=True)
@@ -333,8 +332,7 @@ class _Placement:
 
 def _reason(decision: PodDecision, pod: Object) -> str:
     if decision.reason == NO_SCHEDULER:
-        name = foreign(pod["spec"]["schedulerName"], FOREIGN_NAME)
-        return f'no scheduler serves spec.schedulerName "{name}"'
+        return unknown_scheduler(pod)
     if decision.reason == NOT_TRIED:
         return "not tried: it waits for a resource claim or for its pod group"
     return decision.message or decision.reason
@@ -347,29 +345,23 @@ async def eligible_nodes(
 
     It applies the rules of taints and of node affinity; room is kube-scheduler's decision.
     """
-    (pod,) = workload.pods([f"{workload.name}-simulated-probe"])
-    gates = Gates(binary_version(options.binary))
     (profile,) = profiles_of(default_configuration())
-    families = {
-        family: names
-        for family, names in families_of(profile, gates).items()
-        if family in _ELIGIBILITY
-    }
-    probes = probe_profiles(profile, families, gates)
+    gates = Gates(binary_version(options.binary))
+    families = families_of(profile, gates)
+    rules = {_ELIGIBLE: [name for family in _ELIGIBILITY for name in families[family]]}
+    _, eligible = probe_profiles(profile, rules, gates)
     run_options = replace(
         options,
         config=default_configuration(),
-        profiles=probes,
-        probes=frozenset(decision["schedulerName"] for decision in probes),
+        profiles=[eligible],
+        probes=frozenset({eligible["schedulerName"]}),
         flags=(),
     )
-    asked = [
-        probe(pod, f"simulation-{at}", profile_of(family)) for at, family in enumerate(families)
-    ]
+    (pod,) = workload.pods([f"{workload.name}-simulated-probe"])
+    asked = probe(pod, "simulation-0", eligible["schedulerName"])
     async with Run(world, run_options) as run:
-        decisions = await run.schedule(asked, settle=False)
-    accepted = [set(decision.candidates or ()) for decision in decisions.values()]
-    return sorted(set.intersection(*accepted)) if accepted else []
+        (decision,) = (await run.schedule([asked], settle=False)).values()
+    return sorted(decision.candidates or ())
 
 
 def pending_reasons(outcome: PlacementOutcome) -> Counter[str]:

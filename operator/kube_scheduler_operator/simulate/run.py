@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
 
@@ -28,7 +28,6 @@ from .decisions import (
 )
 from .extenders import Handler, InProcessExtenders, SimulatedExtender
 from .kinds import PODS, Object, pod_name
-from .probes import ALL, families_of, probe_profiles
 from .process import Binary, KubeSchedulerProcess, SimulationError, binary_version
 from .store import WorldStore
 from .world import Key, World
@@ -79,18 +78,6 @@ def gates_of(options: RunOptions) -> Gates:
     """
     values = [flag.partition("=")[2] for flag in options.flags if flag.startswith(FLAG_PREFIX)]
     return Gates(binary_version(options.binary), parse_gates(values))
-
-
-def probing_all(options: RunOptions, profile: Mapping[str, Any], gates: Gates) -> RunOptions:
-    """Return the options for probes with all filters of a profile."""
-    only = frozenset({ALL})
-    return replace(
-        options,
-        profiles=probe_profiles(profile, families_of(profile, gates), gates)[:1],
-        probes=only,
-        extended=only,
-        probed=str(profile["schedulerName"]),
-    )
 
 
 class Run:
@@ -241,10 +228,6 @@ class Run:
 
     def put(self, resource: Resource, obj: Object) -> None:
         self._store.put(resource, obj)
-
-    def delete(self, resource: Resource, keys: Collection[Key]) -> None:
-        for key in keys:
-            self._store.delete(resource, key)
 
     def forget(self, pods: Iterable[Object]) -> None:
         for pod in pods:

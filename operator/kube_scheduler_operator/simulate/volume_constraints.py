@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
-from .constraint import Constraint, containers
+from .constraint import Constraint, containers, removing
 from .kinds import CLAIMS, PODS, RESOURCE_CLAIMS, STORAGE_CLASSES, Object
 from .world import World
 
@@ -23,11 +24,6 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         name = volume.get("name")
         source = next(key for key in volume if key != "name")
         content = volume[source] or {}
-
-        def remove(pod: Object, name: Any = name) -> None:
-            volumes = pod["spec"].get("volumes") or ()
-            pod["spec"]["volumes"] = [other for other in volumes if other.get("name") != name]
-
         claim = content.get("claimName")
         if source == "ephemeral":
             claim = f"{pod['metadata']['name']}-{name}"
@@ -37,7 +33,7 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
             label = content.get("driver") or source
             text = f"the volume {name} ({label}) cannot be used there"
             fix = f"remove the volume {name} ({label})"
-        yield Constraint(VOLUMES_FAMILY, text, fix, remove)
+        yield Constraint(VOLUMES_FAMILY, text, fix, removing(volume, "spec", "volumes"))
 
 
 def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tuple[str, str]:
@@ -108,21 +104,19 @@ def device_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
     """Yield one constraint for each entry of `spec.resourceClaims`."""
     for claim in pod["spec"].get("resourceClaims") or ():
         name = claim["name"]
-
-        def remove(pod: Object, name: str = name) -> None:
-            changed = pod["spec"]
-            claims = [other for other in changed["resourceClaims"] if other["name"] != name]
-            changed["resourceClaims"] = claims
-            for container in containers(changed):
-                used = (container.get("resources") or {}).get("claims")
-                if used:
-                    kept = [other for other in used if other.get("name") != name]
-                    container["resources"]["claims"] = kept
-
         text = f"the devices of the resource claim {name} are not available"
         fix = f"remove the resource claim {name}"
         wanted = claim.get("resourceClaimName")
         if wanted and world.get(RESOURCE_CLAIMS, wanted, pod["metadata"]["namespace"]) is None:
             text = f"ResourceClaim {wanted} does not exist"
             fix = f"create ResourceClaim {wanted}"
-        yield Constraint(DEVICES_FAMILY, text, fix, remove)
+        yield Constraint(DEVICES_FAMILY, text, fix, partial(_remove_claim, name=name))
+
+
+def _remove_claim(pod: Object, name: str) -> None:
+    spec = pod["spec"]
+    spec["resourceClaims"] = [other for other in spec["resourceClaims"] if other["name"] != name]
+    for container in containers(spec):
+        if used := (container.get("resources") or {}).get("claims"):
+            kept = [other for other in used if other.get("name") != name]
+            container["resources"]["claims"] = kept
