@@ -18,12 +18,9 @@ import yaml
 
 from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.platform import KUBEADM
+from kube_scheduler_operator.cli.simulation.flags import add_simulation_flags
 from kube_scheduler_operator.cli.simulation.in_cluster import JobSimulator
-from kube_scheduler_operator.cli.simulation.run import (
-    Simulation,
-    add_simulation_flags,
-    from_cluster,
-)
+from kube_scheduler_operator.cli.simulation.run import Simulation, from_cluster
 from kube_scheduler_operator.config.language.versions import Version
 from kube_scheduler_operator.kube.client import ApiClient
 from kube_scheduler_operator.kube.credentials import find

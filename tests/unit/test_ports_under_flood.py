@@ -136,7 +136,7 @@ async def simulation(_folder: Path) -> AsyncIterator[Port]:
 
 @asynccontextmanager
 async def world(_folder: Path) -> AsyncIterator[Port]:
-    server = WorldServer(WorldStore(World(), lambda *_: False), Mock())
+    server = WorldServer(WorldStore(World()), Mock())
     await server.start()
     url = urlsplit(server.url)
     try:

@@ -11,7 +11,7 @@ import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..kube.label_selector import matches, requirements, written
 from ..scheduling.policies.pods import Demand
@@ -25,19 +25,28 @@ from .volume_constraints import (
 )
 from .world import World
 
-FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "requests": ("NodeResourcesFit",),
-    "node affinity": ("NodeAffinity",),
-    "cordon": ("NodeUnschedulable",),
-    "taints": ("TaintToleration",),
-    "ports": ("NodePorts",),
-    "pod affinity": ("InterPodAffinity",),
-    "spread": ("PodTopologySpread",),
-    VOLUMES_FAMILY: ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
-    DEVICES_FAMILY: ("DynamicResources",),
+
+class Family(NamedTuple):
+    """One kind of constraints."""
+
+    plugins: tuple[str, ...]  # the filter plugins that look at them
+    size: int  # how much a pod loses without one of them; 0: nothing
+
+
+FAMILIES: Final = {
+    "requests": Family(("NodeResourcesFit",), 1),
+    "node affinity": Family(("NodeAffinity",), 4),
+    "cordon": Family(("NodeUnschedulable",), 0),
+    "taints": Family(("TaintToleration",), 3),
+    "ports": Family(("NodePorts",), 6),
+    "pod affinity": Family(("InterPodAffinity",), 5),
+    "spread": Family(("PodTopologySpread",), 2),
+    VOLUMES_FAMILY: Family(
+        ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"), 7
+    ),
+    DEVICES_FAMILY: Family(("DynamicResources",), 7),
 }
-"""The filter plugins that look at one kind of constraint."""
-FAMILY_OF: Final = {plugin: family for family, names in FAMILIES.items() for plugin in names}
+FAMILY_OF: Final = {plugin: name for name, family in FAMILIES.items() for plugin in family.plugins}
 
 UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 _BLOCKING: Final = ("NoSchedule", "NoExecute")

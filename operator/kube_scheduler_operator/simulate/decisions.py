@@ -19,15 +19,9 @@ NOT_TRIED: Final = "NotTried"
 """Reasons of pods without a node. The first three are kube-scheduler's; a pod that it does not try
 waits for something else, e.g. a claim or the other pods of its group."""
 
-_SCORE: Final = rb"score=(-?\d{1,18})\b"
-_SCORED: Final = re.compile(
-    rb'"Plugin scored node for pod" pod="([^"]+)" plugin="([^"]+)" node="([^"]+)" ' + _SCORE
-)
-_FINAL: Final = re.compile(
-    rb'"Calculated node\'s final score for pod" pod="([^"]+)" node="([^"]+)" ' + _SCORE
-)
-_EXTENDER: Final = re.compile(
-    rb'"Extender scored node for pod" pod="([^"]+)" extender="([^"]+)" node="([^"]+)" ' + _SCORE
+_SCORE: Final = re.compile(
+    rb'"(?:Plugin scored node|Extender scored node|Calculated node\'s final score) for pod" '
+    rb'pod="([^"]+)"(?: (?:plugin|extender)="([^"]+)")? node="([^"]+)" score=(-?\d{1,18})\b'
 )
 SCORE_FLAGS: Final = ("--vmodule=schedule_one*=10",)
 """Make kube-scheduler log the scores of every plugin and node, and nothing else at that level."""
@@ -88,26 +82,20 @@ class ScoreLog:
 
     def take(self, line: bytes) -> None:
         """Take one line of the log; beyond a limit only scores of what is known already."""
-        if b"score=" not in line:
+        match = _SCORE.search(line) if b"score=" in line else None
+        if match is None:
             return
-        for pattern in (_SCORED, _EXTENDER):
-            if match := pattern.search(line):
-                pod, plugin, node = _names(match, 3)
-                known = plugin in self.scores.get(pod, {}).get(node, {})
-                if known or self._has_room(line):
-                    nodes = self.scores.setdefault(pod, {})
-                    nodes.setdefault(node, {})[plugin] = int(match[4])
-                return
-        if match := _FINAL.search(line):
-            pod, node = _names(match, 2)
-            if node in self.totals.get(pod, {}) or self._has_room(line):
-                self.totals.setdefault(pod, {})[node] = int(match[3])
+        # A log may be any program's.
+        pod, plugin, node = (part.decode(errors="replace") for part in match.groups(b"")[:3])
+        totals = self.totals.get(pod, {})
+        known = plugin in self.scores.get(pod, {}).get(node, {}) if plugin else node in totals
+        if not known and not self._has_room(line):
+            return
+        if plugin:
+            self.scores.setdefault(pod, {}).setdefault(node, {})[plugin] = int(match[4])
+        else:
+            self.totals.setdefault(pod, {})[node] = int(match[4])
 
     def _has_room(self, line: bytes) -> bool:
         self._left -= len(line)
         return self._left >= 0
-
-
-def _names(match: re.Match[bytes], count: int) -> tuple[str, ...]:
-    """Return the first groups of a match; a log may be any program's."""
-    return tuple(part.decode(errors="replace") for part in match.groups()[:count])

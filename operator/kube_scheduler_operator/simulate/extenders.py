@@ -10,7 +10,7 @@ import inspect
 import json
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +29,7 @@ from ..scheduling.extender.verbs import FILTER, PRIORITIZE, VerbContext
 from ..scheduling.extender.wire import Binding
 from ..scheduling.policies.cluster import Cluster
 from ..serving.http_types import HttpResponse
+from .api_server import Verb
 from .kinds import NODES, PODS, Object
 from .store import WorldStore
 from .world import World
@@ -37,9 +38,6 @@ _VERBS: Final = (FILTER, PRIORITIZE)
 _REMEMBERED: Final = 1000
 _TIMEOUT: Final = "60s"
 """A simulation may take its time; the cost of a late response is not simulated."""
-
-Response = tuple[int, bytes]
-Handler = Callable[[bytes], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ class InProcessExtenders:
                 self._take("ADDED", orjson.loads(content))
             store.watch(resource, None, self._event)
 
-    def handlers(self, name: str) -> Iterator[tuple[str, Handler]]:
+    def handlers(self, name: str) -> Iterator[tuple[str, Verb]]:
         """Return the (verb, handler) pairs of an extender."""
         for verb in _VERBS:
             yield verb, self._handler(name, f"/{name}/{verb}".encode())
@@ -120,8 +118,8 @@ class InProcessExtenders:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _handler(self, name: str, path: bytes) -> Handler:
-        async def handle(body: bytes) -> Response:
+    def _handler(self, name: str, path: bytes) -> Verb:
+        async def handle(body: bytes) -> tuple[int, bytes]:
             answer = self._assemblies[name].verbs[path](body)
             if inspect.isawaitable(answer):
                 answer = await answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import json
 import os
@@ -259,30 +260,21 @@ class LocalProgram:
     async def start(
         self, config: Mapping[str, Any], url: str, flags: Sequence[str] = ()
     ) -> LocalProcess:
-        process = LocalProcess()
-        try:
-            process.start(self.path, config, url, flags)
-            await process.connect()
-        except BaseException:
-            await process.end()
-            await process.close()
-            raise
-        return process
+        with contextlib.ExitStack() as resources:
+            prefix = "kube-scheduler-simulation-"
+            folder = resources.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
+            process = resources.enter_context(self._process(folder, config, url, flags))
+            resources.callback(process.kill)
+            log = asyncio.StreamReader(limit=_CHUNK)
+            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(log), process.stderr
+            )
+            resources.callback(transport.close)
+            return LocalProcess(log, process, resources.pop_all())
 
-
-class LocalProcess:
-    """A process of this machine with a folder of its own, which is deleted at the end."""
-
-    def __init__(self) -> None:
-        self.log = asyncio.StreamReader(limit=_CHUNK)  # its standard error
-        self._process: subprocess.Popen[bytes] | None = None
-        self._transport: asyncio.ReadTransport | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="kube-scheduler-simulation-")
-
-    def start(
-        self, binary: Path, config: Mapping[str, Any], url: str, flags: Sequence[str]
-    ) -> None:
-        folder = self._folder.name
+    def _process(
+        self, folder: str, config: Mapping[str, Any], url: str, flags: Sequence[str]
+    ) -> subprocess.Popen[bytes]:
         for name, content in configuration_files(folder, config, url).items():
             path = Path(folder, name)
             path.touch(0o600)
@@ -297,10 +289,10 @@ class LocalProcess:
                     os._exit(1)
                 limits.setrlimit(limits.RLIMIT_DATA, (_MEMORY, _MEMORY))
 
-        self._process = subprocess.Popen(
+        return subprocess.Popen(
             # The name selects the component of a multi-component program.
             [PROGRAM, *configuration_arguments(folder), *flags],
-            executable=binary,
+            executable=self.path,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -309,25 +301,21 @@ class LocalProcess:
             env={"PATH": os.environ.get("PATH", ""), "HOME": folder, "TZ": "UTC"},
         )
 
-    async def connect(self) -> None:
-        """Connect the log to its standard error."""
-        loop = asyncio.get_running_loop()
-        if self._process is not None:
-            self._transport, _ = await loop.connect_read_pipe(
-                lambda: asyncio.StreamReaderProtocol(self.log), self._process.stderr
-            )
+
+@dataclass(frozen=True, slots=True)
+class LocalProcess:
+    """A process of this machine."""
+
+    log: asyncio.StreamReader  # its standard error
+    process: subprocess.Popen[bytes]
+    resources: contextlib.ExitStack  # the process, its log and its folder, which is deleted
 
     async def end(self) -> None:
-        if self._process is not None:
-            self._process.kill()  # it has nothing to save
-            await asyncio.to_thread(self._process.wait, _STOP_SECONDS * 5)
+        self.process.kill()  # it has nothing to save
+        await asyncio.to_thread(self.process.wait, _STOP_SECONDS * 5)
 
     async def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-        if self._process is not None and self._process.stderr is not None:
-            self._process.stderr.close()
-        self._folder.cleanup()
+        self.resources.close()
 
 
 def _program(binary: Binary) -> Program:

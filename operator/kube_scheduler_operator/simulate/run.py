@@ -13,7 +13,7 @@ import orjson
 
 from ..config.language.feature_gates import FLAG_PREFIX, Gates, parse_gates
 from ..kube.resource import Resource
-from .api_server import WorldServer
+from .api_server import Verb, WorldServer
 from .configuration import SPY, profiles_of, simulated, spying_extender
 from .controllers import Controllers
 from .decisions import (
@@ -26,11 +26,11 @@ from .decisions import (
     ScoreLog,
     scheduled_condition,
 )
-from .extenders import Handler, InProcessExtenders, SimulatedExtender
+from .extenders import InProcessExtenders, SimulatedExtender
 from .kinds import PODS, Object, pod_name
 from .process import Binary, KubeSchedulerProcess, SimulationError, binary_version
 from .store import WorldStore
-from .world import Key, World
+from .world import World
 
 _QUIET: Final = 0.3
 """Seconds without a decision after which waiting pods count as final."""
@@ -90,12 +90,7 @@ class Run:
         self.decisions: dict[str, PodDecision] = {}  # by namespace/name
         self._options = options
         self._scores = ScoreLog()
-        pending = {key for key, entry in world.objects[PODS].items() if not entry.node}
-
-        def left_out(resource: Resource, key: Key) -> bool:
-            return resource is PODS and key in pending
-
-        self._store = WorldStore(world, left_out)
+        self._store = WorldStore(world)
         self._controllers = Controllers(self._store)
         self._clock = time.time
         if options.now is not None:
@@ -195,7 +190,9 @@ class Run:
             elif prepared["spec"].get("schedulerName") not in self._served:
                 self.decisions[key].reason = NO_SCHEDULER
         self._changed = time.monotonic()
-        await self._settled(fed, settle)
+        await self._decided(fed)
+        if settle:
+            await self.settle()
         decisions = {key: self.decisions[key] for key in fed}
         for key, decision in decisions.items():
             scores = self._scores.scores.get(key, {})
@@ -218,7 +215,8 @@ class Run:
             waiting = [decision for decision in decisions if not decision.node]
             if not waiting:
                 return
-            quiet = _QUIET_AFTER_PREEMPTION if any(map(_preempts, waiting)) else _QUIET
+            preempts = any(decision.nominated for decision in waiting)
+            quiet = _QUIET_AFTER_PREEMPTION if preempts else _QUIET
             if len(waiting) < len(decisions):
                 quiet = max(quiet, _QUIET_WITH_PENDING)
             if time.monotonic() - self._changed > quiet:
@@ -231,18 +229,18 @@ class Run:
 
     def forget(self, pods: Iterable[Object]) -> None:
         for pod in pods:
-            self._store.delete(PODS, _key(pod_name(pod)))
+            self.decisions.pop(pod_name(pod), None)
+            self._store.delete(PODS, (pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
-    async def _settled(self, fed: Sequence[str], settle: bool) -> None:
+    async def _decided(self, fed: Sequence[str]) -> None:
         waiting = set(fed)
         sentinel: PodDecision | None = None
         while True:
             waiting = {key for key in waiting if not self.decisions[key].decided}
             self._check(len(waiting))
-            now = time.monotonic()
-            if not waiting and (not settle or now - self._changed >= self._quiet(fed)):
+            if not waiting:
                 return
-            if waiting and sentinel is None and now - self._changed > _IDLE:
+            if sentinel is None and time.monotonic() - self._changed > _IDLE:
                 sentinel = self._feed_sentinel(next(iter(sorted(self._served))))
             if sentinel is not None and sentinel.decided:
                 # The sentinel comes last in the queue, so nothing else is in it.
@@ -264,12 +262,6 @@ class Run:
                 f"kube-scheduler has not decided about {waiting} {pods} within "
                 f"{self._options.seconds:.0f} s; {self._process.failure()}"
             )
-
-    def _quiet(self, fed: Sequence[str]) -> float:
-        waiting = [self.decisions[key] for key in fed if not self.decisions[key].node]
-        if not waiting:
-            return 0.0
-        return _QUIET_AFTER_PREEMPTION if any(map(_preempts, waiting)) else _QUIET
 
     def _feed_sentinel(self, scheduler_name: str) -> PodDecision:
         """Return a pod that fits nowhere, with the lowest priority."""
@@ -335,7 +327,7 @@ class Run:
 
     # --- extenders -----------------------------------------------------------------------------
 
-    def _unless_probed(self, handler: Handler) -> Handler:
+    def _unless_probed(self, handler: Verb) -> Verb:
         """Return the handler, which accepts all nodes for probes that are not about extenders."""
 
         async def handle(body: bytes) -> tuple[int, bytes]:
@@ -365,12 +357,3 @@ class Run:
             decision.candidates = list(names)
         rejected = dict.fromkeys(names, SPY)
         return 200, orjson.dumps({"NodeNames": [], "FailedAndUnresolvableNodes": rejected})
-
-
-def _preempts(decision: PodDecision) -> bool:
-    return bool(decision.nominated and not decision.node)
-
-
-def _key(name: str) -> Key:
-    namespace, _, name = name.partition("/")
-    return namespace, name

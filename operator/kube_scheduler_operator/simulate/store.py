@@ -27,15 +27,15 @@ class _Kind:
 
 
 class WorldStore:
-    """A world that changes while kube-scheduler runs."""
+    """A world that changes while kube-scheduler runs, at first without its waiting pods."""
 
-    def __init__(self, world: World, leave_out: Callable[[Resource, Key], bool]) -> None:
+    def __init__(self, world: World) -> None:
         self.version = 1  # the resourceVersion of the latest change
         self._kinds: dict[tuple[str, str], _Kind] = {}
         for resource, entries in world.objects.items():
             kind = self._kind(resource)
             for key, entry in entries.items():
-                if not leave_out(resource, key):
+                if entry.node or resource is not PODS:
                     kind.objects[key] = _versioned(entry.content)
 
     def _kind(self, resource: Resource) -> _Kind:

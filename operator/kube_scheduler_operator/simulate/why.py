@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from ..base.quantities import amounts
 from ..scheduling.policies.pods import Demand
-from .configuration import profiles_of, simulated
+from .configuration import profiles_of
 from .constraint import Constraint, containers
-from .constraints import MOST_TRIED, constraints_of, quantity_text, tried, without
+from .constraints import FAMILIES, MOST_TRIED, constraints_of, quantity_text, tried, without
 from .decisions import NO_SCHEDULER, PodDecision
 from .kinds import HOSTNAME, NODES, PODS, Object
 from .probes import (
@@ -35,18 +35,6 @@ from .world import World
 
 _MOST_COMBINATIONS: Final = 6
 _MOST_KINDS: Final = 12
-_SIZES: Final = {
-    "cordon": 0,
-    "requests": 1,
-    "spread": 2,
-    "taints": 3,
-    "node affinity": 4,
-    "pod affinity": 5,
-    "ports": 6,
-    "volumes": 7,
-    "devices": 7,
-}
-"""Families of constraints, by how much a pod loses without one."""
 _LARGEST: Final = 8
 _TRIES: Final = 100
 _TRY_SECONDS: Final = 0.05
@@ -137,24 +125,19 @@ class _Inquiry:
         self._pod["spec"].pop("nodeName", None)
         self._pod["spec"].pop("schedulingGates", None)
         gates = gates_of(options)
-        profiles = {each["schedulerName"]: each for each in profiles_of(options.config)}
-        profile = profiles[answer.scheduler]
+        profiles = profiles_of(options.config)
+        profile = {own["schedulerName"]: own for own in profiles}[answer.scheduler]
         self._families = families_of(profile, gates)
         if options.extenders:
             self._families[EXTENDERS] = []
-        probes = probe_profiles(
-            {**profile, "plugins": profile.get("plugins") or {}}, self._families, gates
-        )
+        probes = probe_profiles(profile, self._families, gates)
         if answer.node:  # every node gets a score
-            config = dict(simulated(options.config))
-            config["profiles"] = [
-                {**each, "percentageOfNodesToScore": 100} for each in config["profiles"]
-            ]
-            options = replace(options, config=config)
+            profiles = [{**own, "percentageOfNodesToScore": 100} for own in profiles]
+            options = replace(options, config={**options.config, "profiles": profiles})
         self._options = replace(
             options,
             profiles=probes,
-            probes=frozenset(each["schedulerName"] for each in probes),
+            probes=frozenset(own["schedulerName"] for own in probes),
             extended=frozenset({ALL, profile_of(EXTENDERS)}),
             probed=answer.scheduler,
             scores=bool(answer.node) or options.scores,
@@ -162,7 +145,7 @@ class _Inquiry:
         self._nodes = [name for _, name in world.objects[NODES]]
         constraints = constraints_of(self._pod, world)
         self._constraints, others = tried(
-            each for each in constraints if each.family in self._families
+            constraint for constraint in constraints if constraint.family in self._families
         )
         if others:
             answer.notes.append(
@@ -319,7 +302,9 @@ class _Inquiry:
                 fix = await self._smaller_request(constraint, nodes or [])
             else:
                 fix = Fix(constraint.fix, tuple(nodes or ()))
-            explanation.fixes.append(replace(fix, size=fix.size or _SIZES[constraint.family]))
+            explanation.fixes.append(
+                replace(fix, size=fix.size or FAMILIES[constraint.family].size)
+            )
         explanation.impossible = list(self._impossible())
         if not explanation.fixes:
             explanation.fixes += [fix async for fix in self._combinations(blocking)]

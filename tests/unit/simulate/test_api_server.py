@@ -14,7 +14,7 @@ from kube_scheduler_operator.simulate.world import World
 
 async def test_objects_without_a_name_get_one_of_their_own() -> None:
     """kube-scheduler creates the ResourceClaim for an extended resource this way."""
-    server = WorldServer(WorldStore(World(), lambda *_: False), Mock())
+    server = WorldServer(WorldStore(World()), Mock())
     await server.start()
     claim = {"metadata": {"generateName": "web-extended-resources-"}}
     path = f"{server.url}/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims"

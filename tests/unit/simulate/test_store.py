@@ -14,7 +14,7 @@ from kube_scheduler_operator.simulate.world import World
 def _store() -> WorldStore:
     world = World()
     world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}})
-    return WorldStore(world, lambda _resource, _key: False)
+    return WorldStore(world)
 
 
 def _pod(phase: str = "Pending") -> dict[str, Any]:

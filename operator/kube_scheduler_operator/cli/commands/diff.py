@@ -37,7 +37,7 @@ from ..cluster.scheduler_contents import (
 from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_files_flag, add_scheduler_flag
 from ..console.output import print_lines, print_remark
-from ..simulation.run import add_kube_scheduler_flags
+from ..simulation.flags import add_kube_scheduler_flags
 
 if TYPE_CHECKING:
     from ...kube.client import ApiClient

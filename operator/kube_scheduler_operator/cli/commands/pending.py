@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from ...simulate.kinds import pod_name
 from ..console.errors import prints_errors
 from ..console.flags import add_cluster_flags, add_output_flag
-from ..console.output import counted, first_names, print_document, text_of
-from ..simulation.run import (
-    Simulation,
-    add_simulation_flags,
-    from_cluster,
-    missing_lines,
-    run_simulating,
-)
-
-if TYPE_CHECKING:
-    from ...simulate.pending import WaitingGroup
+from ..simulation.flags import add_simulation_flags
 
 _FIXES: Final = 5
 
@@ -54,57 +41,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 @prints_errors()
 def run(args: argparse.Namespace) -> int:
-    return run_simulating(
-        args,
-        lambda simulation: _show(simulation, args),
-        lambda api, platform: from_cluster(api, platform, args, None),
-    )
+    from ..simulation.explanation import show_waiting
 
-
-async def _show(simulation: Simulation, args: argparse.Namespace) -> int:
-    from ...simulate.owners import missing_pods
-    from ...simulate.pending import waiting_groups
-
-    groups = await simulation.ask(waiting_groups, namespace=args.namespace, fixes=args.fixes)
-    missing = missing_pods(simulation.world, args.namespace)
-    document = {
-        "groups": [to_document(group) for group in groups],
-        "missing": [asdict(pods) for pods in missing],
-        "notes": simulation.notes,
-    }
-    text = list(lines(groups))
-    for pods in missing:
-        text += ["", *missing_lines(pods)]
-    text += (f"note: {note}" for note in simulation.notes)
-    print_document(document, args.output, text_of(text))
-    return 0
-
-
-def to_document(group: WaitingGroup) -> dict[str, Any]:
-    return {
-        "kind": group.kind,
-        "cause": group.cause,
-        "since": group.since,
-        "owners": group.owners,
-        "pods": [pod_name(pod) for pod in group.pods],
-        "fix": group.fix.text if group.fix else None,
-        "tried": group.tried,
-    }
-
-
-def lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
-    total = sum(len(group.pods) for group in groups)
-    if not total:
-        yield "No pod waits for a node."
-        return
-    yield f"{counted(total, 'pod')} without a node:"
-    for group in groups:
-        yield ""
-        since = f", oldest since {group.since}" if group.since else ""
-        yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
-        yield f"  pods    {first_names([pod_name(pod) for pod in group.pods])}"
-        yield f"  owners  {first_names(group.owners)}"
-        if group.fix is not None:
-            yield f"  helps   {pod_name(group.pods[0])}: {group.fix.text}"
-        elif group.tried:
-            yield f"  helps   {pod_name(group.pods[0])}: no change was found"
+    return show_waiting(args)

@@ -111,12 +111,7 @@ class SimulationAnswer:
             "drains": [_drain_document(drain) for drain in self.prepared.drains],
             "lostNodes": [_drain_document(removed) for removed in self.prepared.removed],
             "refused": self.question.refused,
-            "now": {
-                "pending": self.waiting,
-                "nodesUsed": self.now.used,
-                "fullestNodePercent": self.now.fullest,
-                **{f"requestsPercent.{key}": value for key, value in self.now.whole().items()},
-            },
+            "now": self._now(),
             "configurations": [
                 {
                     "name": column.title,
@@ -186,7 +181,10 @@ class SimulationAnswer:
     def _table(self) -> Iterator[str]:
         by_column = [dict(self.cells(column)) for column in self.columns]
         names = list(dict.fromkeys(name for cells in by_column for name in cells))
-        now = self._now()
+        now = {
+            _label(key): _figure(key, Spread(value, value, value))
+            for key, value in self._now().items()
+        }
         rows = [["", NOW, *(column.title for column in self.columns)]]
         rows += [
             [name, now.get(name, ""), *(cells.get(name, "0") for cells in by_column)]
@@ -195,34 +193,24 @@ class SimulationAnswer:
         yield from format_table(rows)
         yield "A figure is the median of the runs, with the least and the most in brackets."
 
-    def _now(self) -> dict[str, str]:
-        figures = {
-            "pods Pending": str(self.waiting),
-            "nodes used": str(self.now.used),
-            "fullest node": _percent(self.now.fullest),
-        }
-        return figures | {
-            _requests(key): _percent(value) for key, value in self.now.whole().items()
+    def _now(self) -> dict[str, float]:
+        whole = {f"requestsPercent.{name}": value for name, value in self.now.whole().items()}
+        return {
+            "pending": self.waiting,
+            "nodesUsed": self.now.used,
+            "fullestNodePercent": self.now.fullest,
+            **whole,
         }
 
     def cells(self, column: ConfigurationResult) -> Iterator[tuple[str, str]]:
         """Yield (name, value) of each figure of a configuration."""
         figures = distribution(column.outcomes)
-        for key, name in _FIGURES.items():
+        zones = [key for key in figures if key.startswith("zone.")]
+        requests = [key for key in figures if key.startswith("requestsPercent.")]
+        placed = any(figures[key].most for key in zones)
+        for key in (*_FIGURES, *requests, *(zones if placed else ())):
             if key in figures:
-                yield name, shown_spread(figures[key], " %" if key.endswith("Percent") else "")
-        for key, values in figures.items():
-            what, _, rest = key.partition(".")
-            if what == "requestsPercent":
-                yield _requests(rest), shown_spread(values, " %")
-        placed = any(figures[key].most for key in figures if key.startswith("zone."))
-        for key, values in figures.items() if placed else ():
-            what, _, zone = key.partition(".")
-            if what == "zone":
-                yield (
-                    f"placed in zone {zone}" if zone else "placed in no zone",
-                    shown_spread(values),
-                )
+                yield _label(key), _figure(key, figures[key])
 
     def _where(self, column: ConfigurationResult) -> Iterator[str]:
         counts_by_node = node_counts(column.outcomes)
@@ -322,12 +310,18 @@ def _documents(spreads: Mapping[str, Spread]) -> dict[str, Any]:
     return {key: asdict(figure) for key, figure in spreads.items()}
 
 
-def _requests(resource: str) -> str:
-    return f"{resource} requested"
+def _label(key: str) -> str:
+    """Return the name of a figure in the table."""
+    what, _, rest = key.partition(".")
+    if what == "requestsPercent":
+        return f"{rest} requested"
+    if what == "zone":
+        return f"placed in zone {rest}" if rest else "placed in no zone"
+    return _FIGURES[key]
 
 
-def _percent(value: float) -> str:
-    return f"{value:.0f} %"
+def _figure(key: str, values: Spread) -> str:
+    return shown_spread(values, " %" if key.partition(".")[0].endswith("Percent") else "")
 
 
 def shown_spread(figure: Spread, unit: str = "") -> str:

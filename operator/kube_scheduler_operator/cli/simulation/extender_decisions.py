@@ -15,12 +15,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
+import aiohttp
+
+from ...base.json_text import TooLargeError
 from ...base.limits import Size
 from ...base.platform import Platform
+from ...kube.client import ApiClient
+from ...kube.credentials import Access
 from ...kube.errors import KubeError
+from ...kube.reading import read_body
 from ..cluster.port_forward import ResponseLimit, Tunnel, load_client
 from ..console.errors import CommandError
 from ..console.output import limited, limited_table
@@ -37,10 +43,6 @@ from .agent_answer import (
 )
 from .agent_endpoints import AgentEndpoint, find_agents
 
-if TYPE_CHECKING:
-    from ...kube.client import ApiClient
-    from ...kube.credentials import Access
-
 T = TypeVar("T")
 
 _Answers: TypeAlias = Sequence[tuple[str, AgentAnswer]]
@@ -50,7 +52,6 @@ _SECONDS: Final = 10.0
 """The time for the answers of all agents together."""
 _CLOSING: Final = 0.5
 """The part of it in which a connection is closed that has not ended."""
-_CHUNK: Final = 64 * 1024
 _THREADS: Final = 32
 
 
@@ -179,14 +180,14 @@ def _path(key: str, *, details: bool) -> str:
 
 
 async def _query_url(url: str, key: str, *, details: bool) -> AgentAnswer | None:
-    import aiohttp
-
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"--url {url!r} is not a URL such as http://HOST:PORT")
     limit = _DETAILS if details else _DECISIONS
     path = url.rstrip("/") + _path(key, details=details)
     try:
-        status, text = await _get(path, ResponseLimit(limit.bytes, _SECONDS))
+        status, text = await _get(path, limit)
+    except TooLargeError:
+        raise CommandError(f"the response of {url} has more than {limit.bytes} bytes") from None
     except TimeoutError:
         raise CommandError(f"{url} does not respond completely within {_SECONDS:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -195,34 +196,29 @@ async def _query_url(url: str, key: str, *, details: bool) -> AgentAnswer | None
         return None
     if status != 200:
         raise CommandError(f"{url} responded with status {status}")
-    if len(text) > limit.bytes:
-        raise CommandError(f"the response of {url} has more than {limit.bytes} bytes")
     try:
         return _decoded(text, key, limit)
     except CommandError as error:
         raise CommandError(f"{url}: {error}") from None
 
 
-async def _get(url: str, limit: ResponseLimit) -> tuple[int, bytes]:
-    """Return the status and, if it is 200, the body, cut soon after the limit."""
-    import aiohttp
+async def _get(url: str, limit: Size) -> tuple[int, bytes]:
+    """Return the status and, if it is 200, the body.
 
-    content = bytearray()
+    Raises:
+        TooLargeError: the body exceeds the limit.
+    """
     async with (
         aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=limit.seconds),
+            timeout=aiohttp.ClientTimeout(total=_SECONDS),
             headers={"Accept-Encoding": "identity"},
             auto_decompress=False,
             trust_env=True,
         ) as session,
         session.get(url) as response,
     ):
-        if response.status == 200:
-            async for chunk in response.content.iter_chunked(_CHUNK):
-                content += chunk
-                if len(content) > limit.size:
-                    break
-        return response.status, bytes(content)
+        body = await read_body(response, limit) if response.status == 200 else b""
+        return response.status, body
 
 
 # --- threads ------------------------------------------------------------------------------------

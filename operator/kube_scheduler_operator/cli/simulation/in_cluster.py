@@ -12,12 +12,13 @@ import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ...base.platform import Platform
 from ...base.settings import Settings
 from ...config.language.versions import Version
 from ...kube.api import Object
+from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import DEPLOYMENTS, NETWORK_POLICIES
 from ...simulate.job import NO_NODE, PATH, PORT, JobPlan, choose_node, missing_isolation
@@ -25,15 +26,12 @@ from ...simulate.job_run import POLL, PodNotRunningError, SimulationJob
 from ...simulate.kinds import NODES
 from ...simulate.process import SimulationError
 from ...simulate.questions import Question, read_answer, request
+from ...simulate.run import RunOptions
+from ...simulate.world import World
 from ..cluster.port_forward import Tunnel, load_client
 from ..console.errors import CommandError, error_message
 from ..console.output import print_remark
 from .running_scheduler import Operand
-
-if TYPE_CHECKING:
-    from ...kube.client import ApiClient
-    from ...simulate.run import RunOptions
-    from ...simulate.world import World
 
 T = TypeVar("T")
 

@@ -6,22 +6,20 @@ import argparse
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ...base.platform import Platform
+from ...kube.client import ApiClient
 from ...simulate.configuration import default_configuration, profiles_of
 from ...simulate.edit_effect import edit_effect
 from ...simulate.placements import distribution, placements
+from ...simulate.run import RunOptions
 from ...simulate.scenario import Scenario, prepare
 from ..cluster.compare import ParsedRevision
 from ..console.errors import CommandError
 from .answer import shown_spread
 from .run import Simulation, from_cluster
 from .running_scheduler import gate_flags
-
-if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...kube.client import ApiClient
-    from ...simulate.run import RunOptions
 
 _REPEAT: Final = 3
 _MOST_PODS: Final = 3000

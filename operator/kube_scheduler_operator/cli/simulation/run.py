@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, TypeVar
 
+from ...base.platform import Platform
 from ...base.source.reader import read
 from ...config.language.feature_gates import FLAG_PREFIX
 from ...config.language.schema import KIND
+from ...config.lint.documents.other_files import counted_kinds
+from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import LOAD_POLICIES, SCHEDULER_EXTENDERS
+from ...simulate.configuration import default_configuration
+from ...simulate.extenders import measured_at
 from ...simulate.kinds import NODES
+from ...simulate.process import SimulationError
+from ...simulate.questions import Question
+from ...simulate.read_cluster import read_cluster
+from ...simulate.read_files import WorldFileError, read_files
+from ...simulate.run import RunOptions
+from ...simulate.simulated_extenders import simulated_extenders, version_of
+from ...simulate.world import World
 from ..cluster.connection import connected
 from ..console.errors import CommandError, UsageError
-from ..console.flags import add_repeatable
 from ..console.input_files import display_name, read_bytes
-from ..console.output import counted
+from .in_cluster import JobSimulator
 from .running_scheduler import RunningConfiguration, running_scheduler
-from .where_to_run import Place, add_where_flags, place_of_cluster, place_of_files
-
-if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...kube.client import ApiClient
-    from ...simulate.owners import MissingPods
-    from ...simulate.questions import Question
-    from ...simulate.run import RunOptions
-    from ...simulate.world import World
-    from .in_cluster import JobSimulator
+from .where_to_run import Place, place_of_cluster, place_of_files
 
 T = TypeVar("T")
-
-_SECONDS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,6 @@ class Simulation:
 
     def with_configuration(self, config: Mapping[str, Any]) -> RunOptions:
         """Return the options for a configuration with its extenders; note those left out."""
-        from ...simulate.simulated_extenders import simulated_extenders, version_of
-
         final = dict(config)
         entries = final.pop("extenders", None) or ()
         if self.own.error and entries:
@@ -87,8 +85,6 @@ class Simulation:
         Raises:
             CommandError, KubeError: kube-scheduler could not be run.
         """
-        from ...simulate.process import SimulationError
-
         world, options = world or self.world, options or self.options
         try:
             if self.job is None:
@@ -100,52 +96,6 @@ class Simulation:
     async def aclose(self) -> None:
         if self.job is not None:
             await self.job.close()
-
-
-def add_simulation_flags(parser: argparse.ArgumentParser, *, config: bool = True) -> None:
-    """Add the flags of all simulating commands; `--config` only with `config`."""
-    add_repeatable(
-        parser,
-        "--from-files",
-        "PATH",
-        "read the cluster from files or directories instead: the output of `kubectl get -o yaml` "
-        "or `-o json` for nodes, pods and the other kinds that kube-scheduler reads, or a "
-        "must-gather",
-    )
-    if config:
-        parser.add_argument(
-            "--config",
-            metavar="FILE",
-            help="simulate with this KubeSchedulerConfiguration (default: that of the cluster or "
-            "of the files, otherwise kube-scheduler's defaults)",
-        )
-    else:
-        parser.set_defaults(config=None)
-    add_kube_scheduler_flags(parser)
-    add_repeatable(
-        parser,
-        "--feature-gates",
-        "NAME=true",
-        "feature gates for kube-scheduler, as in its own flag",
-    )
-
-
-def add_kube_scheduler_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that determine which kube-scheduler runs, and for how long."""
-    parser.add_argument(
-        "--kube-scheduler",
-        metavar="PATH",
-        help="the kube-scheduler of this machine to run (default: $KUBEBUILDER_ASSETS, PATH, the "
-        "build cache)",
-    )
-    add_where_flags(parser)
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=_SECONDS,
-        metavar="SECONDS",
-        help="limit of the simulation (default: %(default)s)",
-    )
 
 
 def run_simulating(
@@ -178,9 +128,6 @@ def from_files(args: argparse.Namespace) -> Simulation:
     Raises:
         CommandError: a file cannot be read, or there is no kube-scheduler.
     """
-    from ...config.lint.documents.other_files import counted_kinds
-    from ...simulate.read_files import WorldFileError, read_files
-
     try:
         files = read_files([Path(name) for name in args.from_files])
     except WorldFileError as error:
@@ -219,8 +166,6 @@ async def from_cluster(
         KubeError: the cluster cannot be read.
         CommandError: there is no kube-scheduler.
     """
-    from ...simulate.read_cluster import read_cluster
-
     running = RunningConfiguration()
     if args.config is None or not (args.kube_scheduler or args.local):
         running = await running_scheduler(api, platform, scheduler_name)
@@ -248,16 +193,6 @@ async def _own_objects(api: ApiClient) -> OwnObjects:
     return OwnObjects(extenders, load_policies)
 
 
-def missing_lines(missing: MissingPods) -> Iterator[str]:
-    """Describe the pods that the API server does not let a workload create."""
-    verb = "does" if missing.count == 1 else "do"
-    kind, _, name = missing.owner.partition("/")
-    owner = f"{kind} {missing.namespace}/{name}"
-    yield f"{counted(missing.count, 'pod')} of {owner} {verb} not exist: {missing.cause}"
-    if missing.fix:
-        yield f"  helps   {missing.fix}"
-
-
 def _simulation(
     args: argparse.Namespace,
     world: World,
@@ -267,10 +202,6 @@ def _simulation(
     place: Place,
     own: OwnObjects,
 ) -> Simulation:
-    from ...simulate.configuration import default_configuration
-    from ...simulate.extenders import measured_at
-    from ...simulate.run import RunOptions
-
     if args.feature_gates:
         flags = [f"{FLAG_PREFIX}{','.join(args.feature_gates)}"]
     now = measured_at(world) if own.from_files else None

@@ -13,24 +13,24 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...base import names
 from ...base.objects import Object, mapping
 from ...base.platform import Platform
 from ...base.templates import fit_name, render_object
 from ...config.language.schema import DEFAULT_SCHEDULER
+from ...kube.client import ApiClient
 from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS
 from ...operator.status.conditions import condition_in
+from ...simulate.why import explain
 from ..checks.result import CheckResult, CheckState
 from ..cluster.operator_objects import find_object, list_by_name
 from ..console.errors import CommandError, error_message
 from ..console.input_files import embedded_document
-from .run import add_simulation_flags, from_cluster
-
-if TYPE_CHECKING:
-    from ...kube.client import ApiClient
+from .flags import add_simulation_flags
+from .run import from_cluster
 
 CHECK: Final = "self-test"
 LINK: Final = f"troubleshooting.md#{CHECK}"
@@ -162,8 +162,6 @@ async def _not_bound(
 
 async def _explained(api: ApiClient, platform: Platform, name: str, pod: Object) -> str:
     """Return what would help, as `why` finds it out with a kube-scheduler on this machine."""
-    from ...simulate.why import explain
-
     parser = argparse.ArgumentParser()
     add_simulation_flags(parser)
     try:

@@ -9,48 +9,25 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ...base.platform import Platform
 from ...config.language.feature_gates import Gates
 from ...config.language.plugins.effective_plugins import effective_plugins
 from ...config.language.versions import Version
+from ...kube.client import ApiClient
 from ...kube.errors import KubeError
+from ...simulate.process import SimulationError, binary_version, candidates, find_binary
+from ...simulate.questions import NO_BINARY
+from ...simulate.world import World
 from ..console.errors import CommandError, UsageError, error_message
-
-if TYPE_CHECKING:
-    from ...base.platform import Platform
-    from ...kube.client import ApiClient
-    from ...simulate.world import World
-    from .in_cluster import JobSimulator
-    from .running_scheduler import Operand
+from .in_cluster import JobSimulator
+from .running_scheduler import Operand
 
 
 class Place(NamedTuple):
     binary: Path
     job: JobSimulator | None = None  # that runs it in the cluster
-
-
-def add_where_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that choose between this machine and the cluster."""
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--in-cluster",
-        action="store_true",
-        help="run kube-scheduler in the cluster, in a Job with the image of its scheduler "
-        "(default: only if this machine does not have the cluster's version of it, or the "
-        "configuration has plugins that are not part of Kubernetes)",
-    )
-    where.add_argument(
-        "--local", action="store_true", help="run kube-scheduler on this machine, never in a Job"
-    )
-    parser.add_argument(
-        "--job-namespace",
-        metavar="NAMESPACE",
-        help="namespace of the Job (default: that of the operator)",
-    )
-    parser.add_argument(
-        "--job-node", metavar="NODE", help="node of the Job (default: one of the control plane)"
-    )
 
 
 def place_of_files(args: argparse.Namespace) -> Place:
@@ -90,9 +67,6 @@ async def place_of_cluster(
         return place
     if not args.in_cluster and (binary := _fitting(world.version, config)) is not None:
         return Place(binary)
-    from ...simulate.questions import NO_BINARY
-    from .in_cluster import JobSimulator
-
     job = JobSimulator(api, platform, operand, args.job_namespace, args.job_node)
     try:
         await job.prepare(world)
@@ -110,8 +84,6 @@ async def place_of_cluster(
 
 
 def _local(args: argparse.Namespace, version: str) -> Place:
-    from ...simulate.process import SimulationError, find_binary
-
     try:
         return Place(find_binary(args.kube_scheduler, version))
     except SimulationError as error:
@@ -120,8 +92,6 @@ def _local(args: argparse.Namespace, version: str) -> Place:
 
 def _fitting(version: str, config: Mapping[str, Any] | None) -> Path | None:
     """Return a program of the cluster's version that has all plugins of a configuration."""
-    from ...simulate.process import SimulationError, binary_version, candidates
-
     try:
         own = Version.parse(version)
     except ValueError:
@@ -139,8 +109,6 @@ def _fitting(version: str, config: Mapping[str, Any] | None) -> Path | None:
 
 
 def _difference(binary: Path, version: str) -> list[str]:
-    from ...simulate.process import SimulationError, binary_version
-
     try:
         used, own = binary_version(binary), Version.parse(version)
     except (SimulationError, ValueError) as error:

@@ -1,0 +1,412 @@
+"""The answers of `kubectl scheduler why` and `pending`, as text and JSON.
+
+They come from kube-scheduler itself, which runs over a copy of the cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Any, Final
+
+from ...base.findings import listing
+from ...base.objects import mapping
+from ...base.platform import Platform
+from ...kube.client import ApiClient
+from ...kube.errors import KubeError
+from ...kube.resource import PODS
+from ...simulate.decisions import PodDecision
+from ...simulate.kinds import Object, pod_name
+from ...simulate.owners import MissingPods, missing_pods, pods_of
+from ...simulate.pending import WaitingGroup, waiting_groups
+from ...simulate.why import Explanation, explain
+from ...simulate.world import World
+from ..cluster.connection import connected
+from ..cluster.operator_objects import find_object
+from ..console.errors import CommandError, UsageError, error_message
+from ..console.output import (
+    counted,
+    first_names,
+    limited,
+    limited_table,
+    print_document,
+    print_remark,
+    text_of,
+)
+from ..console.pod_reference import PodReference, pod_reference
+from .extender_decisions import (
+    RememberedDecisions,
+    documents,
+    remembered,
+    remembered_at,
+    simulated_answers,
+)
+from .extender_decisions import lines as remembered_lines
+from .run import Simulation, from_cluster, from_files, run_simulating
+
+_NAMED: Final = 3
+_FIXES: Final = 6
+_PREEMPTION: Final = "no pod with a lower priority would make room for it"
+
+
+def show_explanation(args: argparse.Namespace) -> int:
+    reference = pod_reference(args)
+    if args.url:
+        key = f"{reference.namespace}/{reference.name}"
+        return _extenders_alone(args, key, remembered_at(args.url, key, details=args.details))
+    if args.from_files:
+        return asyncio.run(_explain(from_files(args), reference, args))
+    return connected(_of_pod if reference.workload is None else _of_workload)(args)
+
+
+async def _of_workload(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    reference = pod_reference(args)
+    workload = await find_object(api, reference.ref)
+    if workload is None:
+        raise CommandError(f"{reference.title} does not exist")
+    template = mapping(mapping(workload.get("spec")).get("template"))
+    name = mapping(template.get("spec")).get("schedulerName")
+    async with aclosing(await from_cluster(api, platform, args, name)) as simulation:
+        return await _explain(simulation, reference, args)
+
+
+async def _of_pod(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
+    reference = pod_reference(args)
+    pod = await find_object(api, reference.ref)
+    name = f"{reference.namespace}/{reference.name}"
+    agents = await remembered(api, platform, name, details=args.details)
+    if pod is None:
+        if not agents.answers:
+            raise CommandError(f"pod {name} does not exist")
+        print_remark(f"note: pod {name} does not exist any more")
+        return _extenders_alone(args, name, agents)
+    scheduler_name = (pod.get("spec") or {}).get("schedulerName")
+    try:
+        async with aclosing(await from_cluster(api, platform, args, scheduler_name)) as simulation:
+            return await _explain(simulation, reference, args, agents)
+    except (CommandError, KubeError) as error:
+        if not agents.answers:
+            if isinstance(error, (KubeError, UsageError)):  # agents are the only other source
+                print_remark(f"note: {agents.missing(name)}")
+            raise
+        reason = error_message(error)
+        print_remark(f"note: kube-scheduler's own reasons are missing: {reason}")
+        return _extenders_alone(args, name, agents)
+
+
+def _extenders_alone(args: argparse.Namespace, key: str, agents: RememberedDecisions) -> int:
+    for note in agents.notes:
+        print_remark(f"note: {note}")
+    if not agents.answers:
+        print_remark(f"error: {agents.missing(key)}")
+        return 1
+    document = {"pod": key, "answers": documents(agents.answers)}
+    text = text_of([f"Pod {key}", *remembered_lines(agents.answers, args.nodes)])
+    print_document(document, args.output, text)
+    return 0
+
+
+async def _explain(
+    simulation: Simulation,
+    reference: PodReference,
+    args: argparse.Namespace,
+    agents: RememberedDecisions | None = None,
+) -> int:
+    pod, missing = _chosen(simulation.world, reference)
+    if pod is None:
+        return _without_pod(simulation.world, reference, missing, args)
+    explanation = await simulation.ask(explain, pod=pod)
+    agents = agents or RememberedDecisions()
+    simulated, problems = simulated_answers(explanation.extenders, explanation.pod)
+    answers = agents.answers or simulated
+    notes = [*simulation.notes, *explanation.notes, *agents.notes, *problems]
+    document = {
+        **_document(explanation),
+        "answers": documents(answers),
+        "missing": [asdict(pods) for pods in missing],
+        "notes": notes,
+    }
+    text = [line for pods in missing for line in _missing_lines(pods)]
+    text += [*_lines(explanation, args.nodes), *remembered_lines(answers, args.nodes)]
+    print_document(document, args.output, text_of([*text, *(f"note: {note}" for note in notes)]))
+    return 0
+
+
+def _chosen(world: World, reference: PodReference) -> tuple[Object | None, list[MissingPods]]:
+    """Return (the pod to explain, the pods of its workload that do not exist)."""
+    namespace, name = reference.namespace, reference.name
+    if reference.workload is None:
+        return world.get(PODS, name, namespace), []
+    kind = reference.workload.kind
+    owner = f"{kind}/{name}"
+    missing = [pods for pods in missing_pods(world, namespace) if pods.owner == owner]
+    return next(iter(pods_of(world, kind, namespace, name)), None), missing
+
+
+def _without_pod(
+    world: World, reference: PodReference, missing: Sequence[MissingPods], args: argparse.Namespace
+) -> int:
+    if not missing:
+        problem = "has no pod that waits or runs"
+        if reference.workload is None:
+            problem = "is not among the pods that are waiting or running"
+            problem += _similar_pods(world, reference)
+        raise CommandError(f"{reference.title} {problem}")
+    document = {"pod": None, "missing": [asdict(pods) for pods in missing]}
+    text = text_of(line for pods in missing for line in _missing_lines(pods))
+    print_document(document, args.output, text)
+    return 0
+
+
+def _missing_lines(missing: MissingPods) -> Iterator[str]:
+    """Describe the pods that the API server does not let a workload create."""
+    verb = "does" if missing.count == 1 else "do"
+    kind, _, name = missing.owner.partition("/")
+    owner = f"{kind} {missing.namespace}/{name}"
+    yield f"{counted(missing.count, 'pod')} of {owner} {verb} not exist: {missing.cause}"
+    if missing.fix:
+        yield f"  helps   {missing.fix}"
+
+
+def _similar_pods(world: World, reference: PodReference) -> str:
+    keys = list(world.objects[PODS])
+    others = [namespace for namespace, name in keys if name == reference.name]
+    if others:
+        return f"; a pod of that name is in namespace {listing(others)}: use -n"
+    return "" if keys else "; no pod waits or runs"
+
+
+def _document(explanation: Explanation) -> dict[str, Any]:
+    decision = explanation.decision
+    document: dict[str, Any] = {
+        "pod": explanation.pod,
+        "schedulerName": explanation.scheduler,
+        "served": explanation.served,
+        "node": explanation.node,
+        "schedulingGates": explanation.gates,
+        "nodes": explanation.nodes,
+        "candidates": explanation.candidates,
+        "groups": [
+            {
+                "nodes": list(group.nodes),
+                "causes": [
+                    {"text": cause.text, "scheduler": list(cause.own)} for cause in group.causes
+                ],
+            }
+            for group in explanation.groups
+        ],
+        "message": explanation.message,
+        "impossible": explanation.impossible,
+        "fixes": [
+            {"text": fix.text, "nodes": list(fix.nodes), "changes": fix.changes}
+            for fix in explanation.fixes
+        ],
+    }
+    if decision is not None:
+        document["now"] = {
+            "node": decision.node,
+            "reason": decision.reason,
+            "message": decision.message,
+            "preempted": decision.preempted,
+            "best": decision.best,
+        }
+        document["scores"] = {
+            node: {"total": total, "plugins": decision.scores.get(node, {})}
+            for node, total in decision.totals.items()
+        }
+    return document
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _lines(explanation: Explanation, most: int) -> Iterator[str]:
+    """Yield the text output, with at most `most` nodes in a table (0: all)."""
+    where = f"runs on node {explanation.node}" if explanation.node else "has no node"
+    yield f"Pod {explanation.pod} {where}."
+    if not explanation.served:
+        served = ", ".join(explanation.profiles)
+        yield (
+            f"No scheduler serves its spec.schedulerName {_quoted(explanation.scheduler)}; the "
+            f"configuration serves {served}. It waits until one does."
+        )
+        return
+    if explanation.gates:
+        gates = ", ".join(map(_quoted, explanation.gates))
+        yield (
+            f"It is not scheduled before its scheduling gates are removed: {gates}. Without them:"
+        )
+    if explanation.node:
+        yield from _running(explanation, most)
+    elif explanation.candidates:
+        yield from _fitting(explanation)
+    else:
+        yield from _pending(explanation)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def _named(nodes: Sequence[str]) -> str:
+    named = ", ".join(sorted(nodes)[:_NAMED])
+    return f"{named}, …" if len(nodes) > _NAMED else named
+
+
+def _fitting(explanation: Explanation) -> Iterator[str]:
+    fits = f"It fits on {len(explanation.candidates)} of {counted(explanation.nodes, 'node')}"
+    yield f"{fits}: {_named(explanation.candidates)}."
+    decision = explanation.decision
+    if decision is not None and decision.node:
+        yield (
+            f"kube-scheduler would place it on {decision.node} now. If it still waits, it is in "
+            "the scheduler's queue or backs off after an earlier attempt."
+        )
+    elif decision is not None:
+        yield from _not_tried(decision)
+
+
+def _not_tried(decision: PodDecision) -> Iterator[str]:
+    if decision.reason == "NotTried":
+        yield "kube-scheduler does not try it: it waits for a resource claim or for its pod group."
+    elif decision.message:
+        yield f"kube-scheduler: {decision.message}"
+
+
+def _pending(explanation: Explanation) -> Iterator[str]:
+    yield f"It fits on none of {counted(explanation.nodes, 'node')}:"
+    for group in explanation.groups:
+        yield f"  {counted(len(group.nodes), 'node')} ({_named(group.nodes)})"
+        for cause in group.causes:
+            own = f"   [{'; '.join(cause.own)}]" if cause.own else ""
+            yield f"    {cause.text}{own}"
+    for impossible in explanation.impossible:
+        yield f"  {impossible[0].upper()}{impossible[1:]}."
+    decision = explanation.decision
+    if decision is not None and decision.node and decision.preempted:
+        victims = ", ".join(decision.preempted)
+        yield (
+            f"kube-scheduler would preempt {counted(len(decision.preempted), 'pod')} with a lower "
+            f"priority on {decision.node}: {victims}."
+        )
+    elif decision is not None and decision.reason == "Unschedulable":
+        yield f"Preemption does not help: {_PREEMPTION}."
+    if explanation.fixes:
+        yield "What would help (each was tried):"
+        for fix in explanation.fixes[:_FIXES]:
+            where = "" if fix.text.startswith("add a node") else _fits_on(fix.nodes)
+            yield f"  * {fix.text}{where}"
+    elif explanation.nodes:
+        yield "No single change and no combination of changes of the pod was found that helps."
+
+
+def _fits_on(nodes: Sequence[str]) -> str:
+    return f": it fits on {counted(len(nodes), 'node')} then ({_named(nodes)})"
+
+
+def _running(explanation: Explanation, most: int) -> Iterator[str]:
+    decision = explanation.decision or PodDecision(explanation.pod)
+    best = decision.best
+    if not decision.node:
+        yield f"As a new pod it would have no node today: {decision.message}"
+    elif explanation.node not in explanation.candidates:
+        yield f"As a new pod it would not fit on {explanation.node} today."
+    elif explanation.node in best:
+        tie = f" ({counted(len(best), 'node')} tie, and chance decides)" if len(best) > 1 else ""
+        yield f"{explanation.node} still has the highest score{tie}."
+    elif best:
+        yield f"As a new pod it would go to {_named(best)} today."
+    if decision.totals:
+        yield ""
+        yield f"Scores of {counted(len(decision.totals), 'node')}, with the weights of the plugins:"
+        yield from _table(explanation, most)
+    if explanation.groups:
+        yield ""
+        yield f"Excluded: {counted(sum(len(group.nodes) for group in explanation.groups), 'node')}"
+        for group in explanation.groups:
+            causes = "; ".join(cause.text for cause in group.causes)
+            yield f"  {counted(len(group.nodes), 'node')} ({_named(group.nodes)}): {causes}"
+
+
+def _table(explanation: Explanation, most: int) -> Iterator[str]:
+    decision = explanation.decision or PodDecision(explanation.pod)
+    order = sorted(decision.totals, key=lambda node: (-decision.totals[node], node))
+    plugins = list(dict.fromkeys(name for scores in decision.scores.values() for name in scores))
+    plugins = [
+        name for name in plugins if any(scores.get(name) for scores in decision.scores.values())
+    ]
+    shown = limited(order, most)
+    if explanation.node in order and explanation.node not in shown:
+        shown = [*shown, explanation.node]
+    best = set(decision.best)
+    rows = [["NODE", "TOTAL", *plugins, ""]]
+    for node in shown:
+        scores = decision.scores.get(node, {})
+        marks = [
+            word
+            for word, applies in (("here", node == explanation.node), ("best", node in best))
+            if applies
+        ]
+        cells = [str(scores.get(name, "-")) for name in plugins]
+        rows.append([node, str(decision.totals[node]), *cells, ", ".join(marks)])
+    yield from limited_table(rows, len(order))
+
+
+# --- all waiting pods -----------------------------------------------------------------------------
+
+
+def show_waiting(args: argparse.Namespace) -> int:
+    return run_simulating(
+        args,
+        lambda simulation: _show_waiting(simulation, args),
+        lambda api, platform: from_cluster(api, platform, args, None),
+    )
+
+
+async def _show_waiting(simulation: Simulation, args: argparse.Namespace) -> int:
+    groups = await simulation.ask(waiting_groups, namespace=args.namespace, fixes=args.fixes)
+    missing = missing_pods(simulation.world, args.namespace)
+    document = {
+        "groups": [_waiting_document(group) for group in groups],
+        "missing": [asdict(pods) for pods in missing],
+        "notes": simulation.notes,
+    }
+    text = list(_waiting_lines(groups))
+    for pods in missing:
+        text += ["", *_missing_lines(pods)]
+    text += (f"note: {note}" for note in simulation.notes)
+    print_document(document, args.output, text_of(text))
+    return 0
+
+
+def _waiting_document(group: WaitingGroup) -> dict[str, Any]:
+    return {
+        "kind": group.kind,
+        "cause": group.cause,
+        "since": group.since,
+        "owners": group.owners,
+        "pods": [pod_name(pod) for pod in group.pods],
+        "fix": group.fix.text if group.fix else None,
+        "tried": group.tried,
+    }
+
+
+def _waiting_lines(groups: Sequence[WaitingGroup]) -> Iterator[str]:
+    total = sum(len(group.pods) for group in groups)
+    if not total:
+        yield "No pod waits for a node."
+        return
+    yield f"{counted(total, 'pod')} without a node:"
+    for group in groups:
+        yield ""
+        since = f", oldest since {group.since}" if group.since else ""
+        yield f"{counted(len(group.pods), 'pod')}{since}: {group.cause}"
+        yield f"  pods    {first_names([pod_name(pod) for pod in group.pods])}"
+        yield f"  owners  {first_names(group.owners)}"
+        if group.fix is not None:
+            yield f"  helps   {pod_name(group.pods[0])}: {group.fix.text}"
+        elif group.tried:
+            yield f"  helps   {pod_name(group.pods[0])}: no change was found"

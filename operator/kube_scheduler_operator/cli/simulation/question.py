@@ -1,0 +1,278 @@
+"""The question of `kubectl scheduler simulate`, from its flags to the runs that answer it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from ...base.platform import Platform
+from ...config.language.merging.presets import profile_fragment
+from ...kube.client import DRY_RUN, ApiClient
+from ...kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound
+from ...kube.resource import PODS
+from ...simulate.configuration import profiles_of, with_profile
+from ...simulate.picture import Panel, svg
+from ...simulate.placements import eligible_nodes, placements
+from ...simulate.run import RunOptions
+from ...simulate.scenario import (
+    Prepared,
+    Scenario,
+    ScenarioError,
+    add_daemon_set,
+    add_workload,
+    ask_waiting,
+    prepare,
+)
+from ...simulate.utilization import utilization_of
+from ...simulate.workloads import (
+    DAEMON_SET,
+    SimulatedWorkload,
+    WorkloadError,
+    admit,
+    existing,
+    read_workloads,
+)
+from ...simulate.world import World
+from ..console.errors import UsageError, named
+from ..console.input_files import display_name, read_documents
+from ..console.output import counted, print_document, text_of
+from .answer import TODAY, ConfigurationResult, SimulationAnswer, SimulationQuestion
+from .run import Simulation, configuration_file, from_cluster, run_simulating
+
+_FITS, _DOES_NOT_FIT = 0, 1
+_ADD: Final = re.compile(r"(\d+)x(.+)")
+
+
+def simulate(args: argparse.Namespace, failure: int) -> int:
+    """Answer the question of the flags; `failure` is the exit code of an error of the cluster."""
+    question = _question(args)
+    return run_simulating(
+        args,
+        lambda simulation: _simulate(simulation, question, args),
+        lambda api, platform: _from_cluster(api, platform, question, args),
+        failure=failure,
+    )
+
+
+def _question(args: argparse.Namespace) -> SimulationQuestion:
+    if args.repeat < 1:
+        raise UsageError(f"--repeat {args.repeat}: at least one run is needed")
+    if args.replicas is not None and args.replicas < 1:
+        raise UsageError(f"--replicas {args.replicas}: at least one pod is needed")
+    added = tuple(map(_added_nodes, args.add_nodes))
+    both = sorted({*args.drain} & {*args.without_node})
+    if both:
+        raise UsageError(f"{both[0]} cannot be drained by --drain and lost by --without-node")
+    question = SimulationQuestion(
+        Scenario(tuple(args.without_node), tuple(args.drain), added, args.replay)
+    )
+    _read_workloads(question, args.files)
+    _check_workload_flags(question, args)
+    return question
+
+
+def _added_nodes(text: str) -> tuple[int, str]:
+    """Return how many nodes `--add-nodes` adds, and the node that they are like."""
+    match = _ADD.fullmatch(text)
+    if match is None or int(match[1]) < 1:
+        raise UsageError(
+            f"--add-nodes {text}: use NUMBERxNODE, the name of an existing node, such as 3xworker-1"
+        )
+    return int(match[1]), match[2]
+
+
+def _read_workloads(question: SimulationQuestion, files: Sequence[str]) -> None:
+    for name in files:
+        try:
+            workloads, others = read_workloads(read_documents(name), display_name(name))
+        except WorkloadError as error:
+            raise UsageError(str(error)) from None
+        question.workloads += workloads
+        question.others += others
+    if files and not question.workloads:
+        names = ", ".join(map(display_name, files))
+        raise UsageError(f"{names}: no object has a Pod template, so there is nothing to place")
+
+
+def _check_workload_flags(question: SimulationQuestion, args: argparse.Namespace) -> None:
+    for flag, given in (("--replicas", args.replicas is not None), ("--max", args.max)):
+        if given and len(question.workloads) != 1:
+            raise UsageError(
+                f"{flag} needs exactly one workload in -f, and there are {len(question.workloads)}"
+            )
+        if given and question.workloads[0].kind == DAEMON_SET:
+            raise UsageError(f"{flag}: the number of pods of a DaemonSet is that of its nodes")
+
+
+async def _from_cluster(
+    api: ApiClient, platform: Platform, question: SimulationQuestion, args: argparse.Namespace
+) -> Simulation:
+    names = [workload.template["spec"].get("schedulerName") for workload in question.workloads]
+    simulation = await from_cluster(api, platform, args, next(filter(None, names), None))
+    for at, workload in enumerate(question.workloads):
+        question.workloads[at] = await _admitted(api, simulation.world, workload, question)
+    return simulation
+
+
+async def _admitted(
+    api: ApiClient, world: World, workload: SimulatedWorkload, question: SimulationQuestion
+) -> SimulatedWorkload:
+    """Return the workload with a pod as the API server would complete it: nothing is created."""
+    question.notes += admit(workload, world)
+    name = f"{workload.name[:40].rstrip('-.')}-simulated"
+    template = workload.template
+    pod = {**template, "metadata": {**template["metadata"], "name": name}}
+    pod["spec"] = {key: value for key, value in pod["spec"].items() if key != "priority"}
+    pod["spec"].pop("preemptionPolicy", None)
+    try:
+        async with ApiClient(
+            api.credentials, field_manager="kubectl-scheduler", writes=DRY_RUN
+        ) as dry:
+            admitted = await dry.create(PODS, pod)
+    except Forbidden as error:
+        if not error.rule:
+            question.refused.append(f"{workload.title}: the API server refuses its pods: {error}")
+            return workload
+        unknown = f"you may not create pods in namespace {workload.namespace}, not even as dry run"
+    except (Invalid, AlreadyExists) as error:
+        question.refused.append(f"{workload.title}: the API server refuses its pods: {error}")
+        return workload
+    except NotFound:
+        unknown = f"namespace {workload.namespace} does not exist"
+    except KubeError as error:
+        unknown = str(error)
+    else:
+        return replace(workload, template={**template, "spec": admitted["spec"]})
+    question.notes.append(
+        f"{workload.title}: LimitRanges, RuntimeClasses, quotas and webhooks are not considered: "
+        f"{unknown}"
+    )
+    return workload
+
+
+async def _simulate(
+    simulation: Simulation, question: SimulationQuestion, args: argparse.Namespace
+) -> int:
+    world = simulation.world
+    for obj in question.others:
+        if not world.add(obj):
+            question.notes.append(f"{obj['kind']} does not influence placement and is left out")
+    if args.from_files:
+        for workload in question.workloads:
+            question.notes += admit(workload, world)
+    try:
+        prepared = _prepared(simulation, question)
+        largest = question.workloads[0] if args.max else None
+        await _add_workloads(simulation, prepared, question, args)
+        _refuse_nothing(prepared, question, args)
+        columns = await _columns(simulation, prepared, largest, args)
+    except ScenarioError as error:
+        raise UsageError(str(error)) from None
+    now = utilization_of(world)
+    notes = [*simulation.notes, *question.notes]
+    outcomes = [outcome for column in columns for outcome in column.outcomes]
+    notes += dict.fromkeys(note for outcome in outcomes for note in outcome.notes)
+    answer = SimulationAnswer(
+        question, prepared, columns, now, len(world.pending()), notes, args.max, args.nodes
+    )
+    if args.svg:
+        _write_picture(args.svg, answer)
+    print_document(answer.document(), args.output, text_of(answer.lines()))
+    return _FITS if answer.fits else _DOES_NOT_FIT
+
+
+async def _add_workloads(
+    simulation: Simulation,
+    prepared: Prepared,
+    question: SimulationQuestion,
+    args: argparse.Namespace,
+) -> None:
+    """Add the pods of the question's workloads; with --max, as many as fit are added later."""
+    for workload in question.workloads:
+        if workload.kind == DAEMON_SET:
+            nodes = await simulation.ask(eligible_nodes, world=prepared.world, workload=workload)
+            add_daemon_set(prepared, workload, nodes)
+        elif not args.max:
+            count = workload.replicas if args.replicas is None else args.replicas
+            add_workload(prepared, workload, count)
+        if running := existing(workload, simulation.world):
+            question.notes.append(
+                f"{workload.title} has {counted(running, 'pod')}, which stay; the simulated "
+                "ones come in addition"
+            )
+
+
+async def _columns(
+    simulation: Simulation,
+    prepared: Prepared,
+    largest: SimulatedWorkload | None,
+    args: argparse.Namespace,
+) -> list[ConfigurationResult]:
+    columns = []
+    for title, options in _configurations(simulation, args):
+        outcomes = await simulation.ask(
+            placements,
+            world=prepared.world,
+            options=options,
+            pods=prepared.pods,
+            subject=prepared.subject,
+            repeat=args.repeat,
+            in_order=prepared.in_order,
+            largest=largest,
+        )
+        columns.append(ConfigurationResult(title, outcomes))
+    return columns
+
+
+def _prepared(simulation: Simulation, question: SimulationQuestion) -> Prepared:
+    served = {profile["schedulerName"] for profile in profiles_of(simulation.options.config)}
+    prepared = prepare(simulation.world, question.scenario, served)
+    scenario = question.scenario
+    others = scenario.drain or scenario.without or scenario.replay
+    if not question.workloads and not scenario.replay and (scenario.add or not others):
+        ask_waiting(prepared)
+    return prepared
+
+
+def _refuse_nothing(
+    prepared: Prepared, question: SimulationQuestion, args: argparse.Namespace
+) -> None:
+    """Report an error if no pod has to be placed, and nothing else is asked."""
+    scenario = question.scenario
+    if prepared.subject or question.workloads or scenario.drain or scenario.without:
+        return
+    if args.replay:
+        raise UsageError("--replay: no pod runs that could be placed again")
+    raise UsageError(
+        "there is no pod to place, because none waits: add a workload with -f FILE, or --replay to "
+        "place all running pods again"
+    )
+
+
+def _configurations(
+    simulation: Simulation, args: argparse.Namespace
+) -> list[tuple[str, RunOptions]]:
+    """Return (title, options) of each column; the question is about the last ones."""
+    today = simulation.options
+    others = [
+        (name, replace(today, config=with_profile(today.config, profile_fragment(name))))
+        for name in args.profiles
+    ]
+    others += [
+        (Path(name).name, simulation.with_configuration(configuration_file(name)))
+        for name in args.configs
+    ]
+    return others if len(others) > 1 else [(TODAY, today), *others]
+
+
+def _write_picture(name: str, answer: SimulationAnswer) -> None:
+    panels = [
+        Panel(column.title, column.outcomes, list(answer.cells(column)))
+        for column in answer.columns
+    ]
+    with named(f"--svg {name}"):
+        Path(name).write_text(svg(answer.title, panels), encoding="utf-8")
