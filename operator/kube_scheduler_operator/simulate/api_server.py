@@ -21,7 +21,7 @@ from aiohttp import web
 from ..base.json_text import parse_json
 from ..base.limits import DOCUMENT
 from ..base.times import rfc3339
-from ..kube.resource import Resource
+from ..kube.resource import Resource, namespaced
 from .controllers import Controllers
 from .kinds import CLAIMS, KINDS, PODS, VOLUMES, Object
 from .store import WorldStore, event_line, merged
@@ -36,6 +36,7 @@ _LARGEST_BODY: Final = 64 * 2**20
 _BY_PATH: Final = {
     (resource.group, resource.version, resource.plural): resource for resource in KINDS
 }
+_EVENTS: Final = namespaced("events.k8s.io/v1", "Event")
 _UNUSED_KINDS: Final = {
     "podgroups": "PodGroup",
     "workloads": "SimulatedWorkload",
@@ -117,7 +118,6 @@ class WorldServer:
         self.url = f"http://{host}:{port}/{self._secret}"
 
     async def stop(self) -> None:
-        """End all watches and stop listening."""
         self._closing.set()
         await self._runner.cleanup()
 
@@ -130,7 +130,7 @@ class WorldServer:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         parts = request.match_info["path"].strip("/").split("/")
-        if discovery := self._discovery(parts):
+        if discovery := _discovery(parts):
             return _response(discovery)
         target = self._target(parts)
         if target is None:
@@ -144,49 +144,14 @@ class WorldServer:
             return _failure(400, "BadRequest", str(error))
         return self._write(request.method, target, obj)
 
-    def _discovery(self, parts: list[str]) -> Object | None:
-        if parts == ["version"]:
-            return {"major": "1", "minor": "35", "gitVersion": "v1.35.0"}
-        if len(parts) > (2 if parts[0] == "api" else 3) or parts[0] not in ("api", "apis"):
-            return None
-        if (parts[0] == "apis" and len(parts) == 3) or parts == ["api", "v1"]:
-            group_version = "/".join(parts[1:])
-            resources = [
-                _described(resource) for resource in KINDS if resource.api_version == group_version
-            ]
-            if group_version == "events.k8s.io/v1":
-                resources = [
-                    {"name": "events", "kind": "Event", "namespaced": True, "verbs": ["create"]}
-                ]
-            return {
-                "kind": "APIResourceList",
-                "apiVersion": "v1",
-                "groupVersion": group_version,
-                "resources": resources,
-            }
-        if parts == ["api"]:
-            return {"kind": "APIVersions", "versions": ["v1"]}
-        groups = sorted({(kind.group, kind.version) for kind in KINDS if kind.group})
-        return {
-            "kind": "APIGroupList",
-            "apiVersion": "v1",
-            "groups": [
-                {
-                    "name": group,
-                    "versions": [{"groupVersion": f"{group}/{version}", "version": version}],
-                    "preferredVersion": {"groupVersion": f"{group}/{version}", "version": version},
-                }
-                for group, version in [*groups, ("events.k8s.io", "v1")]
-            ],
-        }
-
     def _target(self, parts: list[str]) -> _Target | None:
-        if parts[0] == "api" and len(parts) > 2:
-            group, version, rest = "", parts[1], parts[2:]
-        elif parts[0] == "apis" and len(parts) > 3:
-            group, version, rest = parts[1], parts[2], parts[3:]
-        else:
-            return None
+        match parts:
+            case ["api", version, *rest] if rest:
+                group = ""
+            case ["apis", group, version, *rest] if rest:
+                pass
+            case _:
+                return None
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2:
             namespace, rest = rest[1], rest[2:]
@@ -303,7 +268,6 @@ class WorldServer:
         return _response(gone or {})
 
     def _report(self, target: _Target, stored: Object) -> None:
-        """Report a changed object to those who watch for it."""
         if target.resource == PODS and target.subresource == "status":
             self._listener.unschedulable(stored)
         elif target.resource == CLAIMS:
@@ -348,12 +312,41 @@ def _changed(method: str, target: _Target, known: Object, obj: Object) -> Object
     return {**obj, "status": known["status"]} if "status" in known else obj
 
 
-def _described(resource: Resource) -> Object:
+def _discovery(parts: list[str]) -> Object | None:
+    """Return what the API server offers at a path; None: the path is not one of discovery."""
+    match parts:
+        case ["version"]:
+            return {"major": "1", "minor": "35", "gitVersion": "v1.35.0"}
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"]}
+        case ["api", "v1"] | ["apis", _, _]:
+            return _resources("/".join(parts[1:]))
+        case ["api", _] | ["apis"] | ["apis", _]:
+            groups = sorted({(kind.group, kind.version) for kind in KINDS if kind.group})
+            listed = [_group(*group) for group in (*groups, (_EVENTS.group, _EVENTS.version))]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+    return None
+
+
+def _group(name: str, version: str) -> Object:
+    preferred = {"groupVersion": f"{name}/{version}", "version": version}
+    return {"name": name, "versions": [preferred], "preferredVersion": preferred}
+
+
+def _resources(group_version: str) -> Object:
+    verbs = ["get", "list", "watch", "update", "patch"]
+    kinds = [(kind, verbs) for kind in KINDS if kind.api_version == group_version]
+    if group_version == _EVENTS.api_version:
+        kinds = [(_EVENTS, ["create"])]
+    resources = [
+        {"name": kind.plural, "kind": kind.kind, "namespaced": kind.namespaced, "verbs": allowed}
+        for kind, allowed in kinds
+    ]
     return {
-        "name": resource.plural,
-        "kind": resource.kind,
-        "namespaced": resource.namespaced,
-        "verbs": ["get", "list", "watch", "update", "patch"],
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": group_version,
+        "resources": resources,
     }
 
 

@@ -34,6 +34,5 @@ def removing(entry: Any, *path: str) -> Remove:
 
 
 def containers(spec: Mapping[str, Any]) -> Iterator[Object]:
-    """Yield the init containers and containers of a pod."""
     for field in ("initContainers", "containers"):
         yield from spec.get(field) or ()

@@ -17,18 +17,11 @@ from ..kube.label_selector import matches, requirements, written
 from ..scheduling.policies.pods import Demand
 from .constraint import Constraint, Remove, containers, removing
 from .kinds import NAMESPACES, NODES, PODS, Object
-from .volume_constraints import (
-    DEVICES_FAMILY,
-    VOLUMES_FAMILY,
-    device_constraints,
-    volume_constraints,
-)
+from .volume_constraints import device_constraints, volume_constraints
 from .world import World
 
 
 class Family(NamedTuple):
-    """One kind of constraints."""
-
     plugins: tuple[str, ...]  # the filter plugins that look at them
     size: int  # how much a pod loses without one of them; 0: nothing
 
@@ -41,10 +34,8 @@ FAMILIES: Final = {
     "ports": Family(("NodePorts",), 6),
     "pod affinity": Family(("InterPodAffinity",), 5),
     "spread": Family(("PodTopologySpread",), 2),
-    VOLUMES_FAMILY: Family(
-        ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"), 7
-    ),
-    DEVICES_FAMILY: Family(("DynamicResources",), 7),
+    "volumes": Family(("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"), 7),
+    "devices": Family(("DynamicResources",), 7),
 }
 FAMILY_OF: Final = {plugin: name for name, family in FAMILIES.items() for plugin in family.plugins}
 
@@ -91,7 +82,6 @@ def tried(constraints: Iterable[Constraint]) -> tuple[list[Constraint], int]:
 
 
 def without(pod: Object, constraints: Iterable[Constraint]) -> Object:
-    """Return a copy of the pod without these constraints."""
     changed = copy.deepcopy(pod)
     for constraint in constraints:
         constraint.remove(changed)
@@ -315,7 +305,6 @@ def _remove_labels(pod: Object, keys: Iterable[str]) -> None:
 def _concerns(
     term: Mapping[str, Any], holder: Mapping[str, Any], pod: Mapping[str, Any], world: World
 ) -> bool:
-    """Return whether an affinity term of pod `holder` selects `pod`."""
     namespace = pod["metadata"]["namespace"]
     namespaces = set(term.get("namespaces") or ())
     chosen = term.get("namespaceSelector")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from ..kube.resource import Resource
 from .kinds import (
     CLAIM_TEMPLATES,
     CLAIMS,
@@ -16,6 +17,7 @@ from .kinds import (
     STORAGE_CLASSES,
     VOLUMES,
     Object,
+    new_object,
 )
 from .store import WorldStore
 
@@ -40,22 +42,14 @@ class Controllers:
         provisioner = (storage_class or {}).get("provisioner")
         if provisioner in (None, "", _NO_PROVISIONER):
             return
-        volume: Object = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {
-                "name": f"pvc-{claim['metadata']['uid']}",
-                "uid": f"pv-{claim['metadata']['uid']}",
-                "creationTimestamp": claim["metadata"].get("creationTimestamp"),
-            },
-            "spec": {
-                "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
-                "capacity": (spec.get("resources") or {}).get("requests") or {},
-                "storageClassName": spec.get("storageClassName"),
-                "csi": {"driver": provisioner, "volumeHandle": claim["metadata"]["uid"]},
-                "nodeAffinity": {"required": self._reach(str(provisioner), str(node))},
-            },
-            "status": {"phase": "Available"},
+        uid, since = claim["metadata"]["uid"], claim["metadata"].get("creationTimestamp")
+        volume = new_object(VOLUMES, f"pvc-{uid}", uid=f"pv-{uid}", creationTimestamp=since)
+        volume["spec"] = {
+            "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
+            "capacity": (spec.get("resources") or {}).get("requests") or {},
+            "storageClassName": spec.get("storageClassName"),
+            "csi": {"driver": provisioner, "volumeHandle": uid},
+            "nodeAffinity": {"required": self._reach(str(provisioner), str(node))},
         }
         self._bind(volume, claim)
 
@@ -96,30 +90,17 @@ class Controllers:
             claim_template = self._store.get(CLAIM_TEMPLATES, (namespace, template))
             if claim_template is None:
                 continue
-            name = f"{pod['metadata']['name']}-{reference['name']}"
-            content = claim_template["spec"]
-            claim = {
-                "apiVersion": RESOURCE_CLAIMS.api_version,
-                "kind": RESOURCE_CLAIMS.kind,
-                "metadata": {
-                    "name": name,
-                    "namespace": namespace,
-                    "uid": f"claim-{pod['metadata']['uid']}-{reference['name']}",
-                    "creationTimestamp": pod["metadata"].get("creationTimestamp"),
-                    "ownerReferences": [
-                        {**PODS.owner(pod["metadata"]["name"], pod["metadata"]["uid"])}
-                    ],
-                },
-                "spec": content.get("spec") or {},
-            }
+            claim = _claim_of(pod, RESOURCE_CLAIMS, reference["name"], claim_template["spec"])
             self._store.put(RESOURCE_CLAIMS, claim)
             statuses = pod["status"].setdefault("resourceClaimStatuses", [])
+            name = claim["metadata"]["name"]
             statuses.append({"name": reference["name"], "resourceClaimName": name})
         for volume in pod["spec"].get("volumes") or ():
             template_of = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
             key = (pod["metadata"]["namespace"], f"{pod['metadata']['name']}-{volume['name']}")
             if template_of and self._store.get(CLAIMS, key) is None:
-                self._store.put(CLAIMS, _ephemeral(pod, key, template_of))
+                claim = _claim_of(pod, CLAIMS, volume["name"], template_of)
+                self._store.put(CLAIMS, {**claim, "status": {"phase": "Pending"}})
 
     def _reach(self, driver: str, node: str) -> Object:
         """Return the nodes from which a volume that is provisioned for this node can be used."""
@@ -167,16 +148,15 @@ def _claims_of(pod: Mapping[str, Any]) -> list[str]:
     return [name for name in names if name]
 
 
-def _ephemeral(pod: Object, key: tuple[str, str], template: Mapping[str, Any]) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "namespace": key[0],
-            "name": key[1],
-            "uid": f"claim-{pod['metadata']['uid']}-{key[1]}",
-            "ownerReferences": [PODS.owner(pod["metadata"]["name"], pod["metadata"]["uid"])],
-        },
-        "spec": dict(template.get("spec") or {}),
-        "status": {"phase": "Pending"},
-    }
+def _claim_of(pod: Object, resource: Resource, name: str, template: Mapping[str, Any]) -> Object:
+    """Return a claim of a pod, which is deleted with it."""
+    own = pod["metadata"]
+    claim = new_object(
+        resource,
+        f"{own['name']}-{name}",
+        own["namespace"],
+        uid=f"claim-{own['uid']}-{name}",
+        creationTimestamp=own.get("creationTimestamp"),
+        ownerReferences=[PODS.owner(own["name"], own["uid"])],
+    )
+    return {**claim, "spec": template.get("spec") or {}}

@@ -14,10 +14,10 @@ import orjson
 
 from ..base.objects import controller_of
 from ..kube.resource import KUBE_SCHEDULERS
-from .acceptance import acceptances
 from .configuration import profiles_of
 from .extenders import SimulatedExtender
 from .kinds import PODS, Object, pod_name
+from .probes import acceptances
 from .run import RunOptions
 from .scenario import is_daemon
 from .world import World

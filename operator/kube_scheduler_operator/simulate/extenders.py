@@ -61,7 +61,6 @@ class SimulatedExtender:
         return int(self.entry.get("weight") or 1) * 10
 
     def entry_at(self, url: str) -> dict[str, Any]:
-        """Return the entry for the simulated kube-scheduler."""
         kept = ("weight", "managedResources", "ignorable")
         entry = {key: self.entry[key] for key in kept if key in self.entry}
         if "prioritizeVerb" not in self.entry:
@@ -102,7 +101,6 @@ class InProcessExtenders:
             store.watch(resource, None, self._event)
 
     def handlers(self, name: str) -> Iterator[tuple[str, Verb]]:
-        """Return the (verb, handler) pairs of an extender."""
         for verb in _VERBS:
             yield verb, self._handler(name, f"/{name}/{verb}".encode())
 

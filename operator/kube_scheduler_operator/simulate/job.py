@@ -17,6 +17,7 @@ never leaves it, and its termination message is the certificate's hash: only the
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +27,10 @@ from ..base import names
 from ..base.quantities import amounts
 from ..base.templates import render_object
 from ..kube.label_selector import matches
-from ..scheduling.policies.pods import Demand
 from .kinds import NODES, PODS, Object
 from .launched_program import ADDRESS, FOLDERS
 from .launcher_files import launcher_command
+from .utilization import utilization_of
 from .world import World
 
 APP: Final = "kube-scheduler-simulation"
@@ -146,22 +147,15 @@ def choose_node(world: World, images: Sequence[str]) -> str | None:
     A node of the control plane is preferred, then one that is not cordoned and has the images, then
     the one with most free memory.
     """
-    free = {
-        node["metadata"]["name"]: amounts(node["status"].get("allocatable"))
-        for node in world.all(NODES)
-        if _usable(node)
-    }
-    for entry in world.objects[PODS].values():
-        if entry.node in free:
-            left = free[entry.node]
-            for resource, amount in Demand(entry.object()["spec"]).requests.items():
-                left[resource] = left.get(resource, 0.0) - amount
-            left["pods"] = left.get("pods", 0.0) - 1
+    usage = utilization_of(world)
+    pods = Counter(entry.node for entry in world.objects[PODS].values())
     ranked: list[tuple[tuple[bool, bool, int, float], str]] = []
-    for name, left in free.items():
+    for node in filter(_usable, world.all(NODES)):
+        name = node["metadata"]["name"]
+        left = usage.free(name)
+        left["pods"] = left.get("pods", 0.0) - pods[name]
         if any(left.get(resource, 0.0) < least for resource, least in _REQUESTED.items()):
             continue
-        node = world.get(NODES, name) or {}
         labels = node["metadata"].get("labels") or {}
         has = {tag for image in node["status"].get("images") or () for tag in image["names"] or ()}
         rank = (

@@ -122,6 +122,16 @@ def pod_name(pod: Mapping[str, Any]) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
+def new_object(resource: Resource, name: str, namespace: str = "", **metadata: Any) -> Object:
+    """Return an object without content."""
+    place = {"namespace": namespace} if namespace else {}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name, **place, **metadata},
+    }
+
+
 def _kept(source: Any, fields: Iterable[str]) -> Object:
     if not isinstance(source, Mapping):
         return {}

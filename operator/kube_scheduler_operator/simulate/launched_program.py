@@ -61,11 +61,6 @@ class LaunchedProgram:
                 return
 
     def version(self) -> str:
-        """Return what it writes for --version.
-
-        Raises:
-            OSError: it cannot be started, or does not respond.
-        """
         end = time.monotonic() + VERSION_SECONDS
         received = b""
         with socket.socket(socket.AF_UNIX) as connection:
@@ -86,11 +81,6 @@ class LaunchedProgram:
     async def start(
         self, config: Mapping[str, Any], url: str, flags: Sequence[str] = ()
     ) -> LaunchedProcess:
-        """Start it with a configuration for the API server at `url`.
-
-        Raises:
-            SimulationError: there is no launcher, or the configuration is too large for it.
-        """
         folder = self._folder()
         arguments = [*configuration_arguments(folder), *flags]
         files = configuration_files(folder, config, url)

@@ -226,7 +226,6 @@ class Launcher:
         self._poll.modify(descriptor, select.POLLRDHUP)
 
     def _refuse(self, connection: _Connection, error: Exception) -> None:
-        """Write an error to a connection and close it."""
         reason = error.strerror if isinstance(error, OSError) else error
         text = f"{REFUSED}{' '.join(self._command)}: {reason}\n"
         try:
@@ -304,7 +303,6 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Remove a directory with all that is in it."""
     if not folder:
         return
     for where, folders, files in os.walk(folder, topdown=False):

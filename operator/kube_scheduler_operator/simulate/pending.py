@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from .acceptance import acceptances
 from .configuration import profiles_of
 from .decisions import unknown_scheduler
 from .kinds import Object
 from .owners import owner_of
+from .probes import acceptances
 from .run import RunOptions
 from .why import Fix, explain
 from .world import UNKNOWN_TIME, World

@@ -71,7 +71,6 @@ class PlacementOutcome:
         return not self.pending and self.largest != 0
 
     def nodes(self) -> Counter[str]:
-        """Count the pods in `placed` by node."""
         return Counter(self.placed.values())
 
 
@@ -238,7 +237,6 @@ class _Placement:
         self._origins: dict[str, str] = {}  # of pods that were created again: whom they replace
 
     async def feed(self, pods: list[Object]) -> dict[str, PodDecision]:
-        """Let kube-scheduler decide about pods."""
         decisions = await self._run.schedule(pods, settle=False)
         self._decisions |= decisions
         return decisions
@@ -365,7 +363,6 @@ async def eligible_nodes(
 
 
 def pending_reasons(outcome: PlacementOutcome) -> Counter[str]:
-    """Count the unplaced pods of the question by message."""
     return Counter(outcome.pending.values())
 
 

@@ -178,11 +178,6 @@ class KubeSchedulerProcess:
         url: str,
         flags: Sequence[str] = (),
     ) -> None:
-        """Start it with a configuration for the API server at `url`.
-
-        Raises:
-            SimulationError: it cannot be started.
-        """
         self._started = await self._program.start(config, url, flags)
         self._reader = asyncio.create_task(self._read(self._started.log))
 

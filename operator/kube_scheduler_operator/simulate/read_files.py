@@ -336,10 +336,7 @@ def _json_items(
     at = head.end()
     while text[at : at + 1] != "]":
         obj, at = decoder.raw_decode(text, at)
-        if isinstance(obj, dict) and "kind" not in obj and kind is not None:
-            obj["kind"] = kind[1]
-            obj.setdefault("apiVersion", version[1] if version else "v1")
-        yield obj
+        yield _of_list(obj, kind, version)
         rest = _BETWEEN.match(text, at)
         at = rest.end() if rest else at
         if at >= len(text):
@@ -364,10 +361,15 @@ def _yaml(document: str, repetitions: Repetitions) -> Iterator[Any]:
     kind, version = _YAML_KIND.search(around), _YAML_VERSION.search(around)
     for start, stop in zip(starts, [*starts[1:], end], strict=True):
         (obj,) = yaml.load(document[start:stop], _Loader)  # noqa: S506
-        if isinstance(obj, dict) and "kind" not in obj and kind is not None:
-            obj["kind"] = kind[1]
-            obj.setdefault("apiVersion", version[1] if version else "v1")
-        yield obj
+        yield _of_list(obj, kind, version)
+
+
+def _of_list(obj: Any, kind: re.Match[str] | None, version: re.Match[str] | None) -> Any:
+    """Return an item with the kind that its List names."""
+    if isinstance(obj, dict) and "kind" not in obj and kind is not None:
+        obj["kind"] = kind[1]
+        obj.setdefault("apiVersion", version[1] if version else "v1")
+    return obj
 
 
 def _may_be_deep(document: str) -> bool:

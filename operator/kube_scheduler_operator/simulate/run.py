@@ -27,7 +27,7 @@ from .decisions import (
     scheduled_condition,
 )
 from .extenders import InProcessExtenders, SimulatedExtender
-from .kinds import PODS, Object, pod_name
+from .kinds import PODS, Object, new_object, pod_name
 from .process import Binary, KubeSchedulerProcess, SimulationError, binary_version
 from .store import WorldStore
 from .world import World
@@ -275,9 +275,8 @@ class Run:
             "nodeSelector": {_SENTINEL: "true"},
             "containers": [{"name": "none", "image": "none"}],
         }
-        metadata = {"namespace": "default", "name": name, "uid": name}
-        sentinel = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        self._store.put(PODS, {**sentinel, "status": {"phase": "Pending"}})
+        sentinel = new_object(PODS, name, "default", uid=name)
+        self._store.put(PODS, {**sentinel, "spec": spec, "status": {"phase": "Pending"}})
         return decision
 
     def _named(self, scores: Mapping[str, int]) -> dict[str, int]:

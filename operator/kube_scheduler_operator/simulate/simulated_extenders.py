@@ -48,13 +48,8 @@ def simulated_extenders(
 ) -> tuple[list[SimulatedExtender], list[str]]:
     """Return (the extenders that take part, a note for each one that does not).
 
-    Args:
-        entries: `extenders` of the kube-scheduler's configuration.
-        objects: SchedulerExtenders.
-        load_policies: LoadPolicies.
-        version: of kube-scheduler.
-        attach: SchedulerExtenders of the control plane's scheduler take part even without an entry,
-            because the configuration is not the operator's.
+    `entries` are the `extenders` of the configuration. With `attach`, SchedulerExtenders of the
+    control plane's scheduler take part even without an entry, because the operator has not made it.
     """
     extenders = {_name(obj): mapping(obj.get("spec")) for obj in objects}
     policies = {_name(obj): obj for obj in load_policies}

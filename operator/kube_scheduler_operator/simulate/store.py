@@ -47,7 +47,6 @@ class WorldStore:
         return None if content is None else orjson.loads(content)
 
     def contents(self, resource: Resource) -> list[bytes]:
-        """Return all objects of a kind as JSON."""
         return list(self._kind(resource).objects.values())
 
     def put(self, resource: Resource, obj: Object) -> Object:

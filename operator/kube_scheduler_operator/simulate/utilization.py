@@ -19,8 +19,6 @@ _DOMINANT: Final = (CPU, MEMORY)
 
 @dataclass(slots=True)
 class Utilization:
-    """The requests of pods by node."""
-
     # node -> resource -> amount; CPU in millicores, others in base units
     allocatable: dict[str, dict[str, float]] = field(default_factory=dict)
     # node -> resource -> amount
@@ -44,6 +42,14 @@ class Utilization:
             requests[resource] = requests.get(resource, 0.0) + sign * amount
         if not is_daemon(pod):
             self.pods[node] += sign
+
+    def free(self, node: str) -> dict[str, float]:
+        """Return what a node has left of each resource; negative if it is overcommitted."""
+        requests = self.requests[node]
+        return {
+            resource: amount - requests.get(resource, 0.0)
+            for resource, amount in self.allocatable[node].items()
+        }
 
     @property
     def used(self) -> int:

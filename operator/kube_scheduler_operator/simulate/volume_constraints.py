@@ -10,9 +10,6 @@ from .constraint import Constraint, containers, removing
 from .kinds import CLAIMS, PODS, RESOURCE_CLAIMS, STORAGE_CLASSES, Object
 from .world import World
 
-VOLUMES_FAMILY: Final = "volumes"
-DEVICES_FAMILY: Final = "devices"
-
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _EXCLUSIVE: Final = "ReadWriteOncePod"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
@@ -33,7 +30,7 @@ def volume_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
             label = content.get("driver") or source
             text = f"the volume {name} ({label}) cannot be used there"
             fix = f"remove the volume {name} ({label})"
-        yield Constraint(VOLUMES_FAMILY, text, fix, removing(volume, "spec", "volumes"))
+        yield Constraint("volumes", text, fix, removing(volume, "spec", "volumes"))
 
 
 def _claim(pod: Mapping[str, Any], volume: str, name: str, world: World) -> tuple[str, str]:
@@ -110,7 +107,7 @@ def device_constraints(pod: Mapping[str, Any], world: World) -> Iterator[Constra
         if wanted and world.get(RESOURCE_CLAIMS, wanted, pod["metadata"]["namespace"]) is None:
             text = f"ResourceClaim {wanted} does not exist"
             fix = f"create ResourceClaim {wanted}"
-        yield Constraint(DEVICES_FAMILY, text, fix, partial(_remove_claim, name=name))
+        yield Constraint("devices", text, fix, partial(_remove_claim, name=name))
 
 
 def _remove_claim(pod: Object, name: str) -> None:

@@ -31,6 +31,7 @@ from .probes import (
     whole_reason,
 )
 from .run import Run, RunOptions, gates_of
+from .utilization import utilization_of
 from .world import World
 
 _MOST_COMBINATIONS: Final = 6
@@ -45,7 +46,7 @@ class Cause:
     """Why a group of nodes is excluded."""
 
     text: str
-    own: tuple[str, ...] = ()  # kube-scheduler's own reasons of this family, over all nodes
+    scheduler: tuple[str, ...] = ()  # kube-scheduler's own reasons of this family, over all nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class Explanation:
     fixes: list[Fix] = field(default_factory=list)  # the smallest change first
     # requests that no node of the cluster could satisfy even if it was empty
     impossible: list[str] = field(default_factory=list)
-    decision: PodDecision | None = None  # what kube-scheduler does with the pod now
+    # what kube-scheduler does with the pod now
+    decision: PodDecision = field(default_factory=lambda: PodDecision(""))
     # the decision of our own extenders about it now, by name
     extenders: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # limits of the answer
@@ -221,7 +223,6 @@ class _Inquiry:
         return questions
 
     def _texts(self, decision: PodDecision) -> list[str]:
-        """Return the reasons of a family for rejecting nodes."""
         texts = [text for _, text in reasons(decision.message) if text != "spy"]
         if not texts and self._rejected(decision):
             return [whole_reason(decision.message)]
@@ -331,12 +332,8 @@ class _Inquiry:
         return Fix(f"request no {resource}{also}", tuple(nodes), size=_LARGEST)
 
     def _free(self, resource: str, nodes: Sequence[str]) -> dict[str, float]:
-        free = {node: _allocatable(self._world, node, resource) for node in nodes}
-        for entry in self._world.objects[PODS].values():
-            if entry.node in free:
-                requests = Demand(entry.object()["spec"]).requests
-                free[entry.node] -= requests.get(resource, 0.0)
-        return free
+        usage = utilization_of(self._world)
+        return {node: usage.free(node).get(resource, 0.0) for node in nodes}
 
     def _impossible(self) -> Iterator[str]:
         for resource, amount in Demand(self._pod["spec"]).requests.items():

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..base.objects import mapping
 from ..base.priorities import BUILT_IN_PRIORITIES
 from ..base.quantities import quantity
-from .kinds import CLAIMS, PODS, PRIORITY_CLASSES, STORAGE_CLASSES, Object
+from .kinds import CLAIMS, PODS, PRIORITY_CLASSES, STORAGE_CLASSES, Object, new_object
 from .owners import pods_of
 from .world import World
 
@@ -57,7 +57,6 @@ class SimulatedWorkload:
         return f"{self.kind} {self.namespace}/{self.name}"
 
     def pods(self, names: Iterable[str]) -> Iterator[Object]:
-        """Make pods with these names."""
         for name in names:
             pod = copy.deepcopy(self.template)
             pod["metadata"].update(name=name, uid=f"{_SIMULATED}-{self.namespace}-{name}")
@@ -85,13 +84,8 @@ class SimulatedWorkload:
                 spec = dict(claim.get("spec") or {})
                 if "storageClassName" not in spec and (default := _default_class(world)):
                     spec["storageClassName"] = default
-                yield {
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolumeClaim",
-                    "metadata": {"name": own, "namespace": self.namespace},
-                    "spec": spec,
-                    "status": {"phase": "Pending"},
-                }
+                made = new_object(CLAIMS, own, self.namespace)
+                yield {**made, "spec": spec, "status": {"phase": "Pending"}}
 
 
 def read_workloads(
@@ -175,13 +169,7 @@ def _template(source: Any, namespace: str, where: str, path: str) -> Object:
     spec.pop("nodeName", None)
     for holder in (*spec["containers"], *(spec.get("initContainers") or ())):
         _default_requests(holder)
-    pod: Object = {
-        "apiVersion": "v1",
-        "kind": _POD,
-        "metadata": {**kept, "name": _SIMULATED, "namespace": namespace},
-        "spec": spec,
-    }
-    return pod
+    return {**new_object(PODS, _SIMULATED, namespace, **kept), "spec": spec}
 
 
 def _check_resources(holder: Any, where: str) -> None:
@@ -316,5 +304,4 @@ def pinned(pod: Object, node: str) -> Object:
 
 
 def existing(workload: SimulatedWorkload, world: World) -> int:
-    """Return the number of pods of this workload that exist in the world."""
     return len(pods_of(world, workload.kind, workload.namespace, workload.name))

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from ..kube.resource import Resource
-from .kinds import BY_KIND, FINISHED, KINDS, NAMESPACES, NODES, PODS, Object, strip
+from .kinds import BY_KIND, FINISHED, KINDS, NAMESPACES, NODES, PODS, Object, new_object, strip
 
 _NAMESPACE_OF_UIDS: Final = uuid.UUID("8c4f1c52-32a8-4c4e-9d0a-0d2f54c2b7a5")
 
@@ -30,7 +30,6 @@ class Entry:
     node: str = ""  # the node of a bound pod; otherwise empty
 
     def object(self) -> Object:
-        """Return a copy of the object."""
         obj: Object = orjson.loads(self.content)
         return obj
 
@@ -91,16 +90,8 @@ class World:
                 continue
             for namespace in {key[0] for key in entries}:
                 if ("", namespace) not in known:
-                    self.add(
-                        {
-                            "apiVersion": "v1",
-                            "kind": "Namespace",
-                            "metadata": {
-                                "name": namespace,
-                                "labels": {"kubernetes.io/metadata.name": namespace},
-                            },
-                        }
-                    )
+                    labels = {"kubernetes.io/metadata.name": namespace}
+                    self.add(new_object(NAMESPACES, namespace, labels=labels))
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """Return a copy of an object; None if the world does not have it."""
@@ -128,7 +119,6 @@ class World:
                 self.add(node)
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
-        """Remove an object, if it exists."""
         self.objects[resource].pop((namespace, name), None)
 
 

@@ -92,7 +92,6 @@ class SimulationAnswer:
 
     @property
     def title(self) -> str:
-        """The question in a few words."""
         scenario = self.question.scenario
         parts = [workload.title for workload in self.question.workloads]
         parts += [f"{node} drained" for node in scenario.drain]
@@ -311,7 +310,6 @@ def _documents(spreads: Mapping[str, Spread]) -> dict[str, Any]:
 
 
 def _label(key: str) -> str:
-    """Return the name of a figure in the table."""
     what, _, rest = key.partition(".")
     if what == "requestsPercent":
         return f"{rest} requested"

@@ -181,7 +181,7 @@ def _similar_pods(world: World, reference: PodReference) -> str:
 
 def _document(explanation: Explanation) -> dict[str, Any]:
     decision = explanation.decision
-    document: dict[str, Any] = {
+    return {
         "pod": explanation.pod,
         "schedulerName": explanation.scheduler,
         "served": explanation.served,
@@ -189,35 +189,25 @@ def _document(explanation: Explanation) -> dict[str, Any]:
         "schedulingGates": explanation.gates,
         "nodes": explanation.nodes,
         "candidates": explanation.candidates,
-        "groups": [
-            {
-                "nodes": list(group.nodes),
-                "causes": [
-                    {"text": cause.text, "scheduler": list(cause.own)} for cause in group.causes
-                ],
-            }
-            for group in explanation.groups
-        ],
+        "groups": [asdict(group) for group in explanation.groups],
         "message": explanation.message,
         "impossible": explanation.impossible,
         "fixes": [
             {"text": fix.text, "nodes": list(fix.nodes), "changes": fix.changes}
             for fix in explanation.fixes
         ],
-    }
-    if decision is not None:
-        document["now"] = {
+        "now": {
             "node": decision.node,
             "reason": decision.reason,
             "message": decision.message,
             "preempted": decision.preempted,
             "best": decision.best,
-        }
-        document["scores"] = {
+        },
+        "scores": {
             node: {"total": total, "plugins": decision.scores.get(node, {})}
             for node, total in decision.totals.items()
-        }
-    return document
+        },
+    }
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -260,12 +250,12 @@ def _fitting(explanation: Explanation) -> Iterator[str]:
     fits = f"It fits on {len(explanation.candidates)} of {counted(explanation.nodes, 'node')}"
     yield f"{fits}: {_named(explanation.candidates)}."
     decision = explanation.decision
-    if decision is not None and decision.node:
+    if decision.node:
         yield (
             f"kube-scheduler would place it on {decision.node} now. If it still waits, it is in "
             "the scheduler's queue or backs off after an earlier attempt."
         )
-    elif decision is not None:
+    else:
         yield from _not_tried(decision)
 
 
@@ -281,18 +271,18 @@ def _pending(explanation: Explanation) -> Iterator[str]:
     for group in explanation.groups:
         yield f"  {counted(len(group.nodes), 'node')} ({_named(group.nodes)})"
         for cause in group.causes:
-            own = f"   [{'; '.join(cause.own)}]" if cause.own else ""
+            own = f"   [{'; '.join(cause.scheduler)}]" if cause.scheduler else ""
             yield f"    {cause.text}{own}"
     for impossible in explanation.impossible:
         yield f"  {impossible[0].upper()}{impossible[1:]}."
     decision = explanation.decision
-    if decision is not None and decision.node and decision.preempted:
+    if decision.node and decision.preempted:
         victims = ", ".join(decision.preempted)
         yield (
             f"kube-scheduler would preempt {counted(len(decision.preempted), 'pod')} with a lower "
             f"priority on {decision.node}: {victims}."
         )
-    elif decision is not None and decision.reason == "Unschedulable":
+    elif decision.reason == "Unschedulable":
         yield f"Preemption does not help: {_PREEMPTION}."
     if explanation.fixes:
         yield "What would help (each was tried):"
@@ -308,7 +298,7 @@ def _fits_on(nodes: Sequence[str]) -> str:
 
 
 def _running(explanation: Explanation, most: int) -> Iterator[str]:
-    decision = explanation.decision or PodDecision(explanation.pod)
+    decision = explanation.decision
     best = decision.best
     if not decision.node:
         yield f"As a new pod it would have no node today: {decision.message}"
@@ -332,7 +322,7 @@ def _running(explanation: Explanation, most: int) -> Iterator[str]:
 
 
 def _table(explanation: Explanation, most: int) -> Iterator[str]:
-    decision = explanation.decision or PodDecision(explanation.pod)
+    decision = explanation.decision
     order = sorted(decision.totals, key=lambda node: (-decision.totals[node], node))
     plugins = list(dict.fromkeys(name for scores in decision.scores.values() for name in scores))
     plugins = [
