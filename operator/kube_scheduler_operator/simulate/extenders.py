@@ -6,6 +6,7 @@ that kube-scheduler has bound in the simulation. No extender binds or preempts: 
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import tempfile
@@ -82,9 +83,8 @@ class InProcessExtenders:
         store: WorldStore,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store = store
         self._cluster = Cluster(clock)
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._resources = contextlib.ExitStack()
         self._assemblies: dict[str, Assembly] = {}
         self._decisions: dict[str, Decisions] = {}
         for extender in extenders:
@@ -99,6 +99,7 @@ class InProcessExtenders:
             for content in store.contents(resource):
                 self._take("ADDED", orjson.loads(content))
             store.watch(resource, None, self._event)
+            self._resources.callback(store.unwatch, resource, self._event)
 
     def handlers(self, name: str) -> Iterator[tuple[str, Verb]]:
         for verb in _VERBS:
@@ -111,10 +112,7 @@ class InProcessExtenders:
 
     def close(self) -> None:
         """Delete files and follow the world no longer."""
-        for resource in (NODES, PODS):
-            self._store.unwatch(resource, self._event)
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._resources.close()
 
     def _handler(self, name: str, path: bytes) -> Verb:
         async def handle(body: bytes) -> tuple[int, bytes]:
@@ -128,11 +126,10 @@ class InProcessExtenders:
         return handle
 
     def _with_files(self, extender: SimulatedExtender) -> Any:
-        text = json.dumps(extender.document)
+        text, prefix = json.dumps(extender.document), "kube-scheduler-simulation-"
         for path, content in extender.files.items():
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="kube-scheduler-simulation-")
-            file = Path(self._folder.name, f"{extender.name}-{len(path)}.json")
+            folder = self._resources.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
+            file = Path(folder, f"{extender.name}.json")
             file.write_text(content, encoding="utf-8")
             text = text.replace(json.dumps(path), json.dumps(str(file)))
         return json.loads(text)

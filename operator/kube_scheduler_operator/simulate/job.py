@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,8 +28,8 @@ from ..base.quantities import amounts
 from ..base.templates import render_object
 from ..kube.label_selector import matches
 from .kinds import NODES, PODS, Object
-from .launched_program import ADDRESS, FOLDERS
 from .launcher_files import launcher_command
+from .process import ADDRESS, FOLDERS
 from .utilization import utilization_of
 from .world import World
 
@@ -72,13 +72,12 @@ _MEMORY_OF_A_NODE: Final = {OPERAND: 0.125, SIMULATION: 0.125}
 MiB and the simulation 450 MiB (docs/benchmarks.md)."""
 
 
-def _requested() -> dict[str, float]:
-    """Return the sum of the requests: CPU in millicores, memory in bytes."""
-    running = [amounts(_REQUESTS[name]) for name in (OPERAND, SIMULATION)]
-    return {resource: sum(item[resource] for item in running) for resource in ("cpu", "memory")}
-
-
-_REQUESTED: Final = {**_requested(), "pods": 1.0}
+_RUNNING: Final = [amounts(_REQUESTS[name]) for name in (OPERAND, SIMULATION)]
+_REQUESTED: Final = {
+    **{resource: sum(item[resource] for item in _RUNNING) for resource in ("cpu", "memory")},
+    "pods": 1.0,
+}
+"""What both need together: CPU in millicores, memory in bytes."""
 NO_NODE: Final = (
     f"no node is Ready and has {_REQUESTED['cpu']:.0f}m of CPU and "
     f"{_REQUESTED['memory'] / _MEBIBYTE:.0f}Mi of memory for the simulation"
@@ -189,7 +188,7 @@ def _usable(node: Mapping[str, Any]) -> bool:
 
 def missing_isolation(policies: Sequence[Mapping[str, Any]]) -> str:
     """Return why these NetworkPolicies do not isolate the Pod; empty if they do."""
-    isolating = [policy for policy in policies if "Egress" in _types(policy) and _selects(policy)]
+    isolating = [policy for policy in policies if _isolates(policy["spec"])]
     if not isolating:
         return "no NetworkPolicy there denies its egress"
     for policy in isolating:
@@ -207,10 +206,6 @@ def certificate_hash(pod: Mapping[str, Any]) -> str:
     return ""
 
 
-def _types(policy: Mapping[str, Any]) -> Iterator[str]:
-    spec = policy["spec"]
-    yield from spec.get("policyTypes") or (["Egress"] if spec.get("egress") else [])
-
-
-def _selects(policy: Mapping[str, Any]) -> bool:
-    return matches(policy["spec"].get("podSelector"), LABELS)
+def _isolates(spec: Mapping[str, Any]) -> bool:
+    types = spec.get("policyTypes") or (["Egress"] if spec.get("egress") else [])
+    return "Egress" in types and matches(spec.get("podSelector"), LABELS)

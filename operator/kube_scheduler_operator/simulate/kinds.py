@@ -115,6 +115,22 @@ _VOLUMES: Final = (
     "rbd",
 )
 """Sources of volumes that restrict where a pod can run."""
+_VOLUME_SPEC: Final = (
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "hostPath",
+    "local",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeMode",
+    "awsElasticBlockStore",
+    "azureDisk",
+    "cinder",
+    "gcePersistentDisk",
+    "volumeAttributesClassName",
+)
 
 
 def pod_name(pod: Mapping[str, Any]) -> str:
@@ -232,6 +248,13 @@ def _whole(*fields: str) -> Callable[[Mapping[str, Any]], Object]:
     return lambda obj: _kept(obj, fields)
 
 
+def _persistent_volume(volume: Mapping[str, Any]) -> Object:
+    spec = _kept(volume.get("spec"), _VOLUME_SPEC)
+    if csi := (volume.get("spec") or {}).get("csi"):
+        spec["csi"] = _kept(csi, ("driver", "volumeHandle"))
+    return {"spec": spec, "status": _kept(volume.get("status"), ("phase",))}
+
+
 @dataclass(frozen=True, slots=True)
 class WorldKind:
     resource: Resource
@@ -258,38 +281,7 @@ KINDS: Final = {
                 status=("disruptionsAllowed", "disruptedPods", "observedGeneration"),
             ),
         ),
-        WorldKind(
-            VOLUMES,
-            lambda obj: {
-                "spec": {
-                    **_kept(
-                        obj.get("spec"),
-                        (
-                            "accessModes",
-                            "capacity",
-                            "claimRef",
-                            "hostPath",
-                            "local",
-                            "nodeAffinity",
-                            "persistentVolumeReclaimPolicy",
-                            "storageClassName",
-                            "volumeMode",
-                            "awsElasticBlockStore",
-                            "azureDisk",
-                            "cinder",
-                            "gcePersistentDisk",
-                            "volumeAttributesClassName",
-                        ),
-                    ),
-                    **(
-                        {"csi": _kept(obj["spec"]["csi"], ("driver", "volumeHandle"))}
-                        if (obj.get("spec") or {}).get("csi")
-                        else {}
-                    ),
-                },
-                "status": _kept(obj.get("status"), ("phase",)),
-            },
-        ),
+        WorldKind(VOLUMES, _persistent_volume),
         WorldKind(
             CLAIMS,
             _parts(

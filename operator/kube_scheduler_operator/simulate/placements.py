@@ -88,23 +88,12 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(min(values), float(median(values)), max(values))
 
 
-async def place(
-    prepared: Prepared,
-    options: RunOptions,
-    *,
-    base: Utilization | None = None,
-    largest: SimulatedWorkload | None = None,
+async def _place(
+    prepared: Prepared, options: RunOptions, base: Utilization, largest: SimulatedWorkload | None
 ) -> PlacementOutcome:
-    """Place the pods once.
-
-    `base` is the utilization of the world, if it is known. After all others, pods of `largest` are
-    placed until one does not fit; they preempt no others.
-
-    Raises:
-        SimulationError: kube-scheduler could not be run.
-    """
+    """Place the pods once; `base` is the utilization of the world."""
     world, names = prepared.world, list[str]()
-    outcome = PlacementOutcome(utilization=(base or utilization_of(world)).copy())
+    outcome = PlacementOutcome(utilization=base.copy())
     if largest is not None:
         world = world.copy()
         names = list(islice(largest.names(world), _MOST))
@@ -133,25 +122,26 @@ async def placements(
     in_order: bool = False,  # arguments of questions have names
     largest: SimulatedWorkload | None = None,
 ) -> list[PlacementOutcome]:
-    """Place pods several times, as `place` does it.
+    """Place pods several times.
 
     Runs of small clusters take place at the same time: they mostly wait. New pods of several
     workloads come in another order each time, see `interleaved`. `subject` has namespace/name of
-    the pods that the question is about; for `in_order` see `Prepared`, for `largest` see `place`.
+    the pods that the question is about; for `in_order` see `Prepared`. After all others, pods of
+    `largest` are placed until one does not fit; they preempt no others.
     """
     prepared = Prepared(world, pods, subject, in_order=in_order)
     base = utilization_of(world)
     small = len(world.objects[NODES]) <= _SMALL
     limit = asyncio.Semaphore(_AT_ONCE if small else 1)
 
-    async def one(number: int) -> PlacementOutcome:
+    async def place(number: int) -> PlacementOutcome:
         async with limit:
             order = interleaved(pods, random.Random(number))  # noqa: S311
-            return await place(replace(prepared, pods=order), options, base=base, largest=largest)
+            return await _place(replace(prepared, pods=order), options, base, largest)
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(number)) for number in range(repeat)]
+            tasks = [group.create_task(place(number)) for number in range(repeat)]
     except ExceptionGroup as errors:  # the first one has ended the others
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]

@@ -1,4 +1,8 @@
-"""Finds, starts, limits and always ends the kube-scheduler process."""
+"""Finds, starts, limits and always ends a kube-scheduler.
+
+It is a program of this machine, or that of the container `operand`, started by the launcher there.
+Its only output is the text of a foreign program, which is bounded.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,30 @@ import json
 import os
 import re
 import resource as limits
+import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ..base.foreign_text import foreign
 from ..base.limits import FOREIGN_LINE, MESSAGE_LENGTH
 from ..config.language.versions import Version
+from .launcher import REFUSED, STDERR, STDOUT, Order, encoded, socket_address
 
 PROGRAM: Final = "kube-scheduler"
+ADDRESS: Final = "@kube-scheduler-operator/launcher"
+"""Where the launcher of the Pod listens."""
+FOLDERS: Final = "/tmp"  # noqa: S108  # a volume of the launcher's container
+"""The directory of its folders, one for each process."""
 _ALL_COMPONENTS: Final = "controlplane"
 """The program of all components that `hack/sandbox` builds; its name selects one."""
 _CACHE: Final = "KUBE_SCHEDULER_OPERATOR_CACHE"
@@ -33,7 +45,7 @@ _MEMORY: Final = 8 * 2**30
 """Bytes of data that kube-scheduler may have; with 5,000 nodes it needs 0.5 GiB."""
 _CONFIG: Final = "config.json"
 _KUBECONFIG: Final = "kubeconfig"
-VERSION_SECONDS: Final = 20.0
+_VERSION_SECONDS: Final = 20.0
 """Seconds for the response to --version."""
 _CHUNK: Final = 2**16
 _LONGEST_LINE: Final = 2**20
@@ -45,6 +57,8 @@ _UNDECODABLE: Final = re.compile(
 )
 """What client-go's reflector repeatedly logs about objects that Go cannot decode."""
 _STOP_SECONDS: Final = 2.0
+_POLL: Final = 0.02
+_LONGEST_VERSION: Final = 4096
 _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG
 
 
@@ -104,42 +118,13 @@ def _cached() -> list[Path]:
     return sorted(programs, key=version, reverse=True)
 
 
-class Started(Protocol):
+@dataclass(frozen=True, slots=True)
+class Started:
     """A kube-scheduler that was started."""
 
-    @property
-    def log(self) -> asyncio.StreamReader:
-        """What it writes to its standard error, until it ends."""
-
-    async def end(self) -> None:
-        """End it; its log then comes to an end, too."""
-
-    async def close(self) -> None:
-        """Free its resources, after its log was read."""
-
-
-class Program(Protocol):
-    """A kube-scheduler that can be started."""
-
-    def version(self) -> str:
-        """Return what it writes for --version.
-
-        Raises:
-            OSError, subprocess.SubprocessError: it does not run.
-        """
-
-    async def start(
-        self, config: Mapping[str, Any], url: str, flags: Sequence[str] = ()
-    ) -> Started:
-        """Start it with a configuration for the API server at `url`.
-
-        Raises:
-            SimulationError: it cannot be started.
-        """
-
-
-Binary = Path | Program
-"""A kube-scheduler: a file on this machine, or a program of another container."""
+    log: asyncio.StreamReader  # its standard error, until it ends
+    end: Callable[[], Awaitable[None]]  # ends it, and so its log
+    resources: contextlib.AsyncExitStack  # to be closed when its log was read
 
 
 def binary_version(binary: Binary) -> Version:
@@ -215,7 +200,7 @@ class KubeSchedulerProcess:
                 await asyncio.gather(self._reader, return_exceptions=True)
         finally:
             if self._started is not None:
-                await self._started.close()
+                await self._started.resources.aclose()
 
 
 async def _lines(log: asyncio.StreamReader) -> AsyncIterator[bytes]:
@@ -248,14 +233,14 @@ class LocalProgram:
             executable=self.path,
             capture_output=True,
             text=True,
-            timeout=VERSION_SECONDS,
+            timeout=_VERSION_SECONDS,
             check=True,
         ).stdout
 
     async def start(
         self, config: Mapping[str, Any], url: str, flags: Sequence[str] = ()
-    ) -> LocalProcess:
-        with contextlib.ExitStack() as resources:
+    ) -> Started:
+        async with contextlib.AsyncExitStack() as resources:
             prefix = "kube-scheduler-simulation-"
             folder = resources.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
             process = resources.enter_context(self._process(folder, config, url, flags))
@@ -265,12 +250,17 @@ class LocalProgram:
                 lambda: asyncio.StreamReaderProtocol(log), process.stderr
             )
             resources.callback(transport.close)
-            return LocalProcess(log, process, resources.pop_all())
+
+            async def end() -> None:
+                process.kill()  # it has nothing to save
+                await asyncio.to_thread(process.wait, _STOP_SECONDS * 5)
+
+            return Started(log, end, resources.pop_all())
 
     def _process(
         self, folder: str, config: Mapping[str, Any], url: str, flags: Sequence[str]
     ) -> subprocess.Popen[bytes]:
-        for name, content in configuration_files(folder, config, url).items():
+        for name, content in _configuration_files(folder, config, url).items():
             path = Path(folder, name)
             path.touch(0o600)
             path.write_text(content)
@@ -286,7 +276,7 @@ class LocalProgram:
 
         return subprocess.Popen(
             # The name selects the component of a multi-component program.
-            [PROGRAM, *configuration_arguments(folder), *flags],
+            [PROGRAM, *_configuration_arguments(folder), *flags],
             executable=self.path,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -297,35 +287,115 @@ class LocalProgram:
         )
 
 
+# --- the program of another container -------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
-class LocalProcess:
-    """A process of this machine."""
+class LaunchedProgram:
+    """The kube-scheduler that a launcher starts."""
 
-    log: asyncio.StreamReader  # its standard error
-    process: subprocess.Popen[bytes]
-    resources: contextlib.ExitStack  # the process, its log and its folder, which is deleted
+    address: str = ADDRESS
+    folders: str = FOLDERS  # the directory of its container in which a process has its folder
 
-    async def end(self) -> None:
-        self.process.kill()  # it has nothing to save
-        await asyncio.to_thread(self.process.wait, _STOP_SECONDS * 5)
+    def __str__(self) -> str:
+        return "the kube-scheduler of the operand's image"
 
-    async def close(self) -> None:
-        self.resources.close()
+    async def wait(self, seconds: float) -> None:
+        """Wait until the launcher listens.
+
+        Raises:
+            SimulationError: it does not within this time.
+        """
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                _, writer = await self._connected()
+            except OSError:
+                if time.monotonic() > end:
+                    raise _not_running() from None
+                await asyncio.sleep(_POLL)
+            else:
+                await _close(writer)
+                return
+
+    def version(self) -> str:
+        end = time.monotonic() + _VERSION_SECONDS
+        received = b""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_VERSION_SECONDS)
+            connection.connect(socket_address(self.address))
+            connection.sendall(encoded(Order(self._folder(), STDOUT, ["--version"], {})))
+            while len(received) < _LONGEST_VERSION:
+                connection.settimeout(max(end - time.monotonic(), 0.001))
+                part = connection.recv(_LONGEST_VERSION)
+                if not part:
+                    break
+                received += part
+        text = received.decode(errors="replace")
+        if text.startswith(REFUSED):
+            raise OSError(text.strip())
+        return text
+
+    async def start(
+        self, config: Mapping[str, Any], url: str, flags: Sequence[str] = ()
+    ) -> Started:
+        folder = self._folder()
+        arguments = [*_configuration_arguments(folder), *flags]
+        files = _configuration_files(folder, config, url)
+        try:
+            order = encoded(Order(folder, STDERR, arguments, files))
+        except ValueError as error:
+            raise SimulationError(f"kube-scheduler cannot be started: {error}") from None
+        try:
+            reader, writer = await self._connected()
+        except OSError:
+            raise _not_running() from None
+        writer.write(order)
+
+        async def end() -> None:
+            """End it; the launcher closes the connection when it has ended."""
+            if writer.can_write_eof() and not writer.is_closing():
+                writer.write_eof()
+
+        resources = contextlib.AsyncExitStack()
+        resources.push_async_callback(_close, writer)
+        return Started(reader, end, resources)
+
+    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_unix_connection(socket_address(self.address), limit=_CHUNK)
+
+    def _folder(self) -> str:
+        return f"{self.folders}/kube-scheduler-{secrets.token_hex(8)}"
 
 
-def _program(binary: Binary) -> Program:
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Close a connection; the launcher ends what is left of its process."""
+    writer.transport.abort()  # what was not sent yet must not keep it open
+    with contextlib.suppress(OSError):  # the other side was first
+        await writer.wait_closed()
+
+
+def _not_running() -> SimulationError:
+    return SimulationError("the container of the operand's image does not run")
+
+
+Binary = Path | LaunchedProgram
+"""A kube-scheduler: a file on this machine, or the program of another container."""
+
+
+def _program(binary: Binary) -> LocalProgram | LaunchedProgram:
     return LocalProgram(binary) if isinstance(binary, Path) else binary
 
 
 # --- what a kube-scheduler is started with --------------------------------------------------------
 
 
-def configuration_arguments(folder: str) -> list[str]:
+def _configuration_arguments(folder: str) -> list[str]:
     """Return the arguments of a kube-scheduler with the configuration in a folder."""
     return [f"--config={folder}/{_CONFIG}", "--secure-port=0"]
 
 
-def configuration_files(folder: str, config: Mapping[str, Any], url: str) -> dict[str, str]:
+def _configuration_files(folder: str, config: Mapping[str, Any], url: str) -> dict[str, str]:
     """Return the files in its folder by name, for the API server at `url`."""
     connection = {
         **(config.get("clientConnection") or {}),

@@ -22,8 +22,7 @@ from aiohttp import web
 
 from .identity import tls_context
 from .job import PATH, PORT
-from .launched_program import LaunchedProgram
-from .process import Binary, SimulationError, binary_version
+from .process import Binary, LaunchedProgram, SimulationError, binary_version
 from .questions import read_request, to_json
 
 _LARGEST: Final = 64 * 2**20

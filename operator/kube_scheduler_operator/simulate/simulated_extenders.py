@@ -122,7 +122,7 @@ def _simulated(
     document = json.loads(agent_file(agent))
     for policy in document["agents"][0]["policies"]:
         read_arguments(policy["policy"], policy.get("arguments") or {}, environ)
-        if _reads_config_maps(policy["policy"]):
+        if policy_class(policy["policy"]).config_maps is not Policy.config_maps:
             raise ValueError(f"policy {policy['policy']} reads ConfigMaps, which are not copied")
     files = {}
     if agent.load_policy:
@@ -132,8 +132,3 @@ def _simulated(
         path = f"{LOAD_DIRECTORY}/{LOAD_KEY}"
         files[path] = read_spec(policy_object.get("spec")).policy.text()
     return SimulatedExtender(name, entry, document, environ, files)
-
-
-def _reads_config_maps(policy: str) -> bool:
-
-    return policy_class(policy).config_maps is not Policy.config_maps

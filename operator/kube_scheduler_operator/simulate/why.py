@@ -165,7 +165,9 @@ class _Inquiry:
                 self._group(excluded, own)
             if not explanation.candidates:
                 await self._fixes(excluded)
-            explanation.decision = await self._decide()
+            # Of the pod itself, and so with preemption.
+            (explanation.decision,) = (await run.schedule([self._pod])).values()
+            run.forget([self._pod])
             explanation.extenders = run.extenders.explain(explanation.pod)
             if not explanation.candidates:
                 await self._new_nodes()
@@ -208,7 +210,8 @@ class _Inquiry:
             if family == EXTENDERS:
                 causes |= self._by_extender(decision)
             always = rest.get(family, set())
-            self._add_generic(causes, _generic(family, texts), self._rejected(decision), always)
+            generic = Cause("; ".join(texts) or f"rejected by {family}")
+            self._add_generic(causes, generic, self._rejected(decision), always)
         return excluded, own
 
     def _questions(self, by_family: Mapping[str, list[Constraint]]) -> list[tuple[Object, str]]:
@@ -315,8 +318,9 @@ class _Inquiry:
         """Return the largest request with which the pod fits on one of these nodes."""
         resource = constraint.resource
         asked = Demand(self._pod["spec"]).requests[resource]
-        free = self._free(resource, nodes)
-        for most in sorted({amount for amount in free.values() if amount > 0}, reverse=True)[:3]:
+        usage = utilization_of(self._world)
+        free = {usage.free(node).get(resource, 0.0) for node in nodes}
+        for most in sorted((amount for amount in free if amount > 0), reverse=True)[:3]:
             changed = copy.deepcopy(self._pod)
             if not _reduce(changed["spec"], resource, most):
                 continue
@@ -330,10 +334,6 @@ class _Inquiry:
         overhead = resource in (self._pod["spec"].get("overhead") or {})
         also = ", and use no RuntimeClass with an overhead of it" if overhead else ""
         return Fix(f"request no {resource}{also}", tuple(nodes), size=_LARGEST)
-
-    def _free(self, resource: str, nodes: Sequence[str]) -> dict[str, float]:
-        usage = utilization_of(self._world)
-        return {node: usage.free(node).get(resource, 0.0) for node in nodes}
 
     def _impossible(self) -> Iterator[str]:
         for resource, amount in Demand(self._pod["spec"]).requests.items():
@@ -401,17 +401,6 @@ class _Inquiry:
                 return answer.candidates or ()
             await asyncio.sleep(_TRY_SECONDS)
         return ()
-
-    async def _decide(self) -> PodDecision:
-        """Return what kube-scheduler does with the pod itself, including preemption."""
-        name = self._pod["metadata"]["name"]
-        decisions = await self._run.schedule([self._pod])
-        self._run.forget([self._pod])
-        return decisions[f"{self._pod['metadata']['namespace']}/{name}"]
-
-
-def _generic(family: str, texts: Sequence[str]) -> Cause:
-    return Cause("; ".join(texts) or f"rejected by {family}")
 
 
 def _allocatable(world: World, node: str, resource: str) -> float:

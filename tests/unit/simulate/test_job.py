@@ -20,7 +20,7 @@ from kube_scheduler_operator.simulate.job import (
     job_of,
     missing_isolation,
 )
-from kube_scheduler_operator.simulate.launched_program import ADDRESS
+from kube_scheduler_operator.simulate.process import ADDRESS
 from kube_scheduler_operator.simulate.world import World
 
 from ... import builders

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from kube_scheduler_operator.base.limits import FOREIGN_LINE
 from kube_scheduler_operator.simulate import process
-from kube_scheduler_operator.simulate.launched_program import LaunchedProgram
 from kube_scheduler_operator.simulate.launcher import (
     LARGEST,
     STDERR,
@@ -34,6 +33,7 @@ from kube_scheduler_operator.simulate.launcher import (
 from kube_scheduler_operator.simulate.launcher_files import copy_launcher, launcher_command
 from kube_scheduler_operator.simulate.process import (
     KubeSchedulerProcess,
+    LaunchedProgram,
     SimulationError,
     binary_version,
 )
@@ -262,7 +262,7 @@ async def test_a_process_ends_with_its_group_and_its_folder(launchers: Launchers
         await made.stop()
     elif way == "lost":
         assert made._started is not None
-        await made._started.close()
+        await made._started.resources.aclose()
     else:
         launchers.started[0].send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(launchers.started[0].wait, 20) == 0

@@ -20,8 +20,7 @@ import pytest
 from kube_scheduler_operator.simulate import questions, service
 from kube_scheduler_operator.simulate.configuration import default_configuration
 from kube_scheduler_operator.simulate.job import PATH
-from kube_scheduler_operator.simulate.launched_program import LaunchedProgram
-from kube_scheduler_operator.simulate.process import SimulationError
+from kube_scheduler_operator.simulate.process import LaunchedProgram, SimulationError
 from kube_scheduler_operator.simulate.questions import NO_BINARY, request
 from kube_scheduler_operator.simulate.run import RunOptions
 from kube_scheduler_operator.simulate.service import Service, ServiceOptions

@@ -6,7 +6,6 @@ They come from kube-scheduler itself, which runs over a copy of the cluster.
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
@@ -45,7 +44,7 @@ from .extender_decisions import (
     simulated_answers,
 )
 from .extender_decisions import lines as remembered_lines
-from .run import Simulation, from_cluster, from_files, run_simulating
+from .run import Simulation, from_cluster, run_simulating
 
 _NAMED: Final = 3
 _FIXES: Final = 6
@@ -57,20 +56,24 @@ def show_explanation(args: argparse.Namespace) -> int:
     if args.url:
         key = f"{reference.namespace}/{reference.name}"
         return _extenders_alone(args, key, remembered_at(args.url, key, details=args.details))
-    if args.from_files:
-        return asyncio.run(_explain(from_files(args), reference, args))
-    return connected(_of_pod if reference.workload is None else _of_workload)(args)
+    if args.from_files or reference.workload is not None:
+        return run_simulating(
+            args,
+            lambda simulation: _explain(simulation, reference, args),
+            lambda api, platform: _of_workload(api, platform, reference, args),
+        )
+    return connected(_of_pod)(args)
 
 
-async def _of_workload(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
-    reference = pod_reference(args)
+async def _of_workload(
+    api: ApiClient, platform: Platform, reference: PodReference, args: argparse.Namespace
+) -> Simulation:
     workload = await find_object(api, reference.ref)
     if workload is None:
         raise CommandError(f"{reference.title} does not exist")
     template = mapping(mapping(workload.get("spec")).get("template"))
     name = mapping(template.get("spec")).get("schedulerName")
-    async with aclosing(await from_cluster(api, platform, args, name)) as simulation:
-        return await _explain(simulation, reference, args)
+    return await from_cluster(api, platform, args, name)
 
 
 async def _of_pod(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
@@ -287,14 +290,11 @@ def _pending(explanation: Explanation) -> Iterator[str]:
     if explanation.fixes:
         yield "What would help (each was tried):"
         for fix in explanation.fixes[:_FIXES]:
-            where = "" if fix.text.startswith("add a node") else _fits_on(fix.nodes)
+            fits = f": it fits on {counted(len(fix.nodes), 'node')} then ({_named(fix.nodes)})"
+            where = "" if fix.text.startswith("add a node") else fits
             yield f"  * {fix.text}{where}"
     elif explanation.nodes:
         yield "No single change and no combination of changes of the pod was found that helps."
-
-
-def _fits_on(nodes: Sequence[str]) -> str:
-    return f": it fits on {counted(len(nodes), 'node')} then ({_named(nodes)})"
 
 
 def _running(explanation: Explanation, most: int) -> Iterator[str]:

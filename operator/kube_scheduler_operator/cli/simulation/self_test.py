@@ -126,7 +126,9 @@ async def _observe(
         for profile in profiles:
             node = mapping(mapping(pods.get(profile.name)).get("spec")).get("nodeName")
             if node and profile.name not in results:
-                results[profile.name] = _bound(profile, node, seen - started[profile.name])
+                took = f"bound to {node} in {seen - started[profile.name]:.2f} s"
+                text = f'profile "{profile.name}" of {profile.scheduler}: {took}'
+                results[profile.name] = CheckResult(CHECK, CheckState.OK, text, link=LINK)
         if len(results) == len(profiles) or seen > end:
             break
         await asyncio.sleep(_INTERVAL)
@@ -135,11 +137,6 @@ async def _observe(
             pod = pods.get(profile.name) or {}
             results[profile.name] = await _not_bound(api, platform, profile, pod, seconds)
     return [results[profile.name] for profile in profiles]
-
-
-def _bound(profile: TriedProfile, node: str, seconds: float) -> CheckResult:
-    text = f'profile "{profile.name}" of {profile.scheduler}: bound to {node} in {seconds:.2f} s'
-    return CheckResult(CHECK, CheckState.OK, text, link=LINK)
 
 
 async def _not_bound(
