@@ -27,8 +27,6 @@ USES = {
     "node/static_pod/guard.py": "compared with the time of a directory of kubeadm",
     "node/static_pod/host.py": "compared with the times of this node's files",
     "node/static_pod/layout.py": "compared with the time of a directory of kubeadm",
-    "simulate/api_server.py": "a default; a run passes its own clock",
-    "simulate/extenders.py": "a default; a run passes its own clock",
     "simulate/run.py": "compared with times of annotations that are valid for minutes",
     "operator/telemetry/metrics.py": "compared with a time by the same clock",
 }

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import ssl
 import sys
+import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -136,7 +137,7 @@ async def simulation(_folder: Path) -> AsyncIterator[Port]:
 
 @asynccontextmanager
 async def world(_folder: Path) -> AsyncIterator[Port]:
-    server = WorldServer(WorldStore(World()), Mock())
+    server = WorldServer(WorldStore(World()), Mock(), time.time)
     await server.start()
     url = urlsplit(server.url)
     try:

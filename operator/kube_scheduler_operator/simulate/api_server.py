@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,7 +38,7 @@ _BY_PATH: Final = {
 _EVENTS: Final = namespaced("events.k8s.io/v1", "Event")
 _UNUSED_KINDS: Final = {
     "podgroups": "PodGroup",
-    "workloads": "SimulatedWorkload",
+    "workloads": "Workload",
     "compositepodgroups": "CompositePodGroup",
     "devicetaintrules": "DeviceTaintRule",
     "resourcepoolstatusrequests": "ResourcePoolStatusRequest",
@@ -80,10 +79,7 @@ class _Target:
 
 class WorldServer:
     def __init__(
-        self,
-        store: WorldStore,
-        listener: DecisionListener,
-        clock: Callable[[], float] = time.time,
+        self, store: WorldStore, listener: DecisionListener, clock: Callable[[], float]
     ) -> None:
         # where it listens. Its path is a secret: client-go sends no credentials without TLS
         self.url = ""

@@ -10,7 +10,6 @@ import contextlib
 import inspect
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +80,7 @@ class InProcessExtenders:
         self,
         extenders: Sequence[SimulatedExtender],
         store: WorldStore,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float],
     ) -> None:
         self._cluster = Cluster(clock)
         self._resources = contextlib.ExitStack()

@@ -46,8 +46,6 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 
 REPLICA_FAILURE: Final = "ReplicaFailure"
 """The condition of a workload whose pods the API server refuses."""
-FINISHED: Final = ("Succeeded", "Failed")
-"""Phases of pods that kube-scheduler does not watch."""
 
 _METADATA: Final = (
     "name",

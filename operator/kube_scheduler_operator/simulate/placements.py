@@ -70,9 +70,6 @@ class PlacementOutcome:
         """Whether all pods that the question is about have a node."""
         return not self.pending and self.largest != 0
 
-    def nodes(self) -> Counter[str]:
-        return Counter(self.placed.values())
-
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -352,10 +349,6 @@ async def eligible_nodes(
     return sorted(decision.candidates or ())
 
 
-def pending_reasons(outcome: PlacementOutcome) -> Counter[str]:
-    return Counter(outcome.pending.values())
-
-
 def figures(outcome: PlacementOutcome) -> dict[str, float]:
     """Return the figures of a run that can be compared, in the order of a table."""
     values: dict[str, float] = {
@@ -383,7 +376,7 @@ def distribution(outcomes: Sequence[PlacementOutcome]) -> dict[str, Spread]:
 
 def node_counts(outcomes: Sequence[PlacementOutcome]) -> dict[str, Spread]:
     """Return the spread of the number of placed pods by node, most first."""
-    counts = [outcome.nodes() for outcome in outcomes]
+    counts = [Counter(outcome.placed.values()) for outcome in outcomes]
     names = sorted({name for count in counts for name in count})
     spreads = {name: spread([count.get(name, 0) for count in counts]) for name in names}
     return dict(sorted(spreads.items(), key=lambda item: (-item[1].median, -item[1].most, item[0])))

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 
 from ..kube.resource import Resource
-from .kinds import FINISHED, PODS, Object
+from ..scheduling.policies.pods import FINISHED
+from .kinds import PODS, Object
 from .world import Key, World
 
 Watcher = Callable[[bytes], None]

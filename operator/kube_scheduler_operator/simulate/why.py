@@ -31,7 +31,7 @@ from .probes import (
     whole_reason,
 )
 from .run import Run, RunOptions, gates_of
-from .utilization import utilization_of
+from .utilization import Utilization, utilization_of
 from .world import World
 
 _MOST_COMBINATIONS: Final = 6
@@ -296,6 +296,7 @@ class _Inquiry:
         }
         tried = list(blocking)
         answers = await self._ask([(without(self._pod, [change]), ALL) for change in tried])
+        usage = utilization_of(self._world)
         helps = {
             constraint: decision.candidates
             for constraint, decision in zip(tried, answers, strict=True)
@@ -303,22 +304,23 @@ class _Inquiry:
         }
         for constraint, nodes in helps.items():
             if constraint.resource:
-                fix = await self._smaller_request(constraint, nodes or [])
+                fix = await self._smaller_request(constraint, nodes or [], usage)
             else:
                 fix = Fix(constraint.fix, tuple(nodes or ()))
             explanation.fixes.append(
                 replace(fix, size=fix.size or FAMILIES[constraint.family].size)
             )
-        explanation.impossible = list(self._impossible())
+        explanation.impossible = list(self._impossible(usage))
         if not explanation.fixes:
             explanation.fixes += [fix async for fix in self._combinations(blocking)]
         explanation.fixes.sort(key=lambda fix: (fix.changes, fix.size, -len(fix.nodes)))
 
-    async def _smaller_request(self, constraint: Constraint, nodes: Sequence[str]) -> Fix:
+    async def _smaller_request(
+        self, constraint: Constraint, nodes: Sequence[str], usage: Utilization
+    ) -> Fix:
         """Return the largest request with which the pod fits on one of these nodes."""
         resource = constraint.resource
         asked = Demand(self._pod["spec"]).requests[resource]
-        usage = utilization_of(self._world)
         free = {usage.free(node).get(resource, 0.0) for node in nodes}
         for most in sorted((amount for amount in free if amount > 0), reverse=True)[:3]:
             changed = copy.deepcopy(self._pod)
@@ -335,11 +337,10 @@ class _Inquiry:
         also = ", and use no RuntimeClass with an overhead of it" if overhead else ""
         return Fix(f"request no {resource}{also}", tuple(nodes), size=_LARGEST)
 
-    def _impossible(self) -> Iterator[str]:
+    def _impossible(self, usage: Utilization) -> Iterator[str]:
+        nodes = usage.allocatable.values()
         for resource, amount in Demand(self._pod["spec"]).requests.items():
-            largest = max(
-                (_allocatable(self._world, node, resource) for node in self._nodes), default=0.0
-            )
+            largest = max((node.get(resource, 0.0) for node in nodes), default=0.0)
             if amount > largest:
                 yield (
                     f"no node has {quantity_text(resource, amount)} of {resource}, even if it was "
@@ -401,11 +402,6 @@ class _Inquiry:
                 return answer.candidates or ()
             await asyncio.sleep(_TRY_SECONDS)
         return ()
-
-
-def _allocatable(world: World, node: str, resource: str) -> float:
-    obj = world.get(NODES, node) or {}
-    return amounts(obj["status"].get("allocatable")).get(resource, 0.0)
 
 
 def _reduce(spec: Object, resource: str, to: float) -> bool:

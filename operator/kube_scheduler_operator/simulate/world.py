@@ -15,7 +15,8 @@ from typing import Any, Final
 import orjson
 
 from ..kube.resource import Resource
-from .kinds import BY_KIND, FINISHED, KINDS, NAMESPACES, NODES, PODS, Object, new_object, strip
+from ..scheduling.policies.pods import FINISHED
+from .kinds import BY_KIND, KINDS, NAMESPACES, NODES, PODS, Object, new_object, strip
 
 _NAMESPACE_OF_UIDS: Final = uuid.UUID("8c4f1c52-32a8-4c4e-9d0a-0d2f54c2b7a5")
 

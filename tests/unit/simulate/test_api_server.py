@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from unittest.mock import Mock
 
@@ -14,7 +15,7 @@ from kube_scheduler_operator.simulate.world import World
 
 async def test_objects_without_a_name_get_one_of_their_own() -> None:
     """kube-scheduler creates the ResourceClaim for an extended resource this way."""
-    server = WorldServer(WorldStore(World()), Mock())
+    server = WorldServer(WorldStore(World()), Mock(), time.time)
     await server.start()
     claim = {"metadata": {"generateName": "web-extended-resources-"}}
     path = f"{server.url}/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims"

@@ -12,7 +12,6 @@ from ...simulate.placements import (
     Spread,
     distribution,
     node_counts,
-    pending_reasons,
     spread,
 )
 from ...simulate.probes import without_preemption
@@ -118,7 +117,8 @@ class SimulationAnswer:
                     "figures": _documents(distribution(column.outcomes)),
                     "nodes": _documents(node_counts(column.outcomes)),
                     "reasons": [
-                        dict(pending_reasons(outcome).most_common()) for outcome in column.outcomes
+                        dict(Counter(outcome.pending.values()).most_common())
+                        for outcome in column.outcomes
                     ],
                     "preempted": [outcome.preempted for outcome in column.outcomes],
                     "homeless": [outcome.homeless for outcome in column.outcomes],
