@@ -164,7 +164,7 @@ def assigned(request: pytest.FixtureRequest) -> Iterator[Assigned]:
         yield cluster
 
 
-@pytest.mark.presubmit
+@pytest.mark.presubmit_first
 def test_the_three_commands_of_the_readme_pack_the_pods_of_a_labelled_namespace(
     assigned: Assigned,
 ) -> None:
@@ -235,7 +235,7 @@ def test_at_rest_nothing_is_degraded_and_no_event_repeats(assigned: Assigned) ->
     assert not again
 
 
-@pytest.mark.presubmit
+@pytest.mark.presubmit_first
 def test_with_the_operator_away_no_pod_is_refused_or_waits(assigned: Assigned) -> None:
     scale = f"{DEPLOYMENT}/scale"
     assigned.api.request("PATCH", scale, {"spec": {"replicas": 0}})

@@ -19,7 +19,7 @@ CHUNKS = chunks(COUNT, 10, Troubles.seed_variable)
 
 
 @pytest.mark.parametrize(
-    "seeds", some_in_presubmit(CHUNKS, 2), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}"
+    "seeds", some_in_presubmit(CHUNKS, 1), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}"
 )
 def test_every_history_with_troubles_ends_well_with_bounded_writes(
     seeds: range, record_property: Callable[[str, object], None]

@@ -17,7 +17,7 @@ from ...configurations.damage import damaged_file
 from ...seeds import chunks, number
 from .mutated_files import COMMANDS, corpus, place, prepare, run
 
-CHUNKS = chunks(number("KSO_FILES", 500, soak=100_000), 100)
+CHUNKS = chunks(number("KSO_FILES", 200, soak=100_000), 100)
 
 
 @pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")

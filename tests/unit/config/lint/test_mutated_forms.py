@@ -26,7 +26,7 @@ from ....seeds import chunks, number
 
 SECONDS = 1.0
 """Processor time for one file."""
-CHUNKS = chunks(number("KSO_FORMS", 600, soak=200_000), 200)
+CHUNKS = chunks(number("KSO_FORMS", 400, soak=200_000), 200)
 
 
 @pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")

@@ -36,7 +36,7 @@ from ....seeds import SEED, number
 from ...conftest import CertificateFiles
 from ...fake_cluster import FakeCluster
 
-HISTORIES = number("KSO_ODD_OBJECTS", 60, soak=5_000)
+HISTORIES = number("KSO_ODD_OBJECTS", 30, soak=5_000)
 
 
 class Cluster(FakeCluster):
