@@ -9,8 +9,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...base.objects import mapping
 from ...base.source.yaml_text import yaml_text
@@ -22,7 +21,7 @@ from ...config.language.validation.configuration import UNKNOWN_PLUGIN, Target
 from ...config.language.validation.newer_versions import newer_version_note
 from ...config.language.versions import Version
 from ...config.migrate.changes import ConversionError, Severity, problem_text
-from ...config.migrate.convert import Conversion, convert, is_policy, policy_reference
+from ...config.migrate.convert import convert, is_policy, policy_reference
 from ...config.migrate.crane_dynamic import read_dynamic
 from ...config.migrate.crane_scheduler import is_dynamic_policy
 from ...config.migrate.extender_objects import KIND as EXTENDER
@@ -38,9 +37,8 @@ from ..console.input_files import (
     read_paths,
 )
 from ..console.output import json_text, print_remark
-from ..conversion import crane as convert_crane
-from ..conversion import forms as convert_forms
 from ..conversion import objects as convert_objects
+from ..conversion.forms import OtherForms, Reader
 
 _CONFIG_MAP: Final = "ConfigMap"
 _POLICY_KIND: Final = re.compile(r"""kind"?\s*:\s*"?Policy\b""")
@@ -76,7 +74,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--quiet", action="store_true", help="do not report changes that preserve the behavior"
     )
     convert_objects.add_flags(parser)
-    convert_crane.add_flags(parser)
     parser.set_defaults(run=run)
 
 
@@ -93,59 +90,54 @@ def run(args: argparse.Namespace) -> int:
         files = read_paths(file_names(args))
         documents = [obj for _, _, objects in objects_of(files) for obj in objects]
         own = [document for document in documents if _is_converted(document)]
-        readers = None
+        forms = None
         if len(own) < len(documents):
-            documents = convert_forms.configuration_in(files, version, own) or documents
-            readers = convert_forms.ConfigMapReaders(files, version)
+            forms = OtherForms(files, version)
+            documents = forms.configuration(own) or documents
         policy = _policy_from_flag(args.policy)
     except (CommandError, ValueError) as error:
         _print_error(error)
         return 1 if isinstance(error, UnreadableDocumentError) else 2
     target = Target(Gates(version), stock=not args.custom_image)
-    return _convert_all(documents, policy, target, readers, args)
+    return _convert_all(documents, policy, target, forms, args)
 
 
 def _convert_all(
     documents: Sequence[Any],
     policy: Mapping[str, Any] | None,
     target: Target,
-    readers: convert_forms.ConfigMapReaders | None,
+    forms: OtherForms | None,
     args: argparse.Namespace,
 ) -> int:
-    convertible = _convertible(documents, readers)
-    named, failed = convertible.documents, convertible.failed
-    used = _referenced([document for _, document in named], documents)
+    named, failed = _convertible(documents, forms)
+    policies = list(filter(None, (_policy_for(entry.document, documents) for entry in named)))
     results: list[dict[str, Any]] = []
-    for name, document in named:
-        if any(document is policy for policy in used):
+    for name, document, reader in named:
+        if document in policies:
             continue  # converted with the document that refers to it
         prefix = f"{name}: " if len(named) > 1 else ""
-        reader = convertible.readers.get(name)
         try:
             converted = _convert_one(document, documents, policy, target, reader, results, args)
         except (ConversionError, CommandError) as error:
             failed = True
             _print_error(error, prefix)
             continue
-        results += (
-            converted.objects if isinstance(converted, ConvertedObjects) else [converted.config]
-        )
+        results += converted.objects
         failed = _report(converted, prefix, quiet=args.quiet) or failed
-        if reader is not None and not isinstance(converted, ConvertedObjects):
+        if reader is not None and any(obj["kind"] == KIND for obj in converted.objects):
             print_remark(f"note: {reader.instruction(name, document)}")
     if not named and not failed:
         try:
-            results = convert_crane.convert_policies(documents, args)
+            results = convert_objects.convert_policies(documents, args)
         except CommandError as error:
             _print_error(error)
             return 1
-    if not named and not failed and not results:
-        missing = list(readers.missing()) if readers else []
-        for line in missing or [
-            "the file contains neither a Policy nor a KubeSchedulerConfiguration"
-        ]:
-            _print_error(line)
-        return 1
+        if not results:
+            nothing = "the file contains neither a Policy nor a KubeSchedulerConfiguration"
+            missing = list(forms.missing()) if forms else []
+            for line in missing or [nothing]:
+                _print_error(line)
+            return 1
     for line in _duplicates(results):
         failed = True
         _print_error(line)
@@ -159,29 +151,24 @@ def _convert_one(
     documents: Sequence[Any],
     policy: Mapping[str, Any] | None,
     target: Target,
-    reader: convert_forms.Reader | None,
+    reader: Reader | None,
     results: Sequence[Mapping[str, Any]],
     args: argparse.Namespace,
-) -> Conversion | ConvertedObjects:
+) -> ConvertedObjects:
     """Convert one document of a file to a configuration or to objects.
 
     `reader` is the scheduler that reads it, if the files show one; `results` are those of the
     documents before.
-
-    Raises:
-        ConversionError: it cannot be converted.
-        CommandError: something that it refers to is missing, or a flag does not fit.
     """
     extenders = {str(obj["metadata"]["name"]) for obj in results if obj["kind"] == EXTENDER}
     dynamic = None if args.custom_image else read_dynamic(document)
     if dynamic is not None:
-        return convert_crane.convert_scheduler(dynamic, documents, target, extenders, args)
+        return convert_objects.convert_scheduler(dynamic, documents, target, extenders, args)
     target = reader.target(target) if reader else target
     conversion = convert(document, target, policy or _policy_for(document, documents))
     if reader is not None:
         conversion = reader.completed(document, conversion, target)
-    objects = convert_objects.convert_objects(conversion, documents, extenders, args)
-    return conversion if objects is None else objects
+    return convert_objects.convert_objects(conversion, documents, extenders, args)
 
 
 def _print_error(error: object, prefix: str = "") -> None:
@@ -209,7 +196,7 @@ def _duplicates(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _note_unused_flags(
-    named: Sequence[tuple[str, Any]],
+    named: Sequence[_Named],
     results: Sequence[Mapping[str, Any]],
     args: argparse.Namespace,
 ) -> None:
@@ -219,7 +206,7 @@ def _note_unused_flags(
     for flag, value in (("--prometheus", args.prometheus), ("--load-policy", args.load_policy)):
         if value and "LoadPolicy" not in kinds:
             _note(flag, "no document enables crane's plugin Dynamic; omit it")
-    if args.policy and not any(_has_reference(document) for _, document in named):
+    if args.policy and not any(_has_reference(entry.document) for entry in named):
         _note("--policy", "no document refers to a Policy in algorithmSource; omit it")
 
 
@@ -234,7 +221,7 @@ def _has_reference(document: Any) -> bool:
         return True  # reported by the conversion
 
 
-def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bool) -> bool:
+def _report(conversion: ConvertedObjects, prefix: str, *, quiet: bool) -> bool:
     """Print the changes by severity; return True if the scheduler would not start."""
     for severity in (Severity.LOST, Severity.DIFFERS, Severity.SAME):
         if quiet and severity is Severity.SAME:
@@ -249,67 +236,64 @@ def _report(conversion: Conversion | ConvertedObjects, prefix: str, *, quiet: bo
     return bool(conversion.problems)
 
 
-@dataclass(slots=True)
-class _Convertible:
-    # (display name, document), also of those in ConfigMaps
-    documents: list[tuple[str, Any]] = field(default_factory=list)
-    failed: bool = False  # whether one cannot be read
-    readers: dict[str, convert_forms.Reader] = field(default_factory=dict)  # by display name
+class _Named(NamedTuple):
+    """A document to convert."""
 
-    def add_config_map(
-        self,
-        document: Mapping[str, Any],
-        number: int,
-        readers: convert_forms.ConfigMapReaders | None,
-    ) -> None:
-        name = mapping(document.get("metadata")).get("name", number)
-        for key, text in mapping(document.get("data")).items():
-            inner = embedded_document(text)
-            where = f"{_CONFIG_MAP} {name} {key}"
-            errors = embedded_errors(text, where) if _may_be_scheduler(inner, text) else ()
-            if errors:
-                self._fail(errors)
-            elif _is_scheduler(inner):
-                self.documents.append((where, inner))
-                reader = readers.of(document, key) if readers else None
-                if reader is not None:
-                    self.readers[where] = reader
-            elif key == POLICY_KEY:
-                self._fail([f"{_CONFIG_MAP} {name}: data.{key} has no Policy; add one"])
-
-    def _fail(self, errors: Sequence[str]) -> None:
-        self.failed = True
-        for error in errors:
-            _print_error(error)
+    name: str  # in messages
+    document: Any
+    reader: Reader | None = None  # the scheduler that reads it, if the files show one
 
 
-def _convertible(
-    documents: Sequence[Any], readers: convert_forms.ConfigMapReaders | None
-) -> _Convertible:
-    convertible = _Convertible()
+def _convertible(documents: Sequence[Any], forms: OtherForms | None) -> tuple[list[_Named], bool]:
+    """Return (the documents to convert, whether others have errors, which are printed)."""
+    named: list[_Named] = []
+    failed = False
     for number, document in enumerate(documents, start=1):
-        kind = document.get("kind") if isinstance(document, dict) else None
+        kind = mapping(document).get("kind")
         if kind == _CONFIG_MAP:
-            convertible.add_config_map(document, number, readers)
-        elif _is_scheduler(document) or is_policy(document):
-            convertible.documents.append((f"document {number}", document))
+            inside, errors = _in_config_map(document, number, forms)
+            named += inside
+            failed = failed or bool(errors)
+            for error in errors:
+                _print_error(error)
         elif is_dynamic_policy(document):
             continue  # converted with the document that refers to it
-        elif kind and document.get("apiVersion"):
+        elif kind and document.get("apiVersion") and not _is_scheduler(document):
             print_remark(f"skipped: document {number}, {kind}")
-        else:  # the conversion reports its errors
-            convertible.documents.append((f"document {number}", document))
-    return convertible
+        else:  # the conversion reports the errors of what is not a scheduler's
+            named.append(_Named(f"document {number}", document))
+    return named, failed
+
+
+def _in_config_map(
+    config_map: Mapping[str, Any], number: int, forms: OtherForms | None
+) -> tuple[list[_Named], list[str]]:
+    """Return (the documents in a ConfigMap to convert, the errors of others)."""
+    named: list[_Named] = []
+    errors: list[str] = []
+    name = mapping(config_map.get("metadata")).get("name", number)
+    for key, text in mapping(config_map.get("data")).items():
+        inner = embedded_document(text)
+        where = f"{_CONFIG_MAP} {name} {key}"
+        unreadable = embedded_errors(text, where) if _may_be_scheduler(inner, text) else []
+        if unreadable:
+            errors += unreadable
+        elif _is_scheduler(inner):
+            reader = forms.reader_of(config_map, key) if forms else None
+            named.append(_Named(where, inner, reader))
+        elif key == POLICY_KEY:
+            errors.append(f"{_CONFIG_MAP} {name}: data.{key} has no Policy; add one")
+    return named, errors
 
 
 def _is_converted(document: Any) -> bool:
     """Return whether it is converted itself, or is a ConfigMap, of which each value may be."""
-    kind = document.get("kind") if isinstance(document, dict) else None
-    return kind == _CONFIG_MAP or _is_scheduler(document) or is_dynamic_policy(document)
+    is_config_map = mapping(document).get("kind") == _CONFIG_MAP
+    return is_config_map or _is_scheduler(document) or is_dynamic_policy(document)
 
 
 def _is_scheduler(document: Any) -> bool:
-    return is_policy(document) or (isinstance(document, dict) and document.get("kind") == KIND)
+    return is_policy(document) or mapping(document).get("kind") == KIND
 
 
 def _may_be_scheduler(document: Any, text: Any) -> bool:
@@ -327,34 +311,24 @@ def _policy_for(document: Any, documents: Sequence[Any]) -> Mapping[str, Any] | 
     if reference is None or reference.config_map is None:
         return None
     for other in documents:
-        if not isinstance(other, dict) or other.get("kind") != _CONFIG_MAP:
-            continue
-        metadata = mapping(other.get("metadata"))
+        metadata = mapping(mapping(other).get("metadata"))
         config_map = (metadata.get("namespace") or reference.config_map[0], metadata.get("name"))
-        if config_map == reference.config_map:
-            inner = embedded_document(mapping(other.get("data")).get(POLICY_KEY))
+        if mapping(other).get("kind") == _CONFIG_MAP and config_map == reference.config_map:
+            inner = _policy_in(other)
             return inner if isinstance(inner, dict) else None
     return None
 
 
-def _referenced(convertible: Sequence[Any], documents: Sequence[Any]) -> list[Any]:
-    """Return the documents that are the Policy of another document."""
-    policies = [policy for document in convertible if (policy := _policy_for(document, documents))]
-    return [document for document in convertible if document in policies]
+def _policy_in(config_map: Mapping[str, Any]) -> Any:
+    return embedded_document(mapping(config_map.get("data")).get(POLICY_KEY))
 
 
 def _policy_from_flag(name: str | None) -> Mapping[str, Any] | None:
-    """Return the Policy of `--policy`.
-
-    Raises:
-        CommandError: the file has none.
-    """
     if name is None:
         return None
     for document in read_documents(name):
-        policy = document
-        if isinstance(document, dict) and document.get("kind") == _CONFIG_MAP:
-            policy = embedded_document(mapping(document.get("data")).get(POLICY_KEY))
+        is_config_map = mapping(document).get("kind") == _CONFIG_MAP
+        policy = _policy_in(document) if is_config_map else document
         if is_policy(policy) and isinstance(policy, dict):
             return policy
     raise CommandError(f"--policy {name} does not contain a Policy; specify a file that does")

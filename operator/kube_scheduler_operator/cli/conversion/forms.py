@@ -21,59 +21,11 @@ from ..console.output import print_remark
 
 if TYPE_CHECKING:
     from ...config.lint.documents.find_documents import Source
-    from ...config.lint.forms.form import CommandLine, Text
+    from ...config.lint.forms.form import CommandLine
 
 _FIRST: Final = Version(1, 25)
 """The first kube-scheduler that reads v1."""
 _CONFIG_MAP: Final = "ConfigMap"
-
-
-def configuration_in(
-    files: InputFiles, version: Version, converted: Sequence[Any] = ()
-) -> list[Any]:
-    """Return the only configuration inside of other documents, in a list; empty without one.
-
-    Its place is reported on standard error. `version` is that of the kube-scheduler that will read
-    the result; `converted` are the documents that are converted themselves.
-
-    Raises:
-        CommandError: there are several, or one beside documents that are converted themselves.
-        UnreadableDocumentError: kube-scheduler would not read it.
-    """
-    # Loaded here because the forms are slow to import, and most files need none of them.
-    from ...config.lint.documents.find_documents import read_sources
-
-    inside = [
-        source
-        for source in read_sources(files.contents, version.minor, lambda _: False)
-        if source.place is not None
-    ]
-    if converted:
-        inside = [source for source in inside if not _is_in_config_map(source)]
-    configurations = [(source, config) for source in inside for config in _configurations(source)]
-    if len(configurations) > 1 or (configurations and converted):
-        places = "; ".join(_where(source) for source, _ in configurations)
-        count = len(configurations)
-        many = f"{count} configurations are" if count > 1 else "a configuration is"
-        raise CommandError(
-            f"{many} in other documents ({places}); convert one file at a time, or copy the "
-            "configurations to files"
-        )
-    if converted:
-        return []
-    for source in inside:
-        for problem in source.problems:
-            at = f"{source.file}:{problem.position.line}:{problem.position.column}"
-            raise UnreadableDocumentError(f"{at}: {problem.message}")
-    for source, _ in configurations:
-        print_remark(f"note: from {_where(source)}; replace it there with the result")
-    return [config for _, config in configurations]
-
-
-def _configurations(source: Source) -> Iterator[Any]:
-    for item in source.items:
-        if item.value.get("kind") in (KIND, "Policy"):
-            yield item.document.value
 
 
 def _where(source: Source) -> str:
@@ -124,8 +76,8 @@ class Reader:
             return f"{label} mounts {where}, and no flag names it"
         steps = [f"{label} reads {where}: replace it there with the result"]
         if is_policy(document):
-            old = [flag for flag in _POLICY_FLAGS if command.last(flag)]
-            steps.append(f"mount it, name it with --config, and remove {_flags(old)}")
+            old = ", ".join(f"--{flag}" for flag in _POLICY_FLAGS if command.last(flag))
+            steps.append(f"mount it, name it with --config, and remove {old}")
         version = command.version
         if version is not None and version < _FIRST:
             steps.append(f"use an image of {_FIRST.short} or newer, not {version.short}")
@@ -140,19 +92,51 @@ _POLICY_FLAGS: Final = (
 """Flags that have no place beside --config, or that newer versions do not have."""
 
 
-def _flags(names: Sequence[str]) -> str:
-    return ", ".join(f"--{name}" for name in names)
+class OtherForms:
+    """Configurations inside of other documents, and the schedulers that documents start.
 
-
-class ConfigMapReaders:
-    """The schedulers that documents start, by the values of ConfigMaps that they read."""
+    `version` is that of the kube-scheduler that will read the result.
+    """
 
     def __init__(self, files: InputFiles, version: Version) -> None:
         # Loaded here because the forms are slow to import, and most files need none of them.
         from ...config.lint.documents.find_documents import read_sources, readers_of
 
-        sources = read_sources(files.contents, version.minor, lambda _: False)
-        self._linked = readers_of(sources)
+        self._sources = read_sources(files.contents, version.minor, lambda _: False)
+        self._linked = readers_of(self._sources)
+
+    def configuration(self, converted: Sequence[Any]) -> list[Any]:
+        """Return the only configuration inside of other documents, in a list; empty without one.
+
+        Its place is reported on standard error. `converted` are the documents that are converted
+        themselves.
+        """
+        inside = [source for source in self._sources if source.place is not None]
+        if converted:
+            inside = [source for source in inside if not _is_in_config_map(source)]
+        configurations = [
+            (source, item.document.value)
+            for source in inside
+            for item in source.items
+            if item.value.get("kind") in (KIND, "Policy")
+        ]
+        if len(configurations) > 1 or (configurations and converted):
+            places = "; ".join(_where(source) for source, _ in configurations)
+            count = len(configurations)
+            many = f"{count} configurations are" if count > 1 else "a configuration is"
+            raise CommandError(
+                f"{many} in other documents ({places}); convert one file at a time, or copy the "
+                "configurations to files"
+            )
+        if converted:
+            return []
+        for source in inside:
+            for problem in source.problems:
+                at = f"{source.file}:{problem.position.line}:{problem.position.column}"
+                raise UnreadableDocumentError(f"{at}: {problem.message}")
+        for source, _ in configurations:
+            print_remark(f"note: from {_where(source)}; replace it there with the result")
+        return [config for _, config in configurations]
 
     def missing(self) -> Iterator[str]:
         """Yield what the schedulers read and no file has."""
@@ -169,18 +153,13 @@ class ConfigMapReaders:
                     "files; name its file as well"
                 )
 
-    def of(self, config_map: Mapping[str, Any], key: str) -> Reader | None:
+    def reader_of(self, config_map: Mapping[str, Any], key: str) -> Reader | None:
         """Return the scheduler that reads a value of a ConfigMap; None: the files show none."""
         from ...config.lint.documents.linking import names_text
+        from ...config.lint.forms.form import Text
 
-        text = _text_of(config_map, key)
+        metadata = mapping(config_map.get("metadata"))
+        namespace, name = (str(metadata.get(field) or "") for field in ("namespace", "name"))
+        text = Text(("data", key), "", f"{_CONFIG_MAP} {name}", _CONFIG_MAP, namespace, name, key)
         command = self._linked.of_text(text)
         return None if command is None else Reader(command, names_text(command, text))
-
-
-def _text_of(config_map: Mapping[str, Any], key: str) -> Text:
-    from ...config.lint.forms.form import Text
-
-    metadata = mapping(config_map.get("metadata"))
-    namespace, name = (str(metadata.get(key) or "") for key in ("namespace", "name"))
-    return Text(("data", key), "", f"{_CONFIG_MAP} {name}", _CONFIG_MAP, namespace, name, key)
