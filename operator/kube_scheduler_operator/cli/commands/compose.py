@@ -7,7 +7,10 @@ and LoadPolicies, and on OpenShift also the cluster's APIServer, FeatureGate and
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from ...base import names
@@ -16,6 +19,7 @@ from ...base.decoding import sentence
 from ...base.findings import ERROR, Finding, listing
 from ...base.objects import mapping
 from ...base.platform import KUBEADM, PLATFORMS, Platform
+from ...base.source.yaml_text import yaml_text
 from ...config.effective.attachment import ValidationResult
 from ...config.effective.extenders.validate import ExtenderResult
 from ...config.effective.facts import UNKNOWN_PERMISSIONS, Facts
@@ -28,32 +32,28 @@ from ...config.language.validation.newer_versions import newer_version_note
 from ...config.language.versions import Version
 from ...config.lint.operator_objects import DEFINITION
 from ...config.lint.providers.output import provider_output
-from ...config.lint.providers.provider_format import ProviderFormat
+from ...config.lint.providers.provider_format import (
+    ProviderFile,
+    ProviderFinding,
+    ProviderFormat,
+    ProviderOutput,
+)
+from ...config.lint.providers.table import PROVIDERS, find_provider
 from ...kube import resource as kinds
 from ...operator.controlplane.conditions import from_findings
 from ...operator.profiles.status import plugin_table
 from ...operator.status.accepted import state_of
 from ...scheduling.load.policy import LoadPolicyError
 from ...scheduling.load.policy_files import read_spec
-from ..console.errors import UsageError, prints_errors
-from ..console.flags import add_file_arguments, add_for_flag, chosen_provider, file_names
+from ..console.errors import UsageError, named, prints_errors
+from ..console.flags import add_file_arguments, file_names
 from ..console.input_files import display_name, objects_of, read_paths
-from ..console.output import print_document, print_remark
-from ..reports.provider_output import show_provider_output
+from ..console.output import json_text, print_document, print_lines, print_remark, text_of
+from ..reports.findings import finding_lines
 
 DEFAULT_OPERAND_VERSION: Final = "v1.35.4"
-_DEFAULT_OBJECTS: Final[dict[str, dict[str, Any]]] = {
-    resource.kind: {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": names.CLUSTER},
-        "spec": spec,
-    }
-    for resource, spec in (
-        (kinds.SCHEDULERS, {}),
-        (kinds.KUBE_SCHEDULERS, {"managementState": "Managed"}),
-    )
-}
+_FILE_MODE: Final = 0o644
+_FINDING_FIELDS: Final = ("severity", "reason", "path", "message", "fix")
 _KINDS: Final = {
     kind: resource
     for kind, resource in {**kinds.CONFIGURED, **kinds.OBSERVED}.items()
@@ -93,7 +93,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_file_arguments(parser, "the objects")
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
-    add_for_flag(parser, "write the files that this provider or autoscaler accepts")
+    parser.add_argument(
+        "--for",
+        dest="provider",
+        metavar="NAME[:VERSION]",
+        help="write the files that this provider or autoscaler accepts, one of "
+        f"{', '.join(PROVIDERS)}; optionally for one of its versions",
+    )
     parser.add_argument(
         "--directory",
         metavar="DIR",
@@ -128,16 +134,15 @@ def run(args: argparse.Namespace) -> int:
     single, many = _read(file_names(args), platform)
     profiles, secondary, extenders = many[_PROFILE], many[_SECONDARY], many[_EXTENDER]
     _refuse_unstored(secondary.values())
-    with_defaults = {**_DEFAULT_OBJECTS, **single}
     objects = Objects(
-        scheduler=with_defaults["Scheduler"],
-        kubescheduler=with_defaults["KubeScheduler"],
+        scheduler=single.get("Scheduler", {"spec": {}}),
+        kubescheduler=single.get("KubeScheduler", {"spec": {"managementState": "Managed"}}),
         profiles=tuple(profiles.values()),
         extenders=tuple(extenders.values()),
         secondaries=tuple(secondary.values()),
-        apiserver=with_defaults.get("APIServer"),
-        feature_gate=with_defaults.get("FeatureGate"),
-        infrastructure=with_defaults.get("Infrastructure"),
+        apiserver=single.get("APIServer"),
+        feature_gate=single.get("FeatureGate"),
+        infrastructure=single.get("Infrastructure"),
     )
     facts = Facts(
         platform=platform,
@@ -156,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
         beside = [f"{kind}/{name}" for kind in (_SECONDARY, _LOAD) for name in many[kind]]
         inputs = composed.control_plane.inputs
         output = provider_output(provider, release, inputs, composition, beside)
-        return show_provider_output(provider, output, args.output, args.directory)
+        return _show_provider(provider, output, args)
     document: dict[str, Any] = {
         "config": composition.config,
         "args": list(composition.arguments),
@@ -171,8 +176,9 @@ def run(args: argparse.Namespace) -> int:
         *composition.extenders,
         *(result for scheduler in secondaries for result in scheduler.extenders.chosen.results),
     ]
-    others = (*profiles.values(), *extenders.values())
-    if (secondary or loads) and not single and all(map(_scheduler_of, others)):
+    attached = (*profiles.values(), *extenders.values())
+    names_others = all(obj["spec"].get("scheduler") for obj in attached)
+    if (secondary or loads) and not single and names_others:
         document = {}  # nothing configures the control plane
     if profiles:
         document["schedulerProfiles"] = list(map(_profile, profile_results))
@@ -189,28 +195,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _provider(args: argparse.Namespace) -> tuple[ProviderFormat | None, Version | None]:
-    """Return the provider of `--for` and its release.
-
-    Raises:
-        UsageError: the flags are invalid or exclude each other.
-    """
+    """Return the provider of `--for` and its release."""
     if args.provider is None:
         if args.directory is not None:
             raise UsageError("--directory needs --for")
         return None, None
     if args.platform is not None:
         raise UsageError("--for and --platform exclude each other; remove one")
-    return chosen_provider(args)
+    with named("--for"):
+        return find_provider(args.provider)
 
 
 def _operand_version(
     text: str | None, provider: ProviderFormat | None, release: Version | None
 ) -> Version:
-    """Return the version of kube-scheduler.
-
-    Raises:
-        UsageError: it is not a version, or differs from the release of the provider.
-    """
+    """Return the version of kube-scheduler, by default the release of the provider."""
     try:
         version = Version.parse(text) if text is not None else None
     except ValueError as error:
@@ -225,17 +224,8 @@ def _operand_version(
     return version or release
 
 
-def _scheduler_of(obj: dict[str, Any]) -> str:
-    """Return the scheduler of a profile or an extender; empty: the control plane's."""
-    return str(obj["spec"].get("scheduler") or "")
-
-
 def _refuse_unstored(schedulers: Iterable[dict[str, Any]]) -> None:
-    """Refuse SecondarySchedulers that the API server would reject.
-
-    Raises:
-        UsageError: it would reject one.
-    """
+    """Refuse SecondarySchedulers that the API server would reject."""
     for obj in schedulers:
         name = obj["metadata"]["name"]
         for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
@@ -256,11 +246,7 @@ def _secondary_document(scheduler: EffectiveSecondary) -> dict[str, Any]:
 
 
 def _load_policy(obj: dict[str, Any], platform: Platform) -> dict[str, Any]:
-    """Return the policy file of a LoadPolicy.
-
-    Raises:
-        UsageError: the operator would not accept it.
-    """
+    """Return the policy file of a LoadPolicy that the operator would accept."""
     name = obj["metadata"]["name"]
     try:
         document = read_spec(obj["spec"]).policy.document()
@@ -291,11 +277,7 @@ def _with_warnings(result: ValidationResult, details: dict[str, Any]) -> dict[st
 def _read(
     files: Sequence[str], platform: Platform
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, dict[str, Any]]]]:
-    """Return (single objects by kind, objects of the other kinds by kind and name).
-
-    Raises:
-        UsageError: a file cannot be read or has other objects.
-    """
+    """Return (single objects by kind, objects of the other kinds by kind and name)."""
     single: dict[str, dict[str, Any]] = {}
     many: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in _MANY}
     for name, was_found, documents in objects_of(read_paths(files)):
@@ -326,11 +308,7 @@ def _read(
 
 
 def _kind(document: Any, platform: Platform) -> str:
-    """Return the kind of a document.
-
-    Raises:
-        UsageError: the document is not supported.
-    """
+    """Return the kind of a document; UsageError if the document is not supported."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
         what = f"unsupported kind {kind}" if kind else "not a Kubernetes object"
@@ -367,3 +345,59 @@ def _conditions(findings: tuple[Finding, ...]) -> list[dict[str, str]]:
 
 def _shown(type_: str, status: str, reason: str, message: str) -> dict[str, str]:
     return {"type": type_, "status": status, "reason": reason, "message": message}
+
+
+# --- the files of a provider --------------------------------------------------------------------
+
+
+def _show_provider(
+    provider: ProviderFormat, output: ProviderOutput, args: argparse.Namespace
+) -> int:
+    """Print JSON with everything, or YAML files, with the findings on standard error.
+
+    With a directory, the files are written into it. Returns the exit code: 0 if the provider takes
+    all of it, 1 if not.
+    """
+    if args.directory is not None:
+        _write_files(args.directory, output.files)
+        _print_findings(output.findings)
+    elif args.output == "json":
+        document = {
+            "for": provider.name,
+            "source": provider.source,
+            "files": [asdict(file) for file in output.files],
+            "findings": [
+                {name: getattr(finding, name) for name in _FINDING_FIELDS}
+                for finding in output.findings
+            ],
+        }
+        sys.stdout.write(json_text(document))
+    else:
+        sys.stdout.write("---\n".join(map(_file_text, output.files)))
+        _print_findings(output.findings)
+    return 1 if any(finding.severity == ERROR for finding in output.findings) else 0
+
+
+def _write_files(directory: str, files: Iterable[ProviderFile]) -> None:
+    """Write the files below a directory, and print their paths."""
+    for file in files:
+        path = Path(directory, file.path.lstrip("/"))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(_file_text(file), encoding="utf-8")
+            path.chmod(_FILE_MODE)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        print_lines(str(path))
+
+
+def _file_text(file: ProviderFile) -> str:
+    """Return the file, headed by comments with its path and its use."""
+    return f"{text_of((f'# {file.path}', f'# {file.use}'))}\n{yaml_text([file.content])}"
+
+
+def _print_findings(findings: Iterable[ProviderFinding]) -> None:
+    """Print them on standard error, in the form of `validate`."""
+    for finding in findings:
+        for line in finding_lines(finding):
+            print_remark(line)

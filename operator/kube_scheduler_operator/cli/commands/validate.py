@@ -6,22 +6,26 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..console.errors import UsageError, prints_errors
+from ..console.errors import UsageError, named, prints_errors
 from ..console.flags import (
     add_check_flags,
     add_file_arguments,
     add_place_flag,
+    add_repeatable,
     check_options,
     file_names,
 )
 from ..console.input_files import InputFiles, read_paths
-from ..reports.report_flags import add_report_flags, with_flags
+from ..console.output import print_remark
 
 if TYPE_CHECKING:
     from ...config.lint.checks import CheckOptions
     from ...config.lint.reports.report import ValidationReport
+    from ...config.lint.reports.report_settings import ReportSettings
+    from ...config.lint.reports.suppressions import Suppression
 
 FORMATS: Final = ("text", "json", "github", "gitlab", "junit", "sarif")
 
@@ -53,9 +57,44 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="the images that the operator allows, as in its own flag; images of others have a "
         "warning",
     )
-    add_report_flags(parser)
+    _add_report_flags(parser)
     parser.add_argument("-o", "--output", choices=FORMATS, default="text", help="default: text")
     parser.set_defaults(run=run)
+
+
+def _add_report_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--explain",
+        nargs="?",
+        const="",
+        metavar="RULE",
+        help="describe a rule, such as UnknownPlugin, with an example and its fix, and exit; "
+        "without RULE, list all rules",
+    )
+    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
+    add_repeatable(
+        parser,
+        "--severity",
+        "RULE=SEVERITY",
+        "error, warning or off for the warnings of a rule, also with --strict",
+    )
+    add_repeatable(
+        parser,
+        "--ignore",
+        "'RULE[@FILE]: REASON'",
+        "ignore the warnings of a rule, for JSON and files that cannot have a comment "
+        "# kubectl-scheduler: ignore RULE: REASON; FILE may have wildcards",
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="do not report the findings in this file; only new ones affect the exit code",
+    )
+    parser.add_argument(
+        "--write-baseline",
+        action="store_true",
+        help="write all findings into the file of --baseline, and exit with 0",
+    )
 
 
 @prints_errors()
@@ -63,6 +102,8 @@ def run(args: argparse.Namespace) -> int:
     from ...base.findings import ERROR
     from ..reports.findings import report_text
 
+    if args.explain is not None:
+        return _explain(args.explain)
     options = check_options(args, args.platform)
     options = replace(options, images=options.images.extended_by(args.allowed_images))
     report = _checked(args, options)
@@ -70,19 +111,29 @@ def run(args: argparse.Namespace) -> int:
     return 1 if report.count(ERROR) else 0
 
 
-def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationReport:
-    """Check the files that the arguments name.
+def _explain(name: str) -> int:
+    """Print one rule, or without a name the list of all."""
+    from ...base.findings import did_you_mean
+    from ...config.lint.rules import RULES
+    from ..reports.findings import rule_list, rule_named, rule_text
 
-    Raises:
-        UsageError: there is nothing to read or to check.
-    """
+    rule = rule_named(name)
+    if name and rule is None:
+        hint = did_you_mean(name, RULES) or "; --explain without a value lists all rules"
+        raise UsageError(f'--explain: "{name}" is not a rule{hint}')
+    sys.stdout.write(rule_list(RULES.values()) if rule is None else rule_text(rule))
+    return 0
+
+
+def _checked(args: argparse.Namespace, options: CheckOptions) -> ValidationReport:
+    """Check the files that the arguments name."""
     from ...config.lint.validate import validate
 
     files = read_paths(file_names(args))
     report = validate(files.contents, options, found=files.found)
     if report.is_empty:
         raise UsageError(*_nothing(report, files))
-    return with_flags(args, report, files.contents)
+    return _with_flags(args, report, files.contents)
 
 
 def _nothing(report: ValidationReport, files: InputFiles) -> Sequence[str]:
@@ -103,3 +154,73 @@ def _nothing(report: ValidationReport, files: InputFiles) -> Sequence[str]:
 def _indented(first: str, *others: str) -> Sequence[str]:
     """Indent lines below the first word of the first, so that they read as one error."""
     return first, *(f"       {line}" for line in others)
+
+
+# --- what findings count ------------------------------------------------------------------------
+
+
+def _with_flags(
+    args: argparse.Namespace,
+    report: ValidationReport,
+    files: Sequence[tuple[str, str | bytes]],
+) -> ValidationReport:
+    """Apply the decisions of these flags and of comments in the files to a report.
+
+    Raises:
+        UsageError: a flag is invalid, or the baseline cannot be read or written.
+    """
+    from ...config.lint.reports.report_settings import with_settings
+
+    if args.write_baseline and not args.baseline:
+        raise UsageError("--write-baseline needs --baseline FILE, the file to write")
+    settings = _settings(args)
+    if args.write_baseline:
+        from ...config.lint.reports.baseline import baseline_of
+
+        report, _ = with_settings(report, files, settings)
+        text = baseline_of(report.findings)
+        with named(f"--baseline: {args.baseline}"):
+            Path(args.baseline).write_text(text, encoding="utf-8")
+        return replace(report, findings=(), accepted=report.findings)
+    report, fixed = with_settings(report, files, settings)
+    if fixed:
+        print_remark(
+            f"note: {fixed} of the findings in {args.baseline} no longer exist; shorten it with "
+            "--write-baseline"
+        )
+    return report
+
+
+def _settings(args: argparse.Namespace) -> ReportSettings:
+    from ...config.lint.reports.report_settings import ReportSettings, Severities
+
+    with named("--severity"):
+        severities = Severities.parse(args.severity, strict=args.strict)
+    ignored = tuple(_ignored(text) for text in args.ignore)
+    if not args.baseline or args.write_baseline:
+        return ReportSettings(severities, ignored)
+    from ...config.lint.reports.baseline import read_baseline
+
+    try:
+        baseline = read_baseline(Path(args.baseline).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        message = f"--baseline: {args.baseline} does not exist; create it with --write-baseline"
+        raise UsageError(message) from None
+    except OSError as error:
+        raise UsageError(f"--baseline: {args.baseline}: {error.strerror}") from None
+    except ValueError as error:
+        message = f"--baseline: {args.baseline}: {error}; create it again with --write-baseline"
+        raise UsageError(message) from None
+    return ReportSettings(severities, ignored, baseline)
+
+
+def _ignored(text: str) -> Suppression:
+    from ...config.lint.reports.suppressions import Suppression, SuppressionError, parse_suppression
+
+    names_at, colon, reason = text.partition(":")
+    names, _, pattern = names_at.partition("@")
+    try:
+        rules, why = parse_suppression(f" {names.strip()}{colon}{reason}")
+    except SuppressionError as error:
+        raise UsageError(f'--ignore "{text}": {error}; {error.fix}') from None
+    return Suppression(pattern.strip() or "*", None, 0, rules, why)

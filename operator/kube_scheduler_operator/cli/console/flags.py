@@ -9,9 +9,7 @@ from .errors import UsageError, named
 from .output import print_remark
 
 if TYPE_CHECKING:
-    from ...config.language.versions import Version
     from ...config.lint.checks import CheckOptions
-    from ...config.lint.providers.provider_format import ProviderFormat
 
 DEFAULT_VERSION: Final = "1.35"
 """The version of kube-scheduler that files are checked for, unless a flag sets another one."""
@@ -118,18 +116,6 @@ def add_output_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_for_flag(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add `--for NAME[:VERSION]`, a provider or an autoscaler."""
-    from ...config.lint.providers.table import PROVIDERS
-
-    parser.add_argument(
-        "--for",
-        dest="provider",
-        metavar="NAME[:VERSION]",
-        help=f"{what}, one of {', '.join(PROVIDERS)}; optionally for one of its versions",
-    )
-
-
 def add_place_flag(parser: argparse.ArgumentParser) -> None:
     """Add `--for` of `validate`; `check_options` reads it."""
     from ...config.lint.places import PLACES
@@ -142,22 +128,6 @@ def add_place_flag(parser: argparse.ArgumentParser) -> None:
         "rejects. One of "
         f"{', '.join(PLACES)}; optionally one of its versions",
     )
-
-
-def chosen_provider(
-    args: argparse.Namespace,
-) -> tuple[ProviderFormat, Version | None] | tuple[None, None]:
-    """Return the provider of `--for` and its version, if the flag is set.
-
-    Raises:
-        UsageError: a name or a version is invalid.
-    """
-    from ...config.lint.providers.table import find_provider
-
-    if args.provider is None:
-        return None, None
-    with named("--for"):
-        return find_provider(args.provider)
 
 
 def add_check_flags(parser: argparse.ArgumentParser) -> None:

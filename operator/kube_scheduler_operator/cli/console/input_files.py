@@ -29,7 +29,6 @@ class UnreadableDocumentError(UsageError):
 class InputFiles:
     contents: tuple[tuple[str, bytes], ...]  # (display name, content), each file once
     found: frozenset[str]  # the names of those that were found in a directory or by a pattern
-    others: int  # how many files of a directory have another suffix or are too large
 
 
 def read_paths(names: Sequence[str]) -> InputFiles:
@@ -40,45 +39,37 @@ def read_paths(names: Sequence[str]) -> InputFiles:
     """
     contents: dict[str, bytes] = {}
     found: set[str] = set()
-    others = 0
     for name in names:
         if name == STDIN or (Path(name).is_file() and name not in contents):
             contents[display_name(name)] = read_bytes(name)
             found.discard(name)
             continue
-        paths, passed = _search(name)
-        others += passed
-        for path in paths:
+        for path in _search(name):
             if path not in contents:
                 contents[path] = read_bytes(path)
                 found.add(path)
-    return InputFiles(tuple(contents.items()), frozenset(found), others)
+    return InputFiles(tuple(contents.items()), frozenset(found))
 
 
-def _search(name: str) -> tuple[list[str], int]:
-    """Return (the files in a directory or of a pattern, how many others there are)."""
+def _search(name: str) -> list[str]:
+    """Return the files in a directory or of a pattern."""
     if Path(name).is_dir():
         paths, others = _files_in(name)
         if not paths:
             has = f" (it has {counted(others, 'other file')})" if others else " (it is empty)"
             raise UsageError(f"{name}: no file there ends in {_suffixes()}{has}")
-        return paths, others
+        return paths
     if not _PATTERN.intersection(name):
-        return [name], 0  # reading it reports what is wrong
+        return [name]  # reading it reports what is wrong
     matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207  # absolute ones as well
     if not matches:
         raise UsageError(f"{name}: no file matches this pattern below {Path.cwd()}")
-    paths, others = [], 0
+    paths = []
     for match in matches:
-        if Path(match).is_dir():
-            below, more = _files_in(match)
-            paths += below
-            others += more
-        else:
-            paths.append(match)
+        paths += _files_in(match)[0] if Path(match).is_dir() else [match]
     if not paths:
         raise UsageError(f"{name}: the directories that match have no file in {_suffixes()}")
-    return paths, others
+    return paths
 
 
 def _suffixes() -> str:

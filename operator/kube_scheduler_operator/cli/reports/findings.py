@@ -1,21 +1,25 @@
-"""Findings of `validate` as text, JSON, SARIF, JUnit XML, and annotations of GitHub and GitLab."""
+"""Findings of `validate` as text, JSON, SARIF, JUnit XML, and annotations of GitHub and GitLab.
+
+Also its rules, as text and as a list.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from textwrap import fill, indent
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ... import __version__
 from ...base import names
-from ...base.findings import ERROR, WARNING
+from ...base.findings import ERROR, WARNING, listing
 from ...base.foreign_text import one_line
 from ...base.source.tree import Position
 from ...config.lint.reports.baseline import fingerprints
 from ...config.lint.reports.report import Diagnosis, ValidationReport
-from ..console.output import counted, json_text, text_of
+from ..console.output import counted, format_table, json_text, text_of
 
 if TYPE_CHECKING:
     from ...config.lint.providers.provider_format import ProviderFinding
@@ -27,6 +31,7 @@ _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _SARIF_FINGERPRINT: Final = "kubeSchedulerOperator/v1"
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """The characters that XML 1.0 does not allow, not even escaped."""
+_WIDTH: Final = 100
 
 
 def report_text(report: ValidationReport, version: str, output: str) -> str:
@@ -214,8 +219,6 @@ def _sarif(report: ValidationReport, version: str) -> str:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    from .rule_output import rule_text
-
     return {
         "id": rule.name,
         "name": rule.name,
@@ -321,3 +324,33 @@ _WRITERS: Final[Mapping[str, Callable[[ValidationReport, str], str]]] = {
     "junit": _junit,
     "sarif": _sarif,
 }
+
+
+# --- rules --------------------------------------------------------------------------------------
+
+
+def rule_named(name: str) -> Rule | None:
+    """Return the rule with this name, in upper or lower case; None if no rule has it."""
+    from ...config.lint.rules import RULES
+
+    by_lower = {known.lower(): rule for known, rule in RULES.items()}
+    return by_lower.get(name.lower())
+
+
+def rule_list(rules: Iterable[Rule]) -> str:
+    rows = [(rule.name, listing(rule.severities), rule.title) for rule in rules]
+    return "\n".join(format_table([("RULE", "SEVERITY", "TITLE"), *rows])) + "\n"
+
+
+def rule_text(rule: Rule) -> str:
+    flags = f", checked with {' '.join(rule.flags)}" if rule.flags else ""
+    parts = [
+        f"{rule.name} ({listing(rule.severities)}, since {rule.since})",
+        fill(f"{rule.title}.", _WIDTH),
+        fill(rule.meaning, _WIDTH),
+        fill(f"Fix: {rule.fix}", _WIDTH),
+        f"Example{flags}:",
+        indent(rule.example, "    "),
+        rule.link,
+    ]
+    return "\n\n".join(parts) + "\n"
