@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -19,7 +18,7 @@ from ...kube import resource as kinds
 from ...kube.errors import KubeError, NotFound
 from ...operator.controlplane.adoption.preview import AdoptionPreview, preview
 from ...operator.model import operand_pods
-from ..checks.facts import ClusterFacts, DryRun, KnownCertificate, Observed
+from ..checks.check import ClusterFacts, KnownCertificate, Observed
 from ..checks.installation import is_operator, is_scheduler
 from ..cluster.operands import lease_of, list_operand_pods
 from ..cluster.operator_objects import find_object, find_singleton
@@ -30,16 +29,13 @@ from .installation_objects import (
     denied,
     images_of,
     installation_objects,
-    installation_pods,
     needed_rights,
     own_crds,
-    roles_in,
-    try_pod,
-    try_role,
+    try_pods,
+    try_roles,
 )
 
 if TYPE_CHECKING:
-    from ...base.recognition import Recognition
     from ...kube.client import ApiClient
     from ...kube.resource import ObjectRef
 
@@ -50,10 +46,6 @@ _CONTROL_PLANE_NODES: Final = 9
 """The number of control-plane nodes whose Pods are read."""
 
 _CONNECT_SECONDS: Final = 5.0
-_ROLE_KINDS: Final = {
-    kind.kind: kind
-    for kind in (kinds.CLUSTER_ROLES, kinds.CLUSTER_ROLE_BINDINGS, kinds.ROLES, kinds.ROLE_BINDINGS)
-}
 
 
 async def observed(request: Awaitable[T]) -> Observed[T]:
@@ -70,21 +62,10 @@ async def _observed(**requests: Awaitable[Any]) -> dict[str, Any]:
     return dict(zip(requests, facts, strict=True))
 
 
-async def common_facts(
-    api: ApiClient,
-    platform: Platform,
-    recognition: Observed[Recognition | None],
-    version: str,
-    now: datetime,
-    ahead: float,
-) -> ClusterFacts:
-    """Read what both kinds of checks need."""
-    return ClusterFacts(
-        now,
-        platform,
-        ahead,
-        recognition,
-        version,
+async def common_facts(api: ApiClient, facts: ClusterFacts) -> ClusterFacts:
+    """Add what both kinds of checks need."""
+    return replace(
+        facts,
         own_crds=own_crds(),
         **await _observed(
             nodes=_items(api.list(kinds.NODES)),
@@ -100,11 +81,7 @@ async def common_facts(
 async def facts_before(
     api: ApiClient, dry: ApiClient, facts: ClusterFacts, files: Sequence[str]
 ) -> ClusterFacts:
-    """Add what an installation meets; `dry` is a client with dryRun.
-
-    Raises:
-        UsageError: one of `files`, the manifests to install, cannot be read.
-    """
+    """Add what an installation meets; `dry` is a client with dryRun."""
     platform = facts.platform
     objects = installation_objects(platform, files)
     return replace(
@@ -114,8 +91,8 @@ async def facts_before(
             namespace=find_object(api, kinds.NAMESPACES.named(platform.target_namespace)),
             deployments=_schedulers(api),
             missing_rights=_missing(api, [*objects, *facts.own_crds]),
-            rbac=_roles(dry, objects),
-            admission=_pods(dry, platform, objects),
+            rbac=try_roles(dry, objects),
+            admission=try_pods(dry, platform, objects),
             adoption=_adoption(api, platform),
             host_pods=_host_pods(api, facts),
         ),
@@ -180,15 +157,6 @@ async def _account(api: ApiClient, platform: Platform) -> list[str]:
         ],
     }
     return await denied(api, needed, user)
-
-
-async def _roles(dry: ApiClient, objects: Iterable[Object]) -> list[DryRun]:
-    tried = [await try_role(dry, _ROLE_KINDS[obj["kind"]], obj) for obj in roles_in(objects)]
-    return [run for run in tried if run is not None]
-
-
-async def _pods(dry: ApiClient, platform: Platform, objects: Sequence[Object]) -> list[DryRun]:
-    return [await try_pod(dry, what, pod) for what, pod in installation_pods(platform, objects)]
 
 
 async def _adoption(api: ApiClient, platform: Platform) -> AdoptionPreview | None:
@@ -282,7 +250,14 @@ async def _certificates(
     api: ApiClient, platform: Platform, operands: Observed[Mapping[str, Object]]
 ) -> list[KnownCertificate]:
     """Return those of the assignment webhook, and of the kubeconfigs of schedulers."""
-    certificates = [*_of_schedulers(operands.value or {})]
+    certificates = [
+        KnownCertificate(
+            f"the scheduler of node {node}",
+            operand_pods.read(pod).kubeconfig_expires,
+            f"kubeadm certs renew scheduler.conf on {node}; the operator restarts its scheduler",
+        )
+        for node, pod in sorted((operands.value or {}).items())
+    ]
     for configuration in (await api.list(kinds.MUTATING_WEBHOOKS)).items:
         if configuration["metadata"]["name"] != names.ASSIGNMENT:
             continue
@@ -302,10 +277,3 @@ async def _certificates(
             renew = f"delete Secret {names.WEBHOOK}: the operator creates another one"
             certificates.append(KnownCertificate(f"Secret {names.WEBHOOK}", expires, renew))
     return certificates
-
-
-def _of_schedulers(pods: Mapping[str, Object]) -> Iterator[KnownCertificate]:
-    for node, pod in sorted(pods.items()):
-        expires = operand_pods.read(pod).kubeconfig_expires
-        renew = f"kubeadm certs renew scheduler.conf on {node}; the operator restarts its scheduler"
-        yield KnownCertificate(f"the scheduler of node {node}", expires, renew)

@@ -63,9 +63,6 @@ def read_node_files(arguments: Sequence[str]) -> NodeFiles:
 
     The node of a manifest without NODE is its nodeName, or else the name of the directory that has
     this manifest only, or of the file.
-
-    Raises:
-        UsageError: a file cannot be read, or two files are about the same node.
     """
     manifests: dict[str, Object] = {}
     reports: dict[str, ConfigReport] = {}

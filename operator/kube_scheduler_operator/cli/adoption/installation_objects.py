@@ -12,9 +12,8 @@ from ...base.objects import Object, mapping
 from ...base.platform import Platform
 from ...kube import resource as kinds
 from ...kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound
-from ...kube.resource import Resource
 from ...operator.controlplane.node_pods import render_restore_pod
-from ..checks.facts import DryRun
+from ..checks.check import DryRun
 from ..console.input_files import read_documents
 
 if TYPE_CHECKING:
@@ -26,7 +25,11 @@ _PARALLEL: Final = 8
 _VERBS: Final = ("create", "get", "patch")
 """What `kubectl apply --server-side` does with an object."""
 
-_ROLES: Final = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+_ROLES: Final = {
+    kind.kind: kind
+    for kind in (kinds.CLUSTER_ROLES, kinds.CLUSTER_ROLE_BINDINGS, kinds.ROLES, kinds.ROLE_BINDINGS)
+}
+"""The kinds of RBAC, whose creation has a rule of its own against escalation."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,11 +70,7 @@ class AccessRequest:
 
 
 def installation_objects(platform: Platform, files: Sequence[str] = ()) -> list[Object]:
-    """Read the objects of these files; without files, those of deploy/ for the platform.
-
-    Raises:
-        UsageError: a file cannot be read.
-    """
+    """Read the objects of these files; without files, those of deploy/ for the platform."""
     if files:
         return [obj for name in files for obj in read_documents(name)]
     # RKE2 has the objects of kubeadm.
@@ -226,8 +225,12 @@ def _images(spec: Mapping[str, Any]) -> Iterator[str]:
         yield str(container.get("image") or "")
 
 
-async def try_pod(dry: ApiClient, what: str, pod: Object) -> DryRun:
-    """Try to create a Pod; `dry` is a client with dryRun."""
+async def try_pods(dry: ApiClient, platform: Platform, objects: Iterable[Object]) -> list[DryRun]:
+    """Try to create the Pods of an installation; `dry` is a client with dryRun."""
+    return [await _try_pod(dry, what, pod) for what, pod in installation_pods(platform, objects)]
+
+
+async def _try_pod(dry: ApiClient, what: str, pod: Object) -> DryRun:
     namespace = pod["metadata"]["namespace"]
     try:
         await dry.create(kinds.PODS, pod)
@@ -253,13 +256,16 @@ async def try_pod(dry: ApiClient, what: str, pod: Object) -> DryRun:
     return DryRun(what)
 
 
-async def try_role(dry: ApiClient, resource: Resource, obj: Object) -> DryRun | None:
-    """Try to grant a role; None if that is a matter of plain rights."""
-    metadata = obj["metadata"]
-    what = f"{obj['kind']} {metadata['name']}"
-    ref = resource.named(metadata["name"], metadata.get("namespace"))
+async def try_roles(dry: ApiClient, objects: Iterable[Object]) -> list[DryRun]:
+    """Try to grant the roles, but for those whose refusal is a matter of plain rights."""
+    tried = [await _try_role(dry, obj) for obj in objects if obj.get("kind") in _ROLES]
+    return [run for run in tried if run is not None]
+
+
+async def _try_role(dry: ApiClient, obj: Object) -> DryRun | None:
+    what = f"{obj['kind']} {obj['metadata']['name']}"
     try:
-        await dry.apply(ref, obj)
+        await dry.apply(_ROLES[obj["kind"]].ref(obj), obj)
     except NotFound:
         return None  # its namespace does not exist yet
     except Forbidden as error:
@@ -267,8 +273,3 @@ async def try_role(dry: ApiClient, resource: Resource, obj: Object) -> DryRun | 
     except ApiError as error:
         return DryRun(what, unanswered=str(error))
     return DryRun(what)
-
-
-def roles_in(objects: Iterable[Object]) -> list[Object]:
-    """Return the objects of RBAC, whose creation has a rule of its own against escalation."""
-    return [obj for obj in objects if obj.get("kind") in _ROLES]

@@ -10,8 +10,7 @@ from ...base import names
 from ...base.images import repository
 from ...base.objects import Object, label, mapping
 from ...config.language.schema import DEFAULT_SCHEDULER
-from .facts import ClusterFacts, DryRun
-from .result import CheckProblem, CheckState
+from .check import CheckProblem, CheckState, ClusterFacts, DryRun
 from .surroundings import listed
 
 ENFORCE: Final = "pod-security.kubernetes.io/enforce"

@@ -12,9 +12,8 @@ from ...kube import resource as kinds
 from ...operator.model import operand_pods
 from ...operator.status.conditions import condition_in
 from ...operator.status.scheduler_lease import lease_allowance
+from .check import CheckProblem, CheckState, ClusterFacts
 from .condition_hints import advice
-from .facts import ClusterFacts
-from .result import CheckProblem, CheckState
 from .surroundings import listed, renewed_at
 
 INFORMATIONAL: Final = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -11,8 +11,7 @@ from ...base.times import timestamp
 from ...config.language.plugins.in_tree_plugins import NEWEST, OLDEST
 from ...config.language.validation.newer_versions import newer_version_note
 from ...config.language.versions import Version
-from .facts import ClusterFacts, KnownCertificate
-from .result import CheckProblem, CheckState
+from .check import CheckProblem, CheckState, ClusterFacts, KnownCertificate
 
 OLDEST_TRIED: Final = Version(1, 34)
 """The oldest version of Kubernetes with which the operator is tested (docs/where-it-runs.md)."""
@@ -135,12 +134,10 @@ def clocks(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
             CheckState.WARNING,
         )
     leases = facts.node_leases.get()
-    skewed = {
-        name: seconds
-        for name, lease in sorted(leases.items())
-        if (seconds := clock_difference(lease)) is not None and abs(seconds) > CLOCK_TOLERANCE
-    }
-    for name, seconds in skewed.items():
+    for name, lease in sorted(leases.items()):
+        seconds = clock_difference(lease)
+        if seconds is None or abs(seconds) <= CLOCK_TOLERANCE:
+            continue
         word = "ahead of" if seconds > 0 else "behind"
         yield CheckProblem(
             f'the clock of node "{name}" is {abs(seconds):.0f} s {word} the API server\'s',
@@ -187,18 +184,15 @@ def certificates(facts: ClusterFacts) -> Iterator[CheckProblem | str]:
     return _validity(facts.certificates.get(), facts.now)
 
 
-def _validity(known: Sequence[KnownCertificate], now: datetime) -> Iterator[CheckProblem | str]:
-    yield from expiring(known, now)
-    yield _first(known, now)
-
-
-def expiring(certificates: Iterable[KnownCertificate], now: datetime) -> Iterator[CheckProblem]:
+def _validity(
+    certificates: Iterable[KnownCertificate], now: datetime
+) -> Iterator[CheckProblem | str]:
     """A problem for every certificate that has expired or will within RENEW_DAYS."""
-    for certificate in certificates:
-        if certificate.expires is None:
-            continue
-        left = (certificate.expires - now).total_seconds() / 86400
-        when = f"{certificate.expires:%Y-%m-%d %H:%M} UTC"
+    dated = ((certificate.expires, certificate) for certificate in certificates)
+    known = [(expires, certificate) for expires, certificate in dated if expires is not None]
+    for expires, certificate in known:
+        left = (expires - now).total_seconds() / 86400
+        when = f"{expires:%Y-%m-%d %H:%M} UTC"
         if left <= 0:
             yield CheckProblem(
                 f"the certificate of {certificate.name} expired at {when}", certificate.renew
@@ -206,18 +200,12 @@ def expiring(certificates: Iterable[KnownCertificate], now: datetime) -> Iterato
         elif left < RENEW_DAYS:
             cause = f"the certificate of {certificate.name} expires in {_days(left)}, at {when}"
             yield CheckProblem(cause, certificate.renew, CheckState.WARNING)
-
-
-def _first(certificates: Iterable[KnownCertificate], now: datetime) -> str:
-    known = [
-        (certificate.expires, certificate.name)
-        for certificate in certificates
-        if certificate.expires is not None
-    ]
     if not known:
-        return "no certificate with a known expiry"
-    expires, name = min(known)
-    return f"the first one, of {name}, expires in {_days((expires - now).total_seconds() / 86400)}"
+        yield "no certificate with a known expiry"
+        return
+    expires, name = min((expires, certificate.name) for expires, certificate in known)
+    left = (expires - now).total_seconds() / 86400
+    yield f"the first one, of {name}, expires in {_days(left)}"
 
 
 def _days(days: float) -> str:

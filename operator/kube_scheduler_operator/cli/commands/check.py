@@ -6,26 +6,77 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ...base.platform import KUBEADM, PLATFORMS
+from ...base.platform import KUBEADM, PLATFORMS, Platform
+from ...base.recognition import Recognition
 from ...kube.errors import CredentialsError, KubeError, Unauthorized
+from ...kube.server_clock import ServerClock
+from ..adoption.cluster_facts import common_facts, facts_after, facts_before
+from ..checks import installation, operation, surroundings
+from ..checks.check import (
+    Check,
+    CheckResult,
+    CheckState,
+    ClusterFacts,
+    Observed,
+    exit_code,
+    run_check,
+)
 from ..cluster.connection import run_with_api
-from ..console.errors import error_message
+from ..console.errors import UsageError, error_message, prints_errors
 from ..console.flags import add_cluster_flags, add_output_flag, add_repeatable
-from ..console.output import counted, print_document, print_remark, text_of
+from ..console.output import counted, print_document, text_of
 
 if TYPE_CHECKING:
-    from ...base.platform import Platform
     from ...kube.client import ApiClient
-    from ...kube.server_clock import ServerClock
-    from ..checks.result import CheckResult
 
 _SECONDS: Final = 30.0
 """Three times the longest back-off of kube-scheduler (10 s)."""
 
 _NOT_RUN: Final = 2
 """The exit code if the checks could not be run."""
+
+_COMMON: Final = (
+    Check("api-server", surroundings.api_server),
+    Check("platform", surroundings.platform),
+)
+_MACHINES: Final = (
+    Check("nodes", surroundings.nodes),
+    Check("clocks", surroundings.clocks),
+    Check("connection-certificates", surroundings.connection_certificates),
+)
+
+BEFORE: Final = (
+    *_COMMON,
+    Check("your-rights", installation.your_rights),
+    Check("crds", installation.crds),
+    Check("namespace", installation.namespace),
+    Check("admission", installation.admission),
+    Check("webhooks", installation.webhooks),
+    Check("other-programs", installation.other_programs),
+    Check("static-pods", installation.static_pods),
+    Check("ports", installation.ports),
+    *_MACHINES,
+    Check("images", installation.image_pull),
+)
+"""`check --pre`, in the order of the table."""
+
+AFTER: Final = (
+    *_COMMON,
+    Check("operator", operation.operator),
+    Check("operator-rights", operation.account_rights),
+    Check("crds", installation.installed_crds),
+    Check("conditions", operation.conditions),
+    Check("revisions", operation.revisions),
+    Check("schedulers", operation.operands),
+    Check("objects", operation.objects),
+    Check("images", operation.images),
+    Check("webhooks", installation.webhooks),
+    Check("certificates", surroundings.certificates),
+    *_MACHINES,
+)
+"""`check`, in the order of the table."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,15 +122,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
+@prints_errors(_NOT_RUN)
 def run(args: argparse.Namespace) -> int:
-    from ...kube.server_clock import ServerClock
-
     if args.filename and not args.pre:
-        print_remark("error: -f is for --pre: an installed operator is read from the cluster")
-        return _NOT_RUN
+        raise UsageError("-f is for --pre: an installed operator is read from the cluster")
     if args.schedule and args.pre:
-        print_remark("error: --schedule is for an installed operator: remove --pre")
-        return _NOT_RUN
+        raise UsageError("--schedule is for an installed operator: remove --pre")
     clock = ServerClock()
 
     async def work(api: ApiClient) -> int:
@@ -94,8 +142,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _unreachable(error: KubeError) -> CheckResult:
-    from ..checks.result import CheckResult, CheckState
-
     if isinstance(error, CredentialsError):
         hint = "choose a kubeconfig with --kubeconfig or $KUBECONFIG, and a context with --context"
     elif isinstance(error, Unauthorized):
@@ -115,24 +161,25 @@ async def _results(
 ) -> tuple[CheckResult, ...]:
     from ...kube.client import DRY_RUN
     from ...kube.client import ApiClient as Client
-    from ..adoption.cluster_facts import common_facts, facts_after, facts_before
-    from ..checks.table import AFTER, BEFORE, run_checks
 
     platform, recognition = await _platform(api, args)
-    now = clock.now()
     ahead = time.time() - clock.seconds()
-    facts = await common_facts(api, platform, recognition, version, now, ahead)
+    known = ClusterFacts(clock.now(), platform, ahead, recognition, version)
+    facts = await common_facts(api, known)
     if not args.pre:
-        results = run_checks(AFTER, await facts_after(api, facts))
+        results = _run(AFTER, await facts_after(api, facts))
         return (*results, *(await _self_test(api, platform, args) if args.schedule else ()))
     async with Client(api.credentials, field_manager="kubectl-scheduler", writes=DRY_RUN) as dry:
-        return run_checks(BEFORE, await facts_before(api, dry, facts, args.filename))
+        return _run(BEFORE, await facts_before(api, dry, facts, args.filename))
+
+
+def _run(checks: Sequence[Check], facts: ClusterFacts) -> tuple[CheckResult, ...]:
+    return tuple(result for check in checks for result in run_check(check, facts))
 
 
 async def _self_test(
     api: ApiClient, platform: Platform, args: argparse.Namespace
 ) -> Sequence[CheckResult]:
-    from ..checks.result import CheckResult, CheckState
     from ..simulation.self_test import CHECK, LINK, self_test
 
     namespace = args.namespace or platform.operator_namespace
@@ -144,9 +191,10 @@ async def _self_test(
         return (CheckResult(CHECK, CheckState.NOT_CHECKED, cause, hint, LINK),)
 
 
-async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform, Any]:
+async def _platform(
+    api: ApiClient, args: argparse.Namespace
+) -> tuple[Platform, Observed[Recognition | None]]:
     from ...operator.engine.detect_platform import decide_platform, detect
-    from ..checks.facts import Observed
 
     chosen = PLATFORMS.get(args.platform)
     try:
@@ -159,8 +207,6 @@ async def _platform(api: ApiClient, args: argparse.Namespace) -> tuple[Platform,
 
 
 def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
-    from ..checks.result import exit_code
-
     code = exit_code(results, strict=args.strict)
     document = {
         "ok": code == 0,
@@ -181,8 +227,6 @@ def _show(args: argparse.Namespace, results: Sequence[CheckResult]) -> int:
 
 def lines(results: Sequence[CheckResult]) -> Iterator[str]:
     """Yield a line for each result, and below each problem what to do."""
-    from ..checks.result import CheckState
-
     width = max(len(result.check) for result in results)
     for result in results:
         yield f"{result.state.value:<11}  {result.check:<{width}}  {result.cause}"

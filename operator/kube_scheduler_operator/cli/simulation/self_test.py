@@ -25,7 +25,7 @@ from ...kube.errors import KubeError, NotFound
 from ...kube.resource import CONFIG_MAPS, PODS, SECONDARY_SCHEDULERS
 from ...operator.status.conditions import condition_in
 from ...simulate.why import explain
-from ..checks.result import CheckResult, CheckState
+from ..checks.check import CheckResult, CheckState
 from ..cluster.operator_objects import find_object, list_by_name
 from ..console.errors import CommandError, error_message
 from ..console.input_files import embedded_document

@@ -17,16 +17,19 @@ from kube_scheduler_operator.base.platform import KUBEADM, MANAGED, OPENSHIFT, P
 from kube_scheduler_operator.base.recognition import Recognition
 from kube_scheduler_operator.cli.adoption.input import from_files, read_node_files
 from kube_scheduler_operator.cli.checks import condition_hints
-from kube_scheduler_operator.cli.checks.condition_hints import BY_REASON, BY_TYPE, advice
-from kube_scheduler_operator.cli.checks.facts import (
+from kube_scheduler_operator.cli.checks.check import (
+    CheckResult,
+    CheckState,
     ClusterFacts,
     DryRun,
     KnownCertificate,
     Observed,
+    exit_code,
+    run_check,
 )
+from kube_scheduler_operator.cli.checks.condition_hints import BY_REASON, BY_TYPE, advice
 from kube_scheduler_operator.cli.checks.operation import _OBJECTS
-from kube_scheduler_operator.cli.checks.result import CheckResult, CheckState, exit_code, run_check
-from kube_scheduler_operator.cli.checks.table import AFTER, BEFORE
+from kube_scheduler_operator.cli.commands.check import AFTER, BEFORE
 from kube_scheduler_operator.operator.controlplane.adoption.preview import preview
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
