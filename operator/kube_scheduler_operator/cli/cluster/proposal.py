@@ -143,14 +143,7 @@ _MANY: Final = (_PROFILE, _EXTENDER)
 LOAD: Final = kinds.LOAD_POLICIES.kind
 OPERATOR_SETTINGS: Final = kinds.OPERATOR_SETTINGS.kind
 _NAMED: Final = (SECONDARY, LOAD)
-_KINDS: Final = (
-    KIND,
-    kinds.SCHEDULERS.kind,
-    kinds.KUBE_SCHEDULERS.kind,
-    OPERATOR_SETTINGS,
-    SECONDARY,
-    LOAD,
-)
+_KINDS: Final = {KIND, *kinds.CONFIGURED} - {*_MANY}
 _SUPPORTED: Final = (
     "specify a KubeSchedulerConfiguration, or a Scheduler, a KubeScheduler, OperatorSettings, "
     "SchedulerProfiles and SchedulerExtenders, or a SecondaryScheduler, SchedulerProfiles and "
@@ -168,7 +161,7 @@ async def proposed(
     """
     before = parse_revision(revision.content)
     if KIND in objects.single:
-        return config_only(before), configuration_alone(objects, before)
+        return _configuration_alone(objects, before)
     recorded, kept = read_inputs(revision.inputs), read_record(revision)
     known = await _known(api, platform, recorded)
     facts = replace(
@@ -202,11 +195,7 @@ def _facts(platform: Platform, before: ParsedRevision) -> Facts:
 
 
 def _refuse_errors(control_plane: EffectiveControlPlane, objects: InputObjects) -> None:
-    """Refuse objects with an error; the operator replaces the errors of others.
-
-    Raises:
-        CommandError: the files have the error, or no setting can replace the one that has it.
-    """
+    """Refuse objects with an error; the operator replaces the errors of others."""
     settings = control_plane.settings
     if OPERATOR_SETTINGS in objects.single and settings is not None and not settings.accepted:
         raise CommandError(f"it would not be accepted: {settings.findings[0].text}; {_ALL}")
@@ -240,12 +229,10 @@ def with_input(known: Objects, objects: InputObjects) -> Objects:
 
 async def _known(api: Api, platform: Platform, recorded: RecordedInputs | None) -> Objects:
     """Read the cluster's objects; OperatorSettings as `recorded` if they may not be read."""
-    cluster_config: tuple[Resource, ...] = ()
-    if platform.cluster_config:
-        cluster_config = (kinds.API_SERVERS, kinds.FEATURE_GATES, kinds.INFRASTRUCTURES)
+    observed: Iterable[Resource] = kinds.OBSERVED.values() if platform.cluster_config else ()
     live = {
         resource.kind: await find_singleton(api, resource)
-        for resource in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS, *cluster_config)
+        for resource in (kinds.SCHEDULERS, kinds.KUBE_SCHEDULERS, *observed)
     }
     settings: Mapping[str, Any] | None
     try:
@@ -279,22 +266,16 @@ async def _listed(api: Api, resource: Resource) -> tuple[Object, ...] | None:
     return None
 
 
-def configuration_alone(objects: InputObjects, before: ParsedRevision) -> ParsedRevision:
-    """Return a KubeSchedulerConfiguration as the content of a revision.
-
-    Raises:
-        CommandError: there are other objects, or kube-scheduler would not start.
-    """
+def _configuration_alone(
+    objects: InputObjects, before: ParsedRevision
+) -> tuple[ParsedRevision, ParsedRevision]:
+    """Return what is comparable of (a content, a KubeSchedulerConfiguration)."""
     if len(objects.single) > 1 or objects.profiles or objects.extenders:
         raise CommandError(_SUPPORTED)
-    _refuse_bad(objects.single[KIND], before)
-    return ParsedRevision(objects.single[KIND], (), "", {}, {})
-
-
-def config_only(content: ParsedRevision) -> ParsedRevision:
-    """Keep what can be compared with a KubeSchedulerConfiguration."""
-    nothing: dict[str, Any] = {"image": "", "arguments": (), "pod": {}, "other": {}}
-    return replace(content, **nothing)
+    config = objects.single[KIND]
+    for problem in validate_config(config, Target(gates_of(before))):
+        raise CommandError(f"kube-scheduler would not start: {sentence(problem)}; {_ALL}")
+    return ParsedRevision(before.config, (), "", {}, {}), ParsedRevision(config, (), "", {}, {})
 
 
 async def proposed_secondary(
@@ -318,7 +299,9 @@ async def proposed_secondary(
         )
     config_map = await _config_map(api, scheduler, running)
     before = parse_content(content_of(config_map))
-    _refuse_unknown({**scheduler, "spec": objects.single.get(SECONDARY, scheduler).get("spec")})
+    stored = {**scheduler, "spec": objects.single.get(SECONDARY, scheduler).get("spec")}
+    for problem in validate_object(stored, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
+        raise CommandError(f"the API server would reject it: {sentence(problem)}; {_ALL}")
     # Without the right to list the kind, its own object remains.
     known = await (_listable(api) if control_plane is not None else _known(api, platform, None))
     if all(name_of(obj) != name for obj in known.secondaries):
@@ -331,21 +314,22 @@ async def proposed_secondary(
     else:
         ours = next((name_of(obj) for obj in known.secondaries if is_ours(obj)), "")
         secondaries = effective(known, replace(facts, managed_scheduler=ours)).secondaries
-    operand = OperandDefaults(facts.image or "", agent_image=_agent_image(config_map))
-    after = _content(secondaries.of(name), objects, platform, operand)
+    after = _content(secondaries.of(name), objects, facts, config_map)
     return before, after, f"{name}-{running}"
 
 
 async def proposed_managed(
     api: Api, platform: Platform, objects: InputObjects, scheduler: Object, before: ParsedRevision
-) -> ParsedRevision:
-    """Return the content of the managed scheduler that the objects lead to.
+) -> tuple[ParsedRevision, ParsedRevision]:
+    """Return the comparable parts of (a content of the managed scheduler, that of the objects).
 
-    `before` is a content of it, which has the image of kube-scheduler.
+    `before` is the former, which has the image of kube-scheduler.
 
     Raises:
         CommandError: the objects would not be accepted.
     """
+    if KIND in objects.single:
+        return _configuration_alone(objects, before)
     name = str(scheduler["metadata"]["name"])
     recorded = read_inputs(annotation(scheduler, names.ACCEPTED_SETTINGS_ANNOTATION))
     memory = None
@@ -358,8 +342,7 @@ async def proposed_managed(
     composed = effective(known, facts, lambda: memory)
     _refuse_errors(composed.control_plane, objects)
     config_map = await _config_map(api, scheduler, running_hash(scheduler))
-    operand = OperandDefaults(before.image, agent_image=_agent_image(config_map))
-    return _content(composed.secondaries.of(name), objects, platform, operand)
+    return before, _content(composed.secondaries.of(name), objects, facts, config_map)
 
 
 async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
@@ -377,33 +360,23 @@ async def _config_map(api: Api, scheduler: Object, content_hash: str) -> Object:
 
 
 def _content(
-    scheduler: EffectiveSecondary,
-    objects: InputObjects,
-    platform: Platform,
-    operand: OperandDefaults,
+    scheduler: EffectiveSecondary, objects: InputObjects, facts: Facts, config_map: Object
 ) -> ParsedRevision:
-    """Return the content of a SecondaryScheduler.
-
-    Raises:
-        CommandError: it would not be rolled out.
-    """
+    """Return the content of a SecondaryScheduler; `config_map` has the one that runs."""
     _refuse_invalid(scheduler.profiles.results, objects.profiles)
     _refuse_invalid(scheduler.extenders.chosen.results, objects.extenders)
     for finding in scheduler.all_findings:
         if finding.blocking:
             raise CommandError(f"no revision would be rolled out: {finding.text}; {_ALL}")
-    desired = desired_scheduler(scheduler, platform, operand)
+    operand = OperandDefaults(facts.image or "", agent_image=_agent_image(config_map))
+    desired = desired_scheduler(scheduler, facts.platform, operand)
     if desired.content is None:
         raise CommandError(f"no revision would be rolled out: {desired.findings[0].text}")
     return parse_content(desired.content)
 
 
 _ALL: Final = "`validate` reports all errors"
-
-
-def _refuse_unknown(obj: Mapping[str, Any]) -> None:
-    for problem in validate_object(obj, DEFINITION, kinds.SECONDARY_SCHEDULERS.version):
-        raise CommandError(f"the API server would reject it: {sentence(problem)}; {_ALL}")
+_OWN_IMAGE: Final = "the operator's own"
 
 
 def _agent_image(config_map: Mapping[str, Any]) -> str:
@@ -417,15 +390,7 @@ def _agent_image(config_map: Mapping[str, Any]) -> str:
     return str(next(agents, {"image": _OWN_IMAGE})["image"])
 
 
-_OWN_IMAGE: Final = "the operator's own"
-
-
 def _refuse_invalid(results: Iterable[ValidationResult], objects: Mapping[str, Any]) -> None:
     for result in results:
         if result.name in objects and not result.accepted:
             raise CommandError(f"{result.name} would not be accepted: {result.findings[0].text}")
-
-
-def _refuse_bad(config: Mapping[str, Any], before: ParsedRevision) -> None:
-    for problem in validate_config(config, Target(gates_of(before))):
-        raise CommandError(f"kube-scheduler would not start: {sentence(problem)}; {_ALL}")

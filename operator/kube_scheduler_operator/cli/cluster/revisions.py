@@ -18,18 +18,20 @@ async def list_revisions(api: Api, platform: Platform) -> tuple[Revision, ...]:
     return tuple(revision for revision in history if revision.ready)
 
 
-def find_revision(revisions: Sequence[Revision], number: int) -> Revision:
+def find_revision(revisions: Sequence[Revision], number: str) -> Revision:
     """Return the revision with that number.
 
     Raises:
-        CommandError: it does not exist; the message lists those that do.
+        CommandError: it is no number, or does not exist; the message lists those that do.
     """
+    if not number.isdecimal():
+        raise CommandError(f'"{number}" is not the number of a revision')
     for revision in revisions:
-        if revision.number == number:
+        if revision.number == int(number):
             return revision
     kept = ", ".join(str(revision.number) for revision in revisions) or "none"
     raise CommandError(
-        f"revision {number} does not exist; existing revisions: {kept} (the KubeScheduler's "
+        f"revision {int(number)} does not exist; existing revisions: {kept} (the KubeScheduler's "
         "spec.succeededRevisionLimit and spec.failedRevisionLimit set how many are kept)"
     )
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ...base import names
 from ...base.objects import annotation
 from ...base.platform import Platform
-from ...config.language.schema import KIND
 from ...kube.api import Api, Object
 from ...kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from ...operator.controlplane.revision.history import Revision
@@ -34,9 +33,9 @@ from ..cluster.scheduler_contents import (
     readable,
     running_content,
 )
-from ..console.errors import CommandError
+from ..console.errors import CommandError, UsageError, prints_errors
 from ..console.flags import add_cluster_flags, add_files_flag, add_scheduler_flag
-from ..console.output import print_lines, print_remark
+from ..console.output import print_lines
 from ..simulation.flags import add_kube_scheduler_flags
 
 if TYPE_CHECKING:
@@ -93,13 +92,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run, config=None, feature_gates=[], from_files=[])
 
 
+@prints_errors(FAILED)
 def run(args: argparse.Namespace) -> int:
     if args.files and args.new is not None:
-        print_remark("error: -f FILE replaces M; omit M")
-        return FAILED
+        raise UsageError("-f FILE replaces M; omit M")
     if args.placements and not args.files:
-        print_remark("error: --placements is about an edit; add -f FILE")
-        return FAILED
+        raise UsageError("--placements is about an edit; add -f FILE")
     return connected(_compare, failure=FAILED)(args)
 
 
@@ -113,16 +111,10 @@ async def _compare(api: ApiClient, platform: Platform, args: argparse.Namespace)
     else:
         nodes = nodes_by_revision(await get_kubescheduler(api))
         revisions = await list_revisions(api, platform)
-        old, new = choose(revisions, nodes, _number(args.old), _number(args.new))
+        old, new = choose(revisions, nodes, args.old, args.new)
         labels = (f"revision-{old.number}", f"revision-{new.number}")
         before, after = parse_revision(old.content), parse_revision(new.content)
     return _print(changes(before, after), unified(before, after, labels), args.output)
-
-
-def _number(text: str | None) -> int | None:
-    if text is None or text.isdecimal():
-        return int(text) if text is not None else None
-    raise CommandError(f'"{text}" is not the number of a revision')
 
 
 async def _with_files(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
@@ -160,23 +152,22 @@ async def _proposal(
         scheduler = await find_scheduler(api, platform) or {}
         contents = await read_contents(api, scheduler)
         content = running_content(contents) if old is None else find_content(contents, old)
-        before = readable(content)
-        if KIND in objects.single:
-            after = proposal.configuration_alone(objects, before)
-            return proposal.config_only(before), after, _label(content)
-        after = await proposal.proposed_managed(api, platform, objects, scheduler, before)
-        return before, after, _label(content)
+        compared = await proposal.proposed_managed(
+            api, platform, objects, scheduler, readable(content)
+        )
+        return *compared, _label(content)
     nodes = nodes_by_revision(await get_kubescheduler(api))
     revisions = await list_revisions(api, platform)
-    number = _number(old)
     revision = (
-        find_running_revision(revisions, nodes) if number is None else find(revisions, number)
+        find_running_revision(revisions, nodes)
+        if old is None
+        else _complete(find_revision(revisions, old))
     )
     if objects.scheduler:
         control_plane = parse_revision(revision.content)
         return await proposal.proposed_secondary(api, platform, objects, control_plane)
-    before, after = await proposal.proposed(api, platform, objects, revision)
-    return before, after, f"revision-{revision.number}"
+    compared = await proposal.proposed(api, platform, objects, revision)
+    return *compared, f"revision-{revision.number}"
 
 
 def _print(words: Sequence[str], lines: Sequence[str], output: str) -> int:
@@ -191,42 +182,30 @@ def _print(words: Sequence[str], lines: Sequence[str], output: str) -> int:
     return 1 if lines or words else 0
 
 
-def find(revisions: Sequence[Revision], number: int) -> Revision:
-    """Return the revision with that number.
-
-    Raises:
-        CommandError: it does not exist, or its ConfigMaps do not.
-    """
-    revision = find_revision(revisions, number)
+def _complete(revision: Revision) -> Revision:
     if not revision.complete:
-        raise CommandError(f"ConfigMaps of revision {number} are missing; choose another one")
+        raise CommandError(
+            f"ConfigMaps of revision {revision.number} are missing; choose another one"
+        )
     return revision
 
 
 def choose(
     revisions: Sequence[Revision],
     nodes: Mapping[int, Sequence[str]],
-    old: int | None,
-    new: int | None,
+    old: str | None,
+    new: str | None,
 ) -> tuple[Revision, Revision]:
-    """Choose the two revisions to compare.
-
-    Raises:
-        CommandError: one of them does not exist, or its ConfigMaps do not.
-    """
-    after = find(revisions, new if new is not None else _newest(revisions).number)
-    before = old if old is not None else _predecessor(revisions, nodes, after).number
-    return find(revisions, before), after
+    """Choose the two revisions to compare."""
+    after = _complete(_newest(revisions) if new is None else find_revision(revisions, new))
+    before = _predecessor(revisions, nodes, after) if old is None else find_revision(revisions, old)
+    return _complete(before), after
 
 
 def choose_contents(
     contents: Sequence[Content], old: str | None, new: str | None
 ) -> tuple[ParsedRevision, ParsedRevision, tuple[str, str]]:
-    """Choose the two contents of a SecondaryScheduler to compare, and their labels.
-
-    Raises:
-        CommandError: one of them does not exist, or its ConfigMap does not.
-    """
+    """Choose the two contents of a SecondaryScheduler to compare, and their labels."""
     after = find_content(contents, new) if new is not None else running_content(contents)
     if old is not None:
         before = find_content(contents, old)
@@ -273,9 +252,6 @@ async def differences(
     """Return (the changes of an edit in words, the changes of the policy file as a patch).
 
     `label` is the name of the new file in the patch.
-
-    Raises:
-        CommandError: the LoadPolicy is not deployed or would not be accepted.
     """
     name = str(obj["metadata"]["name"])
     ref = CONFIG_MAPS.named(policy_config_map(name), platform.target_namespace)

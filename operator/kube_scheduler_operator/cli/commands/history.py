@@ -12,11 +12,11 @@ from ...base.platform import Platform
 from ...config.effective.control_plane.recorded_inputs import object_edits, read_inputs
 from ...kube.api import Api, Object
 from ...operator.controlplane.revision.history import Revision
-from ..cluster.compare import ParsedRevision, changes, parse_revision
+from ..cluster.compare import changes, parse_revision
 from ..cluster.connection import connected
 from ..cluster.operator_objects import get_kubescheduler
 from ..cluster.revisions import list_revisions, nodes_by_revision
-from ..cluster.scheduler_contents import Content, find_scheduler, read_contents
+from ..cluster.scheduler_contents import Content, find_scheduler, read_contents, readable
 from ..console.flags import add_cluster_flags, add_output_flag, add_scheduler_flag
 from ..console.output import print_document, text_of
 
@@ -54,14 +54,8 @@ def summarize(
     report = []
     before: Revision | None = None
     for revision in revisions:
-        changed: list[str] | None = None
-        edits: list[str] = []
-        if before is not None and before.complete and revision.complete:
-            changed = list(
-                changes(parse_revision(before.content), parse_revision(revision.content))
-            )
-            then, now = read_inputs(before.inputs), read_inputs(revision.inputs)
-            edits = list(object_edits(then, now)) if then is not None and now is not None else []
+        older = before if before and before.complete and revision.complete else None
+        then, now = read_inputs(older.inputs) if older else None, read_inputs(revision.inputs)
         report.append(
             {
                 "revision": revision.number,
@@ -73,9 +67,13 @@ def summarize(
                 "ended": annotation(revision.status, names.OUTCOME_TIME_ANNOTATION),
                 "nodes": list(nodes.get(revision.number, ())),
                 "hash": revision.hash,
-                "comparedWith": before.number if changed is not None and before else None,
-                "changes": changed,
-                "edits": edits,
+                "comparedWith": older.number if older else None,
+                "changes": list(
+                    changes(parse_revision(older.content), parse_revision(revision.content))
+                )
+                if older
+                else None,
+                "edits": list(object_edits(then, now)) if then and now else [],
             }
         )
         before = revision
@@ -111,11 +109,9 @@ def render(report: Sequence[Mapping[str, Any]]) -> str:
 def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
     """List the contents of a SecondaryScheduler as `-o json` prints them, newest first."""
     report = []
-    older: tuple[str, ParsedRevision] | None = None
+    before: Content | None = None
     for content in reversed(contents):
-        compared_with, changed = None, None
-        if older is not None and content.parsed is not None:
-            compared_with, changed = older[0], list(changes(older[1], content.parsed))
+        older = before if content.parsed is not None else None
         report.append(
             {
                 "configuration": content.hash,
@@ -124,12 +120,11 @@ def summarize_contents(contents: Sequence[Content]) -> list[dict[str, Any]]:
                 "message": content.entry.message,
                 "runs": content.runs,
                 "exists": content.parsed is not None,
-                "comparedWith": compared_with,
-                "changes": changed,
+                "comparedWith": older.hash if older else None,
+                "changes": list(changes(readable(older), readable(content))) if older else None,
             }
         )
-        if content.parsed is not None:
-            older = (content.hash, content.parsed)
+        before = content if content.parsed is not None else before
     return report[::-1]
 
 

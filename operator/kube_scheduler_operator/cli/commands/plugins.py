@@ -96,8 +96,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"profile {args.profile!r} does not exist; use {', '.join(PROFILES)}, or -f FILE"
         )
-    config, layers = _named(args.profile or DEFAULT_PROFILE, args.platform)
-    return _show(config, layers, check_options(args).gates, None, args)
+    platform = PLATFORMS.get(args.platform, KUBEADM)
+    fragments = [profile_fragment(args.profile or DEFAULT_PROFILE), default_config(platform)]
+    layers = [Layer(BASE, fragment) for fragment in fragments]
+    return _show(merge_semantically(fragments), layers, check_options(args).gates, None, args)
 
 
 def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer], Gates]:
@@ -141,32 +143,24 @@ def _from_file(args: argparse.Namespace) -> tuple[Mapping[str, Any], list[Layer]
     return item.value, [Layer(PROFILE, item.value)], item.gates(options)
 
 
-def _named(profile: str, platform: str) -> tuple[Mapping[str, Any], list[Layer]]:
-    layers = [profile_fragment(profile), default_config(PLATFORMS.get(platform, KUBEADM))]
-    return merge_semantically(layers), [Layer(BASE, layer) for layer in layers]
-
-
 async def _from_cluster(api: Api, platform: Platform, args: argparse.Namespace) -> int:
     scheduler = await find_scheduler(api, platform, args.scheduler)
     if scheduler is not None:
         content = running_content(await read_contents(api, scheduler))
-        parsed = readable(content)
-        if args.output != "json":
-            print_lines(f"configuration {content.hash}, {parsed.image}", "")
+        parsed, title = readable(content), f"configuration {content.hash}"
         # Its spec, not the settings that led to it, is what it was composed from.
         layers = [Layer(PROFILE, parsed.config)]
-        return _show(parsed.config, layers, gates_of(parsed), args.profile, args)
-    nodes = nodes_by_revision(await get_kubescheduler(api))
-    revision = find_running_revision(await list_revisions(api, platform), nodes)
-    parsed = parse_revision(revision.content)
-    if profiles_of(parsed.config) is None:
-        raise CommandError(
-            f"the configuration of revision {revision.number} is invalid; use "
-            "`kubectl scheduler diff` to see it"
-        )
+    else:
+        nodes = nodes_by_revision(await get_kubescheduler(api))
+        revision = find_running_revision(await list_revisions(api, platform), nodes)
+        parsed, title = parse_revision(revision.content), f"revision {revision.number}"
+        if profiles_of(parsed.config) is None:
+            raise CommandError(
+                f"the configuration of {title} is invalid; use `kubectl scheduler diff` to see it"
+            )
+        layers = layers_of(revision, platform)
     if args.output != "json":
-        print_lines(f"revision {revision.number}, {parsed.image}", "")
-    layers = layers_of(revision, platform)
+        print_lines(f"{title}, {parsed.image}", "")
     return _show(parsed.config, layers, gates_of(parsed), args.profile, args)
 
 

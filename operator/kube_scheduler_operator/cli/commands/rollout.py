@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ...base import names
+from ...base.objects import Object
 from ...base.platform import Platform
 from ...kube import resource as kinds
 from ...kube.api import Api
-from ...operator.controlplane.revision.history import read
+from ...operator.controlplane.desired import desired_content
+from ...operator.controlplane.placement_gate import HELD, SIMULATING, recorded_check
+from ...operator.controlplane.placement_rules import rules_hash, rules_of
+from ...operator.controlplane.revision.history import Revision, read
 from ...operator.model.snapshot import Snapshot
+from ..cluster.compare import changes, parse_revision
 from ..cluster.connection import connected
 from ..cluster.operator_objects import find_singleton, get_kubescheduler, read_snapshot
 from ..cluster.revisions import find_running_revision, list_revisions, nodes_by_revision
@@ -20,10 +26,7 @@ from ..console.errors import CommandError
 from ..console.flags import add_cluster_flags, add_scheduler_flag
 from ..console.output import print_lines, print_now
 from ..rollout.follow_rollout import follow
-
-if TYPE_CHECKING:
-    from ..rollout.approval import Approval
-    from ..rollout.undo import Undo
+from ..rollout.undo import Undo, plan_managed_undo, plan_undo
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -107,29 +110,20 @@ async def _undo(api: Api, platform: Platform, args: argparse.Namespace) -> int:
     code = _without_writing(args, "Write these changes?", "No changes were written")
     if code is not None:
         return code
-    for resource, obj in (
-        (kinds.SCHEDULERS, undo.scheduler),
-        (kinds.KUBE_SCHEDULERS, undo.kubescheduler),
-    ):
-        if obj is not None:
-            # Includes the resourceVersion that was read, so a concurrent edit is a conflict.
-            await api.replace(resource, obj)
+    for resource, obj in undo.objects.items():
+        # Includes the resourceVersion that was read, so a concurrent edit is a conflict.
+        await api.replace(resource, obj)
     print_lines("Changes written. To follow the rollout: kubectl scheduler rollout watch")
     return 0
 
 
 async def _planned(api: Api, platform: Platform, chosen: str | None) -> Undo:
-    from ..rollout.undo import plan_managed_undo, plan_undo
-
     snapshot = await _snapshot(api, platform)
     scheduler = await find_scheduler(api, platform)
     if scheduler is not None:
         return await plan_managed_undo(api, snapshot, scheduler, chosen)
-    if chosen is not None and not chosen.isdecimal():
-        raise CommandError(f'"{chosen}" is not the number of a revision')
     history = read(snapshot.config_maps, platform.parts)
-    ready = [revision for revision in history if revision.ready]
-    return plan_undo(snapshot, ready, int(chosen) if chosen is not None else None)
+    return plan_undo(snapshot, [revision for revision in history if revision.ready], chosen)
 
 
 async def _snapshot(api: Api, platform: Platform) -> Snapshot:
@@ -157,24 +151,20 @@ def _without_writing(args: argparse.Namespace, question: str, result: str) -> in
     if args.dry_run:
         print_lines(f"{result} (--dry-run).")
         return 0
-    if not args.yes and not _confirmed(question):
-        print_lines(f"{result}.")
-        return 1
-    return None
-
-
-def _confirmed(question: str) -> bool:
+    if args.yes:
+        return None
     if not sys.stdin.isatty():
         raise CommandError("confirmation requires a terminal: use --yes to write, or --dry-run")
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    if input(f"{question} [y/N] ").strip().lower() in ("y", "yes"):
+        return None
+    print_lines(f"{result}.")
+    return 1
 
 
 # --- approve ----------------------------------------------------------------------------------
 
 
 async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> int:
-    from ..rollout.approval import plan_approval
-
     if not platform.owns_static_pods:
         raise CommandError(
             "edits are not checked where the provider runs the control plane's scheduler"
@@ -182,22 +172,60 @@ async def _approve(api: Api, platform: Platform, args: argparse.Namespace) -> in
     snapshot = await _snapshot(api, platform)
     nodes = nodes_by_revision(snapshot.kubescheduler or {})
     running = find_running_revision(await list_revisions(api, platform), nodes)
-    approval = plan_approval(snapshot, running)
-    _show_held(approval)
+    settings, record = _held(snapshot)
+    configuration = str(record.get("configuration") or "")
+    changed = _changes(snapshot, running, configuration)
+    print_lines("This edit is held:", "")
+    if changed is None:
+        print_lines("  (see kubectl scheduler diff; it is not the one that the objects have now)")
+    else:
+        print_lines(*(f"  - {change}" for change in changed))
+    print_lines("", "because of what it changes for the Pods of the cluster:", "")
+    print_lines(*(f"  - {sentence}" for sentence in _sentences(record)))
+    print_lines("", f"Configuration {configuration}", "")
     code = _without_writing(args, "Approve this edit?", "Nothing was approved")
     if code is not None:
         return code
-    await api.patch(kinds.OPERATOR_SETTINGS.named(names.CLUSTER), dict(approval.patch))
+    # With the resourceVersion that was read, so a concurrent edit is a conflict.
+    patch = {
+        "metadata": {"resourceVersion": str(settings["metadata"].get("resourceVersion") or "")},
+        "spec": {"placementCheck": {"approved": configuration}},
+    }
+    await api.patch(kinds.OPERATOR_SETTINGS.named(names.CLUSTER), patch)
     print_lines("Approved. To follow the rollout: kubectl scheduler rollout watch")
     return 0
 
 
-def _show_held(approval: Approval) -> None:
-    print_lines("This edit is held:", "")
-    if approval.changes is None:
-        print_lines("  (see kubectl scheduler diff; it is not the one that the objects have now)")
+def _held(snapshot: Snapshot) -> tuple[Object, Mapping[str, Any]]:
+    """Return OperatorSettings, and what the operator recorded about the edit that it holds."""
+    settings = (snapshot.operator_settings or {}).get(names.CLUSTER)
+    record = recorded_check(snapshot)
+    state, message = record.get("state"), str(record.get("message") or "")
+    if settings is None or not record:
+        raise CommandError(
+            "no edit is held: spec.placementCheck.mode of OperatorSettings is not Gate, or no edit "
+            "has changed where Pods are placed"
+        )
+    if state == SIMULATING:
+        raise CommandError(f"{message}: wait for its result, kubectl scheduler status shows it")
+    if state != HELD:
+        raise CommandError(f"no edit is held; the last one: {message}")
+    return settings, record
+
+
+def _sentences(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the edit changes for Pods, or why that is not known."""
+    effect = str(record.get("effect") or record.get("message") or "")
+    if record.get("result") != "Worse":
+        yield f"what it changes for Pods is not known: {effect}"
     else:
-        print_lines(*(f"  - {change}" for change in approval.changes))
-    print_lines("", "because of what it changes for the Pods of the cluster:", "")
-    print_lines(*(f"  - {sentence}" for sentence in approval.effect))
-    print_lines("", f"Configuration {approval.configuration}", "")
+        yield from effect.split("; ")
+
+
+def _changes(snapshot: Snapshot, running: Revision, configuration: str) -> tuple[str, ...] | None:
+    """Return the changes that are held; None: the objects have changed since."""
+    content, _ = desired_content(snapshot)
+    rules = rules_of(content) if content is not None else None
+    if content is None or rules is None or rules_hash(rules) != configuration:
+        return None
+    return changes(parse_revision(running.content), parse_revision(content))

@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -26,7 +26,7 @@ from ...config.effective.control_plane.recorded_inputs import (
     read_inputs,
 )
 from ...kube.api import Api
-from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS
+from ...kube.resource import KUBE_SCHEDULERS, SCHEDULERS, Resource
 from ...operator.controlplane.desired import desired_content
 from ...operator.controlplane.revision.content import RevisionContent
 from ...operator.controlplane.revision.history import Revision
@@ -43,8 +43,11 @@ from ..cluster.scheduler_contents import (
 )
 from ..console.errors import CommandError
 
-RESTORED = KUBESCHEDULER_FIELDS - {"observedConfig"}
-"""The fields of KubeScheduler.spec to restore; the operator owns the observed configuration."""
+_RESTORED: Final = {
+    SCHEDULERS: SCHEDULER_FIELDS,
+    KUBE_SCHEDULERS: KUBESCHEDULER_FIELDS - {"observedConfig"},
+}
+"""Kind -> the fields of its spec to restore; the operator owns the observed configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,7 @@ class Undo:
     """The objects to write, and the information to show before."""
 
     target: str  # what is restored, for messages
-    scheduler: Object | None  # None if it does not change
-    kubescheduler: Object | None  # None if it does not change
+    objects: Mapping[Resource, Object]  # those that change: Scheduler and KubeScheduler "cluster"
     patch: tuple[str, ...]  # the changes as a unified diff
     left: tuple[str, ...]  # the differences that will remain from the revision
     profiles: tuple[str, ...] = ()  # later edits of SchedulerProfiles, which are not restored
@@ -62,25 +64,22 @@ class Undo:
     )
 
 
-def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | None) -> Undo:
+def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], chosen: str | None) -> Undo:
     """Plan the restoration of an older revision.
 
-    `revisions` are the complete ones, oldest first; `number` None means the latest installed one
-    that differs from the current settings.
-
-    Raises:
-        CommandError: the revision does not exist, failed, or has no recorded inputs.
+    `revisions` are the complete ones, oldest first; `chosen` is the number of one, None means the
+    latest installed one that differs from the current settings.
     """
     image = next((parse_revision(r.content).image for r in reversed(revisions) if r.complete), "")
     snapshot = replace(snapshot, settings=replace(snapshot.settings, operand_image=image))
     current, _ = desired_content(snapshot)
-    target = _target(revisions, number, current)
+    target = _target(revisions, chosen, current)
     inputs = _inputs(revisions, target)
     settings = _restored(snapshot, inputs)
-    scheduler, kubescheduler = settings
-    content, findings = desired_content(
-        replace(snapshot, scheduler=scheduler, kubescheduler=kubescheduler)
+    then = replace(
+        snapshot, scheduler=settings[SCHEDULERS], kubescheduler=settings[KUBE_SCHEDULERS]
     )
+    content, findings = desired_content(then)
     if content is None:
         problems = "; ".join(finding.text for finding in findings if finding.blocking)
         raise CommandError(
@@ -92,30 +91,27 @@ def plan_undo(snapshot: Snapshot, revisions: Sequence[Revision], number: int | N
     return replace(undo, profiles=object_edits(inputs, read_inputs(content.inputs) or inputs))
 
 
-def _current(snapshot: Snapshot) -> tuple[Object, Object]:
-    return snapshot.scheduler or {}, snapshot.kubescheduler or {}
+def _current(snapshot: Snapshot) -> dict[Resource, Object]:
+    return {SCHEDULERS: snapshot.scheduler or {}, KUBE_SCHEDULERS: snapshot.kubescheduler or {}}
 
 
-def _restored(snapshot: Snapshot, inputs: RecordedInputs) -> tuple[Object, Object]:
+def _restored(snapshot: Snapshot, inputs: RecordedInputs) -> dict[Resource, Object]:
     """Return Scheduler and KubeScheduler with the recorded settings."""
-    scheduler, kubescheduler = _current(snapshot)
-    return (
-        _with(scheduler, inputs.scheduler, SCHEDULER_FIELDS),
-        _with(kubescheduler, inputs.kubescheduler, RESTORED),
-    )
+    recorded = {SCHEDULERS: inputs.scheduler, KUBE_SCHEDULERS: inputs.kubescheduler}
+    return {
+        kind: _with(obj, recorded[kind], _RESTORED[kind])
+        for kind, obj in _current(snapshot).items()
+    }
 
 
 def _undo(
-    target: str, snapshot: Snapshot, settings: tuple[Object, Object], left: Sequence[str]
+    target: str, snapshot: Snapshot, settings: Mapping[Resource, Object], left: Sequence[str]
 ) -> Undo:
     """Return the objects of these settings that change, and the changes."""
     before = _current(snapshot)
-    scheduler, kubescheduler = (
-        None if new == old else new for old, new in zip(before, settings, strict=True)
-    )
-    kinds = (SCHEDULERS.kind, KUBE_SCHEDULERS.kind)
-    patches = map(_patch, kinds, before, settings)
-    return Undo(target, scheduler, kubescheduler, tuple(chain(*patches)), tuple(left))
+    changed = {kind: obj for kind, obj in settings.items() if obj != before[kind]}
+    patches = (_patch(kind.kind, before[kind], obj) for kind, obj in settings.items())
+    return Undo(target, changed, tuple(chain(*patches)), tuple(left))
 
 
 def _chosen(content: RevisionContent) -> RevisionContent:
@@ -126,10 +122,10 @@ def _chosen(content: RevisionContent) -> RevisionContent:
 
 
 def _target(
-    revisions: Sequence[Revision], number: int | None, current: RevisionContent | None
+    revisions: Sequence[Revision], chosen: str | None, current: RevisionContent | None
 ) -> Revision:
-    if number is not None:
-        target = find_revision(revisions, number)
+    if chosen is not None:
+        target = find_revision(revisions, chosen)
     else:
         installed = (
             revision
@@ -197,9 +193,6 @@ async def plan_managed_undo(
     The ConfigMap of each content has the settings of Scheduler and KubeScheduler that led to it.
     `chosen` is the hash of a content; None means the latest installed one with other settings than
     the current ones.
-
-    Raises:
-        CommandError: it does not exist, failed, has no recorded settings, or is no longer valid.
     """
     contents = await read_contents(api, scheduler)
     target = _target_content(snapshot, contents, chosen)
@@ -210,11 +203,9 @@ async def plan_managed_undo(
             f"{target.hash}` and edit Scheduler and KubeScheduler manually"
         )
     settings = _restored(snapshot, inputs)
-    objects = InputObjects(
-        dict(zip((SCHEDULERS.kind, KUBE_SCHEDULERS.kind), settings, strict=True)), {}
-    )
+    objects = InputObjects({kind.kind: obj for kind, obj in settings.items()}, {})
     running = readable(running_content(contents))
-    after = await proposed_managed(api, snapshot.platform, objects, scheduler, running)
+    _, after = await proposed_managed(api, snapshot.platform, objects, scheduler, running)
     left = () if target.parsed is None else changes(target.parsed, after)
     _refuse_unproved(snapshot, scheduler, target, left)
     return replace(
@@ -230,9 +221,6 @@ def _refuse_unproved(
     """Check that the recorded settings lead to the content: its hash does not cover them.
 
     Where only the operator and administrators write ConfigMaps, they are the operator's own record.
-
-    Raises:
-        CommandError: they do not.
     """
     namespace = str(scheduler["spec"]["namespace"])
     others = [change for change in left if not change.startswith("image: ")]

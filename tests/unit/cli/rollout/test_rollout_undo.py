@@ -40,7 +40,7 @@ def plan(
     scheduler = {"metadata": metadata, "spec": {"profile": profile} if profile else {}}
     kubescheduler = {"metadata": metadata, "spec": {"managementState": "Managed", **spec}}
     found = snapshot(scheduler=scheduler, kubescheduler=kubescheduler)
-    return plan_undo(found, revisions, to)
+    return plan_undo(found, revisions, str(to) if to is not None else None)
 
 
 def test_every_input_comes_back_and_nothing_else_is_touched() -> None:
@@ -52,14 +52,14 @@ def test_every_input_comes_back_and_nothing_else_is_touched() -> None:
         failedRevisionLimit=3,
     )
     assert found.target == "revision 1"
-    assert found.scheduler["spec"] == {"profile": "NoScoring"}
-    assert found.kubescheduler["spec"] == {
+    assert found.objects[SCHEDULERS]["spec"] == {"profile": "NoScoring"}
+    assert found.objects[KUBE_SCHEDULERS]["spec"] == {
         "managementState": "Managed",
         "failedRevisionLimit": 3,
         "logLevel": "Trace",
         "unsupportedConfigOverrides": REMOVED_FLAG,
     }
-    assert found.kubescheduler["metadata"]["resourceVersion"] == "7"
+    assert found.objects[KUBE_SCHEDULERS]["metadata"]["resourceVersion"] == "7"
     assert found.left == ()
     assert {"-  logLevel: Debug", "+  logLevel: Trace", "-  forceRedeploymentReason: now"} <= set(
         found.patch
@@ -71,8 +71,10 @@ def test_gates_and_tls_settings_come_back_as_well() -> None:
         featureGates={"SchedulerAsyncPreemption": False}, tlsSecurityProfile={"type": "Modern"}
     )
     found = plan(history(old, content()))
-    assert found.kubescheduler["spec"]["featureGates"] == {"SchedulerAsyncPreemption": False}
-    assert found.kubescheduler["spec"]["tlsSecurityProfile"] == {"type": "Modern"}
+    assert found.objects[KUBE_SCHEDULERS]["spec"]["featureGates"] == {
+        "SchedulerAsyncPreemption": False
+    }
+    assert found.objects[KUBE_SCHEDULERS]["spec"]["tlsSecurityProfile"] == {"type": "Modern"}
     assert found.left == ()
 
 
@@ -93,8 +95,8 @@ def test_an_object_that_is_right_is_not_written() -> None:
     found = plan(
         history(content("NoScoring"), content("HighNodeUtilization")), "HighNodeUtilization"
     )
-    assert found.scheduler["spec"]["profile"] == "NoScoring"
-    assert found.kubescheduler is None
+    assert found.objects[SCHEDULERS]["spec"]["profile"] == "NoScoring"
+    assert KUBE_SCHEDULERS not in found.objects
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_default_revision_of_undo(revisions: tuple[Any, ...], profile: str, chos
 def test_inputs_of_another_revision_with_the_same_content_serve_as_well() -> None:
     unrecorded = RevisionContent(content().parts)
     found = plan(history(unrecorded, content(), content("NoScoring")), "NoScoring", to=1)
-    assert found.scheduler["spec"] == {}
+    assert found.objects[SCHEDULERS]["spec"] == {}
 
 
 def test_remaining_differences_are_reported() -> None:
@@ -131,7 +133,7 @@ def test_remaining_differences_are_reported() -> None:
 
 def test_current_settings_need_no_write() -> None:
     found = plan(history(content()), to=1)
-    assert (found.patch, found.scheduler, found.kubescheduler) == ((), None, None)
+    assert (found.patch, found.objects) == ((), {})
 
 
 @pytest.mark.parametrize(
