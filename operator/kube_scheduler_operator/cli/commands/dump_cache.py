@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...base import names
 from ...base.platform import Platform
+from ...base.templates import render_object
 from ...config.language.schema import DEFAULT_SCHEDULER
 from ...kube.api import Object
 from ...kube.errors import NotFound
@@ -62,7 +63,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 async def _compare(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
     if not platform.owns_static_pods:
-        raise CommandError(_no_static_pods(platform))
+        kubectl = f"kubectl -n {platform.target_namespace}"
+        raise CommandError(
+            "the provider runs the control plane's scheduler, and this namespace admits no Pod "
+            "that could signal another one; signal a SecondaryScheduler from a container in its "
+            "Pod (status.leaseHolder has the Pod that schedules) with the operator's image: "
+            f"{kubectl} debug POD --profile=restricted --target=kube-scheduler --image=IMAGE -- "
+            "python3 -c 'import os, signal; os.kill(1, signal.SIGUSR2)', and read the dump: "
+            f"{kubectl} logs POD -c kube-scheduler"
+        )
     pods = await list_operand_pods(api, platform)
     node = args.node or await find_leader(api, platform, pods)
     scheduler = operand_on(pods, node)
@@ -77,78 +86,24 @@ async def _compare(api: ApiClient, platform: Platform, args: argparse.Namespace)
     return 0
 
 
-def _no_static_pods(platform: Platform) -> str:
-    kubectl = f"kubectl -n {platform.target_namespace}"
-    return (
-        "the provider runs the control plane's scheduler, and this namespace admits no Pod that "
-        "could signal another one; signal a SecondaryScheduler from a container in its Pod "
-        "(status.leaseHolder has the Pod that schedules) with the operator's image: "
-        f"{kubectl} debug POD --profile=restricted --target=kube-scheduler --image=IMAGE -- "
-        "python3 -c 'import os, signal; os.kill(1, signal.SIGUSR2)', and read the dump: "
-        f"{kubectl} logs POD -c kube-scheduler"
-    )
-
-
 def signal_pod(platform: Platform, scheduler: Object, image: str) -> Object:
-    """Return the pod that signals a scheduler, with the least privileges.
-
-    Raises:
-        CommandError: the UID of the static pod is not known.
-    """
+    """Return the pod that signals a scheduler."""
     metadata = scheduler["metadata"]
     uid = (metadata.get("annotations") or {}).get(_HASH)
     if not uid:
         raise CommandError(
             f"pod {metadata['name']} is not a static pod: annotation {_HASH} is missing"
         )
-    node = scheduler["spec"]["nodeName"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            # Without the label of the operator's own pods, which the operator would manage.
-            "name": f"kube-scheduler-signal-{secrets.token_hex(4)}",
-            "namespace": platform.target_namespace,
-            "labels": {"app": "kube-scheduler-signal", "app.kubernetes.io/part-of": names.PROGRAM},
-        },
-        "spec": {
-            # It must run without a scheduler and on tainted nodes.
-            "nodeName": node,
-            "tolerations": [{"operator": "Exists"}],
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": int(POD_TIMEOUT),
-            "hostPID": True,
-            "serviceAccountName": names.INSTALLER_SERVICE_ACCOUNT,
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": 0,
-            # The scheduler's user: a process may signal processes of its own user without a
-            # capability (kill(2)).
-            "securityContext": {
-                "runAsUser": 0,
-                "runAsGroup": 0,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "signal",
-                    "image": image,
-                    "imagePullPolicy": "IfNotPresent",
-                    "command": [names.PROGRAM, "signal"],
-                    "args": [f"--pod-uid={uid}"],
-                    "terminationMessagePolicy": "FallbackToLogsOnError",
-                    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "readOnlyRootFilesystem": True,
-                        "capabilities": {"drop": ["ALL"]},
-                        # SELinux requires this type for access to /proc of other containers.
-                        "seLinuxOptions": {"type": "spc_t"},
-                    },
-                }
-            ],
-        },
-    }
+    return render_object(
+        "signal-pod.yaml.j2",
+        platform=platform,
+        names=names,
+        node=scheduler["spec"]["nodeName"],
+        pod_name=f"kube-scheduler-signal-{secrets.token_hex(4)}",
+        pod_uid=uid,
+        image=image,
+        deadline=int(POD_TIMEOUT),
+    )
 
 
 async def _image(api: ApiClient, platform: Platform, node: str) -> str:

@@ -10,26 +10,27 @@ from __future__ import annotations
 import argparse
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from ...base import names
-from ...base.objects import label
+from ...base.objects import label, mapping
 from ...base.platform import Platform
+from ...base.templates import render_file
 from ...config.effective.secondary.compose import PORT
 from ...config.language.command_line import probe_target
 from ...kube import resource as kinds
 from ...kube.api import Object
 from ...kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from ...operator.controlplane.revision.history import Revision
+from ...kube.resource import Resource
 from ...operator.model import operand_pods
-from ..cluster.compare import parse_revision
+from ..cluster.compare import ParsedRevision, parse_revision
 from ..cluster.connection import connected
 from ..cluster.operands import find_leader, list_operand_pods, operand_on
 from ..cluster.operator_objects import find_object, get_kubescheduler
-from ..cluster.revisions import list_revisions
+from ..cluster.revisions import list_revisions, nodes_by_revision
 from ..cluster.scheduler_contents import (
     find_scheduler,
     list_scheduler_pods,
@@ -92,10 +93,13 @@ async def _fetch_profile(api: ApiClient, platform: Platform, args: argparse.Name
     seconds = args.seconds or {"profile": 30, "trace": 5}.get(args.profile, 0)
     lifetime = int(args.timeout) + seconds + 300
     async with _reader(api, platform, lifetime) as token, _profiling(api):
-        node, pod = await _ready(api, platform, args.node, args.timeout)
+        pod = await _ready(api, platform, args.node, args.timeout)
+        node = pod["spec"].get("nodeName", "")
         print_remark(f"fetching {args.profile} of the scheduler on {node}")
         with _new_file(args.output_file) as file:
-            path = url(args.profile, seconds)
+            # With seconds, Go returns the difference of two heaps or lists of goroutines
+            # (k8s.io/apiserver/pkg/server/routes/profiling.go).
+            path = f"/debug/pprof/{args.profile}{f'?seconds={seconds}' if seconds else ''}"
             await _fetch(api, platform, pod, (path, token, seconds, file))
     print_remark(f"wrote {args.output_file}; analyze it with: go tool pprof {args.output_file}")
     return 0
@@ -166,15 +170,9 @@ async def _restore(api: ApiClient, before: bool | None) -> None:
 @asynccontextmanager
 async def _reader(api: ApiClient, platform: Platform, seconds: int) -> AsyncIterator[str]:
     """Yield a token of a temporary ServiceAccount that may only read profiles."""
-    namespace = platform.target_namespace
-    objects = (
-        (kinds.SERVICE_ACCOUNTS, service_account(namespace)),
-        (kinds.CLUSTER_ROLES, cluster_role()),
-        (kinds.CLUSTER_ROLE_BINDINGS, cluster_role_binding(namespace)),
-    )
     created = []
     try:
-        for kind, obj in objects:
+        for kind, obj in access_objects(platform.target_namespace).items():
             with suppress(AlreadyExists):  # left by an interrupted command
                 await api.create(kind, obj)
             created.append(kind.ref(obj))
@@ -193,10 +191,8 @@ async def _reader(api: ApiClient, platform: Platform, seconds: int) -> AsyncIter
 # --- waiting and fetching ---------------------------------------------------------------------
 
 
-async def _ready(
-    api: ApiClient, platform: Platform, node: str | None, seconds: float
-) -> tuple[str, Object]:
-    """Wait for the end of the rollout; return the node and the scheduler pod to profile.
+async def _ready(api: ApiClient, platform: Platform, node: str | None, seconds: float) -> Object:
+    """Wait for the end of the rollout; return the scheduler pod to profile.
 
     Where the provider runs the control plane's scheduler, it is a pod of the SecondaryScheduler
     that the operator makes in its place.
@@ -205,7 +201,7 @@ async def _ready(
     managed = await find_scheduler(api, platform)
     while True:
         left = end - asyncio.get_running_loop().time()
-        if await follow(api, platform, managed, _print_progress, left):
+        if await follow(api, platform, managed, lambda line: print_remark(f"  {line}"), left):
             raise CommandError("profiling cannot be enabled: the rollout failed, see above")
         kubescheduler = await get_kubescheduler(api)
         target = await (
@@ -220,46 +216,36 @@ async def _ready(
         await asyncio.sleep(INTERVAL)  # the rollout that ended was an earlier one
 
 
-def _print_progress(line: str) -> None:
-    print_remark(f"  {line}")
-
-
 async def _static_pod(
     api: ApiClient, platform: Platform, kubescheduler: Object, node: str | None
-) -> tuple[str, Object] | None:
-    """Return the node and its scheduler pod, if it runs a revision with profiling enabled."""
+) -> Object | None:
+    """Return the scheduler pod of the node, if it runs a revision with profiling enabled."""
     pods = await list_operand_pods(api, platform)
     chosen = node or await find_leader(api, platform, pods)
-    if chosen in profiled(kubescheduler, await list_revisions(api, platform)):
-        return chosen, operand_on(pods, chosen)
+    nodes = nodes_by_revision(kubescheduler)
+    for revision in await list_revisions(api, platform):
+        if chosen in nodes.get(revision.number, ()) and _profiles(parse_revision(revision.content)):
+            return operand_on(pods, chosen)
     return None
 
 
 async def _managed_pod(
     api: ApiClient, platform: Platform, name: str, node: str | None
-) -> tuple[str, Object] | None:
-    """Return the node and the scheduler pod, if it runs a content with profiling enabled."""
+) -> Object | None:
+    """Return the Pod that schedules, or the one on `node`, if its content enables profiling."""
     scheduler = await find_scheduler(api, platform, name) or {}
     content = running_content(await read_contents(api, scheduler))
-    if readable(content).config.get(_FIELD) is not True:
+    if not _profiles(readable(content)):
         return None
-    pod = await _pod_of(api, scheduler, content.hash, node)
-    return None if pod is None else (str(pod["spec"].get("nodeName", "")), pod)
-
-
-async def _pod_of(
-    api: ApiClient, scheduler: Object, content_hash: str, node: str | None
-) -> Object | None:
-    """Return the Pod that schedules, or the one on `node`, if it runs that content."""
-    name, namespace = str(scheduler["metadata"]["name"]), str(scheduler["spec"]["namespace"])
     pods = [
         pod
         for pod in await list_scheduler_pods(api, scheduler)
-        if label(pod, names.CONFIG_HASH_LABEL) == content_hash
+        if label(pod, names.CONFIG_HASH_LABEL) == content.hash
     ]
     if node:
         return operand_on({str(pod["spec"].get("nodeName")): pod for pod in reversed(pods)}, node)
-    lease = await find_object(api, kinds.LEASES.named(name, namespace)) or {}
+    ref = kinds.LEASES.named(name, str(scheduler["spec"]["namespace"]))
+    lease = await find_object(api, ref) or {}
     holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
     return next((pod for pod in pods if holder.startswith(f"{pod['metadata']['name']}_")), None)
 
@@ -304,17 +290,10 @@ async def _fetch(
 NAME: Final = "kube-scheduler-pprof"
 """The name of the temporary ServiceAccount, ClusterRole and ClusterRoleBinding."""
 
+_ACCESS: Final = (kinds.SERVICE_ACCOUNTS, kinds.CLUSTER_ROLES, kinds.CLUSTER_ROLE_BINDINGS)
+
 _FIELD: Final = "enableProfiling"
 _OVERRIDES: Final = "unsupportedConfigOverrides"
-
-
-def url(profile: str, seconds: int) -> str:
-    """Return path and query of a profile (k8s.io/apiserver/pkg/server/routes/profiling.go).
-
-    `profile` is heap, goroutine, profile or trace; with `seconds`, Go returns the difference for
-    the first two.
-    """
-    return f"/debug/pprof/{profile}{f'?seconds={seconds}' if seconds else ''}"
 
 
 def switched(kubescheduler: Mapping[str, Any], value: bool | None) -> Object | None:
@@ -336,48 +315,18 @@ def switched(kubescheduler: Mapping[str, Any], value: bool | None) -> Object | N
 
 
 def override(kubescheduler: Mapping[str, Any]) -> bool | None:
-    overrides = (kubescheduler.get("spec") or {}).get(_OVERRIDES) or {}
-    value: bool | None = overrides.get(_FIELD)
+    value: bool | None = mapping(mapping(kubescheduler.get("spec")).get(_OVERRIDES)).get(_FIELD)
     return value
 
 
-def profiled(kubescheduler: Mapping[str, Any], revisions: Sequence[Revision]) -> dict[str, int]:
-    """Return the nodes that run a revision with profiling enabled, with its number."""
-    on = {r.number for r in revisions if parse_revision(r.content).config.get(_FIELD) is True}
-    return {
-        entry["nodeName"]: entry["currentRevision"]
-        for entry in (kubescheduler.get("status") or {}).get("nodeStatuses") or ()
-        if entry.get("currentRevision") in on
-    }
+def _profiles(content: ParsedRevision) -> bool:
+    return content.config.get(_FIELD) is True
 
 
-def service_account(namespace: str) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": NAME, "namespace": namespace, "labels": _labels()},
-        "automountServiceAccountToken": False,
-    }
-
-
-def cluster_role() -> Object:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": NAME, "labels": _labels()},
-        "rules": [{"nonResourceURLs": ["/debug/pprof/*"], "verbs": ["get"]}],
-    }
-
-
-def cluster_role_binding(namespace: str) -> Object:
-    group = "rbac.authorization.k8s.io"
-    return {
-        "apiVersion": f"{group}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": NAME, "labels": _labels()},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": NAME},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
-    }
+def access_objects(namespace: str) -> dict[Resource, Object]:
+    """Return the temporary ServiceAccount and its rights, by kind."""
+    objects = render_file("profile-reader.yaml.j2", names=names, name=NAME, namespace=namespace)
+    return dict(zip(_ACCESS, objects, strict=True))
 
 
 def token_request(seconds: int) -> Object:
@@ -387,8 +336,3 @@ def token_request(seconds: int) -> Object:
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": max(600, seconds)},
     }
-
-
-def _labels() -> dict[str, str]:
-    # Without the label of the operator's own objects, which the operator would manage.
-    return {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": names.PROGRAM}

@@ -60,19 +60,12 @@ def test_what_is_on_already_is_not_written() -> None:
     assert pprof.switched(on, value=True) is None
 
 
-@pytest.mark.parametrize(
-    ("profile", "seconds", "path"),
-    [("heap", 0, "/debug/pprof/heap"), ("trace", 5, "/debug/pprof/trace?seconds=5")],
-)
-def test_the_path(profile: str, seconds: int, path: str) -> None:
-    assert pprof.url(profile, seconds) == path
-
-
 def test_the_role_may_read_profiles_and_nothing_else() -> None:
-    assert pprof.cluster_role()["rules"] == [
+    objects = pprof.access_objects("ns")
+    assert objects[CLUSTER_ROLES]["rules"] == [
         {"nonResourceURLs": ["/debug/pprof/*"], "verbs": ["get"]}
     ]
-    (subject,) = pprof.cluster_role_binding("ns")["subjects"]
+    (subject,) = objects[CLUSTER_ROLE_BINDINGS]["subjects"]
     assert subject == {"kind": "ServiceAccount", "name": pprof.NAME, "namespace": "ns"}
 
 
