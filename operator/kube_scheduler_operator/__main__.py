@@ -188,7 +188,7 @@ def kubectl_plugin(argv: Sequence[str] | None = None) -> int:
 
 def kubectl_completion(argv: Sequence[str] | None = None) -> int:
     """Print the completions of a command line: `kubectl_complete-scheduler`, for kubectl."""
-    from .cli.completion import complete
+    from .cli.commands.completion import complete
 
     words = sys.argv[1:] if argv is None else argv
     parser = _parser(_PLUGIN, _PLUGIN_DESCRIPTION, PLUGIN_COMMANDS, words[:-1])

@@ -32,7 +32,7 @@ ALLOWED: Final = {
     },
     "cli/cluster/cluster_configuration.py": {"disagreements": CONTENT},
     "cli/cluster/compare.py": {"_document": CONTENT},
-    "cli/completion.py": {"_contexts": COMMAND},
+    "cli/commands/completion.py": {"_contexts": COMMAND},
     "cli/adoption/installation_objects.py": {"_load": PART},
     "cli/cluster/proposal.py": {"_agent_image": CONTENT},
     "cli/cluster/scheduler_contents.py": {"parse_content": CONTENT},

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kube_scheduler_operator.__main__ import kubectl_completion, kubectl_plugin
-from kube_scheduler_operator.cli import completion
+from kube_scheduler_operator.cli.commands import completion
 from kube_scheduler_operator.kube.resource import (
     DEPLOYMENTS,
     NAMESPACES,

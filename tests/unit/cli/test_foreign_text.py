@@ -28,7 +28,7 @@ from kube_scheduler_operator.base import names
 from kube_scheduler_operator.base.foreign_text import one_line
 from kube_scheduler_operator.base.platform import KUBEADM
 from kube_scheduler_operator.cli.commands import uninstall
-from kube_scheduler_operator.cli.completion import Completions
+from kube_scheduler_operator.cli.commands.completion import Completions
 from kube_scheduler_operator.cli.console.output import VisibleStream, format_table, print_now
 from kube_scheduler_operator.cli.console.parser import CommandParser
 from kube_scheduler_operator.cli.rollout import follow_rollout
