@@ -165,11 +165,7 @@ class Tunnel:
 
 
 def _limited(answer: IO[bytes], size: int) -> bytes:
-    """Read the body.
-
-    Raises:
-        CommandError: it is larger.
-    """
+    """Read the body."""
     content = bytearray()
     while chunk := answer.read(_CHUNK):
         content += chunk

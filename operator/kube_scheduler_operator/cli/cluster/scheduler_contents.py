@@ -33,8 +33,6 @@ _SHORTEST: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One content of a SecondaryScheduler."""
-
     entry: HistoryEntry  # its hash and outcome
     runs: bool  # whether its Pods run it, or are about to
     parsed: ParsedRevision | None  # the content; None if its ConfigMap no longer exists

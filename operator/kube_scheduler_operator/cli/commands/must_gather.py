@@ -90,17 +90,7 @@ class _Gatherer:
         platform = self.platform
         ours = sorted({platform.operator_namespace, platform.target_namespace})
         self._write("timestamp", f"{now:%Y-%m-%dT%H:%M:%SZ}\n")
-        for kind in (
-            kinds.SCHEDULERS,
-            kinds.KUBE_SCHEDULERS,
-            kinds.SCHEDULER_PROFILES,
-            kinds.LOAD_POLICIES,
-            kinds.OPERATOR_SETTINGS,
-            kinds.SCHEDULER_EXTENDERS,
-            kinds.SECONDARY_SCHEDULERS,
-            kinds.CLUSTER_OPERATORS,
-            kinds.NODES,
-        ):
+        for kind in (*kinds.CONFIGURED.values(), kinds.CLUSTER_OPERATORS, kinds.NODES):
             await self._list(kind, keep=partial(self._write_now, kind))
         for namespace in ours:
             for kind in (
@@ -156,7 +146,9 @@ class _Gatherer:
         except ApiError as error:
             self._missed(error)
             return
-        self._write(log_path(namespace, pod, container, previous=previous), redacted_text(text))
+        name = "previous" if previous else "current"
+        directory = f"namespaces/{namespace}/pods/{pod}/{container}/{container}/logs"
+        self._write(f"{directory}/{name}.log", redacted_text(text))
 
     async def _list(
         self,
@@ -229,8 +221,10 @@ def files(resource: Resource, objects: Iterable[Mapping[str, Any]]) -> dict[str,
     tree: dict[str, str] = {}
     lists: dict[str, list[Any]] = {}
     for obj in map(bounded, objects):
-        shown = secret_summary(obj) if resource == kinds.SECRETS else redacted(_without_noise(obj))
-        name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+        metadata = {key: item for key, item in obj["metadata"].items() if key != "managedFields"}
+        own = {**obj, "metadata": metadata}
+        shown = secret_summary(obj) if resource == kinds.SECRETS else redacted(own)
+        name, namespace = metadata["name"], metadata.get("namespace", "")
         if not resource.namespaced:
             tree[f"cluster-scoped-resources/{group}/{resource.plural}/{name}.yaml"] = yaml_text(
                 [shown]
@@ -243,11 +237,6 @@ def files(resource: Resource, objects: Iterable[Mapping[str, Any]]) -> dict[str,
         document = {"apiVersion": "v1", "kind": "List", "items": items}
         tree[f"namespaces/{namespace}/{group}/{resource.plural}.yaml"] = yaml_text([document])
     return tree
-
-
-def log_path(namespace: str, pod: str, container: str, *, previous: bool) -> str:
-    name = "previous" if previous else "current"
-    return f"namespaces/{namespace}/pods/{pod}/{container}/{container}/logs/{name}.log"
 
 
 def logs_of(pod: Mapping[str, Any]) -> list[tuple[str, bool]]:
@@ -306,7 +295,9 @@ def redacted(value: Any) -> Any:
     """Copy a value without credentials, including those in JSON strings of ConfigMaps."""
     if isinstance(value, Mapping):
         return {
-            key: REDACTED if _is_confidential(key, item) else redacted(item)
+            key: REDACTED
+            if item and isinstance(item, str) and str(key).lower() in _CONFIDENTIAL
+            else redacted(item)
             for key, item in value.items()
         }
     if isinstance(value, list):
@@ -319,10 +310,6 @@ def redacted(value: Any) -> Any:
 def redacted_text(text: str) -> str:
     """Remove private keys and bearer tokens from a text, e.g. a log."""
     return _BEARER.sub(rf"\1{REDACTED}", _PRIVATE_KEY.sub(REDACTED, text))
-
-
-def _is_confidential(key: Any, value: Any) -> bool:
-    return isinstance(value, str) and bool(value) and str(key).lower() in _CONFIDENTIAL
 
 
 def _redacted_json(text: str) -> str:
@@ -338,8 +325,3 @@ def _redacted_json(text: str) -> str:
     if clean == document:
         return text  # unchanged, because hashes depend on it
     return json.dumps(clean, ensure_ascii=False)
-
-
-def _without_noise(obj: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {key: item for key, item in obj["metadata"].items() if key != "managedFields"}
-    return {**obj, "metadata": metadata}

@@ -140,12 +140,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _render(args: argparse.Namespace) -> dict[Path, str]:
-    """Return the files to write, by path.
-
-    Raises:
-        UsageError: a flag or a file is missing or invalid.
-        BootstrapError: the files contradict each other or lead to an invalid configuration.
-    """
+    """Return the files to write, by path."""
+    from ...base import assets
     from ...base.platform import OPENSHIFT
     from ...operator.controlplane import bootstrap
 
@@ -167,16 +163,21 @@ def _render(args: argparse.Namespace) -> dict[Path, str]:
         config_file_name=args.manifest_config_file_name,
         secrets_host_path=args.manifest_secrets_host_path,
     )
-    templates = _templates(args.templates_input_dir)
+    templates: Traversable = assets.directory("templates") / "bootkube"
+    if args.templates_input_dir is not None:
+        templates = Path(args.templates_input_dir)
     config = bootstrap.bootstrap_config(
         OPENSHIFT, pod, _config_template(templates), overrides, manifests
     )
     feature_set = bootstrap.feature_set_of(manifests)
     written = {}
     for folder in _FOLDERS:
-        for file in bootstrap.bootstrap_manifests(
-            OPENSHIFT, pod, _manifest_templates(templates, folder), feature_set
-        ):
+        own = [
+            template
+            for template in _folder(templates, folder)
+            if template.name.removesuffix(".j2").endswith((".yaml", ".yml"))
+        ]
+        for file in bootstrap.bootstrap_manifests(OPENSHIFT, pod, own, feature_set):
             name = posixpath.basename(file.name).removesuffix(".j2")
             written[Path(args.asset_output_dir, folder, name)] = yaml_text(file.documents)
     return {**written, Path(args.config_output_file): yaml_text([config])}
@@ -209,11 +210,7 @@ def _flag(name: str) -> str:
 
 
 def _read_kubeconfig(asset_input_dir: str) -> None:
-    """Check the kubeconfig of the bootstrap scheduler, which the installer copies to the node.
-
-    Raises:
-        UsageError: it does not exist or is invalid.
-    """
+    """Check the kubeconfig of the bootstrap scheduler, which the installer copies to the node."""
     # Like OpenShift's operator, this resolves ".." before it follows a link.
     path = Path(os.path.normpath(Path(asset_input_dir, "..", "auth", "kubeconfig")))
     documents = _read(path, "--asset-input-dir").documents
@@ -232,11 +229,7 @@ def _manifest_files(names: list[str]) -> Iterator[Path]:
 
 
 def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
-    """Return the objects in a file, including the items of Lists.
-
-    Raises:
-        UsageError: it cannot be read, or contains something else.
-    """
+    """Return the objects in a file, including the items of Lists."""
     from ...base.findings import format_path
     from ...base.objects import mapping
     from ...config.lint.known_kinds import wrong_types
@@ -270,18 +263,8 @@ def _read(path: Path, flag: str = "--rendered-manifest-files") -> ManifestFile:
     return ManifestFile(str(path), tuple(objects))
 
 
-def _templates(directory: str | None) -> Traversable:
-    from ...base import assets
-
-    return Path(directory) if directory is not None else assets.directory("templates") / "bootkube"
-
-
 def _config_template(templates: Traversable) -> Template:
-    """Return the template of the configuration.
-
-    Raises:
-        UsageError: it is missing.
-    """
+    """Return the template of the configuration."""
     for template in _folder(templates, "config"):
         if posixpath.basename(template.name).removesuffix(".j2") == _CONFIG_TEMPLATE:
             return template
@@ -291,20 +274,8 @@ def _config_template(templates: Traversable) -> Template:
     )
 
 
-def _manifest_templates(templates: Traversable, folder: str) -> list[Template]:
-    return [
-        template
-        for template in _folder(templates, folder)
-        if template.name.removesuffix(".j2").endswith((".yaml", ".yml"))
-    ]
-
-
 def _folder(templates: Traversable, folder: str) -> list[Template]:
-    """Return the files of a directory, by name.
-
-    Raises:
-        UsageError: the directory does not exist.
-    """
+    """Return the files of a directory, by name."""
     from ...operator.controlplane.bootstrap import Template
 
     directory = templates / folder

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from ...base import names
 from ...base.objects import Object, mapping
@@ -14,7 +14,7 @@ from ...base.platform import Platform
 from ...config.effective.settings.placement_settings import OFF, placement_settings
 from ...kube import resource as kinds
 from ...kube.api import Api
-from ...kube.errors import Forbidden, NotFound
+from ...kube.errors import Forbidden
 from ...kube.resource import Resource
 from ...operator.controlplane.revision.history import Revision
 from ...operator.model import operand_pods
@@ -95,11 +95,10 @@ async def _report(api: Api, platform: Platform, *, verbose: bool) -> dict[str, A
     profiles = await _listed(api, kinds.SCHEDULER_PROFILES)
     extenders = await _listed(api, kinds.SCHEDULER_EXTENDERS)
     settings = await _listed(api, kinds.OPERATOR_SETTINGS)
-    load_policies = await _load_policies(api)
+    load_policies = await _listed(api, kinds.LOAD_POLICIES, noted=False)
     secondaries = await _listed(api, kinds.SECONDARY_SCHEDULERS)
     kubeadm = await _kubeadm(api, platform)
-    conditions = mapping(mapping(reported).get("status")).get("conditions") or ()
-    overall = {condition["type"]: condition for condition in conditions}
+    overall = {condition["type"]: condition for condition in _conditions(reported)}
     progressing = overall.get("Progressing", {})
     spec = mapping(mapping(kubescheduler).get("spec"))
     status = mapping(mapping(kubescheduler).get("status"))
@@ -134,7 +133,14 @@ async def _report(api: Api, platform: Platform, *, verbose: bool) -> dict[str, A
             ),
         ],
         "assignments": list(_assignments(secondaries)),
-        **({} if platform.owns_static_pods else _managed(status, secondaries)),
+        **(
+            {}
+            if platform.owns_static_pods
+            else {
+                "platform": condition_in(status, names.PLATFORM_CHANGED).get("message", ""),
+                "secondarySchedulers": [_secondary(obj) for obj in secondaries],
+            }
+        ),
         "eventsIn": platform.operator_namespace,
         "nodes": list(_nodes(status, pods, holder, verbose=verbose)),
         "loadPolicies": [_load_policy(obj) for obj in load_policies],
@@ -144,13 +150,14 @@ async def _report(api: Api, platform: Platform, *, verbose: bool) -> dict[str, A
     }
 
 
-async def _listed(api: Api, resource: Resource) -> list[Object]:
+async def _listed(api: Api, resource: Resource, *, noted: bool = True) -> list[Object]:
     """List the objects of a kind by name; none, and a note on stderr, without permission."""
     try:
         objects = await list_by_name(api, resource) or {}
     except Forbidden as error:
         plural = f"{resource.kind.removesuffix('s')}s"
-        print_remark(f"note: {plural} are not shown: {error_message(error)}")
+        if noted:
+            print_remark(f"note: {plural} are not shown: {error_message(error)}")
         return []
     return [obj for _, obj in sorted(objects.items())]
 
@@ -163,14 +170,6 @@ async def _kubeadm(api: Api, platform: Platform) -> Object | None:
         return await find_object(api, cluster_configuration.REF)
     except Forbidden:
         return None
-
-
-async def _load_policies(api: Api) -> Sequence[Object]:
-    """List the LoadPolicies; none without permission or without the kind."""
-    try:
-        return (await api.list(kinds.LOAD_POLICIES)).items
-    except (Forbidden, NotFound):
-        return ()
 
 
 def _profiling_since(revisions: Sequence[Revision]) -> int:
@@ -203,11 +202,16 @@ def _nodes(
         }
 
 
+def _conditions(obj: Object | None) -> Sequence[Mapping[str, Any]]:
+    conditions: Sequence[Any] | None = mapping(mapping(obj).get("status")).get("conditions")
+    return conditions or ()
+
+
 def _problems(kubescheduler: Object | None) -> Iterator[dict[str, str]]:
     if kubescheduler is None:
         message = 'KubeScheduler "cluster" does not exist: is the operator installed?'
         yield {"condition": "KubeScheduler", "reason": "NotFound", "message": message}
-    for condition in mapping(mapping(kubescheduler).get("status")).get("conditions") or ():
+    for condition in _conditions(kubescheduler):
         type_, status = condition["type"], condition["status"]
         if (type_.endswith("Degraded") and status == "True") or (
             type_.endswith("Available") and status == "False"
@@ -235,14 +239,6 @@ def _assignments(secondaries: Sequence[Object]) -> Iterator[dict[str, Any]]:
             yield {"scheduler": name, "assigned": assigned, "message": message}
 
 
-def _managed(status: Mapping[str, Any], secondaries: Sequence[Object]) -> dict[str, Any]:
-    """Return the platform and its schedulers where the provider runs the control plane's."""
-    return {
-        "platform": condition_in(status, names.PLATFORM_CHANGED).get("message", ""),
-        "secondarySchedulers": [_secondary(obj) for obj in secondaries],
-    }
-
-
 def _secondary(obj: Object) -> dict[str, Any]:
     status = mapping(obj.get("status"))
     return {
@@ -257,7 +253,7 @@ def _secondary(obj: Object) -> dict[str, Any]:
 
 def _warnings(obj: Object | None, owner: str, *types: str) -> Iterator[dict[str, str]]:
     """Yield the warnings in conditions of these types, one entry per line."""
-    for condition in mapping(mapping(obj).get("status")).get("conditions") or ():
+    for condition in _conditions(obj):
         if condition["type"] in types and condition["status"] == "True":
             for line in str(condition.get("message", "")).splitlines():
                 yield {"object": owner, "message": line}
@@ -316,20 +312,51 @@ def _extender(obj: Object) -> dict[str, Any]:
     }
 
 
-def _render_extenders(extenders: Sequence[Mapping[str, Any]]) -> list[str]:
-    rows = [
-        (
-            extender["name"],
-            extender["scheduler"] or "-",
-            extender["state"] or "not observed",
-            extender["available"],
-            f"{extender['ready']}/{extender['desired']}" if extender["desired"] else "-",
-            extender["endpoint"] or "not called",
-        )
-        for extender in extenders
-    ]
-    heading = ("EXTENDER", "SCHEDULER", "STATE", "AVAILABLE", "AGENTS", "ENDPOINT")
-    return format_table([heading, *rows])
+Columns: TypeAlias = Mapping[str, Callable[[Mapping[str, Any]], str]]
+"""The columns of a table: heading -> the cell of an entry of the report."""
+
+_NODES: Final[Columns] = {
+    "NODE": lambda node: node["node"],
+    "REVISION": lambda node: str(node["revision"] or ("stock" if node["runs"] == 0 else "-")),
+    "TARGET": lambda node: str(node["target"] or "-"),
+    "READY": lambda node: "yes" if node["ready"] else "no",
+    "RESTARTS": lambda node: str(node["restarts"]),
+    "LEADER": lambda node: "yes" if node["leader"] else "",
+    "IMAGE": lambda node: node["image"],
+}
+_SECONDARIES: Final[Columns] = {
+    "SECONDARYSCHEDULER": lambda scheduler: scheduler["name"],
+    "READY": lambda scheduler: f"{scheduler['ready']}/{scheduler['replicas']}",
+    "AVAILABLE": lambda scheduler: scheduler["available"],
+    "LEADER": lambda scheduler: scheduler["leader"],
+    "IMAGE": lambda scheduler: scheduler["image"],
+}
+_PROFILES: Final[Columns] = {
+    "PROFILE": lambda profile: profile["name"],
+    "SCHEDULERNAME": lambda profile: profile["schedulerName"] or profile["name"],
+    "SCHEDULER": lambda profile: profile["scheduler"] or "-",
+    "STATE": lambda profile: profile["state"] or "not observed",
+    "RUNS": lambda profile: (
+        f"generation {profile['acceptedGeneration']} of {profile['generation']}"
+        if profile["state"] == "LastAcceptedInUse" and profile["acceptedGeneration"]
+        else "-"
+    ),
+}
+_EXTENDERS: Final[Columns] = {
+    "EXTENDER": lambda extender: extender["name"],
+    "SCHEDULER": lambda extender: extender["scheduler"] or "-",
+    "STATE": lambda extender: extender["state"] or "not observed",
+    "AVAILABLE": lambda extender: extender["available"],
+    "AGENTS": lambda extender: (
+        f"{extender['ready']}/{extender['desired']}" if extender["desired"] else "-"
+    ),
+    "ENDPOINT": lambda extender: extender["endpoint"] or "not called",
+}
+
+
+def _table(columns: Columns, entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [[cell(entry) for cell in columns.values()] for entry in entries]
+    return format_table([list(columns), *rows])
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -339,12 +366,16 @@ def render(report: Mapping[str, Any]) -> str:
         *_render_scheduler(report, managed=managed),
         *_render_settings(report),
         "",
-        *(_render_secondaries(report) if managed else _render_nodes(report["nodes"])),
+        *(
+            _table(_SECONDARIES, report["secondarySchedulers"])
+            if managed
+            else _table(_NODES, report["nodes"])
+        ),
     ]
     if report["schedulerProfiles"]:
         lines += ["", *_render_profiles(report["schedulerProfiles"])]
     if report["schedulerExtenders"]:
-        lines += ["", *_render_extenders(report["schedulerExtenders"])]
+        lines += ["", *_table(_EXTENDERS, report["schedulerExtenders"])]
     if report["warnings"]:
         lines += ["", *_render_warnings(report["warnings"])]
     for node in report["nodes"]:
@@ -407,54 +438,12 @@ def _render_settings(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _render_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    rows = [("NODE", "REVISION", "TARGET", "READY", "RESTARTS", "LEADER", "IMAGE")]
-    for node in nodes:
-        runs = node["runs"]
-        revision = "stock" if runs == 0 and not node["revision"] else str(node["revision"] or "-")
-        rows.append(
-            (
-                node["node"],
-                revision,
-                str(node["target"] or "-"),
-                "yes" if node["ready"] else "no",
-                str(node["restarts"]),
-                "yes" if node["leader"] else "",
-                node["image"],
-            )
-        )
-    return format_table(rows)
-
-
-def _render_secondaries(report: Mapping[str, Any]) -> list[str]:
-    rows = [("SECONDARYSCHEDULER", "READY", "AVAILABLE", "LEADER", "IMAGE")]
-    for scheduler in report["secondarySchedulers"]:
-        ready = f"{scheduler['ready']}/{scheduler['replicas']}"
-        cells = (scheduler[key] for key in ("available", "leader", "image"))
-        rows.append((scheduler["name"], ready, *cells))
-    return format_table(rows)
-
-
 def _render_profiles(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
     """Render the number of accepted profiles, and a table of the others."""
     accepted = [p for p in profiles if p["state"] == "Accepted"]
     others = [p for p in profiles if p["state"] != "Accepted"]
-    lines = [f"SchedulerProfiles  {len(accepted)} of {len(profiles)} accepted"]
-    if not others:
-        return lines
-    rows = [("PROFILE", "SCHEDULERNAME", "SCHEDULER", "STATE", "RUNS")]
-    for profile in others:
-        runs = profile["acceptedGeneration"] if profile["state"] == "LastAcceptedInUse" else 0
-        rows.append(
-            (
-                profile["name"],
-                profile["schedulerName"] or profile["name"],
-                profile["scheduler"] or "-",
-                profile["state"] or "not observed",
-                f"generation {runs} of {profile['generation']}" if runs else "-",
-            )
-        )
-    return [*lines, *format_table(rows)]
+    summary = f"SchedulerProfiles  {len(accepted)} of {len(profiles)} accepted"
+    return [summary, *(_table(_PROFILES, others) if others else ())]
 
 
 def _render_warnings(warnings: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -98,12 +98,7 @@ class _Uninstall:
         self._operator = _LeaseWatch()
 
     async def run(self) -> None:
-        """Perform all steps; start over if the API server was unavailable.
-
-        Raises:
-            CommandError: a step cannot be completed.
-            KubeError: the API server rejected a request.
-        """
+        """Perform all steps; start over if the API server was unavailable."""
         while True:
             try:
                 return await self._steps()

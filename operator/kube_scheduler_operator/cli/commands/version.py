@@ -6,8 +6,8 @@ docs/versions.md has the rules by which they fit.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import __version__
@@ -38,19 +38,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 @dataclass(frozen=True, slots=True)
-class RunningScheduler:
-    name: str  # `node NAME` or `SecondaryScheduler NAME`
-    image: str
-    version: str  # in the image's tag; empty without one
-
-
-@dataclass(frozen=True, slots=True)
 class Versions:
     client: str  # of this program
     operator: str  # empty if it has not reported one
     payload: bool  # whether that is the version of an OpenShift release, not the operator's own
     api_server: str  # `gitVersion` of the API server
-    schedulers: tuple[RunningScheduler, ...]  # that the operator runs or adopts
+    # the images of schedulers that the operator runs or adopts, by `node NAME` or
+    # `SecondaryScheduler NAME`
+    images: Mapping[str, str]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,9 +59,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _show(api: ApiClient, platform: Platform, args: argparse.Namespace) -> int:
-    versions = await _read(api, platform)
-    report = summarize(versions)
-    print_document(report, args.output, text_of(render(versions, report)))
+    report = summarize(await _read(api, platform))
+    print_document(report, args.output, text_of(render(report)))
     return 0 if report["fits"] else 1
 
 
@@ -89,9 +83,7 @@ async def _read(api: ApiClient, platform: Platform) -> Versions:
         operator=_operator_version(reported),
         payload=platform.cluster_config,
         api_server=str(answer.get("gitVersion") or ""),
-        schedulers=tuple(
-            RunningScheduler(name, image, _version_in(image)) for name, image in images.items()
-        ),
+        images=images,
     )
 
 
@@ -110,15 +102,20 @@ def _version_in(image: str) -> str:
 
 def summarize(versions: Versions) -> dict[str, Any]:
     """Return the versions as `-o json` prints them."""
-    problems = list(filter(None, (_client_problem(versions), *_scheduler_problems(versions))))
+    schedulers = [
+        {"name": name, "image": image, "version": _version_in(image)}
+        for name, image in versions.images.items()
+    ]
+    skews = _scheduler_problems(versions.api_server, schedulers)
+    problems = list(filter(None, (_client_problem(versions), *skews)))
     return {
         "client": versions.client,
         "operator": versions.operator,
         "apiServer": versions.api_server,
-        "schedulers": [asdict(scheduler) for scheduler in versions.schedulers],
+        "schedulers": schedulers,
         "fits": not problems,
         "problems": problems,
-        "notes": _notes(versions),
+        "notes": _notes(versions, schedulers),
     }
 
 
@@ -139,22 +136,23 @@ def _client_problem(versions: Versions) -> str:
     )
 
 
-def _scheduler_problems(versions: Versions) -> list[str]:
+def _scheduler_problems(version: str, schedulers: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return which schedulers do not fit the API server's version."""
     from ...config.language.version_skew import version_skew
 
     try:
-        api_server = Version.parse(versions.api_server)
+        api_server = Version.parse(version)
     except ValueError:
         return []
     skews = (
-        (scheduler.name, version_skew(Version.parse(scheduler.version), api_server))
-        for scheduler in versions.schedulers
-        if scheduler.version
+        (scheduler["name"], version_skew(Version.parse(scheduler["version"]), api_server))
+        for scheduler in schedulers
+        if scheduler["version"]
     )
     return [f"{name}: {skew}" for name, skew in skews if skew]
 
 
-def _notes(versions: Versions) -> list[str]:
+def _notes(versions: Versions, schedulers: Sequence[Mapping[str, str]]) -> list[str]:
     from ...config.language.validation.newer_versions import newer_version_note
 
     notes = []
@@ -170,27 +168,26 @@ def _notes(versions: Versions) -> list[str]:
             "simulations in the cluster need the operator's version: run them with "
             f"kubectl-scheduler {versions.operator}"
         )
-    schedulers = versions.schedulers
-    known = sorted({scheduler.version for scheduler in schedulers if scheduler.version})
+    known = sorted({scheduler["version"] for scheduler in schedulers if scheduler["version"]})
     notes += filter(None, (newer_version_note(Version.parse(version)) for version in known))
     notes += [
-        f'{scheduler.name}: the tag of image "{scheduler.image}" is not a version of Kubernetes, '
-        "so it is not compared"
+        f'{scheduler["name"]}: the tag of image "{scheduler["image"]}" is not a version of '
+        "Kubernetes, so it is not compared"
         for scheduler in schedulers
-        if not scheduler.version
+        if not scheduler["version"]
     ]
     return notes
 
 
-def render(versions: Versions, report: Mapping[str, Any]) -> list[str]:
+def render(report: Mapping[str, Any]) -> list[str]:
     names_by_version: dict[str, list[str]] = {}
-    for scheduler in versions.schedulers:
-        names_by_version.setdefault(scheduler.version or "unknown", []).append(scheduler.name)
+    for scheduler in report["schedulers"]:
+        names_by_version.setdefault(scheduler["version"] or "unknown", []).append(scheduler["name"])
     rows = [
         ("COMPONENT", "VERSION", "WHERE"),
-        ("client", versions.client, "this program"),
-        ("operator", versions.operator or "unknown", ""),
-        ("API server", versions.api_server or "unknown", ""),
+        ("client", report["client"], "this program"),
+        ("operator", report["operator"] or "unknown", ""),
+        ("API server", report["apiServer"] or "unknown", ""),
         *(
             ("kube-scheduler", version, ", ".join(names))
             for version, names in sorted(names_by_version.items())

@@ -1,4 +1,8 @@
-"""Errors of commands, and the messages that are printed for them."""
+"""Errors of commands, and the messages that are printed for them.
+
+Every function of a command may raise CommandError: it ends the command, and its lines say why. The
+docstrings of functions that several commands share name it.
+"""
 
 from __future__ import annotations
 

@@ -156,11 +156,7 @@ def _namespaces(text: str) -> tuple[str, ...] | None:
     """Split names at commas; None if empty, and () for a dash, which is not a valid name."""
     if text == "-":
         return ()
-    return _names(text) or None
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(","))))) or None
 
 
 def run(args: argparse.Namespace) -> int:

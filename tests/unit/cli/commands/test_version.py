@@ -10,7 +10,7 @@ from aiohttp import web
 from kube_scheduler_operator import __version__
 from kube_scheduler_operator.__main__ import kubectl_plugin
 from kube_scheduler_operator.base import names
-from kube_scheduler_operator.cli.commands.version import RunningScheduler, Versions, summarize
+from kube_scheduler_operator.cli.commands.version import Versions, summarize
 from kube_scheduler_operator.kube.resource import CLUSTER_OPERATORS, PODS, SECONDARY_SCHEDULERS
 
 from ..conftest import IMAGE, Cluster, scheduler_pod
@@ -80,9 +80,7 @@ def versions(
     client: str, operator: str, *, payload: bool = False, scheduler: str = "v1.35.4"
 ) -> Versions:
     image = f"example.com/kube-scheduler:{scheduler}"
-    return Versions(
-        client, operator, payload, "v1.37.0", (RunningScheduler("node a", image, scheduler),)
-    )
+    return Versions(client, operator, payload, "v1.37.0", {"node a": image})
 
 
 @pytest.mark.parametrize(
@@ -120,7 +118,7 @@ def test_another_version_of_the_operator_has_a_note_about_simulations() -> None:
 
 
 def test_an_image_without_a_version_is_not_compared() -> None:
-    found = Versions("0.1.0", "0.1.0", False, "v1.35.0", (RunningScheduler("node a", "x:own", ""),))
+    found = Versions("0.1.0", "0.1.0", False, "v1.35.0", {"node a": "x:own"})
     report = summarize(found)
     assert report["fits"]
     assert report["notes"] == [
