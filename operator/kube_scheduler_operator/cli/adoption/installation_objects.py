@@ -257,7 +257,7 @@ async def _try_pod(dry: ApiClient, what: str, pod: Object) -> DryRun:
 
 
 async def try_roles(dry: ApiClient, objects: Iterable[Object]) -> list[DryRun]:
-    """Try to grant the roles, but for those whose refusal is a matter of plain rights."""
+    """Try to grant the roles, except those whose refusal is a matter of plain rights."""
     tried = [await _try_role(dry, obj) for obj in objects if obj.get("kind") in _ROLES]
     return [run for run in tried if run is not None]
 

@@ -22,7 +22,7 @@ def find_revision(revisions: Sequence[Revision], number: str) -> Revision:
     """Return the revision with that number.
 
     Raises:
-        CommandError: it is no number, or does not exist; the message lists those that do.
+        CommandError: it is not a number, or does not exist; the message lists those that do.
     """
     if not number.isdecimal():
         raise CommandError(f'"{number}" is not the number of a revision')
