@@ -1,1 +1,1 @@
-"""The policies of extenders: base classes, inputs and formulas."""
+"""The policies of extenders: base classes, inputs and the built-in policies."""

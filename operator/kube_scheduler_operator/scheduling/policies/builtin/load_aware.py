@@ -1,7 +1,8 @@
 """load-aware: schedules by measured load, with the rules of a load policy.
 
-crane-scheduler's plugin Dynamic (formulas/crane.py): nodes above a limit are rejected, the load
-determines the score, and recently bound Pods reduce it. In addition, and each can be disabled:
+crane-scheduler's plugin Dynamic (pkg/plugins/dynamic/stats.go): nodes above a limit are rejected,
+the load determines the score, and recently bound Pods reduce it. In addition, and each can be
+disabled:
 
 * The expected load of Pods that measurements do not include yet is added to the means
   (in_flight.py), as is that of the Pod itself. A maximum is at least the expected mean.
@@ -13,6 +14,7 @@ The load of a Pod is estimated as in koordinator's LoadAwareScheduling.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final, cast
@@ -20,8 +22,7 @@ from typing import Any, ClassVar, Final, cast
 from ....base.quantities import CPU, MEMORY
 from ...load.policy import CRANE_ZONE, Predicate, Rules, time_zone
 from ...load.policy_follower import PolicyFollower
-from ..arrays import Bools, Floats, Ints, np
-from ..formulas import crane
+from ..arrays import Bools, Floats, Ints, clip, np
 from ..hot_values import HotValues
 from ..in_flight import InFlight
 from ..node_loads import CRANE, CRANE_PLUS, OWN, VALID, LoadColumns
@@ -90,7 +91,7 @@ class LoadAware(NodePolicy):
 
     def score_one(self, kind: Hashable, index: int) -> float:
         hot = self.loads.columns[HOT][index] if self._from_annotation else self._hot.column[index]
-        percent = crane.score_one(
+        percent = crane_score_one(
             self._scored.expected_one(index, cast("Kind | None", kind), self._variance),
             self._weights,
             hot if hot == hot else 0.0,
@@ -168,7 +169,7 @@ class LoadAware(NodePolicy):
 
     def _score(self, kind: Hashable, indices: Ints) -> Floats:
         """Return 0..100, as crane does; see Expectation.expected."""
-        return crane.score(
+        return crane_score(
             self._scored.expected(indices, kind, self._variance),
             np.array(self._weights),
             self._hot_values(indices),
@@ -272,3 +273,47 @@ def _reason(beyond: Sequence[tuple[Predicate, float, float]]) -> tuple[str, str]
         for rule, expected, measured in beyond
     )
     return f"the load is too high: {', '.join(limits)}", ", ".join(figures)
+
+
+def crane_score(usages: Floats, weights: Floats, hot: Floats, *, original: bool = False) -> Floats:
+    """Return trunc(Σ(1 - u)·w·100 / Σw) - trunc(10·hot), 0..100; 100 for an idle node.
+
+    Sums are in the order of the metrics as in the original, because the result is truncated.
+
+    Args:
+        usages: value of each metric and node, fractions; NaN where unknown (float64[m, n]).
+        weights: weight of each metric (float64[m]).
+        hot: hot value of each node, integers (float64[n]).
+        original: whether unknown values count as full use; otherwise only the known metrics of a
+            node count, and without any the score is NaN.
+    """
+    if not len(weights):
+        return np.zeros(len(hot))
+    known = ~np.isnan(usages)
+    by = weights[:, None]
+    total = np.add.reduce(np.where(known, (1.0 - usages) * by * 100.0, 0.0), 0)
+    weighed = weights.sum() if original else np.add.reduce(known * by, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.trunc(total / weighed) - np.trunc(10.0 * hot)
+    if original and not weighed > 0.0:
+        return np.zeros(len(hot))
+    clipped: Floats = clip(score, 0.0, 100.0)
+    return clipped
+
+
+def crane_score_one(
+    usages: Sequence[float], weights: Sequence[float], hot: float, *, original: bool = False
+) -> float:
+    """Return exactly the same for one node."""
+    if not weights:
+        return 0.0
+    total = weighed = 0.0
+    for usage, weight in zip(usages, weights, strict=True):
+        if usage == usage:
+            total += (1.0 - usage) * weight * 100.0
+            weighed += weight
+    if original:
+        weighed = sum(weights)
+    if not weighed > 0.0:
+        return 0.0 if original else math.nan
+    return min(max(math.trunc(total / weighed) - math.trunc(10.0 * hot), 0), 100)

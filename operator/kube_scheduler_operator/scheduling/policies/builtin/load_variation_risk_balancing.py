@@ -1,7 +1,7 @@
 """load-variation-risk-balancing: prefers nodes with a low and steady load.
 
-scheduler-plugins' LoadVariationRiskBalancing; formula: formulas/trimaran.py. The mean is over the
-last five minutes; the standard deviation is over the annotator's longer window.
+scheduler-plugins' LoadVariationRiskBalancing, pkg/trimaran. The mean is over the last five minutes;
+the standard deviation is over the annotator's longer window.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, cast
 
 from ....base.quantities import CPU, MEMORY
-from ..arrays import Floats, Ints, np
-from ..formulas import trimaran
+from ..arrays import Floats, Ints, clip, np
 from ..node_loads import OWN, SAFE, LoadColumns
 from ..node_policy import NodePolicy, rows_of, shown, ten
 from ..pods import Pod
@@ -74,12 +73,23 @@ class LoadVariationRiskBalancing(NodePolicy):
         allocatable = self.allocatable[resource].take(indices, len(self.cluster))
         mean, deviation = use(self, resource, indices)
         arguments = self.arguments
-        return trimaran.load_variation_risk(
+        return steadiness(
             mean + request / allocatable,
             deviation,
             arguments.safe_variance_margin,
             arguments.safe_variance_sensitivity,
         )
+
+
+def steadiness(mean: Floats, deviation: Floats, margin: float, sensitivity: float) -> Floats:
+    """Return 100·(1 - (mu + margin·sigma^(1/sensitivity))/2): 100 for an idle node.
+
+    Mean and deviation of the use with the Pod are fractions of allocatable.
+    """
+    mu = clip(mean, 0.0, 1.0)
+    sigma = clip(np.where(np.isnan(deviation), 0.0, deviation), 0.0, 1.0)
+    spread = clip(margin * sigma ** (1.0 / sensitivity), 0.0, 1.0)
+    return 100.0 * (1.0 - (mu + spread) / 2.0)
 
 
 def use(policy: NodePolicy, resource: str, indices: Ints) -> tuple[Floats, Floats]:

@@ -1,20 +1,20 @@
 """low-risk-over-commitment: prefers nodes with a low risk from limits above requests.
 
-scheduler-plugins' LowRiskOverCommitment; formulas: formulas/trimaran.py. The score weighs the risk
-that limits exceed the capacity, and the risk that Pods use more than they requested.
+scheduler-plugins' LowRiskOverCommitment, pkg/ The score weighs the risk that limits exceed
+the capacity, and the risk that Pods use more than they requested.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from ....base.quantities import CPU, MEMORY
-from ..arrays import Floats, Ints, Matrix, np
+from .. import beta
+from ..arrays import Floats, Ints, Matrix, clip, np
 from ..cluster import Cluster
-from ..formulas import trimaran
-from ..formulas.beta import FEW
 from ..node_loads import OWN, SAFE, LoadColumns
 from ..node_policy import NodePolicy, rows_of, shown, ten
 from ..pods import Pod
@@ -25,6 +25,9 @@ Kind = tuple[float, float, float, float]
 """Requests and limits of a Pod: (CPU, memory, CPU limit, memory limit)."""
 
 WEIGHTS: Final[Mapping[str, float]] = {CPU: 0.5, MEMORY: 0.5}
+
+_WIDEST: Final = 0.99
+"""A beta distribution needs deviation² < mean·(1 - mean); Trimaran's limit below that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class LowRiskOverCommitment(NodePolicy):
         size = len(self.cluster)
         capacity = self.allocatables.take(indices, size)
         pod_kind = np.array(kind).reshape(2, 2, 1)
-        by_limits = trimaran.risk_of_limits(
+        by_limits = risk_of_limits(
             capacity,
             np.minimum(self._requests.take(indices, size) + pod_kind[0], capacity),
             self._limits.take(indices, size) + pod_kind[1],
@@ -108,7 +111,7 @@ class LowRiskOverCommitment(NodePolicy):
     def _renew(self, indices: Ints) -> None:
         size, window = len(self.cluster), self.arguments.smoothing_window_size
         self._fresh.update(indices.tolist())
-        if len(indices) <= FEW:  # usually the one node of a bound Pod
+        if len(indices) <= beta.FEW:  # usually the one node of a bound Pod
             for index in indices.tolist():
                 for at in range(len(self.resources)):
                     self._risks[at, index] = self._risk_of_load(at, index)
@@ -119,9 +122,7 @@ class LowRiskOverCommitment(NodePolicy):
         risks = self._risks.values(size)
         for at, resource in enumerate(self.resources):
             mean, deviation = use(self, resource, indices)
-            risks[at, indices] = trimaran.risk_of_load(
-                mean, deviation, requests[at], limits[at], window
-            )
+            risks[at, indices] = risk_of_load(mean, deviation, requests[at], limits[at], window)
 
     def _risk_of_load(self, at: int, index: int) -> float:
         capacity = self.allocatables[at, index]
@@ -129,7 +130,7 @@ class LowRiskOverCommitment(NodePolicy):
         requests = min(self._requests[at, index], capacity) / capacity
         limits = self._limits[at, index] / capacity
         window = self.arguments.smoothing_window_size
-        return trimaran.risk_of_load_at(mean, deviation, requests, limits, window)
+        return risk_of_load_at(mean, deviation, requests, limits, window)
 
     def _pod(self, index: int, pod: Pod, added: bool) -> None:
         sign = 1.0 if added else -1.0
@@ -142,3 +143,74 @@ class LowRiskOverCommitment(NodePolicy):
 def _limit(pod: Pod, resource: str) -> float:
     """Return the limit, at least the request, which also replaces an absent limit."""
     return max(pod.limits.get(resource, 0.0), pod.requests.get(resource, 0.0))
+
+
+def risk_of_limits(capacity: Floats, requests: Floats, limits: Floats) -> Floats:
+    """Return the share of limits above requests that exceeds the capacity: 0..1.
+
+    The sums include the Pod to schedule; requests are at most the capacity, limits at least the
+    requests.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        excess = (limits - capacity) / (limits - requests)
+    return np.where(limits > capacity, excess, 0.0)
+
+
+def risk_of_load(
+    mean: Floats, deviation: Floats, requests: Floats, limits: Floats, window: float
+) -> Floats:
+    """Return the probability that Pods exceed their requests; inputs are fractions of capacity.
+
+    An unknown mean is NaN, an unknown deviation 0; requests are at most 1. A mean is over `window`
+    measurements, so the deviation of a single one is √window larger.
+    """
+    risks = np.full(len(mean), np.nan)
+    known = ~np.isnan(mean)
+    mu = clip(mean[known], 0.0, 1.0)
+    widest = np.sqrt(_WIDEST * mu * (1.0 - mu))
+    sigma = np.minimum(deviation[known] * math.sqrt(window), widest)
+    below, above = clip(requests[known], 0.0, 1.0), limits[known]
+    allocated = _probability(below, mu, sigma)
+    capped = (above < 1.0) & (below <= above)
+    whole = np.ones(len(mu))
+    if capped.any():  # use never exceeds the limits, so the distribution is below them
+        whole[capped] = _probability(above[capped], mu[capped], sigma[capped])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        allocated = np.where(whole > 0.0, allocated / whole, 1.0)
+    allocated[capped & (above <= 0.0)] = 1.0
+    risks[known] = 1.0 - clip(allocated, 0.0, 1.0)
+    return risks
+
+
+def risk_of_load_at(
+    mean: float, deviation: float, requests: float, limits: float, window: float
+) -> float:
+    """Return the same for one node."""
+    if math.isnan(mean) or math.isnan(requests):
+        return math.nan
+    mu, below = min(max(mean, 0.0), 1.0), min(max(requests, 0.0), 1.0)
+    sigma = min(deviation * math.sqrt(window), math.sqrt(_WIDEST * mu * (1.0 - mu)))
+    allocated = _probability_at(below, mu, sigma)
+    if limits < 1.0 and below <= limits:
+        whole = _probability_at(limits, mu, sigma)
+        allocated = allocated / whole if whole > 0.0 and limits > 0.0 else 1.0
+    return 1.0 - min(max(allocated, 0.0), 1.0)
+
+
+def _probability(x: Floats, mu: Floats, sigma: Floats) -> Floats:
+    """Return P(U <= x)."""
+    probabilities = np.where(mu <= x, 1.0, 0.0)
+    alpha, other = beta.shape(mu, sigma)
+    proper = (mu > 0.0) & (mu < 1.0) & (sigma > 0.0) & (alpha > 0.0) & (other > 0.0)
+    if proper.any():
+        probabilities[proper] = beta.distribution(x[proper], alpha[proper], other[proper])
+    return probabilities
+
+
+def _probability_at(x: float, mu: float, sigma: float) -> float:
+    """Return the same for one node."""
+    if 0.0 < mu < 1.0 and sigma > 0.0:
+        alpha, other = beta.shape_at(mu, sigma)
+        if alpha > 0.0 and other > 0.0:
+            return beta.distribution_at(x, alpha, other)
+    return float(mu <= x)

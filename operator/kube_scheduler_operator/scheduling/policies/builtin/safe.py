@@ -1,7 +1,7 @@
 """The common base of safe-overload and safe-balance: the agent safe of kube-safe-scheduler.
 
 The use of CPU and of memory is modelled as a random variable with a beta distribution of measured
-mean and standard deviation. Formulas: formulas/safe.py.
+mean and standard deviation.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, cast
 
 from ....base.quantities import CPU, MEMORY
-from ..arrays import Floats, Ints, np
-from ..formulas import safe as formulas
+from .. import beta
+from ..arrays import Floats, Ints, clip, np
 from ..node_loads import OWN, SAFE, LoadColumns
 from ..node_policy import NodePolicy, rows_of, shown
 from ..pods import Pod
@@ -81,10 +81,10 @@ class SafePolicy(NodePolicy):
             columns[f"{prefix}_{figure}"].take(indices, size)
             for figure in ("mean", "std", "forecast")
         )
-        free = formulas.expected_free(mean, forecast, self.arguments.forecast_weight / 100.0)
+        free = _expected_free(mean, forecast, self.arguments.forecast_weight / 100.0)
         capacity = self.allocatable[resource].take(indices, size)
         demand = cast("Kind", kind)[0 if resource == CPU else 1]
-        return formulas.utilisation(capacity, free, std, demand)
+        return _utilisation(capacity, free, std, demand)
 
     def risk(self, resource: str, kind: Hashable, indices: Ints) -> Floats:
         """Return the probability that use exceeds `utilization`; NaN where unknown."""
@@ -98,7 +98,7 @@ class SafePolicy(NodePolicy):
         if risks is None:
             mu, sigma = self.utilisation(resource, kind, indices)
             arguments = self.arguments
-            risks = self._risks[key] = formulas.risk(
+            risks = self._risks[key] = risk_above(
                 mu, sigma, arguments.utilization / 100.0, original=arguments.compatibility
             )
         return risks
@@ -114,5 +114,50 @@ class SafePolicy(NodePolicy):
             columns[f"{resource}Mean"], columns[f"{resource}Deviation"] = shown(mu), shown(sigma)
             columns[f"{resource}Risk"] = shown(self.risk(resource, kind, indices))
             if self.arguments.print_table:
-                columns[f"{resource}Table"] = formulas.table(mu, sigma)
+                columns[f"{resource}Table"] = _distribution(mu, sigma)
         return rows_of(columns)
+
+
+def _expected_free(free: Floats, forecast: Floats, weight: float) -> Floats:
+    """Return the mean unused amount, and the forecast with `weight` where it exists."""
+    return np.where(np.isnan(forecast), free, (1.0 - weight) * free + weight * forecast)
+
+
+def _utilisation(
+    capacity: Floats, free: Floats, deviation: Floats, demand: float
+) -> tuple[Floats, Floats]:
+    """Return (mu, sigma) with the Pod: mean and standard deviation as fractions of capacity, 0..1.
+
+    `deviation` is that of the unused amount `free`; NaN means 0.
+    """
+    used = np.maximum(capacity - free, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mu = clip((used + demand) / capacity, 0.0, 1.0)
+        sigma = clip(np.where(np.isnan(deviation), 0.0, deviation) / capacity, 0.0, 1.0)
+    return mu, sigma
+
+
+def risk_above(mu: Floats, sigma: Floats, threshold: float, *, original: bool = False) -> Floats:
+    """Return the probability that utilisation exceeds `threshold`.
+
+    No beta distribution has sigma² >= mu·(1 - mu). The original then returns 1, which rejects idle
+    nodes with a short peak; the limit of ever wider beta distributions is mu.
+    """
+    risks = np.where(mu <= threshold, 0.0, 1.0)  # sigma = 0: certain
+    risks[mu <= 0.0] = 0.0
+    alpha, other = beta.shape(mu, sigma)
+    uncertain = (sigma > 0.0) & (mu > 0.0)
+    wide = uncertain & ~((alpha > 0.0) & (other > 0.0))
+    risks[wide] = 1.0 if original else mu[wide]
+    proper = uncertain & ~wide
+    if proper.any():
+        x = np.full(int(np.count_nonzero(proper)), threshold)
+        risks[proper] = 1.0 - beta.distribution(x, alpha[proper], other[proper])
+    risks[np.isnan(mu)] = np.nan
+    return risks
+
+
+def _distribution(mu: Floats, sigma: Floats) -> list[list[float]]:
+    """Return for each node P(U <= u) for u = 0, 0.05, …, 1."""
+    steps = [1.0 - risk_above(mu, sigma, step / 20.0) for step in range(21)]
+    return [[round(float(step[node]), 6) for step in steps] for node in range(len(mu))]

@@ -1,14 +1,14 @@
 """safe-balance: prefers nodes with a low and steady load.
 
-The agent safe of kube-safe-scheduler; objective: formulas/safe.py.
+The agent safe of kube-safe-scheduler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ..arrays import Floats, Ints
-from ..formulas import safe as formulas
+from ..arrays import Floats, Ints, np
+from ..policy import BEST
 from .safe import SafePolicy
 
 
@@ -19,8 +19,10 @@ class SafeBalance(SafePolicy):
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
         return self.worst(
-            *(
-                formulas.balance_score(*self.utilisation(resource, kind, indices))
-                for resource in self.resources
-            )
+            *(_score(*self.utilisation(resource, kind, indices)) for resource in self.resources)
         )
+
+
+def _score(mu: Floats, sigma: Floats) -> Floats:
+    """Return round((1 - (mu + √sigma)/2)·10): 10 for an idle node with a steady load."""
+    return np.trunc((1.0 - (mu + np.sqrt(sigma)) / 2.0) * BEST + 0.5)

@@ -1,6 +1,6 @@
 """safe-overload: rejects nodes that the Pod would probably overload.
 
-The agent safe of kube-safe-scheduler; risk: formulas/safe.py.
+The agent safe of kube-safe-scheduler.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 from ....base.quantities import CPU
 from ..arrays import Bools, Floats, Ints, np
-from ..formulas import safe as formulas
+from ..policy import BEST
 from .safe import SafePolicy
 
 
@@ -39,10 +39,7 @@ class SafeOverload(SafePolicy):
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
         tolerated = self.arguments.percentile / 100.0
         return self.worst(
-            *(
-                formulas.overload_score(self.risk(resource, kind, indices), tolerated)
-                for resource in self.resources
-            )
+            *(_score(self.risk(resource, kind, indices), tolerated) for resource in self.resources)
         )
 
     def _too_high(self, kind: Hashable, indices: Ints) -> list[dict[str, float]]:
@@ -56,3 +53,12 @@ class SafeOverload(SafePolicy):
             {name: of[at] for name, of in risks.items() if of[at] > tolerated}
             for at in range(len(indices))
         ]
+
+
+def _score(risk: Floats, tolerated: float) -> Floats:
+    """Return trunc((1 - √f)·10), f = risk/P: 10 without risk, 0 at the tolerated risk P."""
+    if tolerated > 0.0:
+        share = np.minimum(risk / tolerated, 1.0)
+    else:
+        share = np.where(np.isnan(risk), risk, (risk > 0.0).astype(np.float64))
+    return np.trunc((1.0 - np.sqrt(share)) * BEST)

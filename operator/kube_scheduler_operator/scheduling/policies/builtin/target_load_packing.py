@@ -1,7 +1,7 @@
 """target-load-packing: fills nodes up to a target CPU load, then avoids them.
 
-scheduler-plugins' TargetLoadPacking; formula: formulas/trimaran.py. Its documentation recommends a
-target of X - 10 for a ceiling of X percent.
+scheduler-plugins' TargetLoadPacking, pkg/trimaran. Its documentation recommends a target of X - 10
+for a ceiling of X percent.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, cast
 
 from ....base.quantities import CPU
-from ..arrays import Floats, Ints
-from ..formulas import trimaran
+from ..arrays import Floats, Ints, np
 from ..in_flight import InFlight
 from ..node_loads import FORMATS, OWN, LoadColumns
 from ..node_policy import NodePolicy, shown, ten
@@ -72,11 +71,7 @@ class TargetLoadPacking(NodePolicy):
         return total + pod.demand.overhead.get(CPU, 0.0)
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        return ten(
-            trimaran.target_load_packing(
-                self._use(kind, indices), self.arguments.target_utilization
-            )
-        )
+        return ten(packed(self._use(kind, indices), self.arguments.target_utilization))
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
         size = len(self.cluster)
@@ -96,3 +91,15 @@ class TargetLoadPacking(NodePolicy):
         capacity = self.capacity[CPU].take(indices, size)
         in_flight = self.in_flight.columns[0].take(indices, size)
         return 100.0 * (usage + (in_flight + cast("float", kind)) / capacity)
+
+
+def packed(usage: Floats, target: float) -> Floats:
+    """Return scores that rise from `target` for an idle node to 100 at the target.
+
+    Beyond, they fall from `target` to 0 at full use. Both are percentages of capacity.
+    """
+    rising = (100.0 - target) * usage / target + target
+    falling = target * (100.0 - usage) / (100.0 - target)
+    scores = np.where(usage <= target, rising, np.where(usage <= 100.0, falling, 0.0))
+    scores[np.isnan(usage)] = np.nan
+    return np.floor(scores + 0.5)

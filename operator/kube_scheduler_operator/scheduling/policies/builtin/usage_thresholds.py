@@ -1,12 +1,12 @@
 """usage-thresholds: rejects nodes above a threshold, and prefers nodes with more free resources.
 
-koordinator's LoadAwareScheduling; formulas: formulas/koordinator.py, estimates: pod_estimates.py.
+koordinator's LoadAwareScheduling, pkg/scheduler/plugins/loadaware; estimates: pod_estimates.py.
 The annotation `scheduling.koordinator.sh/usage-thresholds` of a node overrides the arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -15,7 +15,6 @@ from ....base.limits import ANNOTATION
 from ....base.quantities import CPU, MEMORY
 from ..arrays import Bools, Floats, Ints, Matrix, np
 from ..cluster import Node
-from ..formulas import koordinator
 from ..in_flight import InFlight
 from ..node_loads import FORMATS, OWN, LoadColumns
 from ..node_policy import NodePolicy, rows_of, shown, ten
@@ -116,18 +115,16 @@ class UsageThresholds(NodePolicy):
             (
                 "the load with this pod would be too high: "
                 + ", ".join(f"more than {at:g} percent of {name}" for name, at, _ in beyond),
-                ", ".join(f"{name}: {percent:.0f} percent" for name, _, percent in beyond),
+                ", ".join(f"{name}: {used:.0f} percent" for name, _, used in beyond),
             )
             for beyond in self._beyond(kind, indices)
         ]
 
     def scores_of(self, kind: Hashable, indices: Ints) -> Floats:
-        scores = koordinator.least_used(
+        scores = least_used(
             self._used(kind, indices), self.allocatables.take(indices, len(self.cluster))
         )
-        return ten(
-            koordinator.score(scores, self._weights, self.arguments.dominant_resource_weight)
-        )
+        return ten(weighted_score(scores, self._weights, self.arguments.dominant_resource_weight))
 
     def details(self, kind: Hashable, indices: Ints) -> list[dict[str, Any]]:
         size = len(self.cluster)
@@ -158,7 +155,7 @@ class UsageThresholds(NodePolicy):
 
     def _percent(self, kind: Hashable, indices: Ints) -> Floats:
         allocatable = self.allocatables.take(indices, len(self.cluster))
-        return koordinator.percent(self._used(kind, indices), allocatable)
+        return percent(self._used(kind, indices), allocatable)
 
     def _beyond(self, kind: Hashable, indices: Ints) -> list[list[tuple[str, float, float]]]:
         """Return for each node the resources above their threshold: name, threshold, percent."""
@@ -186,3 +183,31 @@ def _thresholds(text: str | None) -> dict[str, float]:
         for name, value in (entries if isinstance(entries, dict) else {}).items()
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
     }
+
+
+def percent(used: Floats, capacity: Floats) -> Floats:
+    """Use in percent of capacity, rounded to integers as in Go."""
+    return np.floor(100.0 * used / capacity + 0.5)
+
+
+def least_used(used: Floats, capacity: Floats) -> Floats:
+    """Return (capacity - used)·100/capacity as integers; 0 where use exceeds the capacity."""
+    free = np.floor((capacity - used) * 100.0 / capacity)
+    return np.where(used > capacity, 0.0, free)
+
+
+def weighted_score(scores: Floats, weights: Sequence[float], dominant: float) -> Floats:
+    """Return the mean of the resources' scores by `weights`, with `dominant` for the lowest one.
+
+    Scores are 0..100, NaN where unknown (float64[resources, n]).
+    """
+    known = ~np.isnan(scores)
+    by = np.array(weights)
+    total, weighed = by @ np.where(known, scores, 0.0), by @ known
+    if dominant:
+        lowest: Floats = np.fmin.reduce(scores)
+        total = total + dominant * np.nan_to_num(lowest)
+        weighed = weighed + dominant * ~np.isnan(lowest)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean: Floats = np.floor(total / weighed)
+    return mean

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kube_scheduler_operator.scheduling.policies.formulas import safe
+from kube_scheduler_operator.scheduling.policies.builtin import safe
 
 from ..playing import Play, node, pod, usage
 
@@ -96,5 +96,5 @@ def test_print_table_includes_the_distribution() -> None:
 
 def test_the_risk_falls_with_the_threshold() -> None:
     mu, sigma = np.array([0.3, 0.6, 0.9]), np.array([0.1, 0.2, 0.25])
-    steps = np.array([safe.risk(mu, sigma, step / 50) for step in range(51)])
+    steps = np.array([safe.risk_above(mu, sigma, step / 50) for step in range(51)])
     assert (np.diff(steps, axis=0) <= 1e-12).all()

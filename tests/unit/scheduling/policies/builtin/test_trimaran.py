@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_scheduler_operator.scheduling.policies.formulas import trimaran
+from kube_scheduler_operator.scheduling.policies.builtin.load_variation_risk_balancing import (
+    steadiness,
+)
+from kube_scheduler_operator.scheduling.policies.builtin.low_risk_over_commitment import (
+    risk_of_limits,
+    risk_of_load,
+    risk_of_load_at,
+)
+from kube_scheduler_operator.scheduling.policies.builtin.target_load_packing import packed
 
 from ..playing import NOW, Play, node, pod, usage
 
@@ -25,7 +33,7 @@ def test_target_load_packing(
     target: float, percent: float, capacity: float, asked: float, score: float
 ) -> None:
     used = one(percent + 100 * asked / capacity)
-    assert trimaran.target_load_packing(used, target)[0] == score
+    assert packed(used, target)[0] == score
     reported = usage(cpu_usage_avg_5m=percent / 100)
     play = Play("target-load-packing", [node("a", f"{capacity}m", annotations=reported)],
                 targetUtilization=target, defaultRequest=0)  # fmt: skip
@@ -76,7 +84,7 @@ def test_old_pods_are_not_kept_without_measurements() -> None:
     ("margin", "sensitivity", "score"), [(1, 1, 67.5), (1, 2, 56.689), (2, 1, 62.5)]
 )
 def test_load_variation_risk_balancing(margin: float, sensitivity: float, score: float) -> None:
-    found = trimaran.load_variation_risk(one(2200 / 4000), one(400 / 4000), margin, sensitivity)
+    found = steadiness(one(2200 / 4000), one(400 / 4000), margin, sensitivity)
     assert found[0] == pytest.approx(score, abs=1e-3)
     reported = usage(cpu_usage_avg_5m=0.5, free_cpu_std=400)
     play = Play("load-variation-risk-balancing", [node("a", annotations=reported)],
@@ -102,8 +110,8 @@ def test_low_risk_over_commitment(
     limits: float, limits_before: float, by_limits: float, by_load: float, score: float
 ) -> None:
     capacity = one(4000)
-    first = trimaran.risk_of_limits(capacity, one(2500), one(limits))
-    second = trimaran.risk_of_load(one(0.4), one(0.05), one(0.5), one(limits_before / 4000), 5)
+    first = risk_of_limits(capacity, one(2500), one(limits))
+    second = risk_of_load(one(0.4), one(0.05), one(0.5), one(limits_before / 4000), 5)
     assert first[0] == pytest.approx(by_limits, abs=1e-6)
     assert second[0] == pytest.approx(by_load, abs=1e-6)
     total = 0.5 * first[0] + 0.5 * second[0]
@@ -128,7 +136,7 @@ def test_low_risk_over_commitment_scores_best_effort_pods_zero() -> None:
 def test_the_risk_of_load_is_a_probability(
     mean: float, deviation: float, requests: float, limits: float, window: int
 ) -> None:
-    found = trimaran.risk_of_load(
+    found = risk_of_load(
         one(mean), one(deviation), one(requests), one(max(limits, requests)), window
     )
     assert 0.0 <= found[0] <= 1.0
@@ -138,7 +146,7 @@ def test_the_risk_of_load_is_a_probability(
 def test_the_risk_of_limits_increases_with_the_limits(requests: float, limits: list[float]) -> None:
     ordered = np.array(sorted(max(limit, requests) for limit in limits))
     ones = np.ones(len(ordered))
-    found = trimaran.risk_of_limits(4000 * ones, requests * ones, ordered)
+    found = risk_of_limits(4000 * ones, requests * ones, ordered)
     assert ((found >= 0) & (found <= 1)).all()
     assert (np.diff(found) >= -1e-12).all()
 
@@ -157,10 +165,10 @@ def test_arrays_have_the_same_risk_as_single_nodes(
 ) -> None:
     mean, deviation, requests, more = np.array(given).T
     mean[0] = np.nan
-    together = trimaran.risk_of_load(mean, deviation, requests, requests * more, 5)
+    together = risk_of_load(mean, deviation, requests, requests * more, 5)
     for at in range(len(given)):
-        here = slice(at, at + 1)
-        alone = trimaran.risk_of_load(
-            mean[here], deviation[here], requests[here], (requests * more)[here], 5
+        limits = float(requests[at] * more[at])
+        alone = risk_of_load_at(
+            float(mean[at]), float(deviation[at]), float(requests[at]), limits, 5
         )
-        assert alone == pytest.approx(together[at : at + 1], abs=1e-6, nan_ok=True)
+        assert alone == pytest.approx(together[at], abs=1e-6, nan_ok=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kube_scheduler_operator.scheduling.policies.formulas import koordinator
+from kube_scheduler_operator.scheduling.policies.builtin import usage_thresholds
 
 from ..playing import NOW, Play, node, pod, usage
 
@@ -11,11 +11,16 @@ from ..playing import NOW, Play, node, pod, usage
 def test_golden_vector() -> None:
     cpu, memory = (np.array([float(each)]) for each in (4000, 16384))
     used_cpu, used_memory = np.array([2600.0]), np.array([6000.0])
-    assert koordinator.percent(used_cpu, cpu) == [65.0]
-    scores = [koordinator.least_used(used_cpu, cpu), koordinator.least_used(used_memory, memory)]
+    assert usage_thresholds.percent(used_cpu, cpu) == [65.0]
+    scores = [
+        usage_thresholds.least_used(used_cpu, cpu),
+        usage_thresholds.least_used(used_memory, memory),
+    ]
     assert scores == [[35.0], [63.0]]
-    assert koordinator.score(np.array(scores), [1.0, 1.0], 0.0) == [49.0]
-    assert koordinator.score(np.array(scores), [1.0, 1.0], 1.0) == [np.floor((35 + 63 + 35) / 3)]
+    assert usage_thresholds.weighted_score(np.array(scores), [1.0, 1.0], 0.0) == [49.0]
+    assert usage_thresholds.weighted_score(np.array(scores), [1.0, 1.0], 1.0) == [
+        np.floor((35 + 63 + 35) / 3)
+    ]
 
     reported = usage(cpu_usage_avg_5m=0.59, mem_usage_avg_5m=5000 / 16384)
     play = Play("usage-thresholds", [node("a", "4", "16Gi", reported)],

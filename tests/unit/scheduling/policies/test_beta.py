@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_scheduler_operator.scheduling.policies.formulas import beta
+from kube_scheduler_operator.scheduling.policies import beta
 
 # Known in closed form, or from tables (P(U <= x) of Beta(a, b)).
 KNOWN = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from ..arrays import Floats, clip, np
+from .arrays import Floats, clip, np
 
 FEW: Final = 8
 """Up to this number of values, a loop is faster than numpy."""

@@ -1,1 +1,0 @@
-"""The formulas of policies: pure functions over arrays, each with its source."""
