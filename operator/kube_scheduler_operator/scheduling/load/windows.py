@@ -31,6 +31,10 @@ a node must not be its maximum for a day."""
 
 _EMPTY: Final = -1.0
 
+_LEVEL, _TREND, _DAMPING = 0.4, 0.1, 0.9
+"""Weights of a new value and a new trend, and the factor of the trend per step. They are within the
+ranges that the source of Holt recommends; a forecast follows a step of load within five values."""
+
 
 class SlidingMean:
     """The average of the values of the last `span` seconds, weighted by duration."""
@@ -84,14 +88,20 @@ class SlidingMean:
 
 
 class _Ring:
-    """Buckets of `step` seconds that cover at least the last `span` seconds."""
+    """Buckets of `step` seconds that cover at least the last `span` seconds.
 
-    __slots__ = ("_newest", "_size", "span", "step")
+    A bucket has a value in each of `columns`, that of `empty` if nothing was added. The type code
+    "f" instead of "d" halves the memory.
+    """
 
-    def __init__(self, span: float, step: float) -> None:
+    __slots__ = ("_empty", "_newest", "_size", "columns", "span", "step")
+
+    def __init__(self, span: float, step: float, typecode: str, empty: Sequence[float]) -> None:
         self.span, self.step = span, step
         self._size = math.ceil(span / step) + 1
         self._newest: int | None = None
+        self._empty = empty
+        self.columns = tuple(array(typecode, [value]) * self._size for value in empty)
 
     def _slot(self, at: float) -> int | None:
         """Return the slot of a time, cleared if its bucket is new; None if the time is too old."""
@@ -99,49 +109,20 @@ class _Ring:
         if self._newest is None:
             self._newest = bucket
         for new in range(max(self._newest + 1, bucket - self._size + 1), bucket + 1):
-            self._clear(new % self._size)
+            self._put(new % self._size, self._empty)
         self._newest = max(self._newest, bucket)
         return None if bucket <= self._newest - self._size else bucket % self._size
 
-    def _order(self) -> list[int]:
-        """Return all slots, oldest bucket first."""
-        newest = self._newest or 0
-        return [(newest + 1 + i) % self._size for i in range(self._size)]
-
-    def _clear(self, slot: int) -> None:
-        raise NotImplementedError
-
-
-class SlidingMax(_Ring):
-    """The maximum of the last `span` seconds; the start of the window is exact to `step` seconds.
-
-    The type code "f" instead of "d" halves the memory.
-    """
-
-    __slots__ = ("_values",)
-
-    def __init__(self, span: float, step: float, typecode: str = "d") -> None:
-        super().__init__(span, step)
-        self._values = array(typecode, [_EMPTY]) * self._size
-
-    def add(self, at: float, value: float) -> None:
-        slot = self._slot(at)
-        if slot is not None and value > self._values[slot]:
-            self._values[slot] = value
-
-    def read(self, now: float) -> float | None:
-        """Return the maximum; None if the window is empty."""
-        self._slot(now)
-        greatest: float = max(self._values)
-        return None if greatest == _EMPTY else greatest
-
-    def _clear(self, slot: int) -> None:
-        self._values[slot] = _EMPTY
+    def _put(self, slot: int, bucket: Sequence[float]) -> None:
+        for column, value in zip(self.columns, bucket, strict=True):
+            column[slot] = value
 
     def dump(self) -> dict[str, Any]:
-        """Return the buckets, for `load`."""
-        values = [round(self._values[slot], 6) for slot in self._order()]
-        return {"at": (self._newest or 0) * self.step, "values": values}
+        """Return the buckets, oldest first, for `load`."""
+        newest = self._newest or 0
+        slots = [(newest + 1 + i) % self._size for i in range(self._size)]
+        values = [round(column[slot], 6) for slot in slots for column in self.columns]
+        return {"at": newest * self.step, "values": values}
 
     def load(self, buckets: Mapping[str, Any], shift: float) -> None:
         """Load the output of `dump`, with times shifted by `shift`.
@@ -149,12 +130,43 @@ class SlidingMax(_Ring):
         Raises:
             ValueError: the buckets are invalid.
         """
-        at, values = _numbers([buckets["at"]])[0], _numbers(buckets["values"])
-        if not all(value == _EMPTY or 0 <= value <= 1 for value in values):
+        (at,), values = _numbers([buckets["at"]]), _numbers(buckets["values"])
+        count = len(self._empty)
+        rows = list(zip(*(values[column::count] for column in range(count)), strict=True))
+        for age, bucket in reversed(list(enumerate(reversed(rows)))):
+            self._restore(at + shift - age * self.step, bucket)
+
+    def _restore(self, at: float, bucket: Sequence[float]) -> None:
+        """Add a loaded bucket: after the shift, two of them may be in one bucket."""
+        raise NotImplementedError
+
+
+class SlidingMax(_Ring):
+    """The maximum of the last `span` seconds; the window's start is exact to `step` seconds."""
+
+    __slots__ = ()
+
+    def __init__(self, span: float, step: float, typecode: str = "d") -> None:
+        super().__init__(span, step, typecode, (_EMPTY,))
+
+    def add(self, at: float, value: float) -> None:
+        (values,), slot = self.columns, self._slot(at)
+        if slot is not None and value > values[slot]:
+            values[slot] = value
+
+    def read(self, now: float) -> float | None:
+        """Return the maximum; None if the window is empty."""
+        self._slot(now)
+        greatest: float = max(self.columns[0])
+        return None if greatest == _EMPTY else greatest
+
+    def _restore(self, at: float, bucket: Sequence[float]) -> None:
+        (value,) = bucket
+        if value == _EMPTY:
+            return
+        if not 0 <= value <= 1:
             raise ValueError("invalid maxima of usage")
-        for age, value in reversed(list(enumerate(reversed(values)))):
-            if value != _EMPTY:
-                self.add(at + shift - age * self.step, value)
+        self.add(at, value)
 
 
 class SlidingMoments(_Ring):
@@ -164,38 +176,35 @@ class SlidingMoments(_Ring):
     pairwise algorithm for computing sample variances", 1979.
     """
 
-    __slots__ = ("_means", "_squares", "_weights")
+    __slots__ = ()
 
     def __init__(self, span: float = DAY, step: float = 300.0, typecode: str = "d") -> None:
-        super().__init__(span, step)
-        self._weights = array(typecode, [0.0]) * self._size
-        self._means = array(typecode, [0.0]) * self._size
-        self._squares = array(typecode, [0.0]) * self._size  # weighted sums of (value - mean)^2
+        # Weight in seconds, mean, and the weighted sum of (value - mean)^2.
+        super().__init__(span, step, typecode, (0.0, 0.0, 0.0))
 
     def add(self, at: float, seconds: float, value: float) -> None:
         """Add a value that held for `seconds`."""
         slot = self._slot(at)
         if slot is None:
             return
-        weight = self._weights[slot] + seconds
-        delta = value - self._means[slot]
-        self._means[slot] += delta * seconds / weight
-        self._squares[slot] += seconds * delta * (value - self._means[slot])
-        self._weights[slot] = weight
+        weights, means, squares = self.columns
+        weight = weights[slot] + seconds
+        delta = value - means[slot]
+        means[slot] += delta * seconds / weight
+        squares[slot] += seconds * delta * (value - means[slot])
+        weights[slot] = weight
 
     def resume(self, at: float, seconds: float, mean: float, std: float) -> None:
         """Start with earlier results, as if they had held for `seconds`."""
         slot = self._slot(at)
         if slot is not None:
-            self._weights[slot], self._means[slot] = seconds, mean
-            self._squares[slot] = seconds * std * std
+            self._put(slot, (seconds, mean, seconds * std * std))
 
     def read(self, now: float) -> tuple[float, float] | None:
         """Return (mean, standard deviation); None if the window is empty."""
         self._slot(now)
         weight = mean = squares = 0.0
-        buckets = zip(self._weights, self._means, self._squares, strict=True)
-        for bucket_weight, bucket_mean, bucket_squares in buckets:
+        for bucket_weight, bucket_mean, bucket_squares in zip(*self.columns, strict=True):
             if bucket_weight <= 0:
                 continue
             delta, total = bucket_mean - mean, weight + bucket_weight
@@ -204,30 +213,13 @@ class SlidingMoments(_Ring):
             weight = total
         return (mean, math.sqrt(max(squares, 0.0) / weight)) if weight > 0 else None
 
-    def _clear(self, slot: int) -> None:
-        self._weights[slot] = self._means[slot] = self._squares[slot] = 0.0
-
-    def dump(self) -> dict[str, Any]:
-        """Return the buckets, for `load`."""
-        rows = ((self._weights[s], self._means[s], self._squares[s]) for s in self._order())
-        flat = [round(value, 6) for row in rows for value in row]
-        return {"at": (self._newest or 0) * self.step, "values": flat}
-
-    def load(self, buckets: Mapping[str, Any], shift: float) -> None:
-        """Load the output of `dump`, with times shifted by `shift`.
-
-        Raises:
-            ValueError: the buckets are invalid.
-        """
-        at, flat = _numbers([buckets["at"]])[0], _numbers(buckets["values"])
-        rows = list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
-        if any(row[0] < 0 or not 0 <= row[1] <= 1 or row[2] < 0 for row in rows):
+    def _restore(self, at: float, bucket: Sequence[float]) -> None:
+        weight, mean, squares = bucket
+        if weight < 0 or not 0 <= mean <= 1 or squares < 0:
             raise ValueError("invalid moments of usage")
-        for age, (weight, mean, squares) in reversed(list(enumerate(reversed(rows)))):
-            slot = self._slot(at + shift - age * self.step) if weight else None
-            if slot is not None and not self._weights[slot]:
-                self._weights[slot], self._means[slot] = weight, mean
-                self._squares[slot] = squares
+        slot = self._slot(at) if weight else None
+        if slot is not None and not self.columns[0][slot]:
+            self._put(slot, bucket)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,16 +235,10 @@ class Usage:
 
 
 class UsageWindows:
-    """All windows of one resource.
+    """All windows of one resource; the maxima and the moments have steps in seconds.
 
-    Args:
-        hour_step: step of the hour's maximum in seconds; see SlidingMax.
-        day_step: step of the day's maximum.
-        moments_span: window of mean and standard deviation in seconds.
-        moments_step: step of that window.
-        max_of_samples: whether maxima are of single samples instead of averages, as in node-metrics
-            of crane-scheduler-plus under the same names.
-        typecode: see SlidingMax.
+    With `max_of_samples`, maxima are of single samples instead of averages, as in node-metrics of
+    crane-scheduler-plus under the same names.
     """
 
     __slots__ = ("_active", "_average", "_day", "_hour", "_max_of_samples", "_moments")
@@ -331,19 +317,12 @@ class Holt:
     """Forecast by exponential smoothing with a damped trend.
 
     Source: Holt 1957; damping: Gardner and McKenzie 1985; as in Hyndman and Athanasopoulos,
-    "Forecasting: Principles and Practice", 3rd edition, 8.2. The three constants are within the
-    ranges recommended there; they make a forecast follow a step of load within about five values.
-
-    Args:
-        level: weight of a new value, 0..1.
-        trend: weight of a new trend, 0..1.
-        damping: factor of the trend per step, 0.8..0.98.
+    "Forecasting: Principles and Practice", 3rd edition, 8.2.
     """
 
-    __slots__ = ("_alpha", "_beta", "_level", "_phi", "_trend")
+    __slots__ = ("_level", "_trend")
 
-    def __init__(self, level: float = 0.4, trend: float = 0.1, damping: float = 0.9) -> None:
-        self._alpha, self._beta, self._phi = level, trend, damping
+    def __init__(self) -> None:
         self._level: float | None = None
         self._trend = 0.0
 
@@ -352,17 +331,16 @@ class Holt:
         if self._level is None:
             self._level = value
             return
-        carried = self._phi * self._trend
-        level = self._alpha * value + (1 - self._alpha) * (self._level + carried)
-        self._trend = self._beta * (level - self._level) + (1 - self._beta) * carried
+        carried = _DAMPING * self._trend
+        level = _LEVEL * value + (1 - _LEVEL) * (self._level + carried)
+        self._trend = _TREND * (level - self._level) + (1 - _TREND) * carried
         self._level = level
 
     def ahead(self, steps: int) -> float | None:
         """Return the forecast `steps` ahead; None before the first value."""
         if self._level is None:
             return None
-        phi = self._phi
-        reach = phi * (1 - phi**steps) / (1 - phi) if phi < 1 else float(steps)
+        reach = _DAMPING * (1 - _DAMPING**steps) / (1 - _DAMPING)
         return self._level + reach * self._trend
 
 

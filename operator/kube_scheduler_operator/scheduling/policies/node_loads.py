@@ -23,7 +23,7 @@ from typing import Final
 from ...base.json_text import parse_json
 from ...base.limits import ANNOTATION
 from ...base.names import LOAD_ANNOTATION
-from .arrays import Column, Matrix, np
+from .arrays import Column, Matrix
 from .cluster import Cluster, Node
 from .pods import seconds
 
@@ -65,13 +65,9 @@ Measurement = tuple[str, float, float]
 class LoadColumns:
     """The metrics of all nodes that a policy uses, each until it expires.
 
-    Args:
-        cluster: the node view and the clock.
-        names: the metrics.
-        changed: called with a node's index when one of its metrics has changed or expired.
-        annotations: one of FORMATS.
-        valid: name to validity in seconds; VALID for others.
-        zone: time zone of crane's timestamps, whose suffix Z has no meaning.
+    `changed` is called with a node's index when one of its metrics has expired; `annotations` is
+    one of FORMATS. A metric is valid for the seconds in `valid`, by default VALID. `zone` is the
+    time zone of crane's timestamps, whose suffix Z has no meaning.
     """
 
     def __init__(
@@ -89,9 +85,9 @@ class LoadColumns:
         self._valid = valid or {}
         self._names = tuple(dict.fromkeys(names))
         self.matrix = Matrix(len(self._names))  # a column for each of `names`; NaN where unknown
+        self._until = Matrix(len(self._names), math.inf)
         self.columns = {name: self.matrix.column(at) for at, name in enumerate(self._names)}
         self.measured = Column()  # time of a node's latest measurement; NaN if unknown
-        self._until: dict[str, Column] = {name: Column(math.inf) for name in self._names}
         self._seen: dict[int, tuple[str | None, ...]] = {}
         self._due = math.inf
 
@@ -113,14 +109,14 @@ class LoadColumns:
             if 0.0 <= value < _LARGEST or (name == CONGESTION and value < 0.0)
         }
         now, latest = self._cluster.now(), -math.inf
-        for name in self._names:
+        for column, name in enumerate(self._names):
             value, at = measurements.get(name, (math.nan, math.inf))
             if math.isfinite(at):
                 at = min(at, now)  # by a clock that is ahead, it would be valid for longer
             until = at + self._valid.get(name, HOT_VALID if name == _HOT else VALID)
             if until <= now:
                 value, until = math.nan, math.inf
-            self.columns[name][index], self._until[name][index] = value, until
+            self.matrix[column, index], self._until[column, index] = value, until
             self._due = min(self._due, until)
             if not math.isnan(value) and at < math.inf:
                 latest = max(latest, at)
@@ -132,19 +128,12 @@ class LoadColumns:
         now = self._cluster.now()
         if now < self._due:
             return
-        size = len(self._cluster)
-        gone: set[int] = set()
-        due = math.inf
-        for name in self._names:
-            until = self._until[name].values(size)
-            for index in np.flatnonzero(until <= now).tolist():
-                self.columns[name][index] = math.nan
-                self._until[name][index] = math.inf
-                gone.add(index)
-            if size:
-                due = min(due, float(self._until[name].values(size).min()))
-        self._due = due
-        for index in sorted(gone):
+        until = self._until.values(len(self._cluster))
+        gone = (until <= now).nonzero()
+        self.matrix.values(len(self._cluster))[gone] = math.nan
+        until[gone] = math.inf
+        self._due = float(until.min(initial=math.inf))
+        for index in sorted(set(gone[1].tolist())):
             self._changed(index)
 
     # --- formats --------------------------------------------------------------------------------

@@ -236,8 +236,8 @@ def test_forecast_stays_near_the_values(values: Any) -> None:
 
 
 def test_first_update_matches_the_textbook() -> None:
-    holt = Holt(0.5, 0.5, 0.9)
+    holt = Holt()
     holt.add(1.0)
-    holt.add(2.0)  # level 1.5, trend 0.25
-    assert holt.ahead(1) == pytest.approx(1.5 + 0.9 * 0.25)
-    assert holt.ahead(2) == pytest.approx(1.5 + (0.9 + 0.81) * 0.25)
+    holt.add(2.0)  # level 1.4, trend 0.04
+    assert holt.ahead(1) == pytest.approx(1.4 + 0.9 * 0.04)
+    assert holt.ahead(2) == pytest.approx(1.4 + (0.9 + 0.81) * 0.04)
