@@ -16,8 +16,8 @@ from ..policies.cluster import Cluster
 from ..policies.policy import Policy
 from .agent import Member, PolicyAgent
 from .config import Config, MemberSpec
-from .routes import Verb, verbs_of
-from .verbs import Bind, VerbContext
+from .routes import verbs_of
+from .verbs import Bind, Verb, VerbContext
 
 log = logging.getLogger(__name__)
 

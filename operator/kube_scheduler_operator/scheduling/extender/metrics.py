@@ -21,8 +21,7 @@ from ... import __version__
 from ...kube.reflector import Reflector
 from ...serving.http_server import HttpServer
 from .agent import PolicyAgent
-from .call_counters import BUCKETS, CallCounters
-from .verbs import BIND, PREEMPT
+from .verbs import BIND, BUCKETS, PREEMPT, CallCounters
 
 PREFIX: Final = "kube_scheduler_operator_extender_"
 

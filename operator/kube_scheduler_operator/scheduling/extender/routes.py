@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any
 from urllib.parse import parse_qs
 
 import orjson
@@ -11,27 +11,16 @@ import orjson
 from ...serving.health import Checks, health_response
 from ...serving.http_types import JSON, Answer, HttpRequest, HttpResponse, text
 from .agent import PolicyAgent
-from .call_counters import CallCounters
 from .verbs import (
-    BIND,
-    FILTER,
-    PREEMPT,
-    PRIORITIZE,
     Bind,
     BindVerb,
+    CallCounters,
     Filter,
     Preempt,
     Prioritize,
+    Verb,
     VerbContext,
 )
-
-Verb = Filter | Prioritize | Preempt | BindVerb
-
-# kube-safe-scheduler's agents have other paths than ours; both are served.
-_ORIGINAL: Final[Mapping[str, str]] = {
-    FILTER: "/scheduler/predicates",
-    PRIORITIZE: "/scheduler/priorities",
-}
 
 
 class Routes:
@@ -119,16 +108,13 @@ def verbs_of(agents: list[PolicyAgent], context: VerbContext, bind: Bind) -> dic
     """Return all paths of the agents, with their verbs."""
     paths: dict[bytes, Verb] = {}
     for agent in agents:
-        verbs: dict[str, Verb] = {
-            FILTER: Filter(context, agent),
-            PRIORITIZE: Prioritize(context, agent),
-            PREEMPT: Preempt(context, agent),
-            BIND: BindVerb(agent.name, bind),
-        }
-        for name, verb in verbs.items():
-            paths[f"/{agent.name}/{name}".encode()] = verb
-            if name in _ORIGINAL:
-                paths[f"{_ORIGINAL[name]}/{agent.name}".encode()] = verb
+        filter_verb, prioritize = Filter(context, agent), Prioritize(context, agent)
+        others = Preempt(context, agent), BindVerb(context, agent, bind)
+        for verb in (filter_verb, prioritize, *others):
+            paths[f"/{agent.name}/{verb.name}".encode()] = verb
+        # kube-safe-scheduler's agents have other paths than ours; both are served.
+        paths[f"/scheduler/predicates/{agent.name}".encode()] = filter_verb
+        paths[f"/scheduler/priorities/{agent.name}".encode()] = prioritize
     return paths
 
 

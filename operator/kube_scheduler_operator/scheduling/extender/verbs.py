@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ...base import klog
 from ...base.klog import kv
@@ -20,7 +21,6 @@ from ..policies.policy import Rejections
 from . import wire
 from .agent import PolicyAgent, PolicyFailedError
 from .cache_freshness import CacheFreshness
-from .call_counters import CallCounters
 from .decisions import Decisions
 from .prioritize_response import Fragments
 from .wire import Args, ArgsReader, Binding, WireError, preempted, read_preemption
@@ -31,6 +31,11 @@ FILTER: Final = "filter"
 PRIORITIZE: Final = "prioritize"
 PREEMPT: Final = "preempt"
 BIND: Final = "bind"
+
+BUCKETS: Final = (
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+)  # fmt: skip
+"""Seconds; a call takes about 0.25 ms with node names, and 10 ms with complete nodes."""
 
 Bind = Callable[["Binding"], Awaitable[None]]
 """Binds a Pod through the API. Raises KubeError."""
@@ -66,27 +71,90 @@ class VerbContext:
         return args
 
 
-class Filter:
-    """POST …/filter."""
+class CallCounters:
+    """The counters of one verb of one agent: plain numbers, because every call updates them."""
+
+    __slots__ = ("agent", "counts", "errors", "nodes", "rejected", "seconds", "unknown", "verb")
+
+    def __init__(self, agent: str, verb: str) -> None:
+        self.agent = agent
+        self.verb = verb
+        self.errors = 0  # calls that failed
+        self.nodes = 0  # nodes in requests
+        self.unknown = 0  # of these, nodes that are not in the node view
+        self.rejected = 0  # of these, rejected nodes
+        # calls by bucket; the last bucket has no upper bound
+        self.counts = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0  # total duration
+
+    def ended(self, began: float, args: Args | None = None) -> None:
+        """Count a call that began at a time of `perf_counter`, and the nodes of its request."""
+        seconds = time.perf_counter() - began
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.seconds += seconds
+        if args is not None:
+            self.nodes += len(args.names)
+            if args.positions is not None:
+                self.unknown += len(args.names) - len(args.positions)
+
+
+class Verb:
+    """One verb of one agent."""
+
+    name: ClassVar[str]
+    error_status: ClassVar[int] = 200  # of the response to a call that failed
 
     def __init__(self, context: VerbContext, agent: PolicyAgent) -> None:
         self._context = context
         self._agent = agent
-        self.calls = CallCounters(agent.name, FILTER)
+        self.calls = CallCounters(agent.name, self.name)
 
     def __call__(self, body: bytes) -> Answer | Awaitable[Answer]:
-        """Answer ExtenderArgs with an ExtenderFilterResult."""
-        began, context = time.perf_counter(), self._context
+        began = time.perf_counter()
         try:
-            args = context.read(body)
-            rejections = self._agent.filter(args)
+            return self._answer(body, began)
         except (WireError, PolicyFailedError) as error:
-            return _refused(self.calls, began, error, wire.failed(str(error)))
+            return self._failed(error, began)
+
+    def _answer(self, body: bytes, began: float) -> Answer | Awaitable[Answer]:
+        """Answer a request. Raises WireError and PolicyFailedError."""
+        raise NotImplementedError
+
+    def _failed(self, error: Exception, began: float) -> Answer:
+        calls = self.calls
+        calls.errors += 1
+        calls.ended(began)
+        level = logging.DEBUG if calls.errors > 10 else logging.WARNING
+        values = kv(agent=calls.agent, verb=calls.verb, why=str(error)[:500])
+        log.log(level, "A call failed", extra=values)
+        body = wire.failed(str(error))
+        return body if self.error_status == 200 else HttpResponse(self.error_status, body, JSON)
+
+    def _log(self, args: Args, **values: object) -> None:
+        """Log a line and, at TRACE, one for each node with the inputs of its result."""
+        pod = f"{args.pod.namespace}/{args.pod.name}"
+        about = {"verb": self.name, "pod": pod}
+        log.debug("Answered", extra=kv(agent=self._agent.name, **about, **values))
+        if log.isEnabledFor(klog.TRACE):
+            for policy, rows in self._agent.explain(args).items():
+                for row in rows:
+                    log.log(klog.TRACE, "Calculated", extra=kv(policy=policy, **about, **row))
+
+
+class Filter(Verb):
+    """POST …/filter: answers ExtenderArgs with an ExtenderFilterResult."""
+
+    name = FILTER
+
+    def _answer(self, body: bytes, began: float) -> Answer | Awaitable[Answer]:
+        context, agent = self._context, self._agent
+        args = context.read(body)
+        rejections = agent.filter(args)
         if rejections is not None and context.learn is None:  # node data of requests is never stale
-            if context.freshness.may_be_stale(self._agent.name, args.pod):
+            if context.freshness.may_be_stale(agent.name, args.pod):
                 return self._wait(args, rejections, context.cluster.version, began)
-            context.freshness.rejected(self._agent.name, args.pod)
-        return self._answer(args, rejections, began)
+            context.freshness.rejected(agent.name, args.pod)
+        return self._filtered(args, rejections, began)
 
     async def _wait(self, args: Args, rejections: Rejections, version: int, began: float) -> Answer:
         """Respond when a view newer than this version accepts more nodes, or on timeout."""
@@ -102,12 +170,12 @@ class Filter:
         try:
             await freshness.wait(version, better)
         except (WireError, PolicyFailedError) as error:
-            return _refused(self.calls, began, error, wire.failed(str(error)))
+            return self._failed(error, began)
         if now is not None:
             freshness.rejected(agent.name, args.pod)
-        return self._answer(args, now, began)
+        return self._filtered(args, now, began)
 
-    def _answer(self, args: Args, rejections: Rejections | None, began: float) -> Answer:
+    def _filtered(self, args: Args, rejections: Rejections | None, began: float) -> Answer:
         context, calls = self._context, self.calls
         if rejections is None:
             answer = wire.accepted(args)
@@ -117,38 +185,32 @@ class Filter:
             if len(rejections.reasons) == len(args.names):
                 context.rejected(self._agent.name, args, rejections)
         context.decisions.filtered(self._agent.name, args, rejections)
-        _ended(calls, began, args)
+        calls.ended(began, args)
         if log.isEnabledFor(logging.DEBUG):
             rejected = len(rejections.reasons) if rejections else 0
-            _log_call(self._agent, FILTER, args, nodes=len(args.names), rejected=rejected)
+            self._log(args, nodes=len(args.names), rejected=rejected)
         return answer
 
 
-class Prioritize:
-    """POST …/prioritize."""
+class Prioritize(Verb):
+    """POST …/prioritize: answers ExtenderArgs with a HostPriorityList."""
 
-    def __init__(self, context: VerbContext, agent: PolicyAgent) -> None:
-        self._context = context
-        self._agent = agent
-        self.calls = CallCounters(agent.name, PRIORITIZE)
+    name = PRIORITIZE
+    # HostPriorityList has no error field; kube-scheduler logs the status and continues.
+    error_status = 400
 
-    def __call__(self, body: bytes) -> Answer:
-        """Answer ExtenderArgs with a HostPriorityList."""
-        began, context, calls = time.perf_counter(), self._context, self.calls
-        try:
-            args = context.read(body)
-            scores = self._agent.score(args)
-        except (WireError, PolicyFailedError) as error:
-            # HostPriorityList has no error field; kube-scheduler logs the status and continues.
-            return _refused(calls, began, error, HttpResponse(400, wire.failed(str(error)), JSON))
+    def _answer(self, body: bytes, began: float) -> Answer:
+        context = self._context
+        args = context.read(body)
+        scores = self._agent.score(args)
         if args.positions is None:
             answer = context.fragments.answer(args.indices, scores.known)
         else:
             answer = wire.scored(args.names, scores.all(args))
         context.decisions.scored(self._agent.name, args, scores)
-        _ended(calls, began, args)
+        self.calls.ended(began, args)
         if log.isEnabledFor(logging.DEBUG):
-            _log_call(self._agent, PRIORITIZE, args, nodes=len(args.names))
+            self._log(args, nodes=len(args.names))
             if log.isEnabledFor(klog.TRACE):
                 pairs = zip(args.names, scores.all(args), strict=True)
                 scored = " ".join(f"{name}={score}" for name, score in pairs)
@@ -156,76 +218,45 @@ class Prioritize:
         return answer
 
 
-class Preempt:
-    """POST …/preempt: keeps the candidates whose node the filters accept."""
+class Preempt(Verb):
+    """POST …/preempt: keeps the candidates whose node the filters accept.
 
-    def __init__(self, context: VerbContext, agent: PolicyAgent) -> None:
-        self._context = context
-        self._agent = agent
-        self.calls = CallCounters(agent.name, PREEMPT)
+    It answers ExtenderPreemptionArgs with an ExtenderPreemptionResult.
+    """
 
-    def __call__(self, body: bytes) -> Answer:
-        """Answer ExtenderPreemptionArgs with an ExtenderPreemptionResult."""
-        began, calls = time.perf_counter(), self.calls
-        try:
-            args, victims = read_preemption(body)
-            args.locate(self._context.cluster)
-            rejections = self._agent.filter(args)
-        except (WireError, PolicyFailedError) as error:
-            return _refused(calls, began, error, HttpResponse(400, wire.failed(str(error)), JSON))
+    name = PREEMPT
+    error_status = 400
+
+    def _answer(self, body: bytes, began: float) -> Answer:
+        args, victims = read_preemption(body)
+        args.locate(self._context.cluster)
+        rejections = self._agent.filter(args)
         reasons = rejections.reasons if rejections else {}
-        calls.rejected += len(reasons)
+        self.calls.rejected += len(reasons)
         left = [at for at in range(len(args.names)) if at not in reasons]
-        _ended(calls, began, args)
+        self.calls.ended(began, args)
         return preempted([args.names[at] for at in left], [victims[at] for at in left])
 
 
-class BindVerb:
-    """POST …/bind: binds a Pod through the API."""
+class BindVerb(Verb):
+    """POST …/bind: binds a Pod through the API.
 
-    def __init__(self, agent: str, bind: Bind) -> None:
+    It answers ExtenderBindingArgs with an ExtenderBindingResult.
+    """
+
+    name = BIND
+
+    def __init__(self, context: VerbContext, agent: PolicyAgent, bind: Bind) -> None:
+        super().__init__(context, agent)
         self._bind = bind
-        self.calls = CallCounters(agent, BIND)
 
-    def __call__(self, body: bytes) -> Answer | Awaitable[Answer]:
-        """Answer ExtenderBindingArgs with an ExtenderBindingResult."""
-        began = time.perf_counter()
-        try:
-            binding = Binding(body)
-        except WireError as error:
-            return _refused(self.calls, began, error, wire.failed(str(error)))
-        return self._wait(binding, began)
+    def _answer(self, body: bytes, began: float) -> Awaitable[Answer]:
+        return self._wait(Binding(body), began)
 
     async def _wait(self, binding: Binding, began: float) -> Answer:
         try:
             await self._bind(binding)
         except Exception as error:  # errors of the API and of the connection to it
-            return _refused(self.calls, began, error, wire.failed(str(error)))
-        self.calls.ended(time.perf_counter() - began)
+            return self._failed(error, began)
+        self.calls.ended(began)
         return wire.failed("")
-
-
-def _ended(calls: CallCounters, began: float, args: Args) -> None:
-    calls.nodes += len(args.names)
-    if args.positions is not None:
-        calls.unknown += len(args.names) - len(args.positions)
-    calls.ended(time.perf_counter() - began)
-
-
-def _refused(calls: CallCounters, began: float, error: Exception, answer: Answer) -> Answer:
-    calls.errors += 1
-    calls.ended(time.perf_counter() - began)
-    values = kv(agent=calls.agent, verb=calls.verb, why=str(error)[:500])
-    log.log(logging.DEBUG if calls.errors > 10 else logging.WARNING, "A call failed", extra=values)
-    return answer
-
-
-def _log_call(agent: PolicyAgent, verb: str, args: Args, **values: object) -> None:
-    """Log a line for the call and, at TRACE, one for each node with the inputs of its result."""
-    pod = f"{args.pod.namespace}/{args.pod.name}"
-    log.debug("Answered", extra=kv(agent=agent.name, verb=verb, pod=pod, **values))
-    if log.isEnabledFor(klog.TRACE):
-        for policy, rows in agent.explain(args).items():
-            for row in rows:
-                fields = {"policy": policy, "verb": verb, "pod": pod, **row}
-                log.log(klog.TRACE, "Calculated", extra=kv(**fields))
