@@ -47,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
 
     from ...base import klog
     from ...kube.errors import KubeError
-    from ...scheduling.rl_monitor import program
+    from ...scheduling.rl_monitor import monitor
 
     klog.configure(json_format=args.logging_format == "json")
     namespace = None if args.all_namespaces else args.namespace
-    options = program.RlMonitorOptions(namespace, args.state_namespace, args.kubeconfig, args.mttf)
+    options = monitor.RlMonitorOptions(namespace, args.state_namespace, args.kubeconfig, args.mttf)
     try:
-        return asyncio.run(program.run(options))
+        return asyncio.run(monitor.run(options))
     except KubeError as error:
         print_remark(f"kube-scheduler-operator rl-monitor: {error}")
         return 1

@@ -1,16 +1,22 @@
-"""Rates events of pods and stores the learned values in a ConfigMap."""
+"""The rl-monitor program: rates events of pods and stores the learned values in a ConfigMap."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+from ... import __version__
+from ...base import names
 from ...base.klog import kv
+from ...base.tasks import cancel, stop_on_signals
 from ...kube.client import ApiClient
+from ...kube.credentials import find
 from ...kube.errors import AlreadyExists, ApiError, NotFound
-from ...kube.resource import CONFIG_MAPS, ObjectRef
+from ...kube.reflector import Reflector, Selection
+from ...kube.resource import CONFIG_MAPS, PODS, ObjectRef
 from ..policies.learned_values import CONFIG_MAP, LearnedValues, pod_type, read_values
 from ..policies.pods import read_pod
 from .rewards import MTTF, rated_events
@@ -21,11 +27,45 @@ EVERY: Final = 5.0
 """Minimum seconds between writes: pods of a rollout fail or start together."""
 
 
-class Monitor:
-    """Receives pods (kube.reflector.Receiver) and rates their events.
+@dataclass(frozen=True, slots=True)
+class RlMonitorOptions:
+    namespace: str | None  # namespace of the pods to watch; None for all
+    state_namespace: str  # namespace of the ConfigMap
+    kubeconfig: str = ""  # path of a kubeconfig; empty for the default
+    mttf: float = MTTF
 
-    `mttf` is the runtime in seconds after which a failure counts only half.
-    """
+
+async def run(options: RlMonitorOptions) -> int:
+    """Watch until SIGTERM or SIGINT; return the exit code."""
+    stop = stop_on_signals()
+    async with ApiClient(
+        find(options.kubeconfig or None),
+        field_manager=f"{names.PROGRAM}-rl-monitor",
+        user_agent=f"{names.PROGRAM}/{__version__} rl-monitor",
+    ) as client:
+        learning = asyncio.create_task(_learn(client, options))
+        await stop.wait()
+        await cancel(learning)
+    return 0
+
+
+async def _learn(client: ApiClient, options: RlMonitorOptions) -> None:
+    """Watch pods until cancelled, and write changes."""
+    store = StateStore(client, options.state_namespace)
+    monitor = Monitor(await store.load(), options.mttf)
+    log.info("Watching pods", extra=kv(namespace=options.namespace or "(all)"))
+    selection = Selection(options.namespace, field_selector="spec.nodeName!=")
+    writing = asyncio.create_task(_write_periodically(monitor, store))
+    try:
+        await Reflector(client, PODS, monitor, selection).run()
+    finally:
+        log.info("Stopping")
+        await cancel(writing)
+        await write(monitor, store)
+
+
+class Monitor:
+    """Receives pods (kube.reflector.Receiver) and rates their events."""
 
     def __init__(self, state: LearnedValues, mttf: float = MTTF) -> None:
         self.state = state
@@ -80,11 +120,7 @@ class StateStore:
                 await asyncio.sleep(EVERY)
 
     async def save(self, state: LearnedValues) -> None:
-        """Write the state.
-
-        Raises:
-            ApiError: writing failed.
-        """
+        """Write the state. Raises ApiError."""
         data = state.data()
         try:
             await self._client.patch(self._ref, {"data": data})
@@ -96,10 +132,9 @@ class StateStore:
                 await self._client.patch(self._ref, {"data": data})
 
 
-async def write_periodically(monitor: Monitor, store: StateStore, interval: float) -> None:
-    """Write changes periodically until cancelled."""
+async def _write_periodically(monitor: Monitor, store: StateStore) -> None:
     while True:
-        await asyncio.sleep(interval)
+        await asyncio.sleep(EVERY)
         await write(monitor, store)
 
 

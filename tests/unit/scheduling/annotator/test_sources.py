@@ -184,10 +184,11 @@ async def test_closed_port_and_missing_address() -> None:
             await exporter.measure(nameless)
 
 
-def test_ipv6_address_is_bracketed() -> None:
-    from kube_scheduler_operator.scheduling.annotator.sources.http import at_host
-
-    assert at_host("http", "fd00::1", 19101, "/x") == "http://[fd00::1]:19101/x"
+async def test_ipv6_address_is_bracketed() -> None:
+    async with source("NodeMetrics", port=19101) as exporter:
+        on = AnnotatedNode("a", "uid")
+        on.address = "fd00::1"
+        assert exporter.url("http", on, "/x") == "http://[fd00::1]:19101/x"
 
 
 # --- MetricsServer --------------------------------------------------------------------------------

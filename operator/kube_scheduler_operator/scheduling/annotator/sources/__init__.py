@@ -48,4 +48,4 @@ def make_source(
         return Prometheus(policy, now)
     from .node_metrics import NodeMetrics
 
-    return NodeMetrics(policy, now)
+    return NodeMetrics(policy.source, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import aiohttp
@@ -12,7 +12,9 @@ import orjson
 
 from ....base.json_text import TooLargeError, parse_json
 from ....base.limits import METRICS, Size
+from ...load.policy import SourceSpec
 from ..measurement import MeasurementError
+from ..nodes import AnnotatedNode
 
 CONNECT_SECONDS: Final = 3.0
 """Short: a node that does not even accept a connection is down, and others wait for its slot."""
@@ -102,7 +104,22 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return bytes(body)
 
 
-def at_host(scheme: str, address: str, port: int, path: str) -> str:
-    """Return a URL on a node."""
-    host = f"[{address}]" if ":" in address else address
-    return f"{scheme}://{host}:{port}{path}"
+class NodeSource:
+    """A source that is polled on every node; `now` is the API server's time."""
+
+    warning = ""
+    per_node = True
+
+    def __init__(self, source: SourceSpec, now: Callable[[], float]) -> None:
+        self._source, self._now = source, now
+        self._client = session(source.timeout)
+
+    def url(self, scheme: str, node: AnnotatedNode, path: str) -> str:
+        """Return the URL of the source on a node. Raises MeasurementError."""
+        if not node.address:
+            raise MeasurementError("the node has no address")
+        host = f"[{node.address}]" if ":" in node.address else node.address
+        return f"{scheme}://{host}:{self._source.port}{path}"
+
+    async def close(self) -> None:
+        await self._client.close()

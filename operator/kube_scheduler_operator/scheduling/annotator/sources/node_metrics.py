@@ -7,36 +7,24 @@ annotator then computes itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from ...load.policy import METRICS, LoadPolicy
+from ...load.policy import METRICS
 from ...load.windows import RESOURCES
 from ..measurement import AMOUNTS, Measurement, MeasurementError
 from ..nodes import AnnotatedNode
-from .http import at_host, get_json, session
+from .http import NodeSource, get_json
 
 
-class NodeMetrics:
+class NodeMetrics(NodeSource):
     """Polls the exporter of each node."""
-
-    warning = ""
-    per_node = True
-
-    def __init__(self, policy: LoadPolicy, now: Callable[[], float]) -> None:
-        self._source, self._now = policy.source, now
-        self._client = session(policy.source.timeout)
 
     async def measure(self, node: AnnotatedNode) -> Measurement:
         """Return the load of one node. Raises MeasurementError."""
-        if not node.address:
-            raise MeasurementError("the node has no address")
-        url = at_host("http", node.address, self._source.port, self._source.path)
+        url = self.url("http", node, self._source.path)
         statistics = await get_json(self._client, url, limit=65536)
         return read_statistics(statistics, self._now())
-
-    async def close(self) -> None:
-        await self._client.close()
 
 
 def read_statistics(statistics: Any, now: float) -> Measurement:
